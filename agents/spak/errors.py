@@ -1,0 +1,65 @@
+"""Every error that SPAK raises, one base, a stable code per leaf.
+
+    SpakError
+    ├── UserError            the caller can mend it; `hint` says how
+    │   ├── UsageError       usage.*      exit 2  wrong call, missing or unreadable file
+    │   ├── SpecError        lang.*       exit 3  diagnostics of a spec or a policy
+    │   ├── LedgerError      ledger.*     exit 1  tampered, torn, busy, full, read-only
+    │   ├── RunError         run.*        exit 1  the run cannot go on as asked
+    │   └── UnavailableError unavailable.* exit 7 sandbox, model, device or server is not there
+    └── BugError             bug.*        exit 70 ours: an invariant of the code does not hold
+
+Refusals and rollbacks of a run are values (records), never exceptions. Each code has a paragraph in
+docs/errors.md; tests/test_docs.py compares the two lists.
+"""
+
+from __future__ import annotations
+
+
+class SpakError(Exception):
+    """An error with a stable code, a sentence, and a hint that says what to do."""
+
+    exit_code = 1
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} [{self.code}]" + (f"\n  hint: {self.hint}" if self.hint else "")
+
+
+class UserError(SpakError):
+    """Something that the caller can mend."""
+
+
+class UsageError(UserError):
+    exit_code = 2
+
+
+class SpecError(UserError):
+    """A spec that no Program can be built from; `diagnostics` has every finding (spak.lang.Diagnostic)."""
+
+    exit_code = 3
+
+    def __init__(self, code: str, message: str, hint: str = "", diagnostics: tuple[object, ...] = ()) -> None:
+        super().__init__(code, message, hint)
+        self.diagnostics = diagnostics
+
+
+class LedgerError(UserError):
+    exit_code = 1
+
+
+class RunError(UserError):
+    exit_code = 1
+
+
+class UnavailableError(UserError):
+    exit_code = 7
+
+
+class BugError(SpakError):
+    exit_code = 70

@@ -1,0 +1,91 @@
+"""The catalog: names, schemas, triggers and classes of everything a spec may mention.
+
+Built in `spak.config` from the tables of tools, validators, proposers, backends and launchers; handed to
+check, compile, the language server and, as JSON, to genesis. Pure data: it starts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+EffectClass = Literal["pure", "costly", "effect"]
+"""pure: may be repeated and shares an fsync; costly: repeated at a price; effect: changes the world."""
+
+OnFail = Literal["stop", "retry", "continue"]
+"""What a non-zero exit of a tool step means unless the step says otherwise (`on_fail:`): end the task with
+`fail`, go back to the task's proposer with R4 (else stop), or go on as if nothing had happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEntry:
+    name: str
+    version: int
+    summary: str
+    schema: Mapping[str, Any]
+    effect: EffectClass = "effect"
+    on_fail: OnFail = "stop"
+    sandboxed: bool = True
+    writes: bool = True
+    idempotent: bool = False
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatorEntry:
+    name: str
+    version: int
+    summary: str
+    schema: Mapping[str, Any]
+    triggers: tuple[str, ...] = ("success", "fail", "timeout")
+    metric: str = ""
+    effect: EffectClass = "costly"
+    device: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedEntry:
+    """A proposer, a backend or a launcher; `rank` orders launchers by strictness."""
+
+    name: str
+    summary: str
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    rank: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    tools: Mapping[str, ToolEntry] = field(default_factory=dict)
+    validators: Mapping[str, ValidatorEntry] = field(default_factory=dict)
+    proposers: Mapping[str, NamedEntry] = field(default_factory=dict)
+    backends: Mapping[str, NamedEntry] = field(default_factory=dict)
+    launchers: Mapping[str, NamedEntry] = field(default_factory=dict)
+
+    def tool(self, name: str) -> ToolEntry | None:
+        """The tool of that name or alias (`nvcc`, `write_cuda` and other names of the seeds are aliases)."""
+        found = self.tools.get(name)
+        if found is not None:
+            return found
+        return next((tool for tool in self.tools.values() if name in tool.aliases), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The catalog as it stands in genesis; `from_json` gives an equal one back."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Catalog:
+        return cls(
+            tools={
+                name: ToolEntry(**{**item, "aliases": tuple(item["aliases"])})
+                for name, item in value["tools"].items()
+            },
+            validators={
+                name: ValidatorEntry(**{**item, "triggers": tuple(item["triggers"])})
+                for name, item in value["validators"].items()
+            },
+            **{
+                table: {name: NamedEntry(**item) for name, item in value[table].items()}
+                for table in ("proposers", "backends", "launchers")
+            },
+        )

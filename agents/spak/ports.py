@@ -1,0 +1,328 @@
+"""The ports: what the runner asks of the outside, and the data that passes.
+
+Adapters (ledger, workspace, sandbox, tools, validators, proposers, llm) implement these and know nothing of
+each other. One contract suite per port runs over all of its adapters. Paths are host paths unless said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from spak.lang.catalog import NamedEntry, ToolEntry, ValidatorEntry
+from spak.records import Record
+
+# ---- sandbox -------------------------------------------------------------------------------------------
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    wall_s: float = 60.0
+    cpu_s: int = 60
+    memory_bytes: int = 2048 * MIB
+    processes: int = 128
+    file_bytes: int = 64 * MIB
+    output_bytes: int = MIB
+    """How much of each stream is kept: half from the head, half from the tail; the rest only counted."""
+    open_files: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One command line for a launcher. The workspace is `/ws` inside and the working directory."""
+
+    argv: tuple[str, ...]
+    workspace: Path
+    writable: bool = True
+    limits: Limits = Limits()
+    env: Mapping[str, str] = field(default_factory=dict)
+    binds: tuple[Path, ...] = ()
+    """Host folders or files shown read-only at the same path inside (toolchains)."""
+    stdin: bytes = b""
+    inherit: tuple[int, ...] = ()
+    """Descriptors that the sandboxed process keeps (the workspace lock)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    data: bytes = b""
+    size: int = 0
+    sha256: str = ""
+    truncated: bool = False
+
+
+Status = Literal["exited", "timeout", "oom", "limit", "launcher", "crash"]
+"""exited: it ended by itself, exit code valid; limit: a resource limit ended it; launcher: it never started;
+crash: it died by a signal of its own making (`exit` = 128 + signal)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    status: Status
+    exit: int = 0
+    stdout: Stream = Stream()
+    stderr: Stream = Stream()
+    wall_ms: int = 0
+    cpu_ms: int = 0
+    detail: str = ""
+
+
+class Child(Protocol):
+    """A sandboxed process that its starter talks to and ends itself (the profiler's)."""
+
+    pid: int
+    """The candidate's own process id, seen from outside (its CPU clock can be read)."""
+
+    def poll(self) -> int | None: ...
+    def kill(self) -> None:
+        """End the whole group; returns when nothing of it lives."""
+
+    def wait(self, timeout_s: float) -> Outcome: ...
+
+
+class Launcher(Protocol):
+    entry: NamedEntry
+
+    def probe(self) -> str:
+        """Empty when a nonce came back from inside and a forbidden read failed; else why not, and the mend."""
+
+    def run(self, job: Job) -> Outcome: ...
+    def start(self, job: Job, pass_fds: Sequence[int] = (), seccomp_extra: bytes = b"") -> Child:
+        """Start without waiting, with the given descriptors open inside at the same numbers."""
+
+
+# ---- tools and validators ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A permitted tool call: arguments rendered, schema checked, secrets resolved."""
+
+    id: str
+    tool: str
+    args: Mapping[str, Any]
+    workspace: Path
+    launcher: Launcher | None
+    limits: Limits = Limits()
+    toolchain: Toolchain | None = None
+    inherit: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """Programs and read-only folders that tools may use inside a sandbox, found by `spak.config`."""
+
+    programs: Mapping[str, str] = field(default_factory=dict)
+    """Name (`gcc`, `python`, `pytest`, `ruff`, `nvcc`) to the absolute path inside the sandbox."""
+    binds: tuple[Path, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool did. `key` holds only what a repetition would repeat (exit, named diagnostics; no clocks)."""
+
+    status: Status
+    exit: int = 0
+    output: bytes = b""
+    """What `{{last_tool_output}}` will show: standard output and error, as kept."""
+    size: int = 0
+    """Bytes that the tool wrote in all; `sha256` is of all of them."""
+    sha256: str = ""
+    truncated: bool = False
+    key: Mapping[str, Any] = field(default_factory=dict)
+    diagnostics: tuple[Mapping[str, Any], ...] = ()
+    """`{severity, file, line, code, message}`; severity is error, warning or info."""
+    wall_ms: int = 0
+    cpu_ms: int = 0
+
+
+class Tool(Protocol):
+    entry: ToolEntry
+
+    def run(self, call: Call) -> ToolResult:
+        """Do it. Raises nothing for what a user can cause: that is a status or an exit code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Something that was or will be measured: named files by content."""
+
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Role (`binary`, `source`) to content."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureCall:
+    id: str
+    validator: str
+    options: Mapping[str, Any]
+    workspace: Path
+    launcher: Launcher | None
+    limits: Limits = Limits()
+    toolchain: Toolchain | None = None
+    seed: int = 0
+    """Hidden from the candidate; inputs and sizes are drawn from it."""
+    rivals: Mapping[str, Subject] = field(default_factory=dict)
+    """`incumbent`, `baseline`, `runner_up`: what the candidate is compared with, by name."""
+    rule: Mapping[str, int] = field(default_factory=dict)
+    """The MetricRule's integers: margin_num, margin_den, evidence, max_pairs."""
+    inherit: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a validator saw. The kernel derives the signal; a validator never names one.
+
+    status: `measured` with samples, `static` evidence only, `checked` pass-or-fail without a metric,
+    `void` (the measurement itself is worthless: retry), `unavailable` (no device), `timeout`.
+    """
+
+    status: Literal["measured", "static", "checked", "void", "unavailable", "timeout"]
+    checks: tuple[Mapping[str, Any], ...] = ()
+    """`{name, ok, code, detail}`; all must be ok. `detail` decides nothing."""
+    metrics: Mapping[str, float | int] = field(default_factory=dict)
+    pairs: tuple[Mapping[str, Any], ...] = ()
+    """`{rival, process, order, candidate:[ns,ns,ns], incumbent:[ns,ns,ns]}` in the order taken."""
+    samples: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    subject: Subject = Subject()
+    diagnostics: tuple[Mapping[str, Any], ...] = ()
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    wall_ms: int = 0
+    cpu_ms: int = 0
+
+
+class Validator(Protocol):
+    entry: ValidatorEntry
+
+    def measure(self, call: MeasureCall) -> Measurement: ...
+
+
+# ---- proposers and models ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One earlier candidate of a task and what became of it, oldest first in a history."""
+
+    args: Mapping[str, Any]
+    params: Mapping[str, Any]
+    outcome: Literal["improved", "measured", "fail"]
+    value: float | None = None
+    """The metric, in its own unit; None when there is none."""
+    ratio: float | None = None
+    """candidate / incumbent as the pairs saw it, when they were taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    id: str
+    task: str
+    step: str
+    turn: int
+    """How many plans this task asked for before."""
+    seed: int
+    options: Mapping[str, Any]
+    space: Mapping[str, Any]
+    tools: Mapping[str, ToolEntry]
+    history: Sequence[Trial] = ()
+    error: Mapping[str, Any] | None = None
+    heuristics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    tool: str
+    args: Mapping[str, Any]
+    score: int = 0
+    """Higher is preferred; ties go to the lower index."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """The point of the parameter space that it stands for, for the history and the table of candidates."""
+
+
+class Proposer(Protocol):
+    entry: NamedEntry
+
+    def propose(self, request: PlanRequest) -> Sequence[Candidate]:
+        """Candidates for the next turn; empty when the space is used up. Same request, same answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a backend is asked: ordered items `{role, name, text}`, and who it is for."""
+
+    id: str
+    items: tuple[Mapping[str, str], ...]
+    role: str = ""
+    kind: Literal["ask", "plan"] = "ask"
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(item["text"] for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    text: str
+    usage: Mapping[str, int] = field(default_factory=dict)
+    model: str = ""
+
+
+class Backend(Protocol):
+    entry: NamedEntry
+
+    def answer(self, prompt: Prompt) -> Answer | None:
+        """The answer, or None when a person will give it later (the run waits)."""
+
+
+# ---- stores --------------------------------------------------------------------------------------------
+
+
+class Blobs(Protocol):
+    def put(self, data: bytes) -> str:
+        """Keep the bytes under their SHA-256 (base64url) and return it; idempotent."""
+
+    def get(self, digest: str) -> bytes:
+        """Raises: LedgerError `ledger.blob` when it is missing or does not match its name."""
+
+    def flush(self) -> None:
+        """Make everything put so far durable."""
+
+
+class Ledger(Protocol):
+    """An append-only chain of records, held by one writer at a time."""
+
+    run: str
+    count: int
+    head: str
+    blobs: Blobs
+
+    def read(self, start: int = 0) -> Iterator[tuple[Record, bytes]]:
+        """Records with their exact lines, from a sequence number on."""
+
+    def append(self, records: Sequence[Record]) -> list[Record]:
+        """Write the records in one go and return them with seq and hash; durable only after `flush`."""
+
+    def flush(self) -> None: ...
+    def close(self) -> None:
+        """Flush and give the lease back; twice is once."""
+
+
+class Ledgers(Protocol):
+    """Where runs live."""
+
+    def create(self, run: str, genesis: Record) -> Ledger:
+        """A new run, which exists with its genesis or not at all; the lease is held."""
+
+    def open(self, run: str) -> Ledger:
+        """Take the lease of a run. Raises: LedgerError `ledger.busy`, `ledger.unknown_run`, `ledger.tampered`."""
+
+    def reader(self, run: str) -> Ledger:
+        """Read without a lease; append is refused."""
+
+    def runs(self) -> list[str]:
+        """Run ids, oldest first."""

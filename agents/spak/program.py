@@ -1,0 +1,188 @@
+"""The Program: the flat state machine that the kernel runs, and `compile`, which builds it from a Spec.
+
+Takes a Spec (spak.lang.ast), its text, the typed inputs and a Catalog; gives a frozen Program or raises
+SpecError with the diagnostics of `spak.lang.check`. It runs nothing and opens no file.
+
+A TASK becomes a list of steps and a table of edges:
+
+    tool      one tool call with arguments known but for variables
+    ask       `llm.query`: a question whose answer becomes a variable
+    plan      `llm.plan`, or a TASK without steps: a list of candidate tool calls; the kernel selects one and
+              performs it under the same step id
+    check     the conditions of `success:` and the values of `evaluation`, after the last step
+    validate  the task's VALIDATOR, last of all; its measurement becomes the task's signal
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+StepKind = Literal["tool", "ask", "plan", "check", "validate"]
+Mode = Literal["stepwise", "semi_auto", "full_auto"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A variable in a template: `fix_patch`, `last_tool_output`, `axiom.1`, `heuristic.1`, `goal`, `error`,
+    `input.n`, `best.source`, `metric.latency_ms`."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Text with variables; a `str` part stands for itself."""
+
+    parts: tuple[str | Ref, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """The parsed `cmd:` of a tool: one template per argument, so that a variable is one argument.
+
+    `whole` is set instead when the text is nothing but one variable: its value is a command line that is
+    parsed when the step is entered.
+    """
+
+    argv: tuple[str | Template | Ref, ...] = ()
+    whole: Ref | None = None
+
+
+Value = None | bool | int | float | str | Ref | Template | CommandLine | tuple["Value", ...] | Mapping[str, "Value"]
+"""A value of a step's field: JSON, or a part that is filled in when the step is entered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A condition that only the workspace can answer: `file_contains(path, text)`, `file_exists(path)`."""
+
+    function: Literal["file_contains", "file_exists"]
+    arguments: tuple[str | Template | Ref, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`left op right`, op in == != < <= > >=; names are Refs (`exit_code.s1`, `metric.x`, variables)."""
+
+    op: Literal["==", "!=", "<", "<=", ">", ">="]
+    left: Value
+    right: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    item: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    items: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    items: tuple[Condition, ...]
+
+
+Condition = Atom | Compare | Not | All | AnyOf
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    id: str
+    kind: StepKind
+    name: str = ""
+    """Tool name as in the catalog (aliases resolved), validator name, or the model role of an ask or plan."""
+    args: Mapping[str, Value] = field(default_factory=dict)
+    output_var: str = ""
+    on_fail: Literal["stop", "retry", "continue"] = "stop"
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Proposing:
+    """Who fills a plan: a generator (`tuner`) or, with an empty name, the model backend or a person."""
+
+    name: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    space: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRule:
+    """When a measurement is an improvement, and when a loop has had enough. All integers.
+
+    A pair is a win when `margin_den * candidate < margin_num * incumbent`; improved at
+    `3^wins >= evidence * 2^pairs`, not improved at `3^(pairs-wins) >= evidence * 2^pairs`, undecided at
+    `max_pairs`. `plateau` after `patience` evaluations without improvement or at `evaluations` in all.
+    Source: notes of the measurement trial; an e-process against the null of no gain (betting 1/2 each pair).
+    """
+
+    metric: str
+    better: Literal["lower", "higher"] = "lower"
+    margin_num: int = 99
+    margin_den: int = 100
+    evidence: int = 20
+    max_pairs: int = 80
+    patience: int = 5
+    evaluations: int = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Heuristic:
+    text: str
+    when: str = ""
+    """Empty, or the trigger or error code at which alone it may be injected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    name: str
+    goal: str = ""
+    tools: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+    edges: Mapping[str, str] = field(default_factory=dict)
+    success: Condition | None = None
+    invariant: Condition | None = None
+    proposing: Proposing = Proposing()
+    rule: MetricRule | None = None
+    retries: int = 3
+    line: int = 0
+
+    @property
+    def terminal(self) -> bool:
+        return not self.edges
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """What a run may use up; each has a knob of the same name in BUDGET. 0 means no limit."""
+
+    steps: int = 1000
+    elapsed_ms: int = 3_600_000
+    tokens: int = 0
+    watchdog: int = 3
+    window: int = 12
+    rollbacks: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    name: str
+    level: int
+    start: str
+    tasks: Mapping[str, Task]
+    axioms: tuple[str, ...] = ()
+    heuristics: tuple[Heuristic, ...] = ()
+    predictions: tuple[str, ...] = ()
+    memory: str = "FLUSH_ON_TRANSITION"
+    sandbox: str = "RESTRICTED"
+    mode: Mode | None = None
+    auto_steps: int = 0
+    """Stops of `semi_auto`: how many llm steps may pass before the run stops."""
+    backend: str = ""
+    budgets: Budgets = Budgets()
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    spec_hash: str = ""

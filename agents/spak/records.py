@@ -1,0 +1,124 @@
+"""The record: one line of the ledger, its hash, and the word list of kinds and authorities.
+
+Takes members of a record and the hash of the line before; gives the exact line and back. It does not
+decide anything and keeps no file.
+
+    {"#":hash,"at":ms,"attempt":n,"authority":..,"body":{..},"kind":..,"seq":n,"side":{..},"step":..,"task":..}\n
+
+`hash = H(previous hash + the line from its 52nd byte)`: `"#"` sorts first, so that a fixed slice checks the
+chain without writing the line again. `at` is Unix time in milliseconds. Empty members are left out.
+`content = H([kind, authority, task, step, attempt, body])` names a commit wherever it stands; `side` (ms,
+tokens, references to proofs) decides nothing and is in the chain only. Source: DESIGN.md section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from spak import canon
+from spak.errors import LedgerError
+
+FORMAT = 1
+"""Version of the line's layout; raise it when a reader of the old layout would misread a line."""
+
+HASH_FIELD = 51
+"""Bytes of `{"#":"<43 characters>",` with which every line opens."""
+
+
+class Authority(StrEnum):
+    PROPOSAL = "proposal"
+    COMMIT = "commit"
+    HOST = "host"
+
+
+class Kind(StrEnum):
+    GENESIS = "genesis"
+    OBSERVE = "observe"
+    PLAN = "plan"
+    ACT = "act"
+    APPROVAL = "approval"
+    CONTROL = "control"
+    PERMIT = "permit"
+    INJECT = "inject"
+    CONTEXT = "context"
+    SELECT = "select"
+    ROUTE = "route"
+    END = "end"
+    LEASE = "lease"
+    RESUME = "resume"
+    REDELIVER = "redeliver"
+    ROLLBACK = "rollback"
+    MODE = "mode"
+    LATE = "late"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record as `step` and the stores see it; `hash` is empty until a ledger has written it."""
+
+    kind: str
+    authority: str
+    body: Mapping[str, Any]
+    task: str = ""
+    step: str = ""
+    attempt: int = 0
+    seq: int = -1
+    at: int = 0
+    side: Mapping[str, Any] = field(default_factory=dict)
+    hash: str = ""
+
+    @property
+    def content(self) -> str:
+        return content_of(self.kind, self.authority, self.task, self.step, self.attempt, self.body)
+
+
+def content_of(kind: str, authority: str, task: str, step: str, attempt: int, body: Mapping[str, Any]) -> str:
+    """The name of a commit: its decision, without place, clock or side notes."""
+    return canon.content_hash([kind, authority, task, step, attempt, body])
+
+
+def encode(record: Record, previous: str) -> tuple[str, bytes]:
+    """The record's chain hash and its exact line, newline included. `previous` is `canon.ZERO` for genesis."""
+    members: dict[str, Any] = {
+        "at": record.at,
+        "attempt": record.attempt,
+        "authority": str(record.authority),
+        "body": record.body,
+        "kind": str(record.kind),
+        "side": record.side,
+        "step": record.step,
+        "task": record.task,
+    }
+    members = {name: value for name, value in members.items() if value or name == "body"}
+    members["seq"] = record.seq
+    rest = canon.dumps(members)[1:]
+    chain = canon.digest(previous.encode() + rest)
+    return chain, b'{"#":"' + chain.encode() + b'",' + rest + b"\n"
+
+
+def chain_hash(line: bytes, previous: str) -> str:
+    """What the `#` of a line must be, given the hash of the line before it."""
+    return canon.digest(previous.encode() + line.rstrip(b"\n")[HASH_FIELD:])
+
+
+def decode(line: bytes) -> Record:
+    """The record of a line. Raises: LedgerError `ledger.line` when the line is not a record."""
+    try:
+        value = canon.loads(line)
+        return Record(
+            kind=value["kind"],
+            authority=value["authority"],
+            body=value["body"],
+            task=value.get("task", ""),
+            step=value.get("step", ""),
+            attempt=value.get("attempt", 0),
+            seq=value["seq"],
+            at=value.get("at", 0),
+            side=value.get("side", {}),
+            hash=value["#"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise LedgerError("ledger.line", f"not a record: {error!r}") from error

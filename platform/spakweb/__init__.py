@@ -1,0 +1,1 @@
+"""The Django side of SPAK; empty until the platform lands."""
