@@ -109,4 +109,3 @@ def _narrow(value: Any) -> Any:
     if kind is list:
         return [_narrow(item) for item in value]
     return value
-

@@ -50,7 +50,18 @@ class CommandLine:
     whole: Ref | None = None
 
 
-Value = None | bool | int | float | str | Ref | Template | CommandLine | tuple["Value", ...] | Mapping[str, "Value"]
+Value = (
+    None
+    | bool
+    | int
+    | float
+    | str
+    | Ref
+    | Template
+    | CommandLine
+    | tuple["Value", ...]
+    | Mapping[str, "Value"]
+)
 """A value of a step's field: JSON, or a part that is filled in when the step is entered."""
 
 
