@@ -1,0 +1,46 @@
+# Every target but help and clean sets up first; a set-up that has nothing to do takes a few milliseconds.
+# ARGS goes to the program behind the target: `make test ARGS="-k ledger"`, `make bench ARGS=--json`.
+
+PYTHON_BIN := .venv/bin/python
+PYTEST := $(PYTHON_BIN) -m pytest
+WORKERS ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint check bench faults fuzz format clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+setup: ## .venv with the locked packages, and the system packages that are missing
+	@bash scripts/setup.sh
+
+demo: setup ## tune a C attention kernel on this machine, verify its ledger, replay it
+	@.venv/bin/spak demo $(ARGS)
+
+test: setup ## the tests, without the long fault and fuzz walks
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not (slow and (faults or fuzz))" $(ARGS)
+
+lint: setup ## ruff, mypy, the import contracts
+	$(PYTHON_BIN) -m ruff check .
+	$(PYTHON_BIN) -m ruff format --check .
+	$(PYTHON_BIN) -m mypy
+	.venv/bin/lint-imports
+
+check: lint test ## what CI runs
+
+bench: setup ## our figures beside their floors and aims, measured now
+	$(PYTHON_BIN) -m bench $(ARGS)
+
+faults: setup ## every fault test, the long walks too
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m faults $(ARGS)
+
+fuzz: setup ## every test with random input, the long ones too
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m fuzz $(ARGS)
+
+format: setup ## let ruff rewrite the sources
+	$(PYTHON_BIN) -m ruff format .
+	$(PYTHON_BIN) -m ruff check --fix .
+
+clean: ## remove .venv and every cache; runs in .spak stay
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
