@@ -1,0 +1,176 @@
+"""Rendering: templates, arguments and conditions filled in from the state.
+
+Takes the compiled values of spak.program; gives JSON. A value too long to be held inline stays a reference,
+`{"$blob": hash, "size": n}`, and text around one becomes `{"$text": [parts]}`: the runner resolves both when
+it performs the effect, so that `step` never holds file bytes. A name without a value is `Unbound`, which the
+caller turns into a refusal; nothing is ever rendered as an empty string in silence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, assert_never
+
+from spak import canon, shell
+from spak.errors import UserError
+from spak.kernel.rules import Rules
+from spak.kernel.state import State
+from spak.program import All, AnyOf, Atom, CommandLine, Compare, Condition, Not, Ref, Template
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?\Z")
+
+
+class Unbound(Exception):
+    """A variable that has no value here; the argument is its path."""
+
+
+class BadCommand(Exception):
+    """A command line from a variable that is not one simple command; the argument is a hint."""
+
+
+def render(value: Any, rules: Rules, state: State) -> Any:
+    """The JSON of a compiled value. Raises: Unbound, BadCommand."""
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None or kind is float:
+        return value
+    if kind is Template:
+        return _text([part if type(part) is str else as_text(lookup(part.path, rules, state)) for part in value.parts])
+    if kind is Ref:
+        return lookup(value.path, rules, state)
+    if kind is CommandLine:
+        return _command(value, rules, state)
+    if isinstance(value, Mapping):
+        return {name: render(item, rules, state) for name, item in value.items()}
+    return [render(item, rules, state) for item in value]
+
+
+def lookup(path: str, rules: Rules, state: State) -> Any:
+    """The value of a variable. Raises: Unbound."""
+    variables = state.r7.variables
+    if path in variables:
+        return variables[path]
+    head, _, rest = path.partition(".")
+    program = rules.program
+    match head:
+        case "axiom" | "heuristic" | "prediction" if rest.isdigit():
+            items: tuple[str, ...] = {
+                "axiom": program.axioms,
+                "heuristic": tuple(item.text for item in program.heuristics),
+                "prediction": program.predictions,
+            }[head]
+            if 1 <= int(rest) <= len(items):
+                return items[int(rest) - 1]
+        case "goal" if not rest:
+            return program.tasks[state.r0.task].goal
+        case "error" if not rest:
+            return "" if state.r4 is None else canon.dumps(state.r4).decode()
+        case "input" if rest in program.inputs:
+            return program.inputs[rest]
+        case "best" | "baseline" | "runner_up":
+            found = _marked(getattr(state.r7, head), rest)
+            if found is not None:
+                return found
+        case "metric" if rest in state.r7.metrics:
+            return state.r7.metrics[rest]
+    raise Unbound(path)
+
+
+def as_text(value: Any) -> Any:
+    """A value inside a template: text as it is, everything else as canonical JSON, references untouched."""
+    if type(value) is str or is_reference(value):
+        return value
+    return canon.dumps(value).decode()
+
+
+def is_reference(value: Any) -> bool:
+    return isinstance(value, Mapping) and ("$blob" in value or "$text" in value)
+
+
+def number(text: Any) -> Any:
+    """The number that a text is, or the value itself: outputs of programs are compared as numbers."""
+    if type(text) is str and _NUMBER.match(text.strip()):
+        value = float(text)
+        return int(value) if value.is_integer() and abs(value) <= canon.MAX_INT else value
+    return text
+
+
+def atoms(condition: Condition | None) -> Iterator[Atom]:
+    """The conditions that only the workspace can answer, in the order in which `holds` takes the answers."""
+    match condition:
+        case None | Compare():
+            return
+        case Atom():
+            yield condition
+        case Not(item):
+            yield from atoms(item)
+        case All(items) | AnyOf(items):
+            for item in items:
+                yield from atoms(item)
+        case _:
+            assert_never(condition)
+
+
+def questions(condition: Condition | None, rules: Rules, state: State) -> tuple[Mapping[str, Any], ...]:
+    """The rendered atoms of a condition, as the runner answers them. Raises: Unbound."""
+    return tuple(
+        {"function": atom.function, "args": [render(argument, rules, state) for argument in atom.arguments]}
+        for atom in atoms(condition)
+    )
+
+
+def holds(condition: Condition, facts: Iterator[bool], rules: Rules, state: State) -> bool:
+    """Whether a condition holds; `facts` answers its atoms in order, none left out. An unbound name is false."""
+    match condition:
+        case Atom():
+            return next(facts, False)
+        case Compare(op, left, right):
+            return _compare(op, left, right, rules, state)
+        case Not(item):
+            return not holds(item, facts, rules, state)
+        case All(items):
+            return all([holds(item, facts, rules, state) for item in items])
+        case AnyOf(items):
+            return any([holds(item, facts, rules, state) for item in items])
+        case _:
+            assert_never(condition)
+
+
+def _marked(mark: Any, part: str) -> Any:
+    if mark is None:
+        return None
+    if part in mark.files:
+        return {"$blob": mark.files[part]}
+    return {"value": mark.value, "params": dict(mark.params), "evaluation": mark.evaluation}.get(part)
+
+
+def _command(line: CommandLine, rules: Rules, state: State) -> list[Any]:
+    if line.whole is None:
+        return [as_text(render(argument, rules, state)) for argument in line.argv]
+    text = lookup(line.whole.path, rules, state)
+    if type(text) is not str:
+        raise BadCommand("the command line is not a short text")
+    try:
+        return list(shell.argv(text))
+    except UserError as error:
+        raise BadCommand(error.hint or error.message) from error
+
+
+def _text(parts: list[Any]) -> Any:
+    if all(type(part) is str for part in parts):
+        return "".join(parts)
+    return {"$text": parts}
+
+
+def _compare(op: str, left: Any, right: Any, rules: Rules, state: State) -> bool:
+    try:
+        one, other = number(render(left, rules, state)), number(render(right, rules, state))
+    except Unbound:
+        return False
+    if op == "==":
+        return bool(one == other)
+    if op == "!=":
+        return bool(one != other)
+    if type(one) not in (int, float) or type(other) not in (int, float):
+        return False
+    return {"<": one < other, "<=": one <= other, ">": one > other, ">=": one >= other}[op]

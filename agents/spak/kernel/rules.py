@@ -1,0 +1,87 @@
+"""Rules: all that `step` may read besides the state, made from a genesis record and nothing else.
+
+Genesis holds `rules` {semantics, spec, policy, inputs, catalog, limits, seed, r3, keys}. Compiling them here
+makes a ledger self-contained: the same genesis gives the same Rules on any host.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spak.errors import LedgerError
+from spak.kernel import seal
+from spak.lang import parse
+from spak.lang.catalog import Catalog
+from spak.program import Program, Ref, compile
+
+SEMANTICS = 1
+"""Version of the kernel's decisions; VERSIONING.md says what raises it."""
+
+INLINE = 16_384
+"""Bytes of text that a variable holds itself; longer values are blobs, opaque to `step`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    program: Program
+    catalog: Catalog
+    seed: int
+    r3: str
+    opening: str
+    wanted: frozenset[str]
+    """Variables that some template or condition reads; others of their kind are not kept."""
+
+    @classmethod
+    def of(cls, genesis: Mapping[str, Any]) -> Rules:
+        """The rules of a genesis body.
+
+        Raises: LedgerError `ledger.genesis` when it is not one, `ledger.semantics` when this kernel does not
+        know its version, SpecError when its spec does not compile.
+        """
+        try:
+            rules = genesis["rules"]
+            semantics = rules["semantics"]
+            if semantics != SEMANTICS:
+                raise LedgerError(
+                    "ledger.semantics",
+                    f"the run was made by kernel semantics {semantics}, this kernel knows {SEMANTICS}",
+                    "replay it with the version of spak that wrote it",
+                )
+            catalog = Catalog.from_json(rules["catalog"])
+            parsed = parse(rules["spec"])
+            program = compile(parsed, catalog, rules["inputs"])
+            return cls(
+                program=program,
+                catalog=catalog,
+                seed=rules["seed"],
+                r3=rules["r3"],
+                opening=seal.opening(semantics, rules),
+                wanted=_wanted(program),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise LedgerError("ledger.genesis", f"not a genesis record: {error!r}") from error
+
+    def draw(self, *place: object) -> int:
+        """A number of 53 bits that depends on the run's seed and the place, and on nothing else."""
+        text = "/".join(str(part) for part in (self.seed, *place))
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big") >> 3
+
+
+def _wanted(program: Program) -> frozenset[str]:
+    """Every Ref in the program, found by walking its frozen data."""
+    found: set[str] = set()
+    stack: list[Any] = list(program.tasks.values())
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Ref):
+            found.add(item.path)
+        elif isinstance(item, Mapping):
+            stack.extend(item.values())
+        elif isinstance(item, (tuple, list)):
+            stack.extend(item)
+        elif hasattr(item, "__dataclass_fields__"):
+            stack.extend(getattr(item, name) for name in item.__dataclass_fields__)
+    return frozenset(found)

@@ -1,0 +1,34 @@
+"""The only maker of commits: seals a decision and folds it into the run's summary.
+
+Takes the state, the clock of the proposal that led here, and a body; gives the commit and the state whose
+summary holds it. `S0 = H([semantics, genesis.rules])`, `Sn = H(Sn-1 + content of commit n)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from spak import canon
+from spak.kernel.state import State
+from spak.records import Authority, Kind, Record, content_of
+
+
+def opening(semantics: int, rules: Mapping[str, Any]) -> str:
+    """S0, the summary of a run that has decided nothing yet."""
+    return canon.content_hash([semantics, rules])
+
+
+def fold(summary: str, content: str) -> str:
+    """The next summary."""
+    return canon.digest((summary + content).encode())
+
+
+def seal(state: State, at: int, kind: Kind, body: Mapping[str, Any]) -> tuple[Record, State, str]:
+    """The commit, the state that remembers it, and the commit's content hash."""
+    place = state.r0
+    content = content_of(kind, Authority.COMMIT, place.task, place.step, place.attempt, body)
+    record = Record(kind, Authority.COMMIT, body, place.task, place.step, place.attempt, -1, at)
+    executive = replace(state.r7, summary=fold(state.r7.summary, content), last=content)
+    return record, replace(state, r7=executive), content

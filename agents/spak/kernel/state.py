@@ -1,0 +1,148 @@
+"""State: the registers R0-R7 and the pending effect; everything that `step` knows besides its rules.
+
+Frozen data; it is never stored whole, since replay makes it again from the ledger. Its size does not grow
+with the length of a run: the watchdog window, the variables and the fired heuristics are bounded by the
+Program. Source: seed 001 (register map), DESIGN.md section 4.
+
+    R0 program counter      R1 watchdog          R2 context budget    R3 workspace root
+    R4 error                R5 last tool         R6 transaction       R7 executive metadata
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Status = Literal["new", "running", "succeeded", "failed", "refused", "cancelled"]
+Act = Literal["tool", "ask", "plan", "check", "validate"]
+EffectClass = Literal["pure", "costly", "effect", "ask"]
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """R0. `attempt` counts the permits of the whole run, so that no two permits are alike."""
+
+    task: str = ""
+    step: str = ""
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Watchdog:
+    """R1. `window` holds the last hashes of (task, action, key, R3)."""
+
+    elapsed_ms: int = 0
+    steps: int = 0
+    window: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LastTool:
+    """R5."""
+
+    name: str = ""
+    schema: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What `step` asks the runner to do, and R6 while it is under way.
+
+    `id` is the content of its permit. `args` is JSON in which `{"$blob": hash, "size": n}` stands for a value
+    too long to hold and `{"$text": [parts]}` for text with such values inside. `root` is R3 before it.
+    """
+
+    id: str
+    act: Act
+    name: str
+    cls: EffectClass
+    task: str
+    step: str
+    attempt: int
+    args: Mapping[str, Any]
+    root: str
+    watch: tuple[Mapping[str, Any], ...] = ()
+    """Invariant atoms `{function, args}` to be answered after a tool, in order."""
+    seed: int = 0
+    turn: int = 0
+    rivals: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    items: tuple[Mapping[str, Any], ...] = ()
+    """Prompt items of an ask or a plan, in order: `{role, name, text}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A measured candidate worth remembering: its metric, its files as blobs, its place in the run."""
+
+    value: int
+    files: Mapping[str, str]
+    evaluation: int
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Executive:
+    """R7."""
+
+    summary: str = ""
+    last: str = ""
+    """Content of the last commit: evidence for a refusal."""
+    fails: int = 0
+    retries: int = 0
+    """Retries left in the current task."""
+    rollbacks: tuple[str, int] = ("", 0)
+    due: tuple[str, ...] = ()
+    """Signal and code of the last fail, until a heuristic has answered it."""
+    fired: tuple[int, ...] = ()
+    turns: int = 0
+    """Plans that the current task asked for."""
+    evaluations: int = 0
+    stale: int = 0
+    best: Mark | None = None
+    baseline: Mark | None = None
+    runner_up: Mark | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    codes: tuple[str, ...] = ()
+    knob: str = ""
+    stopped: str = ""
+    """Why a metric loop had enough: `patience`, `evaluations` or `space`."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    status: Status = "new"
+    r0: Counter = Counter()
+    r1: Watchdog = Watchdog()
+    r2: int = 0
+    r3: str = ""
+    r4: Mapping[str, Any] | None = None
+    r5: LastTool = LastTool()
+    r6: Effect | None = None
+    r7: Executive = Executive()
+
+    @property
+    def summary(self) -> str:
+        return self.r7.summary
+
+    @property
+    def ended(self) -> bool:
+        return self.status not in ("new", "running")
+
+
+def registers(state: State) -> dict[str, Any]:
+    """The registers as JSON, for `spak show` and pages."""
+    pending = state.r6
+    return {
+        "R0": asdict(state.r0),
+        "R1": asdict(state.r1),
+        "R2": {"tokens": state.r2},
+        "R3": state.r3,
+        "R4": state.r4,
+        "R5": asdict(state.r5),
+        "R6": None if pending is None else {"id": pending.id, "act": pending.act, "name": pending.name,
+                                            "class": pending.cls, "root": pending.root},
+        "R7": asdict(state.r7),
+    }

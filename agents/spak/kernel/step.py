@@ -1,0 +1,613 @@
+"""`step(rules, state, proposal) -> (state, commits, effects)`: the kernel's one function.
+
+Pure and total: no clock, no randomness, no outside; a proposal that nobody awaits, or that is malformed,
+never raises. Live run and replay feed the same function. The order is seed 000's cognitive loop:
+
+    inject    a heuristic after a fail, before a proposer or a model is asked
+    plan      candidates are asked for; `select` takes one
+    permit    the kernel's decision, made before the effect exists
+    act       the runner does it and brings back a proposal
+    observe   the task's validator measures
+    refine    the signal is derived and routed along the task's edges
+
+At most one effect is pending at a time (R6). A proposal is awaited when its `of` names that effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from spak import canon
+from spak.kernel import context, derive, render, watch
+from spak.kernel.rules import Rules
+from spak.kernel.seal import seal
+from spak.kernel.state import Act, Counter, Effect, EffectClass, LastTool, State, Watchdog
+from spak.lang.schema import violations
+from spak.program import Step, Task
+from spak.records import Authority, Kind, Record
+
+ROLLED_BACK = frozenset({"timeout", "oom", "limit", "launcher", "unknown", "crash", "invalid"})
+"""Outcomes of a tool whose changes are undone; a non-zero exit is not one of them."""
+
+
+class Stepped(NamedTuple):
+    state: State
+    commits: tuple[Record, ...]
+    effects: tuple[Effect, ...]
+
+
+def step(rules: Rules, state: State, proposal: Record) -> Stepped:
+    """The next state, the commits that led to it, and what to do now (at most one effect)."""
+    turn = _Turn(rules, state, proposal.at)
+    body = proposal.body
+    if not isinstance(body, Mapping) or proposal.authority != Authority.PROPOSAL:
+        return turn.done()
+    if state.status == "new":
+        if proposal.kind == Kind.GENESIS:
+            turn.begin()
+        return turn.done()
+    if state.ended:
+        return turn.done()
+    if proposal.kind == Kind.CONTROL:
+        if body.get("cancel") is True:
+            turn.end("cancelled", "run.cancelled")
+        return turn.done()
+    if expects(state, proposal):
+        turn.spend(proposal.side)
+        turn.answer(proposal.kind, body)
+    return turn.done()
+
+
+def expects(state: State, proposal: Record) -> bool:
+    """Whether a proposal answers the pending effect, in the kind that such an effect is answered with."""
+    pending = state.r6
+    if pending is None or not isinstance(proposal.body, Mapping) or proposal.body.get("of") != pending.id:
+        return False
+    if proposal.kind == Kind.PLAN:
+        return pending.act == "plan"
+    return proposal.kind == Kind.ACT
+
+
+class _Turn:
+    """One call of `step` under way: the state so far, and what was decided on the way."""
+
+    def __init__(self, rules: Rules, state: State, at: int) -> None:
+        self.rules = rules
+        self.state = state
+        self.at = at
+        self.commits: list[Record] = []
+        self.effects: list[Effect] = []
+
+    def done(self) -> Stepped:
+        return Stepped(self.state, tuple(self.commits), tuple(self.effects))
+
+    # ---- small changes of state ------------------------------------------------------------------------
+
+    @property
+    def task(self) -> Task:
+        return self.rules.program.tasks[self.state.r0.task]
+
+    def commit(self, kind: Kind, body: Mapping[str, Any]) -> str:
+        record, self.state, content = seal(self.state, self.at, kind, body)
+        self.commits.append(record)
+        return content
+
+    def executive(self, **changes: Any) -> None:
+        self.state = replace(self.state, r7=replace(self.state.r7, **changes))
+
+    def bind(self, name: str, value: Any) -> None:
+        if name.startswith("metric."):
+            value = render.number(value)
+        self.executive(variables={**self.state.r7.variables, name: value})
+
+    def spend(self, side: Mapping[str, Any]) -> None:
+        """Count the recorded milliseconds and tokens of an effect; waiting for people costs nothing."""
+        elapsed, tokens = _count(side, "ms"), _count(side, "tokens")
+        if elapsed or tokens:
+            dog = self.state.r1
+            self.state = replace(
+                self.state,
+                r1=Watchdog(dog.elapsed_ms + elapsed, dog.steps, dog.window),
+                r2=self.state.r2 + tokens,
+            )
+
+    # ---- begin, enter, end -----------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        rules = self.rules
+        self.state = replace(self.state, status="running", r3=rules.r3)
+        self.executive(summary=rules.opening)
+        self.enter_task(rules.program.start)
+
+    def enter_task(self, name: str) -> None:
+        task = self.rules.program.tasks[name]
+        if name != self.state.r0.task:
+            self.executive(retries=task.retries, turns=0, stale=0)
+        if not task.steps:
+            self.place(name, "")
+            self.finish_task("success", "")
+            return
+        self.enter_step(task, task.steps[0])
+
+    def place(self, task: str, step: str) -> None:
+        self.state = replace(self.state, r0=Counter(task, step, self.state.r0.attempt), r6=None)
+
+    def enter_step(self, task: Task, step: Step) -> None:
+        """Budgets, heuristics, arguments, then the permit and its effect; or an end."""
+        self.place(task.name, step.id)
+        spent = self.exhausted()
+        if spent:
+            self.refuse(*spent)
+            return
+        try:
+            match step.kind:
+                case "tool":
+                    args = {name: render.render(value, self.rules, self.state) for name, value in step.args.items()}
+                    self.enter_tool(task, step, step.name, args)
+                case "plan" | "ask":
+                    self.inject(task)
+                    self.ask(task, step)
+                case "check":
+                    atoms = render.questions(task.success, self.rules, self.state)
+                    self.permit(step, "check", "check", {"atoms": list(atoms)}, "pure")
+                case "validate":
+                    args = {name: render.render(value, self.rules, self.state) for name, value in step.args.items()}
+                    self.validate(task, step, args)
+        except render.Unbound as error:
+            self.refuse("run.unbound_variable", f"bind {error} before step {step.id} of TASK {task.name}")
+        except render.BadCommand as error:
+            self.violate(task, step, step.name, [_r4("shell.not_one_command", "one command", "", str(error))])
+
+    def exhausted(self) -> tuple[str, str] | None:
+        """The code and the knob of a budget that is used up, if any is."""
+        budgets, state = self.rules.program.budgets, self.state
+        if budgets.steps and state.r1.steps >= budgets.steps:
+            return "budget.steps", f"BUDGET {{ steps: {budgets.steps * 2} }}"
+        if budgets.elapsed_ms and state.r1.elapsed_ms >= budgets.elapsed_ms:
+            return "budget.elapsed", f"BUDGET {{ elapsed_s: {budgets.elapsed_ms * 2 // 1000} }}"
+        if budgets.tokens and state.r2 >= budgets.tokens:
+            return "budget.tokens", f"BUDGET {{ tokens: {budgets.tokens * 2} }}"
+        return None
+
+    def end(self, status: str, code: str = "", knob: str = "") -> None:
+        """The last commit of a run, with why, on what evidence, and which knob would let it go on."""
+        r7 = self.state.r7
+        pending = self.state.r6
+        evidence = [mark for mark in (pending.id if pending else "", r7.last) if mark]
+        body: dict[str, Any] = {"state": status, "r3": self.state.r3}
+        if code:
+            body |= {"codes": [code], "evidence": list(dict.fromkeys(evidence))}
+        if knob:
+            body["knob"] = knob
+        if r7.best is not None:
+            body["best"] = {"evaluation": r7.best.evaluation, "files": dict(r7.best.files), "value": r7.best.value}
+        self.commit(Kind.END, body)
+        self.executive(codes=(code,) if code else (), knob=knob)
+        self.state = replace(self.state, status=status, r6=None)  # type: ignore[arg-type]
+
+    def refuse(self, code: str, knob: str) -> None:
+        self.end("refused", code, knob)
+
+    # ---- permits ---------------------------------------------------------------------------------------
+
+    def permit(
+        self,
+        step: Step,
+        act: Act,
+        name: str,
+        args: Mapping[str, Any],
+        cls: EffectClass,
+        recorded: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> None:
+        """Commit a permit and ask for its effect. The permit's content is the effect's id."""
+        state = self.state
+        self.state = replace(state, r0=Counter(state.r0.task, step.id, state.r0.attempt + 1))
+        body: dict[str, Any] = {"act": act, "allow": True, "args": args if recorded is None else recorded}
+        if name != act:
+            body["name"] = name
+        content = self.commit(Kind.PERMIT, body)
+        place = self.state.r0
+        effect = Effect(
+            id=content,
+            act=act,
+            name=name,
+            cls=cls,
+            task=place.task,
+            step=place.step,
+            attempt=place.attempt,
+            args=args,
+            root=self.state.r3,
+            **more,
+        )
+        self.state = replace(self.state, r6=effect)
+        self.effects.append(effect)
+
+    def enter_tool(self, task: Task, step: Step, name: str, args: Mapping[str, Any]) -> None:
+        """Schema before the tool, then the built-in rule: a tool must be in TOOLS, or named by a step."""
+        entry = self.rules.catalog.tool(name)
+        if entry is None:
+            self.deny(step, name, args, "policy.unknown_tool", f"install or correct the tool {name}")
+            return
+        if task.tools and not _listed(self.rules, task, name):
+            self.deny(step, name, args, "policy.not_in_tools", f"TOOLS [{name}] in TASK {task.name}")
+            return
+        found = violations(entry.schema, args)
+        self.state = replace(self.state, r5=LastTool(entry.name, str(entry.version)))
+        if found:
+            self.violate(task, step, entry.name, [_r4(v.code, v.expected, v.received, f"{v.path}: {v.hint}") for v in found])
+            return
+        watched = render.questions(task.invariant, self.rules, self.state)
+        self.permit(step, "tool", entry.name, args, entry.effect, watch=watched)
+
+    def deny(self, step: Step, name: str, args: Mapping[str, Any], code: str, knob: str) -> None:
+        self.commit(Kind.PERMIT, {"act": "tool", "allow": False, "args": args, "code": code, "name": name})
+        self.refuse(code, knob)
+
+    def ask(self, task: Task, step: Step) -> None:
+        items = context.items(self.rules, self.state, task, step)
+        prompt = canon.content_hash(items)
+        if step.kind == "ask":
+            self.permit(step, "ask", step.name, {"prompt": prompt}, "ask", items=items)
+            return
+        r7 = self.state.r7
+        name = task.proposing.name
+        args = {"prompt": prompt, "turn": r7.turns}
+        self.permit(
+            step, "plan", name or "model", args, "costly" if name else "ask",
+            items=items, turn=r7.turns, seed=self.rules.draw("plan", task.name),
+        )
+        self.executive(turns=r7.turns + 1)
+
+    def validate(self, task: Task, step: Step, args: Mapping[str, Any]) -> None:
+        entry = self.rules.catalog.validators[step.name]
+        r7 = self.state.r7
+        rivals = {
+            name: dict(mark.files)
+            for name, mark in (("incumbent", r7.best), ("baseline", r7.baseline), ("runner_up", r7.runner_up))
+            if mark is not None
+        }
+        if args.get("role") == "final":
+            rivals.pop("incumbent", None)
+            if r7.best == r7.baseline:
+                rivals.pop("baseline", None)
+        seed = self.rules.draw("validate", self.state.r0.attempt)
+        self.permit(step, "validate", entry.name, args, entry.effect, rivals=rivals, seed=seed)
+
+    def inject(self, task: Task) -> None:
+        """The next heuristic, in order of declaration, one per consecutive fail. Source: seed 000 section 3.2."""
+        r7 = self.state.r7
+        if not r7.due:
+            return
+        for index, heuristic in enumerate(self.rules.program.heuristics):
+            if index not in r7.fired and (not heuristic.when or heuristic.when in r7.due):
+                self.commit(Kind.INJECT, {"heuristic": index + 1, "on": list(r7.due)})
+                self.executive(fired=(*r7.fired, index))
+                break
+        self.executive(due=())
+
+    # ---- answers ---------------------------------------------------------------------------------------
+
+    def answer(self, kind: str, body: Mapping[str, Any]) -> None:
+        pending = self.state.r6
+        assert pending is not None
+        task = self.task
+        step = next(item for item in task.steps if item.id == pending.step)
+        dog = self.state.r1
+        self.state = replace(self.state, r1=Watchdog(dog.elapsed_ms, dog.steps + 1, dog.window))
+        if kind == Kind.PLAN:
+            self.planned(task, step, body)
+        elif pending.act == "tool":
+            self.acted(task, step, pending, body)
+        elif pending.act == "validate":
+            self.measured(task, step, pending, body)
+        elif pending.act == "check":
+            self.checked(task, step, body)
+        else:
+            self.answered(task, step, pending, body)
+
+    def planned(self, task: Task, step: Step, body: Mapping[str, Any]) -> None:
+        """Select: the valid candidate with the highest score, the lowest index among equals."""
+        candidates = body.get("candidates")
+        listed = candidates if isinstance(candidates, list) else []
+        if not listed:
+            self.no_candidates(task)
+            return
+        judged = [self.judge(task, candidate) for candidate in listed]
+        valid = [index for index, found in enumerate(judged) if not found]
+        rejected = [found[0]["code"] for found in judged if found]
+        select: dict[str, Any] = {"n": len(listed)}
+        if rejected:
+            select["rejected"] = rejected
+        if not valid:
+            self.commit(Kind.SELECT, {**select, "i": -1})
+            tool = listed[0].get("tool") if isinstance(listed[0], Mapping) else None
+            self.violate(task, step, tool if isinstance(tool, str) else "", judged[0])
+            return
+        index = max(valid, key=lambda i: (_score(listed[i]), -i))
+        chosen = listed[index]
+        args = dict(chosen.get("args", {}))
+        self.commit(Kind.SELECT, {**select, "i": index, "choice": canon.content_hash([chosen["tool"], args])})
+        params = args.get("params")
+        self.executive(params=params if isinstance(params, Mapping) else {})
+        self.enter_tool(task, step, chosen["tool"], args)
+
+    def no_candidates(self, task: Task) -> None:
+        """Nothing proposed: a metric loop has searched its space; anything else cannot go on."""
+        if task.rule is not None and "plateau" in task.edges:
+            self.executive(stopped="space")
+            self.finish_task("plateau", "run.no_candidates")
+        else:
+            self.refuse("run.no_candidates", f"a PROPOSER or a model that answers TASK {task.name}")
+
+    def judge(self, task: Task, candidate: Any) -> list[Mapping[str, Any]]:
+        """Why a candidate can not be taken, as R4 values; empty when it can."""
+        if not isinstance(candidate, Mapping) or not isinstance(candidate.get("tool"), str):
+            return [_r4("plan.malformed", "an object with tool and args", _shape(candidate), "name a tool")]
+        name, args = candidate["tool"], candidate.get("args", {})
+        entry = self.rules.catalog.tool(name)
+        if entry is None or not _listed(self.rules, task, name):
+            listed = ", ".join(task.tools) or "none"
+            return [_r4("policy.not_in_tools", listed, name, f"TASK {task.name} may use: {listed}")]
+        if not isinstance(args, Mapping):
+            return [_r4("schema.type", "an object", _shape(args), "args is an object of the tool's fields")]
+        found = violations(entry.schema, args)
+        return [_r4(v.code, v.expected, v.received, f"{v.path}: {v.hint}") for v in found]
+
+    def answered(self, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
+        """An answer to `llm.query`, or to a plan that nobody could read as a plan."""
+        if body.get("outcome") != "answered" or pending.act == "plan":
+            code = body.get("code")
+            error = _r4(code if isinstance(code, str) else "llm.no_answer", "an answer", "", "ask again")
+            self.violate(task, step, pending.name, [error], repeat=True)
+            return
+        value = body.get("out", "")
+        self.keep_output(step, value)
+        self.state = replace(self.state, r4=None)
+        self.route_on(task, step, {"signal": "success"})
+
+    def acted(self, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
+        outcome = body.get("outcome")
+        exit_code = body.get("exit", 0)
+        if outcome != "exited" or type(exit_code) is not int:
+            known = outcome if isinstance(outcome, str) and outcome in ROLLED_BACK else "invalid"
+            self.roll_back(task, step, pending, known)
+            return
+        writes = pending.cls == "effect"
+        root = body.get("r3") if writes else None
+        route: dict[str, Any] = {"signal": "success" if exit_code == 0 else "fail"}
+        if writes:
+            route["txn"] = "commit"
+        facts = body.get("facts")
+        invariant = task.invariant
+        if invariant is not None and not render.holds(invariant, _facts(facts), self.rules, self.state):
+            self.commit(Kind.ROUTE, {"signal": "fail", "code": "run.invariant", "txn": "rollback"} if writes
+                        else {"signal": "fail", "code": "run.invariant"})
+            self.end("failed", "run.invariant", f"mend step {step.id} or the invariant of TASK {task.name}")
+            return
+        if isinstance(root, str):
+            route["r3"] = root
+            self.state = replace(self.state, r3=root)
+        key = body.get("key")
+        route["key"] = key if isinstance(key, str) else ""
+        if step.kind == "tool" or step.output_var:
+            self.keep_output(step, body.get("out", ""))
+        if f"exit_code.{step.id}" in self.rules.wanted:
+            self.bind(f"exit_code.{step.id}", exit_code)
+        self.executive(rollbacks=("", 0))
+        if self.loops(pending, route["key"]):
+            self.commit(Kind.ROUTE, route)
+            self.end("failed", "run.watchdog_loop", f"BUDGET {{ watchdog: {self.rules.program.budgets.watchdog + 1} }}")
+            return
+        if exit_code == 0:
+            self.state = replace(self.state, r4=None)
+            self.route_on(task, step, route)
+            return
+        self.state = replace(
+            self.state, r4=_r4("tool.exit", "exit 0", f"exit {exit_code}", f"{pending.name} in step {step.id}")
+        )
+        self.failed_tool(task, step, route)
+
+    def failed_tool(self, task: Task, step: Step, route: Mapping[str, Any]) -> None:
+        """A tool that ended with a non-zero exit: go on, go back to who proposed it, or end the task."""
+        handling = step.on_fail
+        if step.kind == "plan":
+            entry = self.rules.catalog.tool(self.state.r5.name)
+            handling = entry.on_fail if entry is not None else "stop"
+        if handling == "continue":
+            self.route_on(task, step, route)
+        elif handling == "retry" and "fail" not in task.edges and self.back(task, step, route, "tool.exit"):
+            return
+        else:
+            self.finish_task("fail", "tool.exit", route)
+
+    def roll_back(self, task: Task, step: Step, pending: Effect, outcome: str) -> None:
+        """An effect that was undone: R4 to the proposer, three in a row on one tool end the run."""
+        code = f"tool.{outcome}"
+        route = {"signal": "timeout" if outcome == "timeout" else "fail", "code": code}
+        if pending.cls == "effect":
+            route["txn"] = "rollback"
+        error = _r4(code, "the tool to end by itself", outcome, f"{pending.name} in step {step.id}: see the record")
+        self.undo(task, step, pending.name, error, route)
+
+    def violate(
+        self, task: Task, step: Step, tool: str, errors: list[Mapping[str, Any]], repeat: bool = False
+    ) -> None:
+        """What does not fit never reaches the tool; who proposed it gets the reason."""
+        route = {"signal": "fail", "code": errors[0]["code"], "r4": errors[0]}
+        self.undo(task, step, tool, errors[0], route, repeat)
+
+    def undo(
+        self,
+        task: Task,
+        step: Step,
+        tool: str,
+        error: Mapping[str, Any],
+        route: Mapping[str, Any],
+        repeat: bool = False,
+    ) -> None:
+        name, count = self.state.r7.rollbacks
+        count = count + 1 if name == tool else 1
+        self.executive(rollbacks=(tool, count))
+        self.state = replace(self.state, r4=error)
+        if count >= self.rules.program.budgets.rollbacks:
+            self.commit(Kind.ROUTE, route)
+            self.end("failed", "run.rollbacks", f"{tool or step.id} failed {count} times in a row: see R4")
+            return
+        if route["signal"] == "timeout" and "timeout" in task.edges:
+            self.finish_task("timeout", error["code"], route)
+        elif not self.back(task, step, route, error["code"]):
+            self.finish_task(route["signal"], error["code"], route)
+
+    def back(self, task: Task, step: Step, route: Mapping[str, Any], code: str) -> bool:
+        """Go back to the nearest proposer at or before a step, at the price of a retry; False if none is."""
+        index = next(i for i, item in enumerate(task.steps) if item.id == step.id)
+        source = next((item for item in reversed(task.steps[: index + 1]) if item.kind in ("ask", "plan")), None)
+        if source is None:
+            return False
+        if self.state.r7.retries <= 0:
+            self.commit(Kind.ROUTE, route)
+            self.refuse("budget.retries", f"RETRIES {task.retries + 3} in TASK {task.name}")
+            return True
+        r7 = self.state.r7
+        self.executive(retries=r7.retries - 1, fails=r7.fails + 1, due=("fail", code))
+        self.commit(Kind.ROUTE, {**route, "to": source.id})
+        self.enter_step(task, source)
+        return True
+
+    def checked(self, task: Task, step: Step, body: Mapping[str, Any]) -> None:
+        good = task.success is None or render.holds(task.success, _facts(body.get("facts")), self.rules, self.state)
+        if good:
+            self.route_on(task, step, {"signal": "success"})
+        else:
+            self.finish_task("fail", "run.success_unmet", {"signal": "fail", "code": "run.success_unmet"})
+
+    def measured(self, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
+        outcome = body.get("outcome")
+        if outcome == "timeout":
+            body = {"status": "timeout"}
+        found = derive.derive(task, step.name, pending.args, body, self.state.r7)
+        self.executive_is(found.executive)
+        key = body.get("key")
+        route: dict[str, Any] = {"signal": found.signal, "key": key if isinstance(key, str) else ""}
+        if found.code:
+            route["code"] = found.code
+        if found.improved:
+            assert found.executive.best is not None
+            route["best"] = found.executive.best.value
+        if found.void:
+            self.undo_measurement(task, step, route)
+            return
+        self.executive(rollbacks=("", 0))
+        if self.loops(pending, route["key"]):
+            self.commit(Kind.ROUTE, route)
+            self.end("failed", "run.watchdog_loop", f"BUDGET {{ watchdog: {self.rules.program.budgets.watchdog + 1} }}")
+            return
+        if found.signal == "fail":
+            self.state = replace(self.state, r4=_r4(found.code, "all checks ok", found.code, f"validator {step.name}"))
+        else:
+            self.state = replace(self.state, r4=None)
+        self.finish_task(found.signal, found.code, route)
+
+    def undo_measurement(self, task: Task, step: Step, route: Mapping[str, Any]) -> None:
+        """A void measurement is taken again; three in a row end the run."""
+        name, count = self.state.r7.rollbacks
+        count = count + 1 if name == step.name else 1
+        self.executive(rollbacks=(step.name, count))
+        if count >= self.rules.program.budgets.rollbacks:
+            self.commit(Kind.ROUTE, route)
+            self.end("failed", "validator.void", "a quieter machine, or mend what the measurement says")
+            return
+        self.commit(Kind.ROUTE, {**route, "to": step.id})
+        self.enter_step(task, step)
+
+    def executive_is(self, executive: Any) -> None:
+        self.state = replace(self.state, r7=replace(executive, summary=self.state.r7.summary, last=self.state.r7.last))
+
+    def loops(self, pending: Effect, key: str) -> bool:
+        """Has this result stood in the window too often? Idempotent tools may repeat themselves."""
+        entry = self.rules.catalog.tools.get(pending.name) if pending.act == "tool" else None
+        if entry is not None and entry.idempotent:
+            return False
+        budgets, state = self.rules.program.budgets, self.state
+        action = canon.content_hash([pending.name, pending.args])
+        dog, seen = watch.observe(state.r1, pending.task, action, key, state.r3, budgets.window)
+        self.state = replace(state, r1=dog)
+        return bool(budgets.watchdog) and seen >= budgets.watchdog
+
+    def keep_output(self, step: Step, value: Any) -> None:
+        kept = value if isinstance(value, str) or render.is_reference(value) else ""
+        if "last_tool_output" in self.rules.wanted and step.kind != "ask":
+            self.bind("last_tool_output", kept)
+        if step.output_var:
+            self.bind(step.output_var, kept)
+
+    # ---- routes ----------------------------------------------------------------------------------------
+
+    def route_on(self, task: Task, step: Step, route: Mapping[str, Any]) -> None:
+        """To the next step of the task, or, after its last one, along its edge for `success`."""
+        index = next(i for i, item in enumerate(task.steps) if item.id == step.id)
+        if index + 1 < len(task.steps):
+            following = task.steps[index + 1]
+            self.commit(Kind.ROUTE, {**route, "to": following.id})
+            self.enter_step(task, following)
+        else:
+            self.finish_task("success", "", route)
+
+    def finish_task(self, signal: str, code: str, route: Mapping[str, Any] | None = None) -> None:
+        """Refine: the task's signal is routed along its edge, or the run ends. Source: seed 000 section 3.2."""
+        task = self.task
+        failing = signal in ("fail", "timeout")
+        target = task.edges.get(signal)
+        body = {**(route or {}), "signal": signal}
+        if target is not None:
+            body["to"] = f"{target}/"
+        self.commit(Kind.ROUTE, body)
+        r7 = self.state.r7
+        if failing:
+            self.executive(fails=r7.fails + 1, due=(signal, code))
+        else:
+            self.executive(fails=0, fired=(), due=())
+        if target is not None:
+            if failing and r7.retries <= 0:
+                self.refuse("budget.retries", f"RETRIES {task.retries + 3} in TASK {task.name}")
+                return
+            if failing:
+                self.executive(retries=r7.retries - 1)
+            self.enter_task(target)
+        elif task.terminal and not failing:
+            self.end("succeeded")
+        elif signal == "fail" or task.terminal:
+            self.end("failed", code or "run.no_route", f"NEXT {{ {signal} -> ... }} in TASK {task.name}")
+        else:
+            self.refuse("run.unhandled_trigger", f"NEXT {{ {signal} -> ... }} in TASK {task.name}")
+
+
+def _listed(rules: Rules, task: Task, name: str) -> bool:
+    entry = rules.catalog.tool(name)
+    return entry is not None and any(item == name or rules.catalog.tool(item) is entry for item in task.tools)
+
+
+def _r4(code: str, expected: str, received: str, hint: str) -> Mapping[str, Any]:
+    """The error register. Source: seed 001 (code, expected schema, received payload, recovery hint)."""
+    return {"code": code, "expected": expected, "received": received, "hint": hint}
+
+
+def _facts(facts: Any) -> Any:
+    return iter([fact is True for fact in facts] if isinstance(facts, list) else [])
+
+
+def _count(side: Any, name: str) -> int:
+    value = side.get(name) if isinstance(side, Mapping) else None
+    return value if type(value) is int and value > 0 else 0
+
+
+def _score(candidate: Mapping[str, Any]) -> int:
+    score = candidate.get("score", 0)
+    return score if type(score) is int else 0
+
+
+def _shape(value: Any) -> str:
+    return type(value).__name__
