@@ -27,7 +27,9 @@ missing_programs() {
     for pair in bwrap:bubblewrap gcc:gcc make:make setpriv:util-linux prlimit:util-linux; do
         command -v "${pair%%:*}" >/dev/null || echo "${pair#*:}"
     done
-    if [ ! -e "$STAMP" ] && ! echo '#include <stdio.h>' | gcc -E -x c - >/dev/null 2>&1; then
+    # gcc does not bring the C library's headers along.
+    if ! command -v gcc >/dev/null ||
+        { [ ! -e "$STAMP" ] && ! echo '#include <stdio.h>' | gcc -E -x c - >/dev/null 2>&1; }; then
         if command -v dnf >/dev/null; then echo glibc-devel
         elif command -v pacman >/dev/null; then echo glibc
         else echo libc6-dev; fi
@@ -135,7 +137,7 @@ if [ -n "$UV" ]; then
     uv pip install -q --python $VENV/bin/python --no-deps --no-build-isolation --no-index -e .
 else
     works $VENV/bin/python -m pip --version || $VENV/bin/python -m ensurepip >/dev/null
-    pip() { $VENV/bin/python -m pip --disable-pip-version-check --no-input -q "$@"; }
+    pip() { $VENV/bin/python -m pip --disable-pip-version-check --no-input -qq "$@"; }
     pip install --require-hashes -r requirements.lock
     pip install --no-deps --no-build-isolation --no-index -e .
 fi
