@@ -1,0 +1,162 @@
+"""What a command line is: words, redirections, assignments, simple commands, and the line of them.
+
+A simple command knows the operator before it and the compounds around it; that is all that a judge of
+commands needs, so there is no tree of pipelines and lists. A `for` shows as a command without words whose
+assignment has many values; redirections of a compound show as a command that has nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_TILDE = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*\+?=(?:.*:)?)?~")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    value: str
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """`$name` or `${name...}`; `parts` are the parts of the operand, where one is written."""
+
+    name: str
+    text: str
+    quoted: bool = False
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """`$((...))`. A shell evaluates variables in it again, so their values can run commands."""
+
+    text: str
+    quoted: bool = False
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    form: str
+    """`$(`, backtick, `<(` or `>(`."""
+    line: Line
+    quoted: bool = False
+
+
+Part = Text | Variable | Arithmetic | Substitution
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    text: str
+    """As written."""
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def value(self) -> str | None:
+        """The word that a program would get, or None where a shell would first expand something."""
+        if self.expands:
+            return None
+        return "".join(part.value for part in self.parts if isinstance(part, Text))
+
+    @property
+    def expands(self) -> bool:
+        """True for variables, substitutions, globs, braces and tildes outside of quotes."""
+        if any(not isinstance(part, Text) for part in self.parts):
+            return True
+        bare = "".join(
+            "x" * len(part.value) if part.quoted else part.value
+            for part in self.parts
+            if isinstance(part, Text)
+        )
+        braces = bare[bare.find("{") : bare.rfind("}")] if "{" in bare else ""
+        return (
+            "*" in bare
+            or "?" in bare
+            or ("[" in bare and "]" in bare[bare.index("[") :])
+            or "," in braces
+            or ".." in braces
+            or _TILDE.match(bare) is not None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Redirection:
+    op: str
+    target: Word
+    fd: str = ""
+    """The number written before the operator, `{name}`, or empty."""
+    body: Word | None = None
+    """Of a here-document, whose `target` is the delimiter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    name: str
+    values: tuple[Word, ...]
+    """One value; of a `for`, all that the variable goes through (none written: the arguments)."""
+    append: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A simple command."""
+
+    words: tuple[Word, ...] = ()
+    assignments: tuple[Assignment, ...] = ()
+    redirections: tuple[Redirection, ...] = ()
+    operator: str = ""
+    """What stands before it: `|`, `|&`, `&&`, `||`, `;`, `&`, a line break, or nothing."""
+    within: tuple[str, ...] = ()
+    """The compounds around it, outermost first: `(`, `{`, `if`, `while`, `until`, `for`."""
+
+    @property
+    def argv(self) -> tuple[str, ...] | None:
+        """The words, or None where a shell would first expand something."""
+        values = tuple(word.value for word in self.words)
+        known = tuple(value for value in values if value is not None)
+        return known if len(known) == len(values) else None
+
+    def substitutions(self) -> Iterator[Substitution]:
+        """Those written in this command, the outermost of each nest."""
+        for word in self._all_words():
+            yield from _substitutions(word.parts)
+
+    def _all_words(self) -> Iterator[Word]:
+        for assignment in self.assignments:
+            yield from assignment.values
+        yield from self.words
+        for redirection in self.redirections:
+            yield redirection.target
+            if redirection.body is not None:
+                yield redirection.body
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    commands: tuple[Command, ...] = ()
+    """The simple commands in order, those of compounds included, those of substitutions not."""
+    background: bool = False
+    """True when the last command is followed by `&`."""
+
+    def every(self) -> Iterator[Command]:
+        """All simple commands, those inside substitutions before the command that holds them."""
+        for command in self.commands:
+            for substitution in command.substitutions():
+                yield from substitution.line.every()
+            yield command
+
+
+def _substitutions(parts: tuple[Part, ...]) -> Iterator[Substitution]:
+    for part in parts:
+        match part:
+            case Substitution():
+                yield part
+            case Variable() | Arithmetic():
+                yield from _substitutions(part.parts)
+            case Text():
+                pass
