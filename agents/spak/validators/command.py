@@ -1,0 +1,101 @@
+"""The Command validator: one command line, its exit code and the texts that its output must hold.
+
+Takes `cmd` as a list of arguments or as text with quotes; text that holds a pipe, a list, a redirection or a
+substitution is refused, for nothing here is given to a shell. The workspace is read-only. A check on output
+looks at what the launcher kept of both streams (head and tail of a flood).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from spak import shell
+from spak.errors import UsageError
+from spak.lang.catalog import ValidatorEntry
+from spak.ports import MeasureCall, Measurement, Outcome
+from spak.validators import launch
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["cmd"],
+    "additionalProperties": False,
+    "properties": {
+        "cmd": {
+            "type": ["string", "array"],
+            "minLength": 1,
+            "maxLength": 8192,
+            "minItems": 1,
+            "maxItems": 256,
+            "items": {"type": "string", "maxLength": 8192},
+        },
+        "expect_exit": {"type": "integer", "minimum": 0, "maximum": 255},
+        "contains": {
+            "type": ["string", "array"],
+            "minLength": 1,
+            "maxLength": 4096,
+            "minItems": 1,
+            "maxItems": 32,
+            "items": {"type": "string", "minLength": 1, "maxLength": 4096},
+        },
+        "timeout_s": {"type": "number", "minimum": 0.1, "maximum": 3600},
+    },
+}
+
+
+class Command:
+    entry = ValidatorEntry(
+        name="Command",
+        version=1,
+        summary="Runs one command read-only and checks its exit code and output.",
+        schema=SCHEMA,
+    )
+
+    def measure(self, call: MeasureCall) -> Measurement:
+        try:
+            argv = arguments(call.options["cmd"])
+        except UsageError as error:
+            detail = f"{error.message}: {error.hint}"
+            return Measurement("checked", checks=(launch.check("command", False, error.code, detail),))
+        argv = (launch.program(call, argv[0]) or argv[0], *argv[1:])
+        outcome = launch.run(call, argv, timeout_s=call.options.get("timeout_s"))
+        return launch.cut_short(outcome) or _judge(call, outcome)
+
+
+def arguments(cmd: str | Sequence[str]) -> tuple[str, ...]:
+    """The arguments of a command line, given as text or as a list.
+
+    Raises: UsageError `shell.*` when the text is not one simple command, `shell.syntax` for an empty one.
+    """
+    argv = shell.argv(cmd) if isinstance(cmd, str) else tuple(cmd)
+    if not argv or not argv[0] or any("\0" in word for word in argv):
+        raise UsageError(
+            "shell.syntax", "no command, or a NUL byte in one", "give a program and its arguments"
+        )
+    return argv
+
+
+def _judge(call: MeasureCall, outcome: Outcome) -> Measurement:
+    expected = call.options.get("expect_exit", 0)
+    crashed = outcome.status == "crash" and outcome.exit != expected
+    checks = [
+        launch.check(
+            "exit",
+            outcome.exit == expected,
+            "crash" if crashed else "exit_mismatch",
+            f"exit {outcome.exit}, expected {expected}: {launch.tail(outcome.stderr.data)}",
+        )
+    ]
+    wanted = call.options.get("contains", ())
+    for index, text in enumerate((wanted,) if isinstance(wanted, str) else wanted, start=1):
+        found = text.encode() in outcome.stdout.data or text.encode() in outcome.stderr.data
+        cut = outcome.stdout.truncated or outcome.stderr.truncated
+        detail = f"{text!r} is not in the {'kept part of the ' if cut else ''}output"
+        checks.append(launch.check(f"contains.{index}", found, "text_missing", "" if found else detail))
+    return Measurement(
+        "checked",
+        checks=tuple(checks),
+        metrics={"exit_code": outcome.exit},
+        wall_ms=outcome.wall_ms,
+        cpu_ms=outcome.cpu_ms,
+    )

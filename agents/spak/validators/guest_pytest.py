@@ -1,0 +1,103 @@
+"""Runs inside the sandbox: pytest with a reporter of our own. Sent as text to `python -I -B -c`; stdlib only.
+
+Standard input holds a nonce, read before any code of the workspace can run. When the session is over, one
+line `<nonce> <JSON>` goes to a private copy of standard output. A process that ends before that (os._exit, a
+crash, a killed interpreter) leaves no such line, and that is what the validator looks for.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+LIMIT = 2000
+"""Failing tests told one by one; further ones are only counted."""
+
+
+class Reporter:
+    """Counts outcomes by test id, from the reports that pytest itself makes."""
+
+    def __init__(self) -> None:
+        self.collected: list[str] = []
+        self.deselected = 0
+        self.outcomes: dict[str, str] = {}
+        self.details: dict[str, dict[str, Any]] = {}
+        self.collect_errors: dict[str, dict[str, Any]] = {}
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self.collect_errors[report.nodeid] = _detail(report)
+
+    def pytest_deselected(self, items: list[Any]) -> None:
+        self.deselected += len(items)
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        self.collected = [item.nodeid for item in session.items]
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        before = self.outcomes.get(report.nodeid, "")
+        if report.failed:
+            state = "failed" if report.when == "call" else "error"
+        elif report.skipped:
+            state = "xfailed" if hasattr(report, "wasxfail") else "skipped"
+        elif report.when == "call":
+            state = "xpassed" if hasattr(report, "wasxfail") else "passed"
+        else:
+            return
+        if before in ("failed", "error"):
+            return
+        self.outcomes[report.nodeid] = state
+        if state in ("failed", "error"):
+            self.details[report.nodeid] = _detail(report)
+
+    def summary(self, code: int) -> dict[str, Any]:
+        counts: dict[str, int] = {}
+        for state in self.outcomes.values():
+            counts[state] = counts.get(state, 0) + 1
+        bad = sorted(name for name, state in self.outcomes.items() if state in ("failed", "error"))
+        unfinished = sorted(set(self.collected) - set(self.outcomes))
+        return {
+            "exit": code,
+            "collected": len(self.collected),
+            "deselected": self.deselected,
+            "counts": counts,
+            "unfinished": unfinished[:LIMIT],
+            "unfinished_count": len(unfinished),
+            "bad": [{"id": n, "outcome": self.outcomes[n], **self.details[n]} for n in bad[:LIMIT]],
+            "collect_errors": [
+                {"id": n, **detail} for n, detail in sorted(self.collect_errors.items())[:LIMIT]
+            ],
+        }
+
+
+def _detail(report: Any) -> dict[str, Any]:
+    """Where and why, as pytest's own traceback entry says it."""
+    crash = getattr(getattr(report, "longrepr", None), "reprcrash", None)
+    if crash is not None:
+        path, line, message = str(crash.path), int(crash.lineno), str(crash.message)
+    else:
+        location = getattr(report, "location", None) or (report.nodeid.partition("::")[0], 0, "")
+        path, line = str(location[0]), int(location[1] or 0) + 1
+        message = str(getattr(report, "longreprtext", ""))[-600:]
+    return {"file": path, "line": line, "message": message[:600]}
+
+
+def main(arguments: list[str]) -> None:
+    nonce = sys.stdin.buffer.read(64).decode("ascii")
+    out = os.dup(1)
+    import pytest
+
+    sys.path.insert(0, str(Path.cwd()))
+    reporter = Reporter()
+    code = int(pytest.main(arguments, plugins=[reporter]))
+    sys.stdout.flush()
+    data = f"\n{nonce} {json.dumps(reporter.summary(code))}\n".encode()
+    while data:
+        data = data[os.write(out, data) :]
+    # Threads and exit handlers that the tests left behind have no say in how this process ends.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,188 @@
+"""The PyTest validator: runs tests in the sandbox and reports every one that failed.
+
+Takes paths and a few harmless options; gives counts as metrics, one check per failing test, and diagnostics.
+The workspace is read-only, the project's `addopts` and installed plug-ins are left out, and the result does
+not come from the exit code but from one line that our reporter writes at the end under a nonce.
+
+What that line proves: pytest started, collected and finished. The tests and the code under test share its
+process, so code that looks for our reporter in memory, or a conftest.py that rewrites reports, can still lie;
+`conftest: false` closes the second way. docs/validators.md has the list.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from spak.lang.catalog import ValidatorEntry
+from spak.ports import MIB, MeasureCall, Measurement, Outcome
+from spak.validators import launch
+
+MAX_CHECKS = 100
+"""Failing tests that get a check of their own; the rest share `more_failures`."""
+
+COUNTS = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
+
+_NAME = "^[A-Za-z_][A-Za-z0-9_.]*$"
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "paths": {
+            "type": "array",
+            "maxItems": 64,
+            "items": {"type": "string", "minLength": 1, "maxLength": 1024, "pattern": "^[^/-]"},
+        },
+        "keyword": {"type": "string", "minLength": 1, "maxLength": 512},
+        "marker": {"type": "string", "minLength": 1, "maxLength": 512},
+        "args": {
+            "type": "array",
+            "maxItems": 16,
+            "items": {
+                "type": "string",
+                "maxLength": 64,
+                "pattern": "^(-x|-q|-v|-l|--strict-markers|--maxfail=[0-9]{1,4}"
+                "|--tb=(auto|long|short|line|native|no)|--import-mode=(prepend|append|importlib))$",
+            },
+        },
+        "plugins": {"type": "array", "maxItems": 16, "items": {"type": "string", "pattern": _NAME}},
+        "conftest": {"type": "boolean"},
+        "min_tests": {"type": "integer", "minimum": 1, "maximum": 100_000},
+        "timeout_s": {"type": "number", "minimum": 0.1, "maximum": 3600},
+    },
+}
+
+
+class PyTest:
+    entry = ValidatorEntry(
+        name="PyTest",
+        version=1,
+        summary="Runs pytest read-only; one check per failing test.",
+        schema=SCHEMA,
+    )
+
+    def measure(self, call: MeasureCall) -> Measurement:
+        python = _python(call)
+        if not python:
+            return launch.unavailable("pytest")
+        nonce = secrets.token_hex(32)
+        guest = Path(__file__).with_name("guest_pytest.py").read_text(encoding="utf-8")
+        outcome = launch.run(
+            call,
+            (python, "-I", "-B", "-c", guest, *_arguments(call.options)),
+            timeout_s=call.options.get("timeout_s"),
+            env={"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+            stdin=nonce.encode(),
+            output_bytes=8 * MIB,
+        )
+        return launch.cut_short(outcome) or _read(call, outcome, nonce)
+
+
+def _python(call: MeasureCall) -> str:
+    """The interpreter that belongs to the toolchain's pytest, or the toolchain's own."""
+    script = launch.program(call, "pytest")
+    beside = PurePosixPath(script).with_name("python") if script else None
+    if beside is not None and Path(beside).exists():
+        return str(beside)
+    return launch.program(call, "python")
+
+
+def _arguments(options: Mapping[str, Any]) -> list[str]:
+    arguments = ["-p", "no:cacheprovider", "-o", "addopts=", "--color=no", "-q"]
+    for plugin in options.get("plugins", ()):
+        arguments += ["-p", plugin]
+    if not options.get("conftest", True):
+        arguments.append("--noconftest")
+    for option, flag in (("keyword", "-k"), ("marker", "-m")):
+        if option in options:
+            arguments += [flag, options[option]]
+    return [*arguments, *options.get("args", ()), *options.get("paths", ())]
+
+
+def _read(call: MeasureCall, outcome: Outcome, nonce: str) -> Measurement:
+    report = _report(outcome.stdout.data, nonce)
+    if report is None:
+        detail = f"the test process ended (exit {outcome.exit}) before pytest had finished: "
+        detail += launch.tail(outcome.stderr.data) or launch.tail(outcome.stdout.data)
+        checks: tuple[dict[str, Any], ...] = (launch.check("finished", False, "incomplete", detail),)
+        return Measurement("checked", checks=checks, wall_ms=outcome.wall_ms, cpu_ms=outcome.cpu_ms)
+    try:
+        return _judge(report, call.options.get("min_tests", 1), outcome)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        checks = (launch.check("finished", False, "incomplete", f"the report makes no sense: {error!r}"),)
+        return Measurement("checked", checks=checks, wall_ms=outcome.wall_ms, cpu_ms=outcome.cpu_ms)
+
+
+def _judge(report: Mapping[str, Any], least: int, outcome: Outcome) -> Measurement:
+    counts = {name: int(report["counts"].get(name, 0)) for name in COUNTS}
+    return Measurement(
+        "checked",
+        checks=tuple(_checks(report, least, outcome)),
+        metrics={
+            "passed": counts["passed"] + counts["xpassed"],
+            "failed": counts["failed"],
+            "errors": counts["error"] + len(report["collect_errors"]),
+            "skipped": counts["skipped"] + counts["xfailed"],
+            "collected": int(report["collected"]),
+            "deselected": int(report["deselected"]),
+        },
+        diagnostics=tuple(_diagnostic(item) for item in (*report["collect_errors"], *report["bad"])),
+        wall_ms=outcome.wall_ms,
+        cpu_ms=outcome.cpu_ms,
+    )
+
+
+def _report(stdout: bytes, nonce: str) -> dict[str, Any] | None:
+    """What stands on the one line with the nonce; None when there is none, two, or no sense in it."""
+    mark = b"\n" + nonce.encode() + b" "
+    if stdout.count(mark) != 1:
+        return None
+    line = stdout.split(mark, 1)[1].split(b"\n", 1)[0]
+    try:
+        report = json.loads(line)
+    except ValueError:
+        return None
+    return report if isinstance(report, dict) else None
+
+
+def _checks(report: Mapping[str, Any], least: int, outcome: Outcome) -> list[dict[str, Any]]:
+    collected, ended = int(report["collected"]), int(report["exit"])
+    checks = [
+        launch.check("finished", True),
+        launch.check(
+            "collected",
+            collected >= least,
+            "none_collected" if collected == 0 else "too_few",
+            f"{collected} collected, at least {least} wanted",
+        ),
+    ]
+    for item in report["collect_errors"][:MAX_CHECKS]:
+        checks.append(launch.check(f"collect:{item['id']}", False, "collect_error", item["message"]))
+    bad = report["bad"]
+    for item in bad[:MAX_CHECKS]:
+        checks.append(launch.check(f"test:{item['id']}", False, item["outcome"], item["message"]))
+    if len(bad) > MAX_CHECKS:
+        more = f"{len(bad) - MAX_CHECKS} more tests failed"
+        checks.append(launch.check("more_failures", False, "more_failures", more))
+    stopped = any(not item["ok"] for item in checks)
+    if report["unfinished_count"] and not stopped:
+        names = ", ".join(report["unfinished"][:5])
+        checks.append(launch.check("all_ran", False, "not_run", f"collected but never run: {names}"))
+    if ended != 0 and not any(not item["ok"] for item in checks):
+        code = {2: "interrupted", 3: "internal", 4: "usage", 5: "none_collected"}.get(ended, "exit")
+        detail = launch.tail(outcome.stderr.data) or launch.tail(outcome.stdout.data)
+        checks.append(launch.check("exit", False, code, detail))
+    return checks
+
+
+def _diagnostic(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "severity": "error",
+        "file": launch.relative(str(item["file"])),
+        "line": int(item["line"]),
+        "code": str(item.get("outcome", "collect_error")),
+        "message": str(item["message"]).split("\n", 1)[0][:300],
+    }
