@@ -19,13 +19,15 @@ from enum import StrEnum
 from typing import Any
 
 from spak import canon
-from spak.errors import LedgerError
+from spak.errors import LedgerError, UserError
 
 FORMAT = 1
 """Version of the line's layout; raise it when a reader of the old layout would misread a line."""
 
 HASH_FIELD = 51
 """Bytes of `{"#":"<43 characters>",` with which every line opens."""
+
+_MEND = "`spak ledger verify` names the damaged record; take the run from a copy or an export"
 
 
 class Authority(StrEnum):
@@ -81,19 +83,23 @@ def content_of(kind: str, authority: str, task: str, step: str, attempt: int, bo
 
 
 def encode(record: Record, previous: str) -> tuple[str, bytes]:
-    """The record's chain hash and its exact line, newline included. `previous` is `canon.ZERO` for genesis."""
+    """The record's chain hash and exact line, newline included; `previous` is `canon.ZERO` for genesis."""
     members: dict[str, Any] = {
-        "at": record.at,
-        "attempt": record.attempt,
         "authority": str(record.authority),
         "body": record.body,
         "kind": str(record.kind),
-        "side": record.side,
-        "step": record.step,
-        "task": record.task,
+        "seq": record.seq,
     }
-    members = {name: value for name, value in members.items() if value or name == "body"}
-    members["seq"] = record.seq
+    if record.at:
+        members["at"] = record.at
+    if record.attempt:
+        members["attempt"] = record.attempt
+    if record.side:
+        members["side"] = record.side
+    if record.step:
+        members["step"] = record.step
+    if record.task:
+        members["task"] = record.task
     rest = canon.dumps(members)[1:]
     chain = canon.digest(previous.encode() + rest)
     return chain, b'{"#":"' + chain.encode() + b'",' + rest + b"\n"
@@ -108,7 +114,12 @@ def decode(line: bytes) -> Record:
     """The record of a line. Raises: LedgerError `ledger.line` when the line is not a record."""
     try:
         value = canon.loads(line)
-        return Record(
+    except UserError as error:
+        raise LedgerError("ledger.line", f"not a record: {error.message}", _MEND) from error
+    if type(value) is not dict:
+        raise LedgerError("ledger.line", f"not a record but a JSON {type(value).__name__}", _MEND)
+    try:
+        record = Record(
             kind=value["kind"],
             authority=value["authority"],
             body=value["body"],
@@ -120,5 +131,26 @@ def decode(line: bytes) -> Record:
             side=value.get("side", {}),
             hash=value["#"],
         )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise LedgerError("ledger.line", f"not a record: {error!r}") from error
+    except KeyError as error:
+        raise LedgerError("ledger.line", f"not a record: member {error} is missing", _MEND) from error
+    wrong = _wrong_member(record)
+    if wrong:
+        raise LedgerError("ledger.line", f"not a record: member {wrong!r} is of the wrong type", _MEND)
+    return record
+
+
+def _wrong_member(record: Record) -> str:
+    if not (type(record.seq) is int and record.seq >= 0):
+        return "seq"
+    if not (type(record.attempt) is int and record.attempt >= 0):
+        return "attempt"
+    if type(record.at) is not int:
+        return "at"
+    if type(record.body) is not dict:
+        return "body"
+    if type(record.side) is not dict:
+        return "side"
+    for name in ("kind", "authority", "task", "step", "hash"):
+        if type(getattr(record, name)) is not str:
+            return "#" if name == "hash" else name
+    return ""
