@@ -55,7 +55,8 @@ def _minimum(samples: object, higher: bool) -> int | None:
         return None
     if any(type(sample) is not int or sample <= 0 for sample in samples):
         return None
-    return max(samples) if higher else min(samples)
+    best: int = max(samples) if higher else min(samples)
+    return best
 
 
 def _is_win(candidate: int, incumbent: int, rule: Mapping[str, int], higher: bool) -> bool:

@@ -33,7 +33,9 @@ class Derived:
     """The measurement itself is worthless and should be taken again."""
 
 
-def derive(task: Task, name: str, options: Mapping[str, Any], body: Mapping[str, Any], r7: Executive) -> Derived:
+def derive(
+    task: Task, name: str, options: Mapping[str, Any], body: Mapping[str, Any], r7: Executive
+) -> Derived:
     """The signal of a measurement; total: whatever the body holds, there is an answer."""
     status = body.get("status")
     if status == "timeout":

@@ -35,7 +35,9 @@ def render(value: Any, rules: Rules, state: State) -> Any:
     if kind is str or kind is int or kind is bool or value is None or kind is float:
         return value
     if kind is Template:
-        return _text([part if type(part) is str else as_text(lookup(part.path, rules, state)) for part in value.parts])
+        return _text(
+            [part if type(part) is str else as_text(lookup(part.path, rules, state)) for part in value.parts]
+        )
     if kind is Ref:
         return lookup(value.path, rules, state)
     if kind is CommandLine:
@@ -120,7 +122,10 @@ def questions(condition: Condition | None, rules: Rules, state: State) -> tuple[
 
 
 def holds(condition: Condition, facts: Iterator[bool], rules: Rules, state: State) -> bool:
-    """Whether a condition holds; `facts` answers its atoms in order, none left out. An unbound name is false."""
+    """Whether a condition holds; an unbound name is false.
+
+    `facts` answers its atoms in the order of `atoms`; lists, not generators, so that none is left out.
+    """
     match condition:
         case Atom():
             return next(facts, False)
@@ -129,9 +134,11 @@ def holds(condition: Condition, facts: Iterator[bool], rules: Rules, state: Stat
         case Not(item):
             return not holds(item, facts, rules, state)
         case All(items):
-            return all([holds(item, facts, rules, state) for item in items])
+            answers = [holds(item, facts, rules, state) for item in items]
+            return all(answers)
         case AnyOf(items):
-            return any([holds(item, facts, rules, state) for item in items])
+            answers = [holds(item, facts, rules, state) for item in items]
+            return any(answers)
         case _:
             assert_never(condition)
 
@@ -173,4 +180,5 @@ def _compare(op: str, left: Any, right: Any, rules: Rules, state: State) -> bool
         return bool(one != other)
     if type(one) not in (int, float) or type(other) not in (int, float):
         return False
-    return {"<": one < other, "<=": one <= other, ">": one > other, ">=": one >= other}[op]
+    found: bool = {"<": one < other, "<=": one <= other, ">": one > other, ">=": one >= other}[op]
+    return found

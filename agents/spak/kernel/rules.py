@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from spak import program as programs
 from spak.errors import LedgerError
 from spak.kernel import seal
 from spak.lang import parse
 from spak.lang.catalog import Catalog
-from spak.program import Program, Ref, compile
+from spak.program import Program, Ref
 
 SEMANTICS = 1
 """Version of the kernel's decisions; VERSIONING.md says what raises it."""
@@ -52,7 +53,7 @@ class Rules:
                 )
             catalog = Catalog.from_json(rules["catalog"])
             parsed = parse(rules["spec"])
-            program = compile(parsed, catalog, rules["inputs"])
+            program = programs.compile(parsed, catalog, rules["inputs"])
             return cls(
                 program=program,
                 catalog=catalog,

@@ -106,6 +106,7 @@ class Executive:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, Any] = field(default_factory=dict)
     codes: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
     knob: str = ""
     stopped: str = ""
     """Why a metric loop had enough: `patience`, `evaluations` or `space`."""
@@ -142,7 +143,14 @@ def registers(state: State) -> dict[str, Any]:
         "R3": state.r3,
         "R4": state.r4,
         "R5": asdict(state.r5),
-        "R6": None if pending is None else {"id": pending.id, "act": pending.act, "name": pending.name,
-                                            "class": pending.cls, "root": pending.root},
+        "R6": None
+        if pending is None
+        else {
+            "id": pending.id,
+            "act": pending.act,
+            "name": pending.name,
+            "class": pending.cls,
+            "root": pending.root,
+        },
         "R7": asdict(state.r7),
     }

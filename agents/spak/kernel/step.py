@@ -127,7 +127,7 @@ class _Turn:
             self.executive(retries=task.retries, turns=0, stale=0)
         if not task.steps:
             self.place(name, "")
-            self.finish_task("success", "")
+            self.refuse("run.empty_task", f"a step, a GOAL or a VALIDATOR in TASK {name}")
             return
         self.enter_step(task, task.steps[0])
 
@@ -144,7 +144,10 @@ class _Turn:
         try:
             match step.kind:
                 case "tool":
-                    args = {name: render.render(value, self.rules, self.state) for name, value in step.args.items()}
+                    args = {
+                        name: render.render(value, self.rules, self.state)
+                        for name, value in step.args.items()
+                    }
                     self.enter_tool(task, step, step.name, args)
                 case "plan" | "ask":
                     self.inject(task)
@@ -153,7 +156,10 @@ class _Turn:
                     atoms = render.questions(task.success, self.rules, self.state)
                     self.permit(step, "check", "check", {"atoms": list(atoms)}, "pure")
                 case "validate":
-                    args = {name: render.render(value, self.rules, self.state) for name, value in step.args.items()}
+                    args = {
+                        name: render.render(value, self.rules, self.state)
+                        for name, value in step.args.items()
+                    }
                     self.validate(task, step, args)
         except render.Unbound as error:
             self.refuse("run.unbound_variable", f"bind {error} before step {step.id} of TASK {task.name}")
@@ -175,16 +181,20 @@ class _Turn:
         """The last commit of a run, with why, on what evidence, and which knob would let it go on."""
         r7 = self.state.r7
         pending = self.state.r6
-        evidence = [mark for mark in (pending.id if pending else "", r7.last) if mark]
+        evidence = tuple(dict.fromkeys(mark for mark in (pending.id if pending else "", r7.last) if mark))
         body: dict[str, Any] = {"state": status, "r3": self.state.r3}
         if code:
-            body |= {"codes": [code], "evidence": list(dict.fromkeys(evidence))}
+            body |= {"codes": [code], "evidence": list(evidence)}
         if knob:
             body["knob"] = knob
         if r7.best is not None:
-            body["best"] = {"evaluation": r7.best.evaluation, "files": dict(r7.best.files), "value": r7.best.value}
+            body["best"] = {
+                "evaluation": r7.best.evaluation,
+                "files": dict(r7.best.files),
+                "value": r7.best.value,
+            }
         self.commit(Kind.END, body)
-        self.executive(codes=(code,) if code else (), knob=knob)
+        self.executive(codes=(code,) if code else (), evidence=evidence if code else (), knob=knob)
         self.state = replace(self.state, status=status, r6=None)  # type: ignore[arg-type]
 
     def refuse(self, code: str, knob: str) -> None:
@@ -237,7 +247,12 @@ class _Turn:
         found = violations(entry.schema, args)
         self.state = replace(self.state, r5=LastTool(entry.name, str(entry.version)))
         if found:
-            self.violate(task, step, entry.name, [_r4(v.code, v.expected, v.received, f"{v.path}: {v.hint}") for v in found])
+            self.violate(
+                task,
+                step,
+                entry.name,
+                [_r4(v.code, v.expected, v.received, f"{v.path}: {v.hint}") for v in found],
+            )
             return
         watched = render.questions(task.invariant, self.rules, self.state)
         self.permit(step, "tool", entry.name, args, entry.effect, watch=watched)
@@ -256,8 +271,14 @@ class _Turn:
         name = task.proposing.name
         args = {"prompt": prompt, "turn": r7.turns}
         self.permit(
-            step, "plan", name or "model", args, "costly" if name else "ask",
-            items=items, turn=r7.turns, seed=self.rules.draw("plan", task.name),
+            step,
+            "plan",
+            name or "model",
+            args,
+            "costly" if name else "ask",
+            items=items,
+            turn=r7.turns,
+            seed=self.rules.draw("plan", task.name),
         )
         self.executive(turns=r7.turns + 1)
 
@@ -277,7 +298,7 @@ class _Turn:
         self.permit(step, "validate", entry.name, args, entry.effect, rivals=rivals, seed=seed)
 
     def inject(self, task: Task) -> None:
-        """The next heuristic, in order of declaration, one per consecutive fail. Source: seed 000 section 3.2."""
+        """The next heuristic in order, one per consecutive fail. Source: seed 000 section 3.2."""
         r7 = self.state.r7
         if not r7.due:
             return
@@ -383,8 +404,12 @@ class _Turn:
         facts = body.get("facts")
         invariant = task.invariant
         if invariant is not None and not render.holds(invariant, _facts(facts), self.rules, self.state):
-            self.commit(Kind.ROUTE, {"signal": "fail", "code": "run.invariant", "txn": "rollback"} if writes
-                        else {"signal": "fail", "code": "run.invariant"})
+            self.commit(
+                Kind.ROUTE,
+                {"signal": "fail", "code": "run.invariant", "txn": "rollback"}
+                if writes
+                else {"signal": "fail", "code": "run.invariant"},
+            )
             self.end("failed", "run.invariant", f"mend step {step.id} or the invariant of TASK {task.name}")
             return
         if isinstance(root, str):
@@ -399,14 +424,19 @@ class _Turn:
         self.executive(rollbacks=("", 0))
         if self.loops(pending, route["key"]):
             self.commit(Kind.ROUTE, route)
-            self.end("failed", "run.watchdog_loop", f"BUDGET {{ watchdog: {self.rules.program.budgets.watchdog + 1} }}")
+            self.end(
+                "failed",
+                "run.watchdog_loop",
+                f"BUDGET {{ watchdog: {self.rules.program.budgets.watchdog + 1} }}",
+            )
             return
         if exit_code == 0:
             self.state = replace(self.state, r4=None)
             self.route_on(task, step, route)
             return
         self.state = replace(
-            self.state, r4=_r4("tool.exit", "exit 0", f"exit {exit_code}", f"{pending.name} in step {step.id}")
+            self.state,
+            r4=_r4("tool.exit", "exit 0", f"exit {exit_code}", f"{pending.name} in step {step.id}"),
         )
         self.failed_tool(task, step, route)
 
@@ -429,7 +459,9 @@ class _Turn:
         route = {"signal": "timeout" if outcome == "timeout" else "fail", "code": code}
         if pending.cls == "effect":
             route["txn"] = "rollback"
-        error = _r4(code, "the tool to end by itself", outcome, f"{pending.name} in step {step.id}: see the record")
+        error = _r4(
+            code, "the tool to end by itself", outcome, f"{pending.name} in step {step.id}: see the record"
+        )
         self.undo(task, step, pending.name, error, route)
 
     def violate(
@@ -464,7 +496,9 @@ class _Turn:
     def back(self, task: Task, step: Step, route: Mapping[str, Any], code: str) -> bool:
         """Go back to the nearest proposer at or before a step, at the price of a retry; False if none is."""
         index = next(i for i, item in enumerate(task.steps) if item.id == step.id)
-        source = next((item for item in reversed(task.steps[: index + 1]) if item.kind in ("ask", "plan")), None)
+        source = next(
+            (item for item in reversed(task.steps[: index + 1]) if item.kind in ("ask", "plan")), None
+        )
         if source is None:
             return False
         if self.state.r7.retries <= 0:
@@ -478,7 +512,9 @@ class _Turn:
         return True
 
     def checked(self, task: Task, step: Step, body: Mapping[str, Any]) -> None:
-        good = task.success is None or render.holds(task.success, _facts(body.get("facts")), self.rules, self.state)
+        good = task.success is None or render.holds(
+            task.success, _facts(body.get("facts")), self.rules, self.state
+        )
         if good:
             self.route_on(task, step, {"signal": "success"})
         else:
@@ -503,10 +539,16 @@ class _Turn:
         self.executive(rollbacks=("", 0))
         if self.loops(pending, route["key"]):
             self.commit(Kind.ROUTE, route)
-            self.end("failed", "run.watchdog_loop", f"BUDGET {{ watchdog: {self.rules.program.budgets.watchdog + 1} }}")
+            self.end(
+                "failed",
+                "run.watchdog_loop",
+                f"BUDGET {{ watchdog: {self.rules.program.budgets.watchdog + 1} }}",
+            )
             return
         if found.signal == "fail":
-            self.state = replace(self.state, r4=_r4(found.code, "all checks ok", found.code, f"validator {step.name}"))
+            self.state = replace(
+                self.state, r4=_r4(found.code, "all checks ok", found.code, f"validator {step.name}")
+            )
         else:
             self.state = replace(self.state, r4=None)
         self.finish_task(found.signal, found.code, route)
@@ -524,7 +566,9 @@ class _Turn:
         self.enter_step(task, step)
 
     def executive_is(self, executive: Any) -> None:
-        self.state = replace(self.state, r7=replace(executive, summary=self.state.r7.summary, last=self.state.r7.last))
+        self.state = replace(
+            self.state, r7=replace(executive, summary=self.state.r7.summary, last=self.state.r7.last)
+        )
 
     def loops(self, pending: Effect, key: str) -> bool:
         """Has this result stood in the window too often? Idempotent tools may repeat themselves."""
@@ -557,7 +601,7 @@ class _Turn:
             self.finish_task("success", "", route)
 
     def finish_task(self, signal: str, code: str, route: Mapping[str, Any] | None = None) -> None:
-        """Refine: the task's signal is routed along its edge, or the run ends. Source: seed 000 section 3.2."""
+        """Refine: the signal goes along the task's edge, or the run ends. Source: seed 000 section 3.2."""
         task = self.task
         failing = signal in ("fail", "timeout")
         target = task.edges.get(signal)

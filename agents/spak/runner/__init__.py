@@ -1,0 +1,11 @@
+"""The runner: appends commits, does effects, and brings back what they gave as proposals.
+
+It decides nothing: `kernel.step` does, on what the runner feeds it. One `Run` is one run held by a lease.
+"""
+
+from spak.runner.host import Host
+from spak.runner.perform import Interrupted
+from spak.runner.project import View, view
+from spak.runner.run import Run, Stop
+
+__all__ = ["Host", "Interrupted", "Run", "Stop", "View", "view"]

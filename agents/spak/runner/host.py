@@ -1,0 +1,22 @@
+"""What a run may use on this machine: tables of adapters, the launcher, the toolchain, the limits.
+
+Made by `spak.config` (or by a test); the runner only looks things up in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spak.ports import Backend, Launcher, Limits, Proposer, Tool, Toolchain, Validator
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    validators: Mapping[str, Validator] = field(default_factory=dict)
+    proposers: Mapping[str, Proposer] = field(default_factory=dict)
+    backend: Backend | None = None
+    launcher: Launcher | None = None
+    toolchain: Toolchain = field(default_factory=Toolchain)
+    limits: Limits = field(default_factory=Limits)

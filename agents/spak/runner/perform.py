@@ -1,0 +1,272 @@
+"""Performing effects: what the kernel asked for, done for real, brought back as the body of a proposal.
+
+One function per kind of effect. Everything here is a proposal: a failure of a tool, a launcher or a model is
+an outcome for the kernel to decide on, never an exception. `side` holds what decides nothing (ms, sizes).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from spak import canon
+from spak.errors import SpakError
+from spak.kernel.state import Effect
+from spak.ports import Blobs, Call, MeasureCall, Measurement, PlanRequest, Prompt, Subject, ToolResult
+from spak.program import Program
+from spak.records import Kind
+from spak.runner.blobs import expand, keep, shrink
+from spak.runner.history import History
+from spak.runner.host import Host
+from spak.tools import beneath
+from spak.workspace import Workspace
+
+MAX_DIAGNOSTICS = 50
+_FENCE = re.compile(r"\A\s*```[a-z]*\n(.*?)\n```\s*\Z", re.S)
+
+
+class Interrupted(BaseException):
+    """Somebody asked the runner to stop in the middle of an effect; the effect stays pending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A proposal in the making."""
+
+    kind: Kind
+    body: Mapping[str, Any]
+    side: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Performer:
+    """Does effects with a host's adapters, in one workspace, keeping long values in the run's blobs."""
+
+    host: Host
+    workspace: Workspace
+    blobs: Blobs
+    program: Program
+    seed: int
+
+    def perform(self, effect: Effect, history: History) -> Proposed | None:
+        """The proposal that answers an effect; None when a person will answer it later."""
+        started = time.perf_counter_ns()
+        match effect.act:
+            case "tool":
+                done: Proposed | None = self._tool(effect)
+            case "check":
+                done = Proposed(Kind.ACT, {"of": effect.id, "facts": self._facts(effect.args["atoms"])})
+            case "validate":
+                done = self._validate(effect)
+            case "plan" if effect.cls != "ask":
+                done = self._plan(effect, history)
+            case _:
+                done = self._ask(effect)
+        if done is None:
+            return None
+        elapsed = (time.perf_counter_ns() - started) // 1_000_000
+        return replace(done, side={"ms": elapsed, **done.side})
+
+    def answer(
+        self, effect: Effect, text: str, by: str = "", usage: Mapping[str, int] | None = None
+    ) -> Proposed:
+        """A text answer to an ask or a plan, as the proposal that it becomes."""
+        side: dict[str, Any] = {}
+        if usage:
+            side["tokens"] = sum(usage.values())
+            side["usage"] = dict(usage)
+        if by:
+            side["by"] = by
+        if effect.act == "plan":
+            return self._read_plan(effect, text, side)
+        return Proposed(
+            Kind.ACT, {"of": effect.id, "outcome": "answered", "out": keep(text, self.blobs)}, side
+        )
+
+    def prompt(self, effect: Effect) -> Prompt:
+        """The prompt of an ask or a plan, exactly as a backend gets it."""
+        items = tuple(
+            {"role": item["role"], "name": item["name"], "text": str(expand(item["text"], self.blobs))}
+            for item in effect.items
+        )
+        return Prompt(effect.id, items, effect.name, "plan" if effect.act == "plan" else "ask")
+
+    # ---- tools -----------------------------------------------------------------------------------------
+
+    def _tool(self, effect: Effect) -> Proposed:
+        tool = self.host.tools[effect.name]
+        writes = effect.cls == "effect"
+        if writes:
+            self.workspace.begin(effect.id)
+        with self.workspace.lock() as lock:
+            call = Call(
+                id=effect.id,
+                tool=effect.name,
+                args=expand(effect.args, self.blobs),
+                workspace=self.workspace.directory,
+                launcher=self.host.launcher,
+                limits=self.host.limits,
+                toolchain=self.host.toolchain,
+                inherit=(lock,),
+            )
+            try:
+                result = tool.run(call)
+            except BaseException:
+                if writes:
+                    self.workspace.rollback()
+                raise
+        return self._tool_result(effect, result, writes)
+
+    def _tool_result(self, effect: Effect, result: ToolResult, writes: bool) -> Proposed:
+        body: dict[str, Any] = {"of": effect.id, "outcome": result.status}
+        if result.status == "exited":
+            body["exit"] = result.exit
+            if effect.watch:
+                body["facts"] = self._facts(effect.watch)
+            if writes:
+                body["r3"] = self.workspace.commit()
+        elif writes:
+            self.workspace.rollback()
+        body["key"] = canon.content_hash([result.status, result.exit, result.key])
+        if result.output:
+            body["out"] = keep(result.output.decode("utf-8", "replace"), self.blobs)
+        if result.diagnostics:
+            body["diagnostics"] = shrink(list(result.diagnostics[:MAX_DIAGNOSTICS]), self.blobs)
+        side: dict[str, Any] = {"ms": result.wall_ms, "cpu_ms": result.cpu_ms}
+        if result.truncated:
+            side |= {"size": result.size, "sha256": result.sha256}
+        return Proposed(Kind.ACT, body, side)
+
+    def _facts(self, atoms: Sequence[Mapping[str, Any]]) -> list[bool]:
+        """The answers to file conditions, in order. A file that cannot be read contains nothing."""
+        return [
+            self._fact(atom["function"], [str(item) for item in expand(atom["args"], self.blobs)])
+            for atom in atoms
+        ]
+
+    def _fact(self, function: str, args: Sequence[str]) -> bool:
+        content = beneath.content(self.workspace.directory, args[0]) if args else None
+        if function == "file_exists" or content is None:
+            return content is not None
+        return len(args) > 1 and args[1].encode() in content
+
+    # ---- validators ------------------------------------------------------------------------------------
+
+    def _validate(self, effect: Effect) -> Proposed:
+        validator = self.host.validators[effect.name]
+        rule = self.program.tasks[effect.task].rule
+        with self.workspace.lock() as lock:
+            measurement = validator.measure(
+                MeasureCall(
+                    id=effect.id,
+                    validator=effect.name,
+                    options=expand(effect.args, self.blobs),
+                    workspace=self.workspace.directory,
+                    launcher=self.host.launcher,
+                    limits=self.host.limits,
+                    toolchain=self.host.toolchain,
+                    seed=effect.seed,
+                    rivals={name: self._subject(files) for name, files in effect.rivals.items()},
+                    rule={}
+                    if rule is None
+                    else {
+                        "margin_num": rule.margin_num,
+                        "margin_den": rule.margin_den,
+                        "evidence": rule.evidence,
+                        "max_pairs": rule.max_pairs,
+                    },
+                    inherit=(lock,),
+                )
+            )
+        return self._measurement(effect, measurement)
+
+    def _subject(self, files: Mapping[str, str]) -> Subject:
+        return Subject({role: self.blobs.get(digest) for role, digest in files.items()})
+
+    def _measurement(self, effect: Effect, seen: Measurement) -> Proposed:
+        checks = [{name: value for name, value in check.items() if name != "detail"} for check in seen.checks]
+        body: dict[str, Any] = {
+            "of": effect.id,
+            "outcome": "exited",
+            "status": seen.status,
+            "checks": checks,
+            "key": canon.content_hash(
+                [seen.status, [[check.get("ok"), check.get("code")] for check in checks]]
+            ),
+        }
+        optional = {
+            "metrics": dict(seen.metrics),
+            "pairs": [dict(pair) for pair in seen.pairs],
+            "samples": {name: list(values) for name, values in seen.samples.items()},
+            "subject": {role: self.blobs.put(data) for role, data in seen.subject.files.items()},
+            "diagnostics": shrink(list(seen.diagnostics[:MAX_DIAGNOSTICS]), self.blobs),
+            "evidence": shrink(dict(seen.evidence), self.blobs),
+        }
+        body |= {name: value for name, value in optional.items() if value}
+        details = {check["name"]: check["detail"] for check in seen.checks if check.get("detail")}
+        side: dict[str, Any] = {"ms": seen.wall_ms, "cpu_ms": seen.cpu_ms}
+        if details:
+            side["details"] = shrink(details, self.blobs)
+        return Proposed(Kind.ACT, body, side)
+
+    # ---- proposers and models --------------------------------------------------------------------------
+
+    def _plan(self, effect: Effect, history: History) -> Proposed:
+        proposer = self.host.proposers[effect.name]
+        task = self.program.tasks[effect.task]
+        candidates = proposer.propose(
+            PlanRequest(
+                id=effect.id,
+                task=effect.task,
+                step=effect.step,
+                turn=effect.turn,
+                seed=effect.seed,
+                options=task.proposing.options,
+                space=task.proposing.space,
+                tools={name: self.host.tools[name].entry for name in task.tools if name in self.host.tools},
+                history=history.of(effect.task),
+            )
+        )
+        listed = []
+        for candidate in candidates:
+            item: dict[str, Any] = {"tool": candidate.tool, "args": dict(candidate.args)}
+            if candidate.score:
+                item["score"] = candidate.score
+            if candidate.params and candidate.args.get("params") != candidate.params:
+                item["params"] = dict(candidate.params)
+            listed.append(item)
+        return Proposed(
+            Kind.PLAN, {"of": effect.id, "by": effect.name, "candidates": shrink(listed, self.blobs)}
+        )
+
+    def _ask(self, effect: Effect) -> Proposed | None:
+        backend = self.host.backend
+        if backend is None:
+            return None
+        try:
+            answer = backend.answer(self.prompt(effect))
+        except SpakError as error:
+            return Proposed(Kind.ACT, {"of": effect.id, "outcome": "failed", "code": error.code})
+        if answer is None:
+            return None
+        return self.answer(effect, answer.text, answer.model or backend.entry.name, answer.usage)
+
+    def _read_plan(self, effect: Effect, text: str, side: Mapping[str, Any]) -> Proposed:
+        """A text that should be a plan: JSON with candidates, or one candidate, also inside a code fence."""
+        fenced = _FENCE.match(text)
+        try:
+            value = canon.loads(canon.dumps(json.loads(fenced.group(1) if fenced else text)))
+        except (ValueError, SpakError):
+            value = None
+        if isinstance(value, Mapping) and "tool" in value:
+            value = {"candidates": [value]}
+        if not isinstance(value, Mapping) or not isinstance(value.get("candidates"), list):
+            return Proposed(
+                Kind.ACT, {"of": effect.id, "outcome": "malformed", "code": "plan.malformed"}, side
+            )
+        candidates = shrink(value["candidates"], self.blobs)
+        return Proposed(Kind.PLAN, {"of": effect.id, "by": "model", "candidates": candidates}, side)

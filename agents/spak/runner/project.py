@@ -1,0 +1,152 @@
+"""Projections of a run: what the command line and pages show, made from the state and the ledger.
+
+Gives one View as JSON (CLI.md, `spak run`), and the two files of seed 002 section 5: context.json (step
+pointer, variables, pending query) and metrics.json. Both can be made again from the ledger at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from spak.kernel.state import State, registers
+from spak.ports import Prompt
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A run at a glance; `to_json` is the document of `spak run --json`."""
+
+    run: str
+    state: str
+    task: str
+    summary_hash: str
+    chain_head: str
+    records: int
+    metrics: Mapping[str, Any]
+    artifacts: tuple[Mapping[str, Any], ...] = ()
+    waiting: Mapping[str, Any] | None = None
+    refusal: Mapping[str, Any] | None = None
+    registers: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self, with_registers: bool = False) -> dict[str, Any]:
+        value = asdict(self)
+        if not with_registers:
+            del value["registers"]
+        return value
+
+
+def view(
+    run: str, state: State, head: str, records: int, stop: str = "", prompt: Prompt | None = None
+) -> View:
+    """The view of a run. `stop` is how the last advance stopped; `prompt` the question it waits for."""
+    return View(
+        run=run,
+        state=shown_state(state, stop),
+        task=state.r0.task,
+        summary_hash=state.summary,
+        chain_head=head,
+        records=records,
+        metrics=metrics(state),
+        artifacts=artifacts(state),
+        waiting=waiting(state, prompt),
+        refusal=refusal(state),
+        registers=registers(state),
+    )
+
+
+def shown_state(state: State, stop: str = "") -> str:
+    """The state as people know it: an open question is waiting, a stopped run is paused."""
+    if state.ended:
+        return state.status
+    if state.r6 is not None and state.r6.cls == "ask":
+        return "waiting"
+    return {"paused": "paused", "interrupted": "paused"}.get(stop, "running")
+
+
+def metrics(state: State) -> dict[str, Any]:
+    """The last measurement, the loop's bookkeeping, and for a tuning run the figures of its two ends."""
+    r7 = state.r7
+    found: dict[str, Any] = dict(r7.metrics)
+    found |= {"steps": state.r1.steps, "elapsed_ms": state.r1.elapsed_ms}
+    found |= {
+        name.removeprefix("metric."): value
+        for name, value in r7.variables.items()
+        if name.startswith("metric.")
+    }
+    if r7.evaluations:
+        found["evaluations"] = r7.evaluations
+    if r7.stopped:
+        found["stopped_by"] = r7.stopped
+    if r7.best is not None and r7.baseline is not None:
+        baseline, best = r7.baseline.value, r7.best.value
+        if isinstance(r7.metrics.get("baseline_ns"), int) and isinstance(r7.metrics.get("time_ns"), int):
+            baseline, best = r7.metrics["baseline_ns"], r7.metrics["time_ns"]
+        found |= {
+            "baseline_ms": baseline / 1e6,
+            "best_ms": best / 1e6,
+            "speedup": round(baseline / best, 3),
+            "best_params": dict(r7.best.params),
+        }
+    return found
+
+
+def artifacts(state: State) -> tuple[Mapping[str, Any], ...]:
+    """The files of the best candidate, by the name of their blob."""
+    best = state.r7.best
+    if best is None:
+        return ()
+    return tuple({"name": f"best.{role}", "blob": digest} for role, digest in sorted(best.files.items()))
+
+
+def waiting(state: State, prompt: Prompt | None) -> dict[str, Any] | None:
+    """The open question, if there is one."""
+    effect = state.r6
+    if state.ended or effect is None or effect.cls != "ask":
+        return None
+    found: dict[str, Any] = {
+        "kind": "llm.query" if effect.act == "ask" else "plan",
+        "task": effect.task,
+        "step": effect.step,
+        "role": effect.name,
+        "id": effect.id,
+    }
+    if prompt is not None:
+        found["prompt"] = prompt.text
+    return found
+
+
+def refusal(state: State) -> dict[str, Any] | None:
+    """Why a run ended that did not succeed: codes, evidence by content hash, the knob that would help."""
+    if not state.ended or state.status == "succeeded":
+        return None
+    r7 = state.r7
+    return {
+        "state": state.status,
+        "codes": list(r7.codes),
+        "evidence": list(r7.evidence),
+        "knob": r7.knob,
+        "error": state.r4,
+    }
+
+
+def context(view_: View, state: State) -> dict[str, Any]:
+    """context.json: step pointer, variables and pending query. Source: seed 002 sections 3.3 and 5.3."""
+    return {
+        "run": view_.run,
+        "task_state": {
+            "running": "RUNNING",
+            "waiting": "WAIT_INPUT",
+            "paused": "SUSPEND",
+            "succeeded": "SUCCESS",
+        }.get(view_.state, "FAIL"),
+        "state": view_.state,
+        "task": state.r0.task,
+        "step_pointer": state.r0.step,
+        "attempt": state.r0.attempt,
+        "variables": dict(state.r7.variables),
+        "last_tool_output": state.r7.variables.get("last_tool_output", ""),
+        "pending": view_.waiting,
+        "summary_hash": view_.summary_hash,
+    }

@@ -1,0 +1,273 @@
+"""One run under a lease: create or open it, advance it until it ends, waits or is stopped.
+
+Order of writing (DESIGN.md section 3): `act i, route i, permit i+1` go into the ledger in one append; what
+must be durable before effect i+1 is flushed before it is done.
+
+    pure     may be repeated: shares an fsync with others, at most SHARED records late
+    costly   flushed after
+    effect   flushed before and after; the workspace holds a write-ahead file while it is done
+
+Opening a run is replaying it: commits that a crash cut off are appended, the workspace goes back to R3, and
+the pending effect is done again. Only proposals can be lost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from spak import canon
+from spak.errors import BugError, LedgerError, RunError
+from spak.kernel.replay import Replay
+from spak.kernel.rules import Rules
+from spak.kernel.state import Effect, State
+from spak.kernel.step import expects, step
+from spak.ports import Ledger, Ledgers
+from spak.program import Mode
+from spak.records import Authority, Kind, Record
+from spak.runner.history import History
+from spak.runner.host import Host
+from spak.runner.perform import Interrupted, Performer, Proposed
+from spak.workspace import Workspace
+
+SHARED = 200
+"""Records of pure steps that may share one fsync."""
+
+Stop = Literal["ended", "waiting", "paused", "interrupted"]
+Listener = Callable[[Record, State], None]
+
+
+@dataclass(slots=True)
+class _Asks:
+    """How many questions may still be put to the backend before the run stops."""
+
+    left: float
+
+    def take(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+
+class Run:
+    """A run whose lease this process holds. Use `create` or `open`; `close` when done."""
+
+    def __init__(self, ledger: Ledger, workspace: Workspace, host: Host, rules: Rules, state: State) -> None:
+        self.ledger = ledger
+        self.workspace = workspace
+        self.rules = rules
+        self.state = state
+        self.history = History(metrics=_metrics(rules))
+        self.performer = Performer(host, workspace, ledger.blobs, rules.program, rules.seed)
+        self.listeners: list[Listener] = []
+        self._unflushed = 0
+
+    # ---- opening and closing ---------------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls, ledgers: Ledgers, run: str, genesis: Mapping[str, Any], host: Host, workspace: Workspace
+    ) -> Run:
+        """A new run: its genesis is durable, its first permit is decided.
+
+        Raises: SpecError, LedgerError.
+        """
+        rules = Rules.of(genesis)
+        record = Record(Kind.GENESIS, Authority.PROPOSAL, genesis, at=now())
+        ledger = ledgers.create(run, record)
+        made = cls(ledger, workspace, host, rules, State())
+        try:
+            made._decide(next(iter(ledger.read()))[0], written=True)
+        except BaseException:
+            ledger.close()
+            raise
+        return made
+
+    @classmethod
+    def open(
+        cls, ledgers: Ledgers, run: str, host: Host, workspace: Workspace, *, restore: bool = True
+    ) -> Run:
+        """Take up a run where its ledger ends.
+
+        Raises: LedgerError `ledger.busy`, `ledger.unknown_run`, `ledger.tampered`, `ledger.diverged`;
+        RunError `workspace.changed` when files changed meanwhile and `restore` is off.
+        """
+        ledger = ledgers.open(run)
+        try:
+            return cls._resume(ledger, host, workspace, restore)
+        except BaseException:
+            ledger.close()
+            raise
+
+    @classmethod
+    def _resume(cls, ledger: Ledger, host: Host, workspace: Workspace, restore: bool) -> Run:
+        found = Replay()
+        history: History | None = None
+        for record, _ in ledger.read():
+            found.feed(record)
+            if history is None and found.rules is not None:
+                history = History(metrics=_metrics(found.rules))
+            if history is not None:
+                history.feed(record)
+        if found.rules is None or found.difference is not None:
+            raise LedgerError(
+                "ledger.diverged",
+                f"the records of run {ledger.run} do not follow from its proposals",
+                f"see: spak replay {ledger.run} --json",
+            )
+        made = cls(ledger, workspace, host, found.rules, found.state)
+        made.history = history or made.history
+        if found.state.ended and not found.missing:
+            return made
+        if found.missing:
+            made._append(list(found.missing))
+        if not made.state.ended:
+            made._recover(restore)
+            made._host(Kind.RESUME, {"records": ledger.count})
+        made.flush()
+        return made
+
+    def close(self) -> None:
+        """Flush and give the lease back."""
+        try:
+            if not self.state.ended or self._unflushed:
+                self.flush()
+        finally:
+            self.ledger.close()
+
+    def flush(self) -> None:
+        """Make everything so far durable and drop write-ahead files that are no longer needed."""
+        if self._unflushed:
+            self.ledger.blobs.flush()
+            self.ledger.flush()
+            self._unflushed = 0
+        self.workspace.settle()
+
+    # ---- advancing -------------------------------------------------------------------------------------
+
+    def advance(
+        self, mode: Mode, auto: int = 0, answer_now: bool = False, until: float | None = None
+    ) -> Stop:
+        """Go on until the run ends, waits for an answer, or `until` (a monotonic time in seconds) has passed.
+
+        stepwise stops at every question, semi_auto after `auto` of them, full_auto at none that the backend
+        answers. `answer_now` puts the pending question to the backend whatever the mode.
+        """
+        asks = _Asks({"stepwise": 0, "semi_auto": auto, "full_auto": float("inf")}[mode] + answer_now)
+        try:
+            while not self.state.ended:
+                effect = self.pending()
+                if until is not None and time.monotonic() >= until:
+                    return "paused"
+                if effect.cls == "ask" and not (self.performer.host.backend and asks.take()):
+                    return "waiting"
+                if not self._do(effect):
+                    return "waiting"
+            return "ended"
+        except Interrupted:
+            return "interrupted"
+        finally:
+            self.flush()
+
+    def pending(self) -> Effect:
+        """The effect that the run waits for."""
+        if self.state.r6 is None:
+            raise BugError("bug.no_effect", f"run {self.ledger.run} neither ended nor waits for anything")
+        return self.state.r6
+
+    def answer(self, text: str, by: str = "person") -> None:
+        """Give the pending question an answer. Raises: RunError `run.not_waiting`."""
+        effect = self.state.r6
+        if effect is None or effect.cls != "ask":
+            raise RunError(
+                "run.not_waiting", f"run {self.ledger.run} waits for no answer", "spak show says where it is"
+            )
+        self.feed(self.performer.answer(effect, text, by))
+        self.flush()
+
+    def cancel(self) -> None:
+        """End the run as cancelled; an ended run stays as it is."""
+        self.feed(Proposed(Kind.CONTROL, {"cancel": True}))
+        self.flush()
+
+    def feed(self, proposed: Proposed) -> None:
+        """Record a proposal and what the kernel decides on it, in one append."""
+        pending = self.state.r6
+        place = self.state.r0
+        record = Record(
+            proposed.kind,
+            Authority.PROPOSAL,
+            proposed.body,
+            place.task,
+            place.step,
+            place.attempt,
+            self.ledger.count,
+            now(),
+            proposed.side,
+        )
+        if proposed.kind in (Kind.ACT, Kind.PLAN) and not expects(self.state, record):
+            self._host(
+                Kind.LATE, {"of": proposed.body.get("of", ""), "pending": pending.id if pending else ""}
+            )
+            return
+        self._decide(record)
+
+    def _do(self, effect: Effect) -> bool:
+        if effect.cls == "effect" or self._unflushed > SHARED:
+            self.flush()
+        proposed = self.performer.perform(effect, self.history)
+        if proposed is None:
+            return False
+        self.feed(proposed)
+        if effect.cls == "costly":
+            self.flush()
+        return True
+
+    def _decide(self, record: Record, written: bool = False) -> None:
+        seen = (
+            record if written else replace(record, body=_read_back(record.body), side=_read_back(record.side))
+        )
+        stepped = step(self.rules, self.state, seen)
+        self.state = stepped.state
+        self._append([*([] if written else [seen]), *stepped.commits])
+
+    def _append(self, records: list[Record]) -> None:
+        for record in self.ledger.append(records):
+            self.history.feed(record)
+            for listener in self.listeners:
+                listener(record, self.state)
+        self._unflushed += len(records)
+
+    def _host(self, kind: Kind, body: Mapping[str, Any]) -> None:
+        self._append([Record(kind, Authority.HOST, body, at=now())])
+
+    def _recover(self, restore: bool) -> None:
+        """Bring the workspace back to R3: first what a crash left half done, then what others changed."""
+        pending = self.state.r6
+        self.workspace.recover(pending.id if pending else None, self.state.r3)
+        root = self.workspace.snapshot()
+        if root == self.state.r3:
+            return
+        if not restore:
+            raise RunError(
+                "workspace.changed",
+                "files in the workspace changed while the run was stopped",
+                "undo the changes, or start a new run from them",
+            )
+        self.workspace.restore(self.state.r3)
+        self._host(Kind.ROLLBACK, {"from": root, "to": self.state.r3})
+
+
+def now() -> int:
+    """Unix time in milliseconds, as records carry it."""
+    return time.time_ns() // 1_000_000
+
+
+def _metrics(rules: Rules) -> dict[str, str]:
+    return {name: task.rule.metric for name, task in rules.program.tasks.items() if task.rule is not None}
+
+
+def _read_back(value: Any) -> Any:
+    """The value as the ledger will give it back: live run and replay must see the same."""
+    return canon.loads(canon.dumps(value))
