@@ -18,7 +18,7 @@ from spak.lang.catalog import ValidatorEntry
 from spak.ports import MIB, MeasureCall, Measurement, Outcome
 from spak.validators import launch
 
-MAX_FILES = 10_000
+MAX_FILES = 4000
 MAX_DIAGNOSTICS = 500
 SUFFIXES = {"ruff": (".py", ".pyi"), "gcc": (".c",)}
 
@@ -191,12 +191,7 @@ def _gcc_findings(outcome: Outcome) -> list[dict[str, Any]] | None:
 
 
 def _arrays(text: str) -> Iterator[dict[str, Any]]:
-    """The items of the JSON arrays that gcc writes, one array per source file."""
-    decoder, at = json.JSONDecoder(), 0
-    while True:
-        while at < len(text) and text[at].isspace():
-            at += 1
-        if at == len(text):
-            return
-        items, at = decoder.raw_decode(text, at)
-        yield from items
+    """The items of the JSON arrays that gcc writes, one line per source file, among `compilation terminated`."""
+    for line in text.splitlines():
+        if line.startswith("["):
+            yield from json.loads(line)

@@ -1,0 +1,48 @@
+"""What the tests of validators share: a toolchain made of this interpreter's tools, and calls on a folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from spak.ports import Launcher, MeasureCall, Measurement, Toolchain
+from spak.sandbox.restricted import Restricted
+
+FOUND = {"gcc": shutil.which("gcc"), "nvcc": shutil.which("nvcc"), "ptxas": shutil.which("ptxas")}
+
+
+def toolchain(**programs: str) -> Toolchain:
+    """The running environment's python, pytest and ruff, and the system's compilers."""
+    folder = Path(sys.executable).parent
+    tools = {name: str(folder / name) for name in ("python", "pytest", "ruff")}
+    tools.update({name: path for name, path in FOUND.items() if path})
+    return Toolchain(
+        programs={**tools, **programs},
+        binds=(Path(sys.prefix), Path(os.path.realpath(sys.base_prefix))),
+    )
+
+
+def call(
+    workspace: Path, options: dict[str, Any], *, launcher: Launcher | None = None, **more: Any
+) -> MeasureCall:
+    """A call as the runner makes it; the launcher is the real one unless another is given."""
+    workspace.chmod(0o777)
+    more.setdefault("toolchain", toolchain())
+    return MeasureCall("m1", "test", options, workspace, launcher or Restricted(), **more)
+
+
+def write(workspace: Path, **files: str) -> Path:
+    """Files by name (`__` stands for a dot) in a folder that the sandbox may read."""
+    for name, text in files.items():
+        path = workspace / name.replace("__", ".")
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o644)
+    return workspace
+
+
+def codes(measurement: Measurement) -> dict[str, str]:
+    """Name to code of the checks that failed."""
+    return {item["name"]: item["code"] for item in measurement.checks if not item["ok"]}
