@@ -191,7 +191,7 @@ def _gcc_findings(outcome: Outcome) -> list[dict[str, Any]] | None:
 
 
 def _arrays(text: str) -> Iterator[dict[str, Any]]:
-    """The items of the JSON arrays that gcc writes, one line per source file, among `compilation terminated`."""
+    """The items of the JSON arrays that gcc writes, one line each, among other lines."""
     for line in text.splitlines():
         if line.startswith("["):
             yield from json.loads(line)
