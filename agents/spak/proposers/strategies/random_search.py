@@ -1,0 +1,9 @@
+"""`random`: an untried point drawn evenly. The yardstick for the others."""
+
+from __future__ import annotations
+
+from spak.proposers.strategies.search import Search
+
+
+def draw(search: Search) -> int | None:
+    return search.anywhere()
