@@ -1,0 +1,65 @@
+"""Memory that parent and candidate share: one arena for inputs, one for output and scratch.
+
+The parent maps both for writing. The candidate gets the inputs through a descriptor that was reopened for
+reading, of a file sealed against any further writable mapping, so that neither a store nor `mprotect` nor a
+second `open` changes them. The output is a file of its own: what a candidate may write holds nothing that it
+could want to read. Both are sealed against shrinking, or a truncated file would end the parent.
+
+Placement is drawn anew for every call over the whole arena, in steps of 64 bytes: it keeps a candidate from
+knowing a pointer, and it removes a bias of the placement that repeats in one process do not average out.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ARENA_BYTES = 8 << 20
+LINE = 64
+_SEAL_FUTURE_WRITE = 0x10
+_F_ADD_SEALS = 1033
+_SHAPE_SEALS = 0x1 | 0x2 | 0x4  # no more seals, no shrinking, no growing
+
+
+class Arena:
+    """A shared area of 8 MiB, filled with NaN: `floats` to write here, `fd` to pass on."""
+
+    def __init__(self, *, sealed: bool) -> None:
+        import numpy as np
+
+        fd = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            os.ftruncate(fd, ARENA_BYTES)
+            shared = mmap.mmap(fd, ARENA_BYTES, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
+            self.floats: NDArray[np.float32] = np.frombuffer(shared, dtype=np.float32)
+            self.floats.fill(np.nan)
+            fcntl.fcntl(fd, _F_ADD_SEALS, _SHAPE_SEALS | (_SEAL_FUTURE_WRITE if sealed else 0))
+            self.fd = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC) if sealed else os.dup(fd)
+        finally:
+            os.close(fd)
+
+    def close(self) -> None:
+        """Close the descriptor; the mapping goes with the last view of it."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def places(random: np.random.Generator, sizes: list[int]) -> list[int]:
+    """Byte offsets for blocks of these sizes: disjoint, aligned, anywhere in an arena, in any order."""
+    lines = [-(-size // LINE) for size in sizes]
+    free = ARENA_BYTES // LINE - sum(lines)
+    order = random.permutation(len(sizes))
+    gaps = sorted(int(gap) for gap in random.integers(0, free + 1, size=len(sizes)))
+    offsets = [0] * len(sizes)
+    taken = 0
+    for gap, index in zip(gaps, order, strict=True):
+        offsets[index] = (gap + taken) * LINE
+        taken += lines[index]
+    return offsets

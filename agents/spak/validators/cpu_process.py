@@ -1,0 +1,244 @@
+"""One sandboxed process with a candidate in it, and the window: one timed call whose output is taken.
+
+Takes a launcher, a folder with driver and candidate, a problem and cases; gives Windows (nanoseconds of CPU
+and the output as it was copied) or raises Violation with a stable code. The order of a window is the point:
+
+    1. wait until the child rests, and read its clock (t0)
+    2. write the inputs, fill output and scratch with NaN, say go
+    3. wait for its "done", which is only a hint
+    4. copy the output
+    5. wait until the child rests, and read its clock (t1)
+
+Whatever knew the inputs and made the copied output ran between t0 and t1. The clock is the process's CPU
+clock, all threads, read from outside. A running process's clock is stale by up to a tick (4 ms were seen as
+0 ns), hence the rest: state `S`, and twice the same clock. What a child does between two windows is seen as
+the difference between t1 and the next t0.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import struct
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spak.ports import Child, Job, Launcher, Limits
+from spak.validators.cpu_arena import Arena, places
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from spak.validators.problems import Case
+
+GO = struct.Struct("=6q")
+SCRATCH_BYTES = 4 << 20
+GUARD_BYTES = 4096
+READY, DONE = b"R", b"D"
+
+START_WALL_S = 20.0
+CALL_CPU_NS = 4_000_000_000
+CALL_WALL_S = 30.0
+REST_CPU_NS = 2_000_000
+REST_WALL_S = 0.05
+REST_HARD_WALL_S = 2.0
+IDLE_NS = 200_000
+POLL_MS = 100
+YIELD_S = 20e-6
+
+EXITS = {
+    81: ("load_failed", "the loader refused the shared object"),
+    82: ("missing_symbol", "the shared object does not export the symbol"),
+    83: ("wrote_inputs", "a write to the inputs, which are read-only"),
+    159: ("forbidden_call", "a system call that a kernel has no use for"),
+}
+"""Exit statuses of sandbox/guest/cpu_driver.c, and of the signal of its filters (128 + SIGSYS)."""
+
+
+class Violation(Exception):
+    """What ends an evaluation: a stable code for the verdict, and a detail that decides nothing."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.code = code
+        self.detail = detail
+        self.side = ""
+        """Whose: empty for the candidate's own, or the name of a rival."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    ns: int
+    output: NDArray[np.float32]
+    inputs_kept: bool
+    """The inputs were the same bytes afterwards."""
+    inside: bool
+    """Nothing was written around the output."""
+
+
+class Process:
+    """A started candidate; `call` may be used until it raises, `close` always."""
+
+    def __init__(
+        self, launcher: Launcher, folder: Path, symbol: str, limits: Limits, deadline: float
+    ) -> None:
+        self._deadline = deadline
+        self._inputs, self._outputs = Arena(sealed=True), Arena(sealed=False)
+        go_in, self._go = os.pipe2(os.O_CLOEXEC)
+        self._done, done_out = os.pipe2(os.O_CLOEXEC)
+        theirs = (self._inputs.fd, self._outputs.fd, go_in, done_out)
+        argv = ("/ws/driver", *map(str, theirs), "/ws/kernel.so", symbol)
+        self._child: Child | None = None
+        self._stat = -1
+        try:
+            self._child = launcher.start(
+                Job(argv=argv, workspace=folder, writable=False, limits=limits), pass_fds=theirs
+            )
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            os.close(go_in)
+            os.close(done_out)
+            self._inputs.close()
+            self._outputs.close()
+        try:
+            self._start(self._child)
+        except BaseException:
+            self.close()
+            raise
+
+    def call(self, random: np.random.Generator, case: Case) -> Window:
+        """One window on fresh inputs at fresh places. Raises: Violation."""
+        import numpy as np
+
+        count = case.inputs[0].size
+        q, k, v = places(random, [4 * count] * 3)
+        block, scratch = places(random, [4 * count + 2 * GUARD_BYTES, SCRATCH_BYTES])
+        sent = [self._inputs.floats[at // 4 : at // 4 + count] for at in (q, k, v)]
+        fenced = self._outputs.floats[block // 4 : block // 4 + count + 2 * GUARD_BYTES // 4]
+        guard = GUARD_BYTES // 4
+
+        start = self._rest()
+        if start - self._last > IDLE_NS:
+            raise Violation("idle_work", f"{start - self._last} ns of CPU between two calls")
+        for view, data in zip(sent, case.inputs, strict=True):
+            view[:] = data.reshape(-1)
+        fenced.fill(np.nan)
+        self._outputs.floats[scratch // 4 : (scratch + SCRATCH_BYTES) // 4].fill(np.nan)
+        self._say_go(GO.pack(case.n, q, k, v, block + GUARD_BYTES, scratch))
+        self._await(DONE, CALL_WALL_S, CALL_CPU_NS)
+        copied = fenced.copy()
+        self._last = self._rest()
+        if _readable(self._done, 0):
+            raise Violation("early_signal", "it said done more than once for one call")
+        return Window(
+            ns=self._last - start,
+            output=copied[guard:-guard].reshape(case.n, -1),
+            inputs_kept=all(
+                np.array_equal(view.view(np.uint32), data.reshape(-1).view(np.uint32))
+                for view, data in zip(sent, case.inputs, strict=True)
+            ),
+            inside=bool(np.isnan(copied[:guard]).all() and np.isnan(copied[-guard:]).all()),
+        )
+
+    def close(self) -> None:
+        """End the child and everything of it; twice is once."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.wait(5.0)
+        for name in ("_go", "_done", "_stat"):
+            fd = getattr(self, name)
+            setattr(self, name, -1)
+            if fd >= 0:
+                os.close(fd)
+
+    def _start(self, child: Child) -> None:
+        self._clock_id = (~child.pid << 3) | 2
+        try:
+            self._stat = os.open(f"/proc/{child.pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise self._death() from None
+        self._await(READY, START_WALL_S, CALL_CPU_NS)
+        self._last = self._rest()
+
+    def _say_go(self, message: bytes) -> None:
+        try:
+            os.write(self._go, message)
+        except BrokenPipeError:
+            raise self._death() from None
+
+    def _await(self, word: bytes, wall_s: float, cpu_ns: int) -> None:
+        """Wait for one byte from the child. Raises: Violation when it dies or a limit passes."""
+        began, cpu = time.monotonic(), self._clock()
+        until = min(began + wall_s, self._deadline)
+        while not _readable(self._done, POLL_MS):
+            if time.monotonic() > until:
+                raise Violation("timeout", f"no answer in {time.monotonic() - began:.1f} s")
+            if self._clock() - cpu > cpu_ns:
+                raise Violation("timeout", f"more than {cpu_ns // 1_000_000} ms of CPU in one call")
+        got = os.read(self._done, 1)
+        if not got:
+            raise self._death()
+        if got != word:
+            raise Violation("early_signal", f"it said {got!r} where {word!r} was due")
+
+    def _rest(self) -> int:
+        """The child's clock once it rests. Raises: Violation `did_not_rest`.
+
+        A child that waits for a core is not at rest, but does not work either: what counts against it is CPU
+        used after its "done", or a time so long that no machine is that busy.
+        """
+        began, first, seen = time.monotonic(), self._clock(), -1
+        while True:
+            resting, now = self._state() == b"S", self._clock()
+            if resting and now == seen:
+                return now
+            seen = now if resting else -1
+            if not resting:
+                time.sleep(YIELD_S)  # woken on the child's core, the parent would keep it from resting
+            waited = time.monotonic() - began
+            if waited > REST_HARD_WALL_S or (waited > REST_WALL_S and now - first > REST_CPU_NS):
+                raise Violation("did_not_rest", f"still working {now - first} ns after it said done")
+
+    def _clock(self) -> int:
+        try:
+            return time.clock_gettime_ns(self._clock_id)
+        except OSError:
+            raise self._death() from None
+
+    def _state(self) -> bytes:
+        try:
+            line = os.pread(self._stat, 512, 0)
+        except ProcessLookupError:
+            raise self._death() from None
+        state = line[line.rindex(b")") + 2 :][:1]
+        if state in (b"Z", b"X"):
+            raise self._death()
+        return state
+
+    def _death(self) -> Violation:
+        """Why there is no child any more."""
+        if self._child is None:
+            return Violation("died", "it was ended")
+        outcome = self._child.wait(5.0)
+        said = outcome.stderr.data.decode("utf-8", "replace").strip()[-300:]
+        if outcome.status in ("exited", "crash") and outcome.exit in EXITS:
+            code, meaning = EXITS[outcome.exit]
+            return Violation(code, said or meaning)
+        if outcome.status == "launcher":
+            return Violation("launcher", outcome.detail or said or "the sandbox did not start")
+        return Violation("died", f"{outcome.status}, exit {outcome.exit}. {said or outcome.detail}".strip())
+
+
+def _readable(fd: int, wait_ms: int) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(wait_ms))
+
+
+__all__ = ["Process", "Violation", "Window"]

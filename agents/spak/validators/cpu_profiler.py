@@ -1,0 +1,258 @@
+"""CpuProfiler: is this shared object right, and how much CPU time does it take beside its rivals?
+
+Takes a MeasureCall whose options name a binary in the workspace; gives a Measurement: checks with stable
+codes, integer nanoseconds in the order they were taken, and the bytes that were measured. It names no signal:
+the kernel derives that from the pairs, with the same `decide` that stopped the sampling here.
+
+    cpu_profiler  this file: options, roles, the Measurement
+    cpu_session   sides, correctness phase, pairs
+    cpu_process   one sandboxed process, one window, the clock
+    cpu_arena     shared memory      cpu_symbols  what a binary imports
+    cpu_build     driver and peak    cpu_blas     the reference on one thread
+    problems/     inputs, reference, tolerance, FLOP count
+
+What the parent owns and why is told in docs/measuring.md.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+from spak.errors import UnavailableError
+from spak.kernel.decide import DEFAULTS
+from spak.lang.catalog import ValidatorEntry
+from spak.ports import MeasureCall, Measurement, Subject
+from spak.validators import cpu_symbols
+from spak.validators.cpu_blas import one_thread
+from spak.validators.cpu_build import Workshop
+from spak.validators.cpu_process import Violation
+from spak.validators.cpu_session import Bench, Side, alone, compare
+from spak.validators.problems import PROBLEMS
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["binary"],
+    "additionalProperties": False,
+    "properties": {
+        "problem": {"type": "string", "enum": sorted(PROBLEMS)},
+        "binary": {"type": "string", "minLength": 1, "maxLength": 4096},
+        "source": {"type": "string", "minLength": 1, "maxLength": 4096},
+        "role": {"type": "string", "enum": ["baseline", "candidate", "final"]},
+        "n": {"type": "integer", "minimum": 64, "maximum": 1024},
+        "wall_s": {"type": "number", "minimum": 1, "maximum": 3600},
+    },
+}
+
+MAX_FILE_BYTES = 64 << 20
+RIVALS: Mapping[str, tuple[str, ...]] = {
+    "baseline": (),
+    "candidate": ("incumbent",),
+    "final": ("baseline", "runner_up"),
+}
+"""Whom each role is compared with, of those that the call brings."""
+
+VOID = ("zero_sample", "launcher")
+"""Codes that say nothing about the candidate: the measurement is to be taken again."""
+
+
+class CpuProfiler:
+    entry = ValidatorEntry(
+        name="CpuProfiler",
+        version=1,
+        summary="Checks a shared object on hidden inputs and takes its CPU time beside its rivals.",
+        schema=SCHEMA,
+        triggers=("success", "fail", "timeout", "metric_improved", "plateau"),
+        metric="time_ns",
+        effect="costly",
+    )
+
+    def __init__(self, entropy: Callable[[], int] = lambda: secrets.randbits(128)) -> None:
+        self._entropy = entropy
+        self._workshop: Workshop | None = None
+
+    def measure(self, call: MeasureCall) -> Measurement:
+        """Raises: UnavailableError when there is no launcher (`unavailable.sandbox`) or compiler."""
+        if call.launcher is None:
+            raise UnavailableError(
+                "unavailable.sandbox", "CpuProfiler runs nothing outside a sandbox", "run spak doctor"
+            )
+        began, cpu = time.monotonic(), _cpu_s()
+        evaluation = _Evaluation(call)
+        try:
+            evaluation.read()
+            with one_thread() as limited, ExitStack() as stack:
+                evaluation.evidence["blas_limited"] = limited
+                evaluation.run(self._bench(call, evaluation, began, stack), stack)
+            status: Literal["measured", "checked", "void", "timeout"] = "measured"
+        except Violation as violation:
+            status = evaluation.blame(violation)
+        result = evaluation.result(status)
+        return replace(
+            result, wall_ms=int(1000 * (time.monotonic() - began)), cpu_ms=int(1000 * (_cpu_s() - cpu))
+        )
+
+    def _bench(self, call: MeasureCall, evaluation: _Evaluation, began: float, stack: ExitStack) -> Bench:
+        import numpy as np
+
+        assert call.launcher is not None
+        if self._workshop is None:
+            self._workshop = Workshop()
+        workshop = self._workshop
+        entropy = self._entropy()
+        evaluation.evidence["entropy"] = f"{entropy:x}"
+        wall_s = float(call.options.get("wall_s", call.limits.wall_s))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=workshop.folder)))
+        folder.chmod(0o755)
+        return Bench(
+            launcher=call.launcher,
+            limits=replace(call.limits, wall_s=wall_s + 30),
+            problem=PROBLEMS[call.options.get("problem", "attention")],
+            n=call.options.get("n", 512),
+            random=np.random.default_rng(np.random.SeedSequence([abs(call.seed), entropy])),
+            deadline=began + wall_s,
+            driver=workshop.driver(call.toolchain),
+            folder=folder,
+            peak=lambda again: workshop.flops_peak(call.toolchain, again),
+        )
+
+
+class _Evaluation:
+    """What becomes known in the course of one evaluation, and the Measurement made of it."""
+
+    def __init__(self, call: MeasureCall) -> None:
+        self.call = call
+        self.role: str = call.options.get("role", "candidate")
+        self.rule = {**DEFAULTS, **call.rule}
+        self.files: dict[str, bytes] = {}
+        self.checks: list[dict[str, Any]] = []
+        self.evidence: dict[str, Any] = {}
+        self.pairs: list[dict[str, Any]] = []
+        self.sides: list[Side] = []
+        self.bench: Bench | None = None
+
+    def read(self) -> None:
+        """Read what is to be measured, once: what is measured is what is recorded."""
+        for name in ("binary", "source"):
+            if name in self.call.options:
+                self.files[name] = _content(self.call.workspace, self.call.options[name])
+        try:
+            wanted = cpu_symbols.forbidden(self.files["binary"])
+        except ValueError as error:
+            raise Violation("load_failed", str(error)) from error
+        if wanted:
+            raise Violation("forbidden_symbol", "imports " + ", ".join(wanted[:8]))
+        self._ok("symbols", "imports arithmetic and memory only")
+
+    def run(self, bench: Bench, stack: ExitStack) -> None:
+        self.bench = bench
+        candidate = self._side("candidate", self.files["binary"], stack)
+        calls = candidate.check()
+        self._ok("correct", f"{calls} calls, largest error {candidate.err_max:.3g}")
+        rivals = [name for name in RIVALS[self.role] if name in self.call.rivals]
+        for name in rivals:
+            rival = self._side(name, self.call.rivals[name].files["binary"], stack)
+            self.pairs += compare(candidate, rival, self.rule)
+            rival.close()
+        if not rivals:
+            alone(candidate)
+        self._ok(
+            "timed", f"{len(candidate.times)} windows, each output checked, child at rest before and after"
+        )
+        self._ok("bound", f"no sample under {bench.bound_ns()} ns")
+
+    def blame(self, violation: Violation) -> Literal["checked", "void", "timeout"]:
+        """Write the failed check down; what a rival or the host did makes the measurement worthless."""
+        name = f"rival.{violation.side}" if violation.side else "candidate"
+        self.checks.append({"name": name, "ok": False, "code": violation.code, "detail": violation.detail})
+        if violation.side or violation.code in VOID:
+            return "void"
+        return "timeout" if violation.code == "timeout" else "checked"
+
+    def result(self, status: Literal["measured", "checked", "void", "timeout"]) -> Measurement:
+        samples = {f"{side.name}_empty": tuple(side.empty) for side in self.sides if side.empty}
+        if not self.pairs:
+            samples |= {side.name: tuple(side.times) for side in self.sides if side.times}
+        return Measurement(
+            status,
+            checks=tuple(self.checks),
+            metrics=self._metrics(),
+            pairs=tuple(self.pairs) if status == "measured" else (),
+            samples=samples,
+            subject=Subject(self.files),
+            evidence=self.evidence,
+        )
+
+    def _metrics(self) -> dict[str, int | float]:
+        """Integers but for the error; medians are published, minima decide."""
+        if not self.sides or self.bench is None:
+            return {}
+        candidate, *rivals = self.sides
+        metrics: dict[str, int | float] = {"err_max": candidate.err_max}
+        if candidate.times:
+            median, least = statistics.median_low(candidate.times), min(candidate.times)
+            bound = self.bench.bound_ns()
+            metrics |= {
+                "time_ns": median,
+                "time_min_ns": least,
+                "spread_ppm": (median - least) * 1_000_000 // max(least, 1),
+                "windows": len(candidate.times),
+                "empty_ns": statistics.median_low(candidate.empty),
+                "bound_ns": bound,
+                "bound_ppm": bound * 1_000_000 // max(least, 1),
+                "flops_peak": self.bench.peak(False),
+            }
+        metrics |= {f"{rival.name}_ns": statistics.median_low(rival.times) for rival in rivals if rival.times}
+        return metrics
+
+    def _side(self, name: str, binary: bytes, stack: ExitStack) -> Side:
+        assert self.bench is not None
+        side = Side(self.bench, name, binary, blame="" if name == "candidate" else name)
+        stack.callback(side.close)
+        self.sides.append(side)
+        return side
+
+    def _ok(self, name: str, detail: str) -> None:
+        self.checks.append({"name": name, "ok": True, "code": "", "detail": detail})
+
+
+def _content(workspace: Path, name: str) -> bytes:
+    """A regular file of the workspace, reached through no link: the candidate's maker may write there.
+
+    Raises: Violation `missing_file`.
+    """
+    parts = PurePosixPath(name.removeprefix("/ws/")).parts
+    if not parts or ".." in parts or parts[0] == "/":
+        raise Violation("missing_file", f"{name} is not a path in the workspace")
+    at = os.open(workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for index, part in enumerate(parts):
+            last = index == len(parts) - 1
+            flags = (os.O_RDONLY | os.O_NONBLOCK) if last else (os.O_PATH | os.O_DIRECTORY)
+            below = os.open(part, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+            os.close(at)
+            at = below
+        info = os.fstat(at)
+        if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_FILE_BYTES:
+            raise Violation("missing_file", f"{name} is not a regular file of at most {MAX_FILE_BYTES} bytes")
+        with os.fdopen(os.dup(at), "rb") as file:
+            return file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise Violation("missing_file", f"{name}: {error.strerror}") from error
+    finally:
+        os.close(at)
+
+
+def _cpu_s() -> float:
+    """CPU time of this process and of the children it has waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system

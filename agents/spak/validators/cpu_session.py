@@ -1,0 +1,200 @@
+"""A session of one evaluation: sides, the correctness phase, and the pairs that decide.
+
+A side is a binary with up to four timed processes, started when first needed, and taken round robin. All
+sides are treated alike, and correctness is tried in a process of its own, so that a binary cannot tell
+whether it is the candidate or the incumbent and slow down for the next one. A couple of windows (one a side)
+gets the same fresh inputs, since the two sides cannot talk; the order within the couple is drawn.
+
+A pair is three couples. After each pair `kernel.decide` says whether to go on; the kernel asks it the same
+about what was recorded. Inputs are new for each couple and never a rearrangement of earlier ones: a
+rearrangement can be undone by a candidate that knows of it, at a fraction of the work.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spak.kernel.decide import decide
+from spak.ports import Launcher, Limits
+from spak.validators.cpu_process import Process, Violation, Window
+from spak.validators.problems import Case, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+
+PROCESSES = 4
+COUPLES = 3
+ALONE = 4
+"""Windows in each process when there is nobody to compare with."""
+
+
+@dataclass(slots=True)
+class Bench:
+    """What one evaluation works with."""
+
+    launcher: Launcher
+    limits: Limits
+    problem: Problem
+    n: int
+    random: np.random.Generator
+    deadline: float
+    driver: Path
+    folder: Path
+    peak: Callable[[bool], int]
+    """The FMA peak in flop/s; measured again when asked with True."""
+
+    def bound_ns(self, again: bool = False) -> int:
+        """The time under which no correct answer of this size was computed by this core."""
+        return self.problem.flops(self.n) * 1_000_000_000 // self.peak(again)
+
+    def late(self) -> bool:
+        return time.monotonic() > self.deadline
+
+
+@dataclass(slots=True)
+class Side:
+    """A binary, its processes, and what was seen of it."""
+
+    bench: Bench
+    name: str
+    binary: bytes
+    blame: str = ""
+    """Empty for the candidate; a rival's name marks its faults as not the candidate's."""
+    times: list[int] = field(default_factory=list)
+    empty: list[int] = field(default_factory=list)
+    err_max: float = 0.0
+    _folder: Path | None = None
+    _processes: dict[int, Process] = field(default_factory=dict)
+
+    def check(self) -> int:
+        """The correctness phase, in a process of its own; gives the number of calls. Raises: Violation."""
+        bench = self.bench
+        plan = bench.problem.plan(bench.random, bench.n)
+        with self._blamed():
+            process = self._started()
+            try:
+                for n, kind in plan:
+                    if bench.late():
+                        raise Violation("timeout", "the time limit of the evaluation passed")
+                    case = bench.problem.case(bench.random, n, kind)
+                    self._judge(process.call(bench.random, case), case)
+            finally:
+                process.close()
+        return len(plan)
+
+    def time(self, index: int, case: Case) -> int:
+        """One timed window in the process of that index, its output checked. Raises: Violation."""
+        with self._blamed():
+            process = self._processes.get(index)
+            if process is None:
+                process = self._processes[index] = self._started()
+                first = self.bench.problem.case(self.bench.random, 1)
+                window = process.call(self.bench.random, first)
+                self._judge(window, first)
+                self.empty.append(window.ns)
+            window = process.call(self.bench.random, case)
+            self._judge(window, case)
+            if window.ns <= 0:
+                raise Violation("zero_sample", "the process's clock did not move during a call")
+            if window.ns < self.bench.bound_ns() and window.ns < self.bench.bound_ns(again=True):
+                raise Violation(
+                    "over_bound", f"{window.ns} ns is under the bound of {self.bench.bound_ns()} ns"
+                )
+        self.times.append(window.ns)
+        return window.ns
+
+    def close(self) -> None:
+        for process in self._processes.values():
+            process.close()
+        self._processes.clear()
+
+    def _started(self) -> Process:
+        bench = self.bench
+        if self._folder is None:
+            self._folder = bench.folder / self.name
+            self._folder.mkdir()
+            self._folder.chmod(0o755)
+            shutil.copy(bench.driver, self._folder / "driver")
+            library = self._folder / "kernel.so"
+            library.write_bytes(self.binary)
+            library.chmod(0o555)
+        return Process(bench.launcher, self._folder, bench.problem.symbol, bench.limits, bench.deadline)
+
+    def _judge(self, window: Window, case: Case) -> None:
+        """Raises: Violation when the output is not the answer."""
+        import numpy as np
+
+        where = f"n = {case.n}, {case.kind} inputs"
+        if not window.inputs_kept:
+            raise Violation("wrote_inputs", f"the inputs changed: {where}")
+        if not np.isfinite(window.output).all():
+            raise Violation("non_finite", f"NaN, infinite or never written: {where}")
+        err = float(np.abs(window.output - case.reference).max())
+        if not err <= self.bench.problem.tolerance:
+            raise Violation(
+                "incorrect", f"error {err:.3g}, tolerance {self.bench.problem.tolerance:g}: {where}"
+            )
+        if not window.inside:
+            raise Violation("out_of_bounds", f"wrote around the output: {where}")
+        self.err_max = max(self.err_max, err)
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        try:
+            yield
+        except Violation as violation:
+            violation.side = violation.side or self.blame
+            raise
+
+
+def alone(side: Side) -> None:
+    """Windows of one side with nobody to compare with, in all its processes. Raises: Violation."""
+    bench = side.bench
+    for turn in range(ALONE):
+        for index in range(PROCESSES):
+            if turn and bench.late():
+                return
+            side.time(index, bench.problem.case(bench.random, bench.n))
+
+
+def compare(candidate: Side, rival: Side, rule: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Pairs until the rule has decided, in the order taken. Raises: Violation of either side.
+
+    Ends early, undecided, when the first pair is over 1.1 times the rival or when time is up: an undecided
+    comparison is no improvement.
+    """
+    pairs: list[dict[str, Any]] = []
+    while len(pairs) < rule["max_pairs"]:
+        pairs.append(_pair(candidate, rival, len(pairs) % PROCESSES))
+        if decide(pairs, rule).outcome != "undecided" or candidate.bench.late():
+            break
+        if len(pairs) == 1 and 10 * min(pairs[0]["candidate"]) > 11 * min(pairs[0]["incumbent"]):
+            break
+    return pairs
+
+
+def _pair(candidate: Side, rival: Side, index: int) -> dict[str, Any]:
+    bench = candidate.bench
+    seen: dict[str, list[int]] = {"c": [], "i": []}
+    order = ""
+    for _ in range(COUPLES):
+        case = bench.problem.case(bench.random, bench.n)
+        couple = "ci" if bench.random.integers(2) else "ic"
+        order += couple
+        for letter in couple:
+            seen[letter].append((candidate if letter == "c" else rival).time(index, case))
+    return {
+        "rival": rival.name,
+        "process": index,
+        "order": order,
+        "candidate": seen["c"],
+        "incumbent": seen["i"],
+    }

@@ -1,0 +1,101 @@
+"""What a shared object asks of others: the symbols it imports, against the list of those that a kernel needs.
+
+Takes the bytes of an ELF file; gives the names imported through relocations, which are the ones that the
+loader binds whatever the section headers say. A second belt only: code can find a function without asking
+for it, and the filters of the driver are what stops a call.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+_WORDS = """
+    memcpy memmove memset memcmp malloc calloc realloc free aligned_alloc posix_memalign
+    exp expf exp2 exp2f expm1 expm1f log logf log2 log2f pow powf sqrt sqrtf fabs fabsf fmax fmaxf fmin fminf
+    floor floorf ceil ceilf round roundf rint rintf nearbyint nearbyintf lrint lrintf trunc truncf
+    ldexp ldexpf frexp frexpf scalbn scalbnf fma fmaf tanh tanhf fmod fmodf copysign copysignf
+    __expf_finite __exp2f_finite __exp_finite __stack_chk_fail __memcpy_chk __memset_chk __memmove_chk
+    __cxa_finalize __cxa_atexit __gmon_start__ _ITM_deregisterTMCloneTable _ITM_registerTMCloneTable
+"""
+ALLOWED = frozenset(_WORDS.split())
+"""Arithmetic, memory, and what the compiler adds by itself."""
+
+VECTOR_MATH = ("_ZGVb", "_ZGVc", "_ZGVd", "_ZGVe", "_ZGVn")
+"""Prefixes of the C library's vector functions (libmvec)."""
+
+_PT_LOAD, _PT_DYNAMIC = 1, 2
+_STRTAB, _SYMTAB, _RELA, _RELASZ, _JMPREL, _PLTRELSZ = 5, 6, 7, 8, 23, 2
+_MAX_RELOCATIONS = 100_000
+
+
+def forbidden(binary: bytes) -> tuple[str, ...]:
+    """Names imported beyond the list, sorted. Raises: ValueError when it is no 64-bit ELF shared object."""
+    names = set(imports(binary))
+    return tuple(sorted(name for name in names - ALLOWED if not name.startswith(VECTOR_MATH)))
+
+
+def imports(binary: bytes) -> set[str]:
+    """Names that the loader will look up elsewhere. Raises: ValueError when the file makes no sense."""
+    try:
+        return set(_imports(binary))
+    except (struct.error, IndexError, OverflowError) as error:
+        raise ValueError("a truncated or malformed ELF file") from error
+
+
+def _imports(binary: bytes) -> Iterator[str]:
+    if binary[:6] != b"\x7fELF\x02\x01":
+        raise ValueError("not a 64-bit little-endian ELF file")
+    segments = _segments(binary)
+    dynamic = _dynamic(binary, segments)
+    strings, symbols = _offset(segments, dynamic[_STRTAB]), _offset(segments, dynamic[_SYMTAB])
+    tables = (
+        (dynamic.get(_RELA), dynamic.get(_RELASZ, 0)),
+        (dynamic.get(_JMPREL), dynamic.get(_PLTRELSZ, 0)),
+    )
+    for address, size in tables:
+        if address is None:
+            continue
+        start = _offset(segments, address)
+        if size // 24 > _MAX_RELOCATIONS:
+            raise ValueError("too many relocations")
+        for at in range(start, start + size, 24):
+            index = struct.unpack_from("<Q", binary, at + 8)[0] >> 32
+            name, _, _, section = struct.unpack_from("<IBBH", binary, symbols + 24 * index)
+            if index and section == 0:
+                end = binary.index(b"\0", strings + name)
+                yield binary[strings + name : end].decode("latin-1")
+
+
+def _segments(binary: bytes) -> list[tuple[int, int, int, int]]:
+    """(type, file offset, address, size in the file) of each program header."""
+    start, size, count = (
+        struct.unpack_from("<Q", binary, 32)[0],
+        *struct.unpack_from("<HH", binary, 54),
+    )
+    found = []
+    for index in range(count):
+        kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", binary, start + index * size)
+        found.append((kind, offset, address, length))
+    return found
+
+
+def _dynamic(binary: bytes, segments: list[tuple[int, int, int, int]]) -> dict[int, int]:
+    entries: dict[int, int] = {}
+    for kind, offset, _, length in segments:
+        if kind == _PT_DYNAMIC:
+            for at in range(offset, offset + length, 16):
+                tag, value = struct.unpack_from("<QQ", binary, at)
+                if tag == 0:
+                    break
+                entries[tag] = value
+    if _STRTAB not in entries or _SYMTAB not in entries:
+        raise ValueError("no dynamic symbols: not a shared object")
+    return entries
+
+
+def _offset(segments: list[tuple[int, int, int, int]], address: int) -> int:
+    for kind, offset, start, length in segments:
+        if kind == _PT_LOAD and start <= address < start + length:
+            return offset + address - start
+    raise ValueError("an address outside the file")
