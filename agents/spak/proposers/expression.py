@@ -3,8 +3,8 @@
 Takes text such as `TILE % (WIDTH * 2) == 0 or LAYOUT == 'DOT'` and the names it may use; gives a
 `Requirement` that answers yes or no for a point. Integers, strings, names, `+ - * // %`, comparisons, `in` a
 list, `and`, `or`, `not` and parentheses are all there is: Python's parser reads the text, and every node that
-is not on the list is refused before anything is computed. Text, nodes and numbers are bounded; nothing is ever
-executed.
+is not on the list is refused before anything is computed. Text, nodes and numbers are bounded; nothing is
+ever executed.
 """
 
 from __future__ import annotations
