@@ -97,9 +97,9 @@ def _plain(value: Any) -> bool:
 def _plain_leaf(value: Any) -> bool:
     kind = type(value)
     if kind is int:
-        return -MAX_INT <= value <= MAX_INT
+        return bool(-MAX_INT <= value <= MAX_INT)
     if kind is float:
-        return 1e-5 <= abs(value) <= MAX_INT and not value.is_integer()
+        return bool(1e-5 <= abs(value) <= MAX_INT and not value.is_integer())
     return kind is str or kind is bool or value is None
 
 

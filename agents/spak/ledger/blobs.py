@@ -1,0 +1,123 @@
+"""Blobs in a folder: bytes under their SHA-256, fanned out by the first two characters.
+
+Takes bytes; gives their digest, and the bytes back, verified. A blob is written aside and renamed at once, so
+that it is whole or not there when a process dies; `flush` makes all put since the last one survive a loss of
+power too. Opaque to the kernel; it deletes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from spak import canon
+from spak.errors import LedgerError
+from spak.ledger.faults import typed
+
+_DIGEST = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+class FileBlobs:
+    """The blobs of one run folder."""
+
+    def __init__(self, folder: Path, *, writable: bool = True) -> None:
+        self.folder = folder
+        self.fsyncs = 0
+        self._writable = writable
+        self._unsynced: dict[Path, None] = {}
+
+    def put(self, data: bytes) -> str:
+        """Keep the bytes; the same bytes twice are kept once.
+
+        Raises: LedgerError `ledger.full`, `ledger.io`, `ledger.readonly`, `ledger.no_lease`.
+        """
+        if not self._writable:
+            raise no_lease()
+        digest = canon.digest(data)
+        path = self._path(digest)
+        if not self._holds(path, data):
+            self._write(path, data)
+            self._unsynced[path] = None
+        return digest
+
+    def get(self, digest: str) -> bytes:
+        """The bytes. Raises: LedgerError `ledger.blob` when they are missing or do not match their name."""
+        if not _DIGEST.fullmatch(digest):
+            raise LedgerError("ledger.blob", f"not the name of a blob: {digest!r}", _MEND)
+        try:
+            data = self._path(digest).read_bytes()
+        except FileNotFoundError as error:
+            raise LedgerError("ledger.blob", f"blob {digest} is missing", _MEND) from error
+        except OSError as error:
+            raise typed(error, "reading a blob", self._path(digest)) from error
+        if canon.digest(data) != digest:
+            raise LedgerError("ledger.blob", f"blob {digest} is not what its name says", _MEND)
+        return data
+
+    def flush(self) -> None:
+        """Make everything put so far durable: each new file, then each folder that gained one."""
+        if not self._unsynced:
+            return
+        try:
+            for path in self._unsynced:
+                self._sync(path)
+            for folder in sorted({path.parent for path in self._unsynced}):
+                self._sync(folder)
+            self._sync(self.folder)
+        except OSError as error:
+            raise typed(error, "flushing blobs", self.folder) from error
+        self._unsynced.clear()
+
+    def names(self) -> Iterator[str]:
+        """Digests of all blobs here, in order."""
+        if not self.folder.is_dir():
+            return
+        for shelf in sorted(self.folder.iterdir()):
+            if len(shelf.name) == 2 and shelf.is_dir():
+                names = (path.name for path in shelf.iterdir())
+                yield from sorted(name for name in names if _DIGEST.fullmatch(name))
+
+    def _path(self, digest: str) -> Path:
+        return self.folder / digest[:2] / digest
+
+    @staticmethod
+    def _holds(path: Path, data: bytes) -> bool:
+        """True when the blob is there and whole: a loss of power may have left a name without its bytes."""
+        try:
+            return path.stat().st_size == len(data) and path.read_bytes() == data
+        except OSError:
+            return False
+
+    def _write(self, path: Path, data: bytes) -> None:
+        aside = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                aside.write_bytes(data)
+                aside.rename(path)
+            except BaseException:
+                aside.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise typed(error, "writing a blob", path) from error
+
+    def _sync(self, path: Path) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+            self.fsyncs += 1
+        finally:
+            os.close(fd)
+
+
+_MEND = "take the run from a copy or an export; `spak ledger verify` names every blob that is missing"
+
+
+def no_lease() -> LedgerError:
+    return LedgerError(
+        "ledger.no_lease",
+        "opened for reading: nothing can be written",
+        "open the run to take its lease first",
+    )

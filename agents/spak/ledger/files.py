@@ -1,0 +1,309 @@
+"""The ledger of the command line: one folder per run, one line per record.
+
+    <root>/<run>/trace.jsonl    the ledger, and the only truth
+    <root>/<run>/blobs/         bodies too large for a line
+    <root>/<run>/lock           the lease
+
+Takes records, gives them back with their exact lines. A run exists with its genesis or not at all: the first
+line is written aside, fsynced, renamed, and the folder fsynced. `append` is one write of whole lines at a
+known offset; when it fails, the file is cut back and count and head stay at what is on disk. `flush` is one
+fdatasync, after the blobs, and only when something was written. Opening checks the whole chain while
+streaming and cuts a last line that was never finished. Memory is O(1) in the length of the run. It keeps no
+clock, judges no record, and knows no workspace.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from spak import canon
+from spak.errors import LedgerError
+from spak.ledger.blobs import FileBlobs, no_lease
+from spak.ledger.chain import check_run_id, read_lines
+from spak.ledger.faults import typed
+from spak.ledger.intake import FileIntake
+from spak.ledger.lease import Lease
+from spak.ledger.scan import TRACE, Scan, fsync_folder, scan_file
+from spak.ports import Blobs
+from spak.records import Record, decode, encode
+
+_CHUNK = 1 << 20
+
+
+class FileLedger:
+    """One run's ledger; made by `FileLedgers`. `healed` counts the bytes of a torn line that were cut."""
+
+    def __init__(self, run: str, folder: Path, scan: Scan, fd: int = -1, lease: Lease | None = None) -> None:
+        self.run = run
+        self.count = scan.count
+        self.head = scan.head
+        self.healed = 0
+        self.fsyncs = 0
+        self.folder = folder
+        self.blobs: Blobs = FileBlobs(folder / "blobs", writable=lease is not None)
+        self._path = folder / TRACE
+        self._size = scan.size
+        self._synced = 0
+        self._fd = fd
+        self._lease = lease
+        self._ragged = False
+        self._dirty = lease is not None  # whoever wrote the lines found may have died before its flush
+        self._suspect = False
+
+    def read(self, start: int = 0) -> Iterator[tuple[Record, bytes]]:
+        """Records with their exact lines from `start` up to the count of now, streamed."""
+        count = self.count
+        try:
+            with self._path.open("rb") as file:
+                for seq, line in enumerate(read_lines(file)):
+                    if seq >= count:
+                        return
+                    if seq >= start:
+                        yield decode(line), line
+        except OSError as error:
+            raise typed(error, "reading the ledger", self._path) from error
+
+    def append(self, records: Sequence[Record]) -> list[Record]:
+        """Write the records in one go; they come back with seq and hash and are durable after `flush`.
+
+        Raises: LedgerError `ledger.full`, `ledger.io`, `ledger.readonly` with nothing written;
+        `ledger.no_lease` on a reader or after `close`; UserError `canon.value` for a body that is not JSON.
+        """
+        self._must_hold()
+        head, placed, lines = self.head, [], []
+        for seq, record in enumerate(records, self.count):
+            record = _placed(record, seq)
+            head, line = encode(record, head)
+            placed.append(_placed(record, seq, head))
+            lines.append(line)
+        if placed:
+            data = b"".join(lines)
+            self._write(data)
+            self._size += len(data)
+            self.count += len(placed)
+            self.head = head
+        return placed
+
+    def flush(self) -> None:
+        """Make everything appended durable. Raises: LedgerError `ledger.full`, `ledger.io`; try again."""
+        self._must_hold()
+        self.blobs.flush()
+        if not self._dirty:
+            return
+        try:
+            if self._suspect:
+                self._write_again()
+            self._suspect = True
+            os.fdatasync(self._fd)
+        except OSError as error:
+            raise typed(error, "flushing the ledger", self._path) from error
+        self.fsyncs += 1
+        self._suspect = self._dirty = False
+        self._synced = self._size
+
+    def close(self) -> None:
+        """Flush and give the lease back, also when the flush fails; twice is once."""
+        if self._lease is None:
+            return
+        try:
+            self.flush()
+        finally:
+            os.close(self._fd)
+            self._fd = -1
+            self._lease.release()
+            self._lease = None
+
+    def __enter__(self) -> FileLedger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _must_hold(self) -> None:
+        if self._lease is None:
+            raise no_lease()
+
+    def _write(self, data: bytes) -> None:
+        view, done = memoryview(data), 0
+        try:
+            self._cut_ragged()
+            self._ragged = self._dirty = True
+            while done < len(data):
+                done += os.pwrite(self._fd, view[done:], self._size + done)
+            self._ragged = False
+        except OSError as error:
+            self._try_cut()
+            raise typed(error, "appending to the ledger", self._path) from error
+
+    def _cut_ragged(self) -> None:
+        """Cut what a failed append left behind the last whole record."""
+        if self._ragged:
+            os.ftruncate(self._fd, self._size)
+            self._ragged = False
+
+    def _try_cut(self) -> None:
+        try:
+            self._cut_ragged()
+        except OSError:
+            pass  # the next append tries again, and opening heals a torn line in any case
+
+    def _write_again(self) -> None:
+        """After a failed sync the system may call pages clean that never reached the disk."""
+        at = self._synced
+        while at < self._size:
+            at += os.pwrite(self._fd, os.pread(self._fd, min(_CHUNK, self._size - at), at), at)
+
+
+class FileLedgers:
+    """The runs of one folder. `wait_s` is how long `open` and `create` wait for a lease held by another."""
+
+    def __init__(self, root: Path, wait_s: float = 0.0) -> None:
+        self.root = Path(root)
+        self.wait_s = wait_s
+
+    def create(self, run: str, genesis: Record) -> FileLedger:
+        """A new run, its lease held. The folder may be there already (with a workspace), the run may not.
+
+        Raises: LedgerError `ledger.exists`, `ledger.run_id`, `ledger.busy`, `ledger.full`, `ledger.readonly`.
+        """
+        folder = self.root / check_run_id(run)
+        record = _placed(genesis, 0)
+        head, line = encode(record, canon.ZERO)
+        made = _make_folder(folder)
+        try:
+            lease = Lease.take(folder / "lock", run, self.wait_s)
+            try:
+                fsyncs = _write_genesis(folder, run, line)
+                ledger = self._hold(run, folder, lease, Scan(1, head, len(line), 0))
+            except BaseException:
+                lease.release()
+                raise
+        except BaseException:
+            if made:
+                _unmake_folder(folder)
+            raise
+        ledger.fsyncs = fsyncs
+        ledger._dirty = False
+        ledger._synced = len(line)
+        return ledger
+
+    def open(self, run: str, wait_s: float | None = None) -> FileLedger:
+        """The run with its lease, every line checked; a torn last line is cut (`healed` says how much).
+
+        Raises: LedgerError `ledger.unknown_run`, `ledger.busy`, `ledger.tampered`, `ledger.readonly`.
+        """
+        folder = self._known(run)
+        lease = Lease.take(folder / "lock", run, self.wait_s if wait_s is None else wait_s)
+        try:
+            scan = scan_file(folder / TRACE, run)
+            ledger = self._hold(run, folder, lease, scan)
+            if scan.torn:
+                ledger.healed = scan.torn
+                ledger._ragged = True
+                ledger._cut_ragged()
+            return ledger
+        except OSError as error:
+            lease.release()
+            raise typed(error, "opening the ledger", folder / TRACE) from error
+        except BaseException:
+            lease.release()
+            raise
+
+    def reader(self, run: str) -> FileLedger:
+        """The run as it stands now, every line checked, without a lease; a torn tail is not shown."""
+        folder = self._known(run)
+        return FileLedger(run, folder, scan_file(folder / TRACE, run))
+
+    def runs(self) -> list[str]:
+        """Run ids that have a genesis, in order of their names (which begin with their time)."""
+        if not self.root.is_dir():
+            return []
+        try:
+            return sorted(
+                path.name for path in self.root.iterdir() if path.name[0] != "." and (path / TRACE).is_file()
+            )
+        except OSError as error:
+            raise typed(error, "listing runs", self.root) from error
+
+    def intake(self) -> FileIntake:
+        """A place to put a whole ledger together before it becomes a run (`spak.ledger.export.import_`)."""
+        return FileIntake(self.root)
+
+    def _known(self, run: str) -> Path:
+        folder = self.root / check_run_id(run)
+        if not (folder / TRACE).is_file():
+            raise LedgerError("ledger.unknown_run", f"no run {run} in {self.root}", "`spak runs` lists them")
+        return folder
+
+    @staticmethod
+    def _hold(run: str, folder: Path, lease: Lease, scan: Scan) -> FileLedger:
+        path = folder / TRACE
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise typed(error, "opening the ledger", path) from error
+        return FileLedger(run, folder, scan, fd, lease)
+
+
+def _placed(record: Record, seq: int, digest: str = "") -> Record:
+    return Record(
+        record.kind,
+        record.authority,
+        record.body,
+        record.task,
+        record.step,
+        record.attempt,
+        seq,
+        record.at,
+        record.side,
+        digest,
+    )
+
+
+def _make_folder(folder: Path) -> bool:
+    """True when the folder is ours and new."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir()
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise typed(error, "making the run folder", folder) from error
+    return True
+
+
+def _unmake_folder(folder: Path) -> None:
+    """Take back a folder in which no run came to be."""
+    try:
+        (folder / "lock").unlink(missing_ok=True)
+        folder.rmdir()
+    except OSError:
+        pass  # something of another is in it by now
+
+
+def _write_genesis(folder: Path, run: str, line: bytes) -> int:
+    """The first line: aside, fsync, rename, fsync of the folder and of its parent. Gives the fsyncs taken."""
+    path, aside = folder / TRACE, folder / f".{TRACE}.new"
+    if path.exists():
+        raise LedgerError("ledger.exists", f"run {run} exists already", "`spak resume` goes on with it")
+    try:
+        try:
+            with aside.open("wb") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+            aside.rename(path)
+            fsync_folder(folder)
+            fsync_folder(folder.parent)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise typed(error, "writing the genesis", path) from error
+    return 3
