@@ -1,0 +1,195 @@
+"""The command line of a restricted sandbox: who drops what, in which order, and what can be seen inside.
+
+    prlimit, setpriv (root only: limits; unprivileged user id, no groups, no new privileges)
+      bwrap (every namespace, no capabilities, read-only system, filter) -> the job
+
+When the workspace or a toolchain lies below a folder that the unprivileged user may not enter (a clone in
+root's home), bwrap could not even name it. Then a first bwrap, as root, lays a private root out in which
+those folders stand at their names inside, below parents that anyone may enter. It is plumbing, not the
+sandbox: no namespace but the mounts is its own, and nothing of the job runs before the drop.
+
+Options go through descriptors (`--args`), so no host path is in a command line that the job or a neighbour
+could read. Takes a job that `check` found sound; starts nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spak import data
+from spak.ports import MIB, Job
+from spak.sandbox import seccomp
+
+INSIDE_UID = 64900
+"""The user id that a job sees, whichever slot or user runs it (sandbox/etc/passwd names it)."""
+
+_PATH = "/usr/local/bin:/usr/bin:/bin"
+_MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_ETC = ("alternatives", "ld.so.cache")
+_OURS = frozenset(map(Path, ("/", "/proc", "/dev", "/sys", "/tmp", "/ws", "/usr", "/etc")))
+_PRIVATE = tuple(map(Path, ("/proc", "/dev", "/sys", "/ws")))
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    bwrap: str
+    setpriv: str
+    prlimit: str
+
+
+@dataclass(slots=True)
+class Wiring:
+    """Descriptors made for one start; the numbers go into the options, `passed` to the new process."""
+
+    status: int
+    block: int
+    passed: list[int] = field(default_factory=list)
+
+    def memory(self, content: bytes) -> int:
+        """A descriptor to read the content from."""
+        number = os.memfd_create("spak")
+        self.passed.append(number)
+        with open(number, "wb", closefd=False) as file:
+            file.write(content)
+        os.lseek(number, 0, os.SEEK_SET)
+        return number
+
+    def close(self) -> None:
+        while self.passed:
+            os.close(self.passed.pop())
+
+
+def check(job: Job) -> str:
+    """Empty, or why the job cannot be put into a command line."""
+    if not job.argv:
+        return "the command is empty"
+    words = [*job.argv, *job.env, *job.env.values(), str(job.workspace), *map(str, job.binds)]
+    if any("\0" in word for word in words):
+        return "a word of the command, its environment or a path has a NUL byte"
+    if any(not name or "=" in name for name in job.env):
+        return "a name in the environment is empty or has '='"
+    if not job.workspace.is_dir():
+        return f"the workspace {job.workspace} is not a folder"
+    for bind in job.binds:
+        if not bind.is_absolute() or ".." in bind.parts:
+            return f"the toolchain path {bind} is not absolute"
+        if bind in _OURS - {Path("/usr")} or any(bind.is_relative_to(private) for private in _PRIVATE):
+            return f"{bind} cannot be shown inside: the sandbox has its own"
+        if not bind.exists():
+            return f"the toolchain path {bind} does not exist"
+    return ""
+
+
+def command(
+    job: Job,
+    programs: Programs,
+    wiring: Wiring,
+    uid: int | None,
+    *,
+    first_process: bool = False,
+    filters: Sequence[bytes] = (),
+    limits: Sequence[str] = (),
+) -> list[str]:
+    """The whole argument vector.
+
+    `uid` is the user to drop to, None to stay who we are; `limits` are prlimit's options on the way down.
+    """
+    workspace = str(job.workspace)
+    binds = _visible(job.binds)
+    line: list[str] = []
+    if uid is not None:
+        if any(_hidden(Path(path), uid) for path in (workspace, *binds)):
+            options = b"\0".join(map(os.fsencode, _plumbing(workspace, binds)))
+            line += [programs.bwrap, "--args", str(wiring.memory(options)), "--"]
+            workspace = "/ws"
+        drop = ("--reuid", str(uid), "--regid", str(uid), "--clear-groups", "--no-new-privs")
+        line += [programs.prlimit, *limits, "--", programs.setpriv, *drop, "--"]
+    inner = [*_isolation(wiring, first_process, filters), *_sights(job, wiring, workspace, binds)]
+    options = b"\0".join(map(os.fsencode, inner))
+    return [*line, programs.bwrap, "--args", str(wiring.memory(options)), "--", *job.argv]
+
+
+def _isolation(wiring: Wiring, first_process: bool, filters: Iterable[bytes]) -> Iterator[str]:
+    yield from ("--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent")
+    yield from ("--cap-drop", "ALL", "--clearenv", "--new-session", "--hostname", "spak")
+    yield from ("--uid", str(INSIDE_UID), "--gid", str(INSIDE_UID))
+    yield from ("--json-status-fd", str(wiring.status), "--block-fd", str(wiring.block))
+    if first_process:
+        yield "--as-pid-1"
+    for one in (seccomp.program(platform.machine()), *filters):
+        yield from ("--add-seccomp-fd", str(wiring.memory(one)))
+
+
+def _sights(job: Job, wiring: Wiring, workspace: str, binds: Iterable[str]) -> Iterator[str]:
+    """What can be seen, in order: a later mount covers an earlier one, and `/` closes after the last."""
+    yield from _system()
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    yield from ("--size", str(max(16 * MIB, min(job.limits.memory_bytes // 4, 512 * MIB))), "--tmpfs", "/tmp")
+    yield from ("--perms", "0755", "--dir", "/etc")
+    for file in sorted(data.path("sandbox/etc").iterdir()):
+        yield from ("--perms", "0644", "--ro-bind-data", str(wiring.memory(file.read_bytes())))
+        yield f"/etc/{file.name}"
+    for bind in binds:
+        yield from ("--ro-bind", bind, bind)
+    yield from ("--bind" if job.writable else "--ro-bind", workspace, "/ws")
+    yield from ("--remount-ro", "/", "--size", str(64 * MIB), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
+    yield from ("--chdir", "/ws")
+    env = {"PATH": _PATH, "HOME": "/ws", "TMPDIR": "/tmp", "LANG": "C.UTF-8", **job.env}
+    for name, value in env.items():
+        yield from ("--setenv", name, value)
+
+
+def _system() -> Iterator[str]:
+    """The host's programs and libraries, read-only, and nothing else of it."""
+    yield from ("--ro-bind", "/usr", "/usr")
+    for name in _MERGED:
+        path = Path("/", name)
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), str(path))
+        elif path.is_dir():
+            yield from ("--ro-bind", str(path), str(path))
+    for name in _ETC:
+        yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+
+
+def _plumbing(workspace: str, binds: Sequence[str]) -> Iterator[str]:
+    """A root for the sandbox's own bwrap to start from.
+
+    bwrap makes the parents of a mount 0700, so each is made before; and it builds its new root on `/tmp`.
+    """
+    parents = {parent for bind in binds for parent in Path(bind).parents} | {Path("/etc"), Path("/tmp")}
+    parents.discard(Path("/"))
+    for parent in sorted(parents):
+        yield from ("--perms", "0755", "--dir", str(parent))
+    yield from _system()
+    yield from ("--bind", "/proc", "/proc", "--dev-bind", "/dev", "/dev")
+    for bind in binds:
+        yield from ("--ro-bind", bind, bind)
+    yield from ("--bind", workspace, "/ws")
+
+
+def _visible(binds: Iterable[Path]) -> list[str]:
+    """The folders that need a mount of their own: sorted, so that one inside another comes after it."""
+    system = [Path("/usr"), *(Path("/", name) for name in _MERGED)]
+    return [
+        str(bind)
+        for bind in sorted(set(binds))
+        if not any(bind.is_relative_to(known) for known in system)
+    ]  # fmt: skip
+
+
+def _hidden(path: Path, uid: int) -> bool:
+    """Whether that user may not walk to the path, by mode bits of every folder on the way."""
+    return any(
+        not _enterable(parent, uid) for start in {path, path.resolve()} for parent in start.parents
+    )  # fmt: skip
+
+
+def _enterable(folder: Path, uid: int) -> bool:
+    info = folder.stat()
+    bit = 0o100 if info.st_uid == uid else 0o010 if info.st_gid == uid else 0o001
+    return bool(info.st_mode & bit)

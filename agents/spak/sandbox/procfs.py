@@ -1,0 +1,66 @@
+"""What `/proc` says of a sandbox from outside: its processes, their memory and their CPU time.
+
+Takes the process id of the sandbox's first process. Inside a process namespace every orphan becomes a child
+of that one, so a walk over children misses none. Processes come and go during the walk; one that is gone
+counts as nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    processes: int = 0
+    private_bytes: int = 0
+    """Anonymous pages; those that a fork shares are counted for each process, so it is an upper bound."""
+    cpu_ms: int = 0
+
+
+def tree(pid: int) -> list[int]:
+    """The process and all its descendants."""
+    found = [pid]
+    for parent in found:
+        try:
+            for task in Path(f"/proc/{parent}/task").iterdir():
+                found += map(int, _read(f"{task}/children").split())
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def usage(pid: int) -> Usage:
+    pids = tree(pid)
+    private = ticks = 0
+    for one in pids:
+        pages = _read(f"/proc/{one}/statm").split()
+        if len(pages) > 2:
+            private += max(0, int(pages[1]) - int(pages[2]))
+        fields = _read(f"/proc/{one}/stat").rpartition(")")[2].split()
+        if len(fields) > 14:
+            ticks += sum(map(int, fields[11:15]))
+    return Usage(len(pids), private * _PAGE, int(ticks * _TICK_MS))
+
+
+def proportional_bytes(pids: Iterable[int]) -> int:
+    """Memory with each shared page counted once in all; dearer than `usage`, for a second look."""
+    total = 0
+    for pid in pids:
+        for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
+            if line.startswith(("Pss_Anon:", "Pss_Shmem:")):
+                total += int(line.split()[1]) * 1024
+    return total
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return ""

@@ -1,0 +1,225 @@
+"""The `restricted` launcher: bubblewrap as an unprivileged user, with a filter, limits and no network.
+
+Takes a `ports.Job`, gives a `ports.Outcome`; what a job does wrong is a status, never an exception. It
+shares the kernel with the host. It does not judge what may run (that is the policy's), keep a quota on the
+workspace's disk, or fall back to anything weaker: where it does not work, `probe` says why and what mends it.
+
+Started by root, each sandbox runs under a user id of its own and the workspace is given to that id (`slots`).
+Started by anyone else it runs under their own id, which needs unprivileged user namespaces.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import secrets
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from spak.errors import BugError, UnavailableError
+from spak.lang.catalog import NamedEntry
+from spak.ports import Job, Limits, Outcome
+from spak.sandbox import cgroup, chain, rlimits, seccomp, slots
+from spak.sandbox.live import Live, StartError
+
+_SEARCH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+_LEAST = (0, 8)
+_INSTALL = "install it: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora)"
+
+_NAMESPACES = (
+    "allow user namespaces: sysctl -w user.max_user_namespaces=10000, where it exists"
+    " kernel.unprivileged_userns_clone=1, on Ubuntu 24.04 kernel.apparmor_restrict_unprivileged_userns=0"
+)
+_CONTAINER = (
+    "inside a container, start that one with"
+    " --security-opt seccomp=unconfined --security-opt systempaths=unconfined"
+)
+
+
+class Refused(Exception):
+    """The job cannot be started as it is; becomes an Outcome with status `launcher`."""
+
+
+class Restricted:
+    """Raises: UnavailableError `unavailable.sandbox` where bubblewrap or what it needs is not installed."""
+
+    entry = NamedEntry("restricted", "bubblewrap as an unprivileged user, no network, seccomp", rank=1)
+
+    def __init__(self) -> None:
+        bwrap = _program("bwrap", _INSTALL)
+        self._root = os.geteuid() == 0
+        drop = [_program(name, "install util-linux") if self._root else "" for name in ("setpriv", "prlimit")]
+        self._programs = chain.Programs(bwrap, *drop)
+        self.version = _version(bwrap)
+        try:
+            seccomp.program(platform.machine())
+        except BugError as error:
+            raise UnavailableError(
+                "unavailable.sandbox",
+                f"the sandbox has no system call list for {platform.machine()}",
+                "use an x86_64 or aarch64 machine, or the docker launcher",
+            ) from error
+
+    def run(self, job: Job) -> Outcome:
+        """Run it to its end in this thread."""
+        try:
+            live, slot = self._start(job, (), False, b"")
+        except Refused as error:
+            return Outcome("launcher", 125, detail=str(error))
+        try:
+            return live.pump(job.stdin)
+        finally:
+            if slot is not None:
+                slot.release()
+
+    def start(self, job: Job, pass_fds: Sequence[int] = (), seccomp_extra: bytes = b"") -> Live:
+        """Start the job as the first process of its namespace and return; a thread carries its output.
+
+        It ends when the thread that called this ends: the kernel ties a child to its parent's thread.
+        Raises: UnavailableError `unavailable.sandbox` when it could not be started.
+        """
+        try:
+            live, slot = self._start(job, pass_fds, True, seccomp_extra)
+        except Refused as error:
+            raise UnavailableError("unavailable.sandbox", str(error), "see spak doctor") from error
+
+        def carry() -> None:
+            try:
+                live.pump(job.stdin)
+            finally:
+                if slot is not None:
+                    slot.release()
+
+        threading.Thread(target=carry, name="spak-sandbox", daemon=True).start()
+        return live
+
+    def _start(
+        self, job: Job, pass_fds: Sequence[int], first_process: bool, extra: bytes
+    ) -> tuple[Live, slots.Slot | None]:
+        if why := chain.check(job):
+            raise Refused(why)
+        job = replace(job, workspace=job.workspace.resolve())
+        slot = None
+        try:
+            if self._root:
+                slot = slots.take(job.workspace)
+                slots.own(job.workspace, slot.uid)
+            return self._spawn(job, slot.uid if slot else None, pass_fds, first_process, extra), slot
+        except (slots.SlotError, StartError, OSError) as error:
+            if slot is not None:
+                slot.release()
+            raise Refused(str(error)) from error
+        except BaseException:
+            if slot is not None:
+                slot.release()
+            raise
+
+    def _spawn(
+        self, job: Job, uid: int | None, pass_fds: Sequence[int], first_process: bool, extra: bytes
+    ) -> Live:
+        group = cgroup.create(job.limits.memory_bytes)
+        limits = rlimits.wanted(job.limits, watched=group is None)
+        status, status_in = os.pipe()
+        block_in, block = os.pipe()
+        wiring = chain.Wiring(status_in, block_in)
+        try:
+            line = chain.command(
+                job,
+                self._programs,
+                wiring,
+                uid,
+                first_process=first_process,
+                filters=(extra,) if extra else (),
+                limits=rlimits.options(limits),
+            )
+            process = subprocess.Popen(
+                line,
+                env={},
+                cwd="/",
+                stdin=subprocess.PIPE if job.stdin else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                pass_fds=(*wiring.passed, status_in, block_in, *job.inherit, *pass_fds),
+                start_new_session=True,
+                umask=0o022,
+            )
+        except BaseException:
+            os.close(status)
+            os.close(block)
+            if group is not None:
+                group.close()
+            raise
+        finally:
+            wiring.close()
+            os.close(status_in)
+            os.close(block_in)
+        return Live(process, status, block, job.limits, group, limits if uid is None else {})
+
+    def probe(self) -> str:
+        """A nonce comes back from inside, and a file that anyone on the host may read does not."""
+        nonce, secret = secrets.token_hex(16), secrets.token_hex(16)
+        with tempfile.TemporaryDirectory(prefix="spak-probe-") as folder:
+            Path(folder).chmod(0o755)
+            hidden = Path(folder, "secret")
+            hidden.write_text(secret)
+            workspace = Path(folder, "ws")
+            workspace.mkdir()
+            script = (
+                'echo "$1"; cat "$2" /etc/shadow; grep -E "^(Seccomp|NoNewPrivs|CapEff):" /proc/self/status; '
+                "tr '\\0' '\\n' </proc/1/environ"
+            )
+            job = Job(
+                ("/bin/sh", "-c", script, "probe", nonce, str(hidden)), workspace, limits=Limits(wall_s=10)
+            )
+            outcome = self.run(job)
+        text = outcome.stdout.data.decode(errors="replace")
+        if not text.startswith(nonce):
+            return _mend(outcome.detail or outcome.stderr.data.decode(errors="replace") or outcome.status)
+        wanted = [nonce, "CapEff:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"]
+        if secret in text or text.splitlines() != wanted:
+            return "the sandbox started but does not isolate; to mend: report it, with what spak doctor says"
+        return ""
+
+    def describe(self) -> str:
+        """What is in force here, in a line."""
+        places = cgroup.hierarchies()
+        memory = f"memory by control group v{places.version}" if places.version else "memory by watching"
+        who = f"users {slots.UIDS[0]}-{slots.UIDS[-1]}" if self._root else "your own user"
+        return f"bubblewrap {'.'.join(map(str, self.version))}, {who}, {memory}, seccomp {platform.machine()}"
+
+
+def _program(name: str, hint: str) -> str:
+    found = shutil.which(name, path=_SEARCH)
+    if found is None:
+        raise UnavailableError("unavailable.sandbox", f"{name} is not installed", hint)
+    return found
+
+
+def _version(bwrap: str) -> tuple[int, ...]:
+    try:
+        text = subprocess.run([bwrap, "--version"], capture_output=True, text=True, timeout=20, env={}).stdout
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UnavailableError("unavailable.sandbox", f"{bwrap} does not start: {error}", _INSTALL) from error
+    version = tuple(map(int, re.findall(r"\d+", text)))
+    if version < _LEAST:
+        raise UnavailableError("unavailable.sandbox", f"{text.strip() or bwrap} is older than 0.8", _INSTALL)
+    return version
+
+
+def _mend(reason: str) -> str:
+    """The reason with what mends it."""
+    low = reason.lower()
+    if "user namespace" in low or "uid map" in low or "creating new namespace" in low:
+        mend = _NAMESPACES
+    elif "proc" in low and "mount" in low:
+        mend = _CONTAINER
+    else:
+        mend = "see docs/sandbox.md"
+    return f"{reason.strip()}; to mend: {mend}"
