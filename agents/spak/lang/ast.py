@@ -1,0 +1,380 @@
+"""The tree of a spec: frozen nodes as they stand in the text, both dialects alike.
+
+The parser makes them and `check` and `compile` read them. A node's span is two token indexes, `start` and
+`end` (exclusive), into the token table of its Source; lines and columns come from there, for what is printed
+only. Words keep their spelling; whether a setting's key or value is known is the business of `check`.
+`Spec.hash` names the meaning: layout, comments and the case of keywords do not change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from spak import canon
+from spak.lang.diagnostics import Diagnostic, Edit, Lines, Severity
+
+# ---- values --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A string with its escapes undone; `long` when it stood in triple quotes."""
+
+    value: str
+    start: int
+    end: int
+    long: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    value: int | float
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A bare word: `true`, `none`, a variable, a choice. Empty where the parser filled a gap."""
+
+    value: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListValue:
+    items: tuple[Value, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """`key value`, `key: value`, `key: type = default`. The key is the token at `start`."""
+
+    key: str
+    value: Value
+    default: Value | None
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class MapValue:
+    entries: tuple[Entry, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """`name { ... }`: a validator or a proposer with its options."""
+
+    name: str
+    body: MapValue | None
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    name: str
+    args: tuple[Value, ...]
+    start: int
+    end: int
+
+
+Value = Text | Number | Name | ListValue | MapValue | Tagged | Call
+
+# ---- conditions ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Logic:
+    """`left and right`, `left or right`; `op` is in lower case."""
+
+    op: str
+    left: Condition
+    right: Condition
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    item: Condition
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    op: str
+    left: Value
+    right: Value
+    start: int
+    end: int
+
+
+Condition = Logic | Negation | Comparison | Value
+
+# ---- items of bodies -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`step name: kind { ... }`. The name is the token at `start + 1`, the kind the one at `start + 3`."""
+
+    name: str
+    kind: str
+    body: MapValue | None
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`check name: kind { ... }` of an evaluation; tokens as in Step."""
+
+    name: str
+    kind: str
+    body: MapValue | None
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    items: tuple[Check, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """`trigger -> target`, the tokens at `start` and `start + 2`."""
+
+    trigger: str
+    target: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    items: tuple[Edge, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
+    condition: Condition
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    condition: Condition
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class BareCondition:
+    """A condition that stands alone in a body: it joins the last `success:` or `invariant:` with `and`."""
+
+    condition: Condition
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The name is the token at `start + 1`."""
+
+    name: str
+    items: tuple[TaskItem, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Axiom:
+    text: Text
+    check: Tagged | None
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Heuristic:
+    text: Text
+    when: Name | None
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    text: Text
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class SystemModel:
+    name: str
+    items: tuple[ModelItem, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """`START -> task`; the target is the last token."""
+
+    target: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    name: str
+    level: Number | None
+    items: tuple[AgentItem, ...]
+    start: int
+    end: int
+
+
+TaskItem = Step | Next | Success | Invariant | BareCondition | Evaluation | Entry
+ModelItem = Axiom | Heuristic | Prediction | Entry
+AgentItem = Start | Task | SystemModel | Entry
+TopItem = Agent | Task | SystemModel | Entry
+Node = (
+    Value
+    | Condition
+    | Entry
+    | TaskItem
+    | ModelItem
+    | AgentItem
+    | TopItem
+    | Check
+    | Edge  # every kind of node
+)
+
+# ---- the whole -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Kinds and offsets of the tokens, side by side, `$END` last; what lies between is blank or comment."""
+
+    kinds: list[int]
+    starts: list[int]
+    ends: list[int]
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+
+class Source:
+    """A text with its tokens and the findings of the parser; finds lines, makes diagnostics."""
+
+    __slots__ = ("_lines", "name", "problems", "text", "tokens")
+
+    def __init__(self, name: str, text: str, tokens: Tokens, problems: tuple[Diagnostic, ...] = ()) -> None:
+        self.name = name
+        self.text = text
+        self.tokens = tokens
+        self.problems = problems
+        self._lines: Lines | None = None
+
+    @property
+    def lines(self) -> Lines:
+        if self._lines is None:
+            self._lines = Lines(self.text)
+        return self._lines
+
+    def line(self, token: int) -> int:
+        """The line of a token, from 1."""
+        return self.lines.line(self.tokens.starts[token])
+
+    def offsets(self, start: int, end: int) -> tuple[int, int]:
+        """The characters of tokens start to end (exclusive)."""
+        return self.tokens.starts[start], self.tokens.ends[max(start, end - 1)]
+
+    def diagnostic(
+        self,
+        severity: Severity,
+        code: str,
+        message: str,
+        hint: str,
+        start: int,
+        end: int,
+        fix: tuple[Edit, ...] | None = None,
+    ) -> Diagnostic:
+        """A finding at the characters start to end."""
+        end = max(start, end)
+        line, column = self.lines.place(start)
+        end_line, end_column = self.lines.place(end)
+        return Diagnostic(severity, code, message, hint, start, end, line, column, end_line, end_column, fix)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """The parsed text. It is immutable and always there, with less in it where the text was broken."""
+
+    items: tuple[TopItem, ...]
+    source: Source = field(compare=False, repr=False)
+
+    @property
+    def hash(self) -> str:
+        """The hash of the meaning: spans, layout, comments and the case of keys of settings left out."""
+        return canon.content_hash([shape(item) for item in self.items])
+
+    @property
+    def agent(self) -> Agent | None:
+        return next((item for item in self.items if isinstance(item, Agent)), None)
+
+    def tasks(self) -> Iterator[Task]:
+        """Every task, in order of declaration."""
+        for item in self.items:
+            if isinstance(item, Task):
+                yield item
+            elif isinstance(item, Agent):
+                yield from (inner for inner in item.items if isinstance(inner, Task))
+
+    def models(self) -> Iterator[SystemModel]:
+        for item in self.items:
+            if isinstance(item, SystemModel):
+                yield item
+            elif isinstance(item, Agent):
+                yield from (inner for inner in item.items if isinstance(inner, SystemModel))
+
+
+_SETTINGS_BELOW = frozenset({"CONFIG", "BUDGET", "RULE"})
+
+
+def shape(node: Any, setting: bool = True) -> Any:
+    """The node as plain JSON without spans; `setting` says that an entry's key is one of a setting."""
+    if isinstance(node, Entry):
+        key = node.key.upper() if setting else node.key
+        below = setting and key in _SETTINGS_BELOW
+        return ["Entry", key, shape(node.value, below), shape(node.default, False)]
+    if isinstance(node, MapValue):
+        return ["MapValue", [shape(item, setting) for item in node.entries]]
+    if isinstance(node, Text):
+        return ["Text", node.value]
+    if isinstance(node, tuple):
+        return [shape(item, setting) for item in node]
+    if node is None or isinstance(node, (str, int, float)):
+        return node
+    inside = setting and isinstance(node, (Agent, Task, SystemModel))
+    names = [name for name in node.__slots__ if name not in ("start", "end")]
+    return [type(node).__name__, *(shape(getattr(node, name), inside) for name in names)]

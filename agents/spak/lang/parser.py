@@ -1,0 +1,268 @@
+"""The parser: `parse(text)` gives a Parsed, always; what is wrong with the text are diagnostics.
+
+The fast driver runs the tables of grammar.json over the lexer's tokens and builds nodes in the reductions. A
+word spelled like a keyword is one only if the stack can shift it there (decided by walking the reductions,
+not by the row alone, whose lookaheads are merged); everywhere else it is a name. Only when the fast driver
+fails does the recovering one (recover.py) start anew. Bytes are taken too; size, depth, encoding and NUL are
+looked at before anything else.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from spak.lang.ast import Source, Spec, Tokens
+from spak.lang.build import Builder
+from spak.lang.diagnostics import Diagnostic, Severity, in_order
+from spak.lang.lexer import MAX_DEPTH, Problem, Vocabulary, lex, vocabulary
+
+MAX_BYTES = 256 * 1024
+PASS, NEW, APPEND, DROP, BUILD, ACCEPT = range(6)
+WARNINGS = frozenset({"lang.escape"})
+
+_FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
+_MARKDOWN = re.compile(r"\\(?=[_\-\[\]{}>*#.])")
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A spec with the text it came from."""
+
+    spec: Spec
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        return self.spec.source.problems
+
+    @property
+    def tokens(self) -> Tokens:
+        return self.spec.source.tokens
+
+    @property
+    def text(self) -> str:
+        return self.spec.source.text
+
+    @property
+    def name(self) -> str:
+        return self.spec.source.name
+
+    @property
+    def ok(self) -> bool:
+        return not any(item.severity == Severity.ERROR for item in self.diagnostics)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    terminals: Sequence[str]
+    keyword: int
+    rows: Sequence[dict[int, int]]
+    gotos: Sequence[dict[int, int]]
+    rules: Sequence[tuple[int, int, int]]
+    """Length, origin and code of each rule."""
+    builders: Sequence[str]
+    words: Vocabulary
+
+
+@lru_cache(maxsize=1)
+def tables() -> Tables:
+    """The tables of the grammar, read once."""
+    data = orjson.loads(Path(__file__).with_name("grammar.json").read_bytes())
+    return Tables(
+        terminals=data["terminals"],
+        keyword=data["keywords"],
+        rows=[dict(zip(row[::2], row[1::2], strict=True)) for row in data["rows"]],
+        gotos=[dict(zip(row[::2], row[1::2], strict=True)) for row in data["gotos"]],
+        rules=[(size, origin, code) for size, origin, code, _ in data["rules"]],
+        builders=[builder for *_, builder in data["rules"]],
+        words=vocabulary(data["terminals"], data["keywords"]),
+    )
+
+
+def parse(text: str | bytes, name: str = "") -> Parsed:
+    """The spec of a text; never raises for what a text can hold."""
+    text, problems = _readable(text)
+    if problems:
+        return _parsed(name, text, Tokens([0], [len(text)], [len(text)]), (), problems)
+    tokens, problems = lex(text, tables().words)
+    if (token := _deepest(tokens)) is not None:
+        return _parsed(name, text, tokens, (), [_depth_problem(tokens, token)])
+    if problems and (chat := _chat(text, tokens)):
+        return _parsed(name, text, tokens, (), [chat])
+    builder = Builder(text, tokens)
+    items = _run(tokens, builder)
+    if items is None:
+        from spak.lang.recover import recover
+
+        tokens, items, found, builder = recover(text, tokens)
+        told = {problem[3] for problem in problems}
+        problems = problems + [problem for problem in found if problem[3] not in told]
+    return _parsed(name, text, tokens, items, problems + builder.problems)
+
+
+def _parsed(name: str, text: str, tokens: Tokens, items: Sequence[Any], problems: list[Problem]) -> Parsed:
+    source = Source(name, text, tokens)
+    if problems:
+        source.problems = in_order(_diagnostic(source, problem) for problem in problems)
+    return Parsed(Spec(tuple(items), source))
+
+
+def _diagnostic(source: Source, problem: Problem) -> Diagnostic:
+    code, message, hint, start, end, fix = problem
+    severity = Severity.WARNING if code in WARNINGS else Severity.ERROR
+    return source.diagnostic(severity, code, message, hint, start, end, fix)
+
+
+def _run(tokens: Tokens, builder: Builder) -> list[Any] | None:
+    """The items of the file, or None at the first error."""
+    grammar = tables()
+    rows, gotos, rules, first_keyword = grammar.rows, grammar.gotos, grammar.rules, grammar.keyword
+    name = grammar.words.name
+    actions: Any = builder.actions(grammar.builders)
+    kinds = tokens.kinds
+    states, values = [0], []
+    state, at, settled = 0, 0, -1
+    kind = kinds[0]
+    while True:
+        action = rows[state].get(kind)
+        if kind >= first_keyword and at != settled:
+            settled = at
+            if action is None or (action < 0 and not can_shift(states, kind, grammar)):
+                kind = name
+                continue
+        if action is None:
+            return None
+        if action >= 0:
+            states.append(action)
+            values.append(at)
+            state = action
+            at += 1
+            kind = kinds[at]
+            continue
+        size, origin, code = rules[~action]
+        if code == BUILD:
+            kids = values[-size:]
+            del values[-size:]
+            values.append(actions[~action](kids, at))
+            del states[-size:]
+        elif code == APPEND:
+            item = values.pop()
+            values[-1].append(item)
+            del states[-2:]
+        elif code == PASS:
+            del states[-1]
+        elif code == NEW:
+            values.append([])
+        elif code == DROP:
+            values.pop()
+            del states[-2:]
+        else:
+            return values[0]  # type: ignore[no-any-return]
+        state = gotos[states[-1]][origin]
+        states.append(state)
+
+
+def can_shift(states: Sequence[int], kind: int, grammar: Tables) -> bool:
+    """True when the terminal can be shifted (or the file can end) after the reductions that it brings."""
+    stack = list(states)
+    while True:
+        action = grammar.rows[stack[-1]].get(kind)
+        if action is None:
+            return False
+        if action >= 0:
+            return True
+        size, origin, code = grammar.rules[~action]
+        if code == ACCEPT:
+            return True
+        if size:
+            del stack[-size:]
+        stack.append(grammar.gotos[stack[-1]][origin])
+
+
+def _readable(text: str | bytes) -> tuple[str, list[Problem]]:
+    """The text, or what keeps it from being read at all."""
+    if len(text) > MAX_BYTES or (isinstance(text, str) and len(text.encode("utf-8", "replace")) > MAX_BYTES):
+        hint = "split it, or move long texts to files"
+        return "", [("lang.too_large", f"the spec is larger than {MAX_BYTES // 1024} KB", hint, 0, 0, None)]
+    problems: list[Problem] = []
+    if isinstance(text, bytes):
+        text, problems = _decoded(text)
+    elif not _encodable(text):
+        at = next(index for index, char in enumerate(text) if "\ud800" <= char <= "\udfff")
+        text = text.encode("utf-8", "replace").decode()
+        problems = [_encoding_problem(at)]
+    at = text.find("\0")
+    if at >= 0 and not problems:
+        message = "NUL byte: this is not a text"
+        problems = [("lang.character", message, "save the file as UTF-8", at, at + 1, None)]
+    return text, problems
+
+
+def _decoded(data: bytes) -> tuple[str, list[Problem]]:
+    try:
+        return data.decode("utf-8"), []
+    except UnicodeDecodeError as error:
+        return data.decode("utf-8", "replace"), [_encoding_problem(len(data[: error.start].decode("utf-8")))]
+
+
+def _encoding_problem(at: int) -> Problem:
+    return ("lang.encoding", "the text is not UTF-8", "save the file as UTF-8", at, at + 1, None)
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _deepest(tokens: Tokens) -> int | None:
+    """The first token that opens one bracket too many."""
+    words = tables().words
+    openers, closers = words.openers, words.closers
+    depth = 0
+    for index, kind in enumerate(tokens.kinds):
+        if kind in openers:
+            depth += 1
+            if depth > MAX_DEPTH:
+                return index
+        elif kind in closers and depth:
+            depth -= 1
+    return None
+
+
+def _depth_problem(tokens: Tokens, token: int) -> Problem:
+    message = f"brackets nested deeper than {MAX_DEPTH}"
+    hint = "close what is open before it, or split the value"
+    return ("lang.too_deep", message, hint, tokens.starts[token], tokens.ends[token], None)
+
+
+def _chat(text: str, tokens: Tokens) -> Problem | None:
+    """A spec that came through a chat: in a code fence, or with Markdown escapes; one finding for it all."""
+    fences = [match for match in _FENCE.finditer(text) if _outside(match.end() - 1, tokens)]
+    if fences:
+        hint = "give the text between the ``` lines alone"
+        message = "a chat answer, not a spec: there is a code fence"
+        return ("lang.fenced", message, hint, fences[0].end() - 3, fences[0].end(), None)
+    escapes = [match.start() for match in _MARKDOWN.finditer(text) if _outside(match.start(), tokens)]
+    if escapes:
+        first = escapes[0]
+        fix = tuple((at, at + 1, "") for at in escapes)
+        message = f"Markdown escape '{text[first : first + 2]}'"
+        hint = f"remove the backslash ({len(escapes)} in this file)"
+        return ("lang.markdown_escape", message, hint, first, first + 2, fix)
+    return None
+
+
+def _outside(offset: int, tokens: Tokens) -> bool:
+    """True when no token covers the character."""
+    index = bisect_right(tokens.starts, offset) - 1
+    return index < 0 or offset >= tokens.ends[index]

@@ -1,0 +1,439 @@
+"""The recovering parser: runs only after the fast one failed, and finds every error in one pass.
+
+Takes the text and its tokens; gives the tokens as mended, the items of the file, the findings, and the builder
+that made the nodes. First a look at the shape of the file, where people and models slip most:
+
+1. a key alone on its line before another key has no value;
+2. a word one slip away from a keyword, where the shape says keyword (`TSAK x {`);
+3. braces against indentation: names the line that lost or doubled a `}`.
+
+Then the tables run as in the fast driver, but `TASK name {`, `STEP name :` and `NEXT {` are keywords wherever
+they stand, so that a lost `}` does not swallow the next task. At an error the first mend wins that lets four
+more tokens parse: insert one token, delete one, replace one; else skip to where parsing can go on. A finding
+that follows another within three tokens is a consequence of it and is not told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from spak.lang import settings
+from spak.lang.ast import Tokens
+from spak.lang.build import Builder
+from spak.lang.diagnostics import LIMIT, Lines
+from spak.lang.lexer import Problem
+from spak.lang.near import nearest
+from spak.lang.parser import APPEND, BUILD, DROP, NEW, PASS, Tables, can_shift, tables
+
+LOOK_AHEAD = 4
+QUIET = 3
+MAX_MENDS = 300
+
+_INSERTS = ("->", ":", ",", "}", "]", ")", "{", "NAME", "STRING", "NUMBER", "=", "CMP")
+_REPLACES = ("NAME", "->", ":", "STRING", "NUMBER", "{", "}", "]", ",")
+_VALUE = ("NAME", "NUMBER", "STRING", "[", "{")
+_WORDS = {
+    "VALUE": "a value",
+    "$END": "the end of the file",
+    "NAME": "a name",
+    "STRING": 'a text in "..."',
+    "NUMBER": "a number",
+    "CMP": "a comparison",
+}
+
+
+def recover(text: str, tokens: Tokens) -> tuple[Tokens, list[Any], list[Problem], Builder]:
+    """Parse what can be parsed."""
+    return _Recovery(text, tokens).run()
+
+
+class _Recovery:
+    def __init__(self, text: str, tokens: Tokens) -> None:
+        self.text = text
+        self.grammar: Tables = tables()
+        self.number = {name: index for index, name in enumerate(self.grammar.terminals)}
+        self.kinds, self.starts, self.ends = list(tokens.kinds), list(tokens.starts), list(tokens.ends)
+        self.lines = Lines(text)
+        self.found: list[Problem] = []
+        self.states: list[int] = [0]
+        self.values: list[Any] = []
+        self.at = 0
+        self.shifted = QUIET
+        self.mends = 0
+        self.closing = False
+
+    # ---- the drive
+
+    def run(self) -> tuple[Tokens, list[Any], list[Problem], Builder]:
+        self.find_missing_values()
+        self.find_misspelt_keywords()
+        self.find_lost_braces()
+        tokens = Tokens(self.kinds, self.starts, self.ends)
+        builder = Builder(self.text, tokens)
+        actions: Any = builder.actions(self.grammar.builders)
+        while True:
+            action = self.grammar.rows[self.states[-1]].get(self.kind_at(self.at, self.states))
+            if action is None:
+                self.mend()
+            elif action >= 0:
+                self.states.append(action)
+                self.values.append(self.at)
+                self.at += 1
+                self.shifted += 1
+            elif self.reduce(~action, actions):
+                return tokens, self.values[0], self.found, builder
+
+    def reduce(self, rule: int, actions: Any) -> bool:
+        """One reduction; True when it is the last."""
+        size, origin, code = self.grammar.rules[rule]
+        if code == BUILD:
+            kids = self.values[-size:]
+            del self.values[-size:]
+            self.values.append(actions[rule](kids, self.at))
+        elif code == APPEND:
+            item = self.values.pop()
+            self.values[-1].append(item)
+        elif code == DROP:
+            self.values.pop()
+        elif code == NEW:
+            self.values.append([])
+        elif code != PASS:
+            return True
+        if size:
+            del self.states[-size:]
+        self.states.append(self.grammar.gotos[self.states[-1]][origin])
+        return False
+
+    def kind_at(self, at: int, states: Sequence[int]) -> int:
+        """The token's kind: a keyword where its shape says so or the stack can take it, else a name."""
+        kind = self.kinds[at]
+        if kind < self.grammar.keyword or self.opens(at) or can_shift(states, kind, self.grammar):
+            return kind
+        return self.number["NAME"]
+
+    def opens(self, at: int) -> bool:
+        """True for `TASK name {`, `AGENT name LEVEL`, `STEP name :` and `NEXT {`."""
+        shape = self.kinds[at : at + 3]
+        kind, name = shape[0], self.number["NAME"]
+        if kind == self.number["NEXT"]:
+            return len(shape) > 1 and shape[1] == self.number["{"]
+        if len(shape) < 3 or (shape[1] != name and shape[1] < self.grammar.keyword):
+            return False
+        if kind in (self.number["TASK"], self.number["SYSTEM_MODEL"]):
+            return shape[2] == self.number["{"]
+        if kind == self.number["AGENT"]:
+            return shape[2] in (self.number["{"], self.number["LEVEL"])
+        return kind == self.number["STEP"] and shape[2] == self.number[":"]
+
+    # ---- mends
+
+    def mend(self) -> None:
+        self.mends += 1
+        if self.kinds[self.at] == 0 or self.mends > MAX_MENDS or len(self.found) >= LIMIT:
+            self.close()
+            return
+        if not (self.try_insert() or self.try_delete() or self.try_replace()):
+            self.panic()
+        self.shifted = 0
+
+    def try_insert(self) -> bool:
+        for name in self.insert_order():
+            kind = self.number[name]
+            if can_shift(self.states, kind, self.grammar) and self.parses([kind], self.at):
+                self.tell_missing(name)
+                self.insert(self.at, kind)
+                return True
+        return False
+
+    def insert_order(self) -> Sequence[str]:
+        if self.opens(self.at):
+            return ("}", "]", ")", *(name for name in _INSERTS if name not in "}])"))
+        if self.first_of_line(self.at):
+            return ("NAME", *(name for name in _INSERTS if name != "NAME"))
+        return _INSERTS
+
+    def try_delete(self) -> bool:
+        if not self.parses([], self.at + 1):
+            return False
+        start, end = self.starts[self.at], self.ends[self.at]
+        self.tell(f"unexpected {self.show(self.at)}", start, end, ((start, end, ""),))
+        del self.kinds[self.at], self.starts[self.at], self.ends[self.at]
+        return True
+
+    def try_replace(self) -> bool:
+        for name in _REPLACES:
+            kind = self.number[name]
+            if can_shift(self.states, kind, self.grammar) and self.parses([kind], self.at + 1):
+                message = f"{_WORDS.get(name, repr(name))} should stand here, not {self.show(self.at)}"
+                self.tell(message, self.starts[self.at], self.ends[self.at])
+                if name in ("NAME", "STRING", "NUMBER"):  # no value can be read from the wrong token
+                    self.ends[self.at] = self.starts[self.at]
+                self.kinds[self.at] = kind
+                return True
+        return False
+
+    def panic(self) -> None:
+        """Skip to a place where some open construct can go on."""
+        self.tell(f"unexpected {self.show(self.at)}", self.starts[self.at], self.ends[self.at])
+        depth, openers, closers = 0, self.grammar.words.openers, self.grammar.words.closers
+        first = self.at
+        while self.kinds[self.at] != 0:
+            kind = self.kinds[self.at]
+            sync = depth == 0 and (kind in closers or self.opens(self.at) or self.first_of_line(self.at))
+            if (self.opens(self.at) or sync) and self.at > first and self.pop_to(LOOK_AHEAD):
+                return
+            if kind in openers:
+                depth += 1
+            elif kind in closers:
+                depth = max(0, depth - 1)
+            self.at += 1
+        self.close()
+
+    def pop_to(self, ahead: int) -> bool:
+        """Pop to the deepest state from which the next tokens parse."""
+        for size in range(len(self.states), 0, -1):
+            if self.parses([], self.at, size, ahead):
+                del self.states[size:]
+                del self.values[size - 1 :]
+                return True
+        return False
+
+    def close(self) -> None:
+        """End the file here: close what is open, telling once."""
+        if not self.closing:
+            self.closing = True
+            del self.kinds[self.at + 1 :], self.starts[self.at + 1 :], self.ends[self.at + 1 :]
+            if self.kinds[self.at] == 0:
+                self.tell_open()
+            self.kinds[self.at] = 0
+        brace = self.number["}"]
+        for size in range(len(self.states), 0, -1):
+            stack = self.states[:size]
+            ends = can_shift(stack, 0, self.grammar)
+            if ends or can_shift(stack, brace, self.grammar):
+                del self.states[size:]
+                del self.values[size - 1 :]
+                if not ends:
+                    self.insert(self.at, brace)
+                return
+
+    def insert(self, at: int, kind: int) -> None:
+        """A token of no width, after the token before."""
+        place = self.ends[at - 1] if at else 0
+        self.kinds.insert(at, kind)
+        self.starts.insert(at, place)
+        self.ends.insert(at, place)
+
+    def parses(self, kinds: list[int], at: int, size: int = 0, ahead: int = LOOK_AHEAD) -> bool:
+        """True when the given kinds and then the tokens from `at` on parse, `ahead` of them in all."""
+        stack = self.states[:size] if size else list(self.states)
+        rows, rules, gotos = self.grammar.rows, self.grammar.rules, self.grammar.gotos
+        for step in range(ahead + len(kinds)):
+            index = at + step - len(kinds)
+            kind = kinds[step] if step < len(kinds) else self.kind_at(index, stack)
+            while True:
+                action = rows[stack[-1]].get(kind)
+                if action is None:
+                    return False
+                if action >= 0:
+                    stack.append(action)
+                    break
+                length, origin, code = rules[~action]
+                if code > BUILD:
+                    return True
+                if length:
+                    del stack[-length:]
+                stack.append(gotos[stack[-1]][origin])
+        return True
+
+    # ---- words
+
+    def tell(
+        self, message: str, start: int, end: int, fix: tuple[tuple[int, int, str], ...] | None = None
+    ) -> None:
+        if self.shifted >= QUIET:
+            self.found.append(("lang.syntax", message, self.expected(), start, end, fix))
+
+    def tell_missing(self, name: str) -> None:
+        """A token is missing before the one at hand: told after the one before when that is on another line."""
+        here = self.starts[self.at]
+        before = self.ends[self.at - 1] if self.at else here
+        place = before if self.first_of_line(self.at) else here
+        end = place if place == before else self.ends[self.at]
+        what = "a value" if name == "NAME" and self.wants_value() else _WORDS.get(name, f"'{name}'")
+        message = f"{what} is missing" + (f" before {self.show(self.at)}" if place == here else "")
+        if name == "}":
+            message += self.owner()
+        fix = None if name in _WORDS else ((place, place, f" {name} " if name == "->" else name),)
+        self.tell(message, place, end, fix)
+
+    def tell_open(self) -> None:
+        place = self.ends[self.at - 1] if self.at else 0
+        if self.shifted >= QUIET or not self.found:
+            message = "the file ends too early: '}' is missing" + self.owner()
+            if not self.open_brace():
+                message = "the file ends too early"
+            self.found.append(("lang.syntax", message, self.expected(), place, place, None))
+
+    def wants_value(self) -> bool:
+        return all(can_shift(self.states, self.number[name], self.grammar) for name in _VALUE)
+
+    def open_brace(self) -> int:
+        """The token that opens what is still open here, 0 when nothing is."""
+        openers, closers = self.grammar.words.openers, self.grammar.words.closers
+        stack: list[int] = []
+        for index in range(self.at):
+            if self.kinds[index] in openers:
+                stack.append(index)
+            elif self.kinds[index] in closers and stack:
+                stack.pop()
+        return stack[-1] if stack else 0
+
+    def owner(self) -> str:
+        opener = self.open_brace()
+        if not opener:
+            return ""
+        return f" for the '{self.text[self.starts[opener]]}' of line {self.lines.line(self.starts[opener])}"
+
+    def expected(self) -> str:
+        """`expected a, b or c`: what the stack can take, at most six."""
+        kinds = [
+            kind for kind in range(len(self.grammar.terminals)) if can_shift(self.states, kind, self.grammar)
+        ]
+        names = [self.grammar.terminals[kind] for kind in kinds]
+        if self.wants_value():
+            names = ["VALUE", *(name for name in names if name not in _VALUE)]
+        names.sort(key=lambda name: (name in ",}", not name[0].isalpha()))
+        words = [_WORDS.get(name, name if name[0].isalpha() else f"'{name}'") for name in names[:6]]
+        if not words:
+            return ""
+        more = " or more" if len(names) > 6 else ""
+        listed = ", ".join(words[:-1]) + (" or " if len(words) > 1 and not more else ", ") + words[-1]
+        return f"expected {listed.lstrip(', ')}{more}"
+
+    def show(self, at: int) -> str:
+        if self.kinds[at] == 0:
+            return "the end of the file"
+        word = self.text[self.starts[at] : self.ends[at]].split("\n", 1)[0]
+        return f"'{word if len(word) <= 24 else word[:21] + '...'}'"
+
+    def word(self, at: int) -> str:
+        return self.text[self.starts[at] : self.ends[at]]
+
+    def first_of_line(self, at: int) -> bool:
+        return at == 0 or self.line(at) != self.lines.line(max(0, self.ends[at - 1] - 1))
+
+    def line(self, at: int) -> int:
+        return self.lines.line(self.starts[at])
+
+    # ---- the shape of the file
+
+    def note(
+        self, code: str, message: str, hint: str, at: int, fix: tuple[tuple[int, int, str], ...] | None
+    ) -> None:
+        if len(self.found) < LIMIT:
+            self.found.append((code, message, hint, self.starts[at], self.ends[at], fix))
+
+    def find_missing_values(self) -> None:
+        """`GOAL` alone on its line, and a setting, a keyword or a brace on the next: a value is missing."""
+        name = self.number["NAME"]
+        at = 0
+        while at + 1 < len(self.kinds):
+            if (
+                self.kinds[at] == name
+                and self.word(at).upper() in settings.KEYS
+                and (self.first_of_line(at) or self.kinds[at - 1] in (self.number["{"], self.number[","]))
+                and self.first_of_line(at + 1)
+                and self.begins(at + 1)
+            ):
+                key = self.word(at)
+                hint = settings.example(key.upper()) or "write a value after it"
+                self.note("lang.missing_value", f"{key} has no value", hint, at, None)
+                self.insert(at + 1, name)
+                at += 1
+            at += 1
+
+    def begins(self, at: int) -> bool:
+        """True when the token begins an item or ends a body."""
+        if self.kinds[at] in (0, self.number["}"]) or self.opens(at):
+            return True
+        return self.kinds[at] == self.number["NAME"] and self.word(at).upper() in settings.KEYS
+
+    def find_misspelt_keywords(self) -> None:
+        """`TSAK x {`, `STPE s1: tool.run`, `NXT {` followed by an arrow."""
+        name, brace, colon = self.number["NAME"], self.number["{"], self.number[":"]
+        for at in range(len(self.kinds) - 3):
+            if self.kinds[at] != name or self.word(at).upper() in settings.KEYS:
+                continue
+            first, second, third = self.kinds[at + 1 : at + 4]
+            if first == name and second == brace and self.first_of_line(at):
+                self.take_as_keyword(at, ("TASK", "AGENT", "SYSTEM_MODEL"))
+            elif first == name and second == self.number["LEVEL"]:
+                self.take_as_keyword(at, ("AGENT",))
+            elif first == name and second == colon and third == name and self.first_of_line(at):
+                self.take_as_keyword(at, ("STEP", "CHECK"))
+            elif first == brace and self.kinds[at + 3] == self.number["->"]:
+                self.take_as_keyword(at, ("NEXT",))
+
+    def take_as_keyword(self, at: int, keywords: Sequence[str]) -> None:
+        word = self.word(at)
+        hit = nearest(word, keywords)
+        if not hit or hit == word.upper():
+            return
+        self.kinds[at] = self.number[hit]
+        meant = hit.lower() if word.islower() else hit
+        fix = ((self.starts[at], self.ends[at], meant),)
+        self.note("lang.syntax", f"unknown word '{word}'", f"did you mean {meant}?", at, fix)
+
+    def find_lost_braces(self) -> None:
+        """Compare braces with indentation, where their counts differ."""
+        opener, closer = self.number["{"], self.number["}"]
+        surplus = self.kinds.count(opener) - self.kinds.count(closer)
+        stack: list[tuple[int, int]] = []
+        at = 0
+        while at < len(self.kinds) and surplus and len(self.found) < LIMIT:
+            if self.kinds[at] == opener:
+                stack.append((self.indent(at), self.line(at)))
+            elif self.kinds[at] == closer and stack:
+                indent, line = stack[-1]
+                mine = self.indent(at)
+                if (
+                    surplus > 0
+                    and self.first_of_line(at)
+                    and mine < indent
+                    and any(i == mine for i, _ in stack)
+                ):
+                    self.tell_lost(at, line)
+                    self.insert(at, closer)
+                    surplus -= 1
+                elif surplus < 0 and self.doubled(at, line, indent):
+                    self.tell_doubled(at)
+                    del self.kinds[at], self.starts[at], self.ends[at]
+                    surplus += 1
+                    continue
+                stack.pop()
+            at += 1
+
+    def doubled(self, at: int, line: int, indent: int) -> bool:
+        """A `}` that does not begin its line, closes an earlier one, and is followed by lines further in."""
+        after = at + 1
+        if self.first_of_line(at) or line == self.line(at) or self.kinds[after] == 0:
+            return False
+        return self.first_of_line(after) and self.indent(after) > indent
+
+    def tell_lost(self, at: int, line: int) -> None:
+        place = self.ends[at - 1]
+        message = f"'}}' is missing for the '{{' of line {line}"
+        hint = "the indentation of the lines below says that it belongs here"
+        self.found.append(("lang.syntax", message, hint, place, place, ((place, place, " }"),)))
+
+    def tell_doubled(self, at: int) -> None:
+        hint = "the indentation of the lines below says that it is one too many"
+        self.note("lang.syntax", "unexpected '}'", hint, at, ((self.starts[at], self.ends[at], ""),))
+
+    def indent(self, at: int) -> int:
+        """The column of the first character of the token's line that is not blank, tabs as eight."""
+        first = self.lines.starts[self.line(at) - 1]
+        line = self.text[first : self.starts[at] + 1].expandtabs(8)
+        return len(line) - len(line.lstrip())
