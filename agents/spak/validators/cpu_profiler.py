@@ -61,7 +61,7 @@ RIVALS: Mapping[str, tuple[str, ...]] = {
 }
 """Whom each role is compared with, of those that the call brings."""
 
-VOID = ("zero_sample", "launcher")
+VOID = ("zero_sample", "clock_slip", "launcher")
 """Codes that say nothing about the candidate: the measurement is to be taken again."""
 
 

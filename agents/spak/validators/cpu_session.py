@@ -13,6 +13,7 @@ rearrangement can be undone by a candidate that knows of it, at a fraction of th
 from __future__ import annotations
 
 import shutil
+import statistics
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 PROCESSES = 4
+GRACE_S = 10.0
+"""How long a call may outlive the evaluation's limit; the next one is not begun."""
 COUPLES = 3
 ALONE = 4
 """Windows in each process when there is nobody to compare with."""
@@ -96,20 +99,15 @@ class Side:
             process = self._processes.get(index)
             if process is None:
                 process = self._processes[index] = self._started()
-                first = self.bench.problem.case(self.bench.random, 1)
-                window = process.call(self.bench.random, first)
-                self._judge(window, first)
-                self.empty.append(window.ns)
-            window = process.call(self.bench.random, case)
-            self._judge(window, case)
-            if window.ns <= 0:
+                self._window(process, self.bench.problem.case(self.bench.random, 1))  # first touches
+                self.empty.append(self._window(process, self.bench.problem.case(self.bench.random, 1)))
+            ns = self._window(process, case)
+            if ns <= 0:
                 raise Violation("zero_sample", "the process's clock did not move during a call")
-            if window.ns < self.bench.bound_ns() and window.ns < self.bench.bound_ns(again=True):
-                raise Violation(
-                    "over_bound", f"{window.ns} ns is under the bound of {self.bench.bound_ns()} ns"
-                )
-        self.times.append(window.ns)
-        return window.ns
+            if ns < self.bench.bound_ns() and ns < self.bench.bound_ns(again=True):
+                raise self._too_good(process, ns)
+        self.times.append(ns)
+        return ns
 
     def close(self) -> None:
         for process in self._processes.values():
@@ -126,7 +124,20 @@ class Side:
             library = self._folder / "kernel.so"
             library.write_bytes(self.binary)
             library.chmod(0o555)
-        return Process(bench.launcher, self._folder, bench.problem.symbol, bench.limits, bench.deadline)
+        deadline = bench.deadline + GRACE_S
+        return Process(bench.launcher, self._folder, bench.problem.symbol, bench.limits, deadline)
+
+    def _window(self, process: Process, case: Case) -> int:
+        window = process.call(self.bench.random, case)
+        self._judge(window, case)
+        return window.ns
+
+    def _too_good(self, process: Process, ns: int) -> Violation:
+        """A sample under the bound, looked into: a claim that repeats, or a clock that slipped once."""
+        bench = self.bench
+        again = [self._window(process, bench.problem.case(bench.random, bench.n)) for _ in range(3)]
+        code = "over_bound" if statistics.median(again) < bench.bound_ns() else "clock_slip"
+        return Violation(code, f"{ns} ns, then {again}: the bound is {bench.bound_ns()} ns")
 
     def _judge(self, window: Window, case: Case) -> None:
         """Raises: Violation when the output is not the answer."""
