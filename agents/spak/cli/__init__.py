@@ -1,1 +1,68 @@
-"""."""
+"""The `spak` command: one module per verb, loaded only when it is called.
+
+Each verb parses its arguments, calls the library and prints; exit codes and documents are those of
+docs/cli.md. Errors become one sentence with a code and a hint (exit code of the error), never a traceback.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from spak import __version__
+
+VERBS: dict[str, tuple[str, str]] = {
+    "check": ("check", "parse and check specs"),
+    "run": ("run", "start a run and advance it until it ends or waits"),
+    "step": ("step", "give an answer, or call the backend, and go on to the next stop"),
+    "resume": ("resume", "go on after a crash or a stop"),
+    "approve": ("approve", "answer an action that waits for approval"),
+    "show": ("show", "state, registers, pending query and best metric of a run"),
+    "runs": ("runs", "list local runs"),
+    "cancel": ("cancel", "end a run as cancelled"),
+    "fork": ("fork", "start a new run from a record of another"),
+    "replay": ("replay", "derive every commit again, without model or sandbox"),
+    "ledger": ("ledger", "verify a ledger"),
+    "export": ("export", "write a run into one file"),
+    "import": ("import_", "read a run from an exported file"),
+    "report": ("report", "write a run's report as one HTML page"),
+    "verify": ("verify", "check an artifact against the axioms of a spec"),
+    "sandbox": ("sandbox", "try out the sandbox"),
+    "doctor": ("doctor", "what is installed, what works, and what mends the rest"),
+    "demo": ("demo", "run the main job: tune a real kernel on this machine"),
+}
+"""Verb to its module and its line of help."""
+
+
+class _Lazy(click.Group):
+    """A group that knows its verbs by name and imports a module only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        found = VERBS.get(cmd_name)
+        if found is None:
+            return None
+        command = import_module(f"spak.cli.{found[0]}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "--version", message="spak %(version)s")
+def spak() -> None:
+    """Run agents as programs: specs are checked, runs are permitted, recorded and replayed."""
+
+
+def main() -> None:
+    """The console script."""
+    from spak.cli.common import guarded
+
+    sys.exit(guarded(spak))

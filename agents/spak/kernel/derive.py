@@ -142,4 +142,5 @@ def _numbers(metrics: Any) -> Mapping[str, Any]:
 def _files(subject: Any) -> Mapping[str, str]:
     if not isinstance(subject, Mapping):
         return {}
-    return {role: blob for role, blob in subject.items() if type(blob) is str}
+    named = {role: item.get("$blob") for role, item in subject.items() if isinstance(item, Mapping)}
+    return {role: blob for role, blob in named.items() if type(blob) is str}

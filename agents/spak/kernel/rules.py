@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spak import program as programs
@@ -54,6 +54,7 @@ class Rules:
             catalog = Catalog.from_json(rules["catalog"])
             parsed = parse(rules["spec"])
             program = programs.compile(parsed, catalog, rules["inputs"])
+            program = _with_proposer(program, rules.get("proposer", ""))
             return cls(
                 program=program,
                 catalog=catalog,
@@ -69,6 +70,17 @@ class Rules:
         """A number of 53 bits that depends on the run's seed and the place, and on nothing else."""
         text = "/".join(str(part) for part in (self.seed, *place))
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big") >> 3
+
+
+def _with_proposer(program: Program, name: str) -> Program:
+    """The program with another proposer for its plans: a generator's name, or `model` for none."""
+    if not name:
+        return program
+    filled = "" if name == "model" else name
+    tasks = {
+        key: replace(task, proposing=replace(task.proposing, name=filled)) for key, task in program.tasks.items()
+    }
+    return replace(program, tasks=tasks)
 
 
 def _wanted(program: Program) -> frozenset[str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from spak.kernel.state import Effect
 from spak.ports import Blobs, Call, MeasureCall, Measurement, PlanRequest, Prompt, Subject, ToolResult
 from spak.program import Program
 from spak.records import Kind
-from spak.runner.blobs import expand, keep, shrink
+from spak.runner.blobs import expand, has_reference, keep, shrink
 from spak.runner.history import History
 from spak.runner.host import Host
 from spak.tools import beneath
@@ -42,7 +43,16 @@ class Proposed:
     side: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+def prompt_of(effect: Effect, blobs: Blobs) -> Prompt:
+    """The prompt of an ask or a plan, with long values filled in."""
+    items = tuple(
+        {"role": item["role"], "name": item["name"], "text": str(expand(item["text"], blobs))}
+        for item in effect.items
+    )
+    return Prompt(effect.id, items, effect.name, "plan" if effect.act == "plan" else "ask")
+
+
+@dataclass(slots=True)
 class Performer:
     """Does effects with a host's adapters, in one workspace, keeping long values in the run's blobs."""
 
@@ -50,7 +60,28 @@ class Performer:
     workspace: Workspace
     blobs: Blobs
     program: Program
-    seed: int
+    stopping: bool = False
+    _outside: bool = False
+
+    def interrupt(self) -> None:
+        """Stop as soon as may be: now, when an adapter is at work; else before the next one is called.
+
+        Called from a signal handler: it may raise Interrupted, but never in the middle of a write.
+        """
+        self.stopping = True
+        if self._outside:
+            raise Interrupted
+
+    @contextmanager
+    def _calling(self) -> Iterator[None]:
+        """Around each call of an adapter: the only place where an interruption is let through."""
+        if self.stopping:
+            raise Interrupted
+        self._outside = True
+        try:
+            yield
+        finally:
+            self._outside = False
 
     def perform(self, effect: Effect, history: History) -> Proposed | None:
         """The proposal that answers an effect; None when a person will answer it later."""
@@ -89,11 +120,7 @@ class Performer:
 
     def prompt(self, effect: Effect) -> Prompt:
         """The prompt of an ask or a plan, exactly as a backend gets it."""
-        items = tuple(
-            {"role": item["role"], "name": item["name"], "text": str(expand(item["text"], self.blobs))}
-            for item in effect.items
-        )
-        return Prompt(effect.id, items, effect.name, "plan" if effect.act == "plan" else "ask")
+        return prompt_of(effect, self.blobs)
 
     # ---- tools -----------------------------------------------------------------------------------------
 
@@ -114,7 +141,8 @@ class Performer:
                 inherit=(lock,),
             )
             try:
-                result = tool.run(call)
+                with self._calling():
+                    result = tool.run(call)
             except BaseException:
                 if writes:
                     self.workspace.rollback()
@@ -159,7 +187,7 @@ class Performer:
     def _validate(self, effect: Effect) -> Proposed:
         validator = self.host.validators[effect.name]
         rule = self.program.tasks[effect.task].rule
-        with self.workspace.lock() as lock:
+        with self.workspace.lock() as lock, self._calling():
             measurement = validator.measure(
                 MeasureCall(
                     id=effect.id,
@@ -202,7 +230,7 @@ class Performer:
             "metrics": dict(seen.metrics),
             "pairs": [dict(pair) for pair in seen.pairs],
             "samples": {name: list(values) for name, values in seen.samples.items()},
-            "subject": {role: self.blobs.put(data) for role, data in seen.subject.files.items()},
+            "subject": {role: {"$blob": self.blobs.put(data)} for role, data in seen.subject.files.items()},
             "diagnostics": shrink(list(seen.diagnostics[:MAX_DIAGNOSTICS]), self.blobs),
             "evidence": shrink(dict(seen.evidence), self.blobs),
         }
@@ -218,19 +246,19 @@ class Performer:
     def _plan(self, effect: Effect, history: History) -> Proposed:
         proposer = self.host.proposers[effect.name]
         task = self.program.tasks[effect.task]
-        candidates = proposer.propose(
-            PlanRequest(
-                id=effect.id,
-                task=effect.task,
-                step=effect.step,
-                turn=effect.turn,
-                seed=effect.seed,
-                options=task.proposing.options,
-                space=task.proposing.space,
-                tools={name: self.host.tools[name].entry for name in task.tools if name in self.host.tools},
-                history=history.of(effect.task),
-            )
+        request = PlanRequest(
+            id=effect.id,
+            task=effect.task,
+            step=effect.step,
+            turn=effect.turn,
+            seed=effect.seed,
+            options=task.proposing.options,
+            space=task.proposing.space,
+            tools={name: self.host.tools[name].entry for name in task.tools if name in self.host.tools},
+            history=history.of(effect.task),
         )
+        with self._calling():
+            candidates = proposer.propose(request)
         listed = []
         for candidate in candidates:
             item: dict[str, Any] = {"tool": candidate.tool, "args": dict(candidate.args)}
@@ -248,7 +276,8 @@ class Performer:
         if backend is None:
             return None
         try:
-            answer = backend.answer(self.prompt(effect))
+            with self._calling():
+                answer = backend.answer(self.prompt(effect))
         except SpakError as error:
             return Proposed(Kind.ACT, {"of": effect.id, "outcome": "failed", "code": error.code})
         if answer is None:
@@ -264,7 +293,8 @@ class Performer:
             value = None
         if isinstance(value, Mapping) and "tool" in value:
             value = {"candidates": [value]}
-        if not isinstance(value, Mapping) or not isinstance(value.get("candidates"), list):
+        readable = isinstance(value, Mapping) and isinstance(value.get("candidates"), list)
+        if not readable or has_reference(value):
             return Proposed(
                 Kind.ACT, {"of": effect.id, "outcome": "malformed", "code": "plan.malformed"}, side
             )

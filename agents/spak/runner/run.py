@@ -14,7 +14,7 @@ the pending effect is done again. Only proposals can be lost.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -27,6 +27,7 @@ from spak.kernel.step import expects, step
 from spak.ports import Ledger, Ledgers
 from spak.program import Mode
 from spak.records import Authority, Kind, Record
+from spak.runner.blobs import expand
 from spak.runner.history import History
 from spak.runner.host import Host
 from spak.runner.perform import Interrupted, Performer, Proposed
@@ -59,7 +60,7 @@ class Run:
         self.rules = rules
         self.state = state
         self.history = History(metrics=_metrics(rules))
-        self.performer = Performer(host, workspace, ledger.blobs, rules.program, rules.seed)
+        self.performer = Performer(host, workspace, ledger.blobs, rules.program)
         self.listeners: list[Listener] = []
         self._unflushed = 0
 
@@ -158,6 +159,8 @@ class Run:
         try:
             while not self.state.ended:
                 effect = self.pending()
+                if self.performer.stopping:
+                    return "interrupted"
                 if until is not None and time.monotonic() >= until:
                     return "paused"
                 if effect.cls == "ask" and not (self.performer.host.backend and asks.take()):
@@ -184,6 +187,20 @@ class Run:
                 "run.not_waiting", f"run {self.ledger.run} waits for no answer", "spak show says where it is"
             )
         self.feed(self.performer.answer(effect, text, by))
+        self.flush()
+
+    def last_answer(self) -> str | None:
+        """The text of the last answer that was taken, or None."""
+        found = None
+        for record, _ in self.ledger.read():
+            if record.kind == Kind.ACT and record.body.get("outcome") == "answered":
+                found = record.body.get("out", "")
+        return None if found is None else str(expand(found, self.ledger.blobs))
+
+    def adopt(self, proposals: Iterable[Record]) -> None:
+        """Feed proposals that another run recorded (a fork's); they keep their clocks and side notes."""
+        for record in proposals:
+            self._decide(replace(record, seq=-1, hash=""))
         self.flush()
 
     def cancel(self) -> None:

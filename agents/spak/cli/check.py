@@ -1,0 +1,39 @@
+"""`spak check FILE...`: parse and check specs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spak.cli import common
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@common.json_option
+def command(files: tuple[Path, ...], strict: bool, as_json: bool) -> int:
+    """Check FILES: 0 when no error was found (with --strict: no warning), else 3."""
+    from spak import config
+    from spak.lang import check, parse, render
+
+    catalog = config.catalog()
+    bad = {"error", "warning"} if strict else {"error"}
+    documents: list[dict[str, Any]] = []
+    for file in files:
+        parsed = parse(common.read_text(file), str(file))
+        found = check(parsed, catalog)
+        ok = not any(item.severity in bad for item in found)
+        documents.append({"file": str(file), "ok": ok, "diagnostics": [item.to_json() for item in found]})
+        if not as_json:
+            for item in found:
+                click.echo(render(item, parsed.text, str(file)), err=True)
+            common.say(f"{file}: {'ok' if ok else 'not ok'}")
+    all_ok = all(document["ok"] for document in documents)
+    if as_json:
+        common.emit({"files": documents})
+    else:
+        common.say(f"next: spak run {files[0]}" if all_ok else "next: mend what is marked and check again")
+    return 0 if all_ok else 3

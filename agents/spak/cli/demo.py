@@ -1,0 +1,97 @@
+"""`spak demo`: the main job. A LEVEL 5 spec tunes a C softmax-attention kernel on this machine, for real."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from spak.cli import common
+
+
+@click.command()
+@click.option("--seed", type=click.IntRange(min=0, max=2**53 - 1), help="Seed of the search; drawn if not given.")
+@click.option("--evaluations", type=click.IntRange(min=1, max=1000), help="At most so many evaluations.")
+@common.runs_option
+@common.json_option
+def command(seed: int | None, evaluations: int | None, runs_dir: Path | None, as_json: bool) -> int:
+    """Tune the attention kernel, then verify and replay what was recorded."""
+    import resource
+    import time
+
+    from spak import data
+    from spak.cli import report as reports
+    from spak.cli import session
+    from spak.cli.progress import progress
+
+    root = common.runs_dir(runs_dir)
+    spec = data.path("specs/examples/attention_tuner.spak")
+    started = time.monotonic()
+    inputs = {} if evaluations is None else {"evaluations": str(evaluations)}
+    common.say(f"spak demo: {spec.name} compiles, checks and measures kernels in a sandbox on this machine")
+    held = session.begin(spec, root, inputs=inputs, mode="full_auto", seed=seed)
+    name = held.run.ledger.run
+    common.say(f"run {name}; stop it with Ctrl+C, go on with: spak resume {name}\n")
+    try:
+        with progress(held, enabled=sys.stderr.isatty() and not as_json):
+            seen = held.advance()
+    finally:
+        held.close()
+    if not held.run.state.ended:
+        return _stopped(seen.to_json(), name, as_json)
+    path = reports.write(root, name)
+    found = reports.read(root, name)
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+    document = {
+        **found.view.to_json(),
+        "ledger_ok": found.proof.ledger_ok,
+        "replay_equal": found.proof.replay_equal,
+        "wall_s": round(time.monotonic() - started, 1),
+        "cpu_s": round(cpu_s, 1),
+        "winner": found.facts.winner,
+        "report": str(path),
+    }
+    if as_json:
+        common.emit(document)
+    else:
+        _print(found, document)
+    ok = found.view.state == "succeeded" and found.proof.ledger_ok and found.proof.replay_equal
+    return 0 if ok else (common.EXIT[found.view.state] or 1)
+
+
+def _stopped(document: dict[str, object], name: str, as_json: bool) -> int:
+    if as_json:
+        common.emit(document)
+    common.say(f"stopped; nothing is lost\nnext: spak resume {name}")
+    return 6
+
+
+def _print(found: object, document: dict[str, object]) -> None:
+    from spak.cli.progress import candidate_line
+    from spak.cli.report import Read
+
+    assert isinstance(found, Read)
+    say, metrics = common.say, found.view.metrics
+    say("\ncandidates (ms of CPU time, ratio to the best of its time):")
+    for row in found.rows:
+        say(candidate_line(row))
+    say()
+    if "speedup" in metrics:
+        spread = metrics.get("spread_ppm", 0) / 1e4
+        say(f"baseline      {metrics['baseline_ms']:.3f} ms (median, naive C at -O2)")
+        say(f"best          {metrics['best_ms']:.3f} ms (median, spread {spread:.1f} %)")
+        say(f"speed-up      {metrics['speedup']:.2f}x, ratio of medians, measured again on fresh inputs")
+        if metrics.get("bound_ppm"):
+            say(f"roofline      {metrics['bound_ppm'] / 1e4:.0f} % of the measured peak ({metrics['bound_ns'] / 1e6:.3f} ms bound)")
+    say(f"evaluations   {metrics.get('evaluations', 0)}")
+    say(f"cost          {document['cpu_s']} CPU-s, {document['wall_s']} s wall")
+    say(f"stopped       {found.facts.stopped or found.view.state}")
+    if found.view.refusal:
+        say(f"why           {', '.join(found.view.refusal['codes'])}; knob: {found.view.refusal['knob']}")
+    say(f"winner        {found.facts.winner}")
+    say(f"ledger        {'verified' if found.proof.ledger_ok else 'NOT WHOLE'}, {found.proof.records} records, head {found.proof.head}")
+    say(f"replay        {'equal' if found.proof.replay_equal else 'DIFFERENT'}, summary {found.proof.summary}")
+    say(f"report        {document['report']}")
+    say(f"next: open the report, or look at the spec: spak show {found.view.run}")

@@ -1,0 +1,86 @@
+"""`spak doctor`: what is installed, what works here, and the command that mends the rest."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spak.cli import common
+
+
+@click.command()
+@common.runs_option
+@common.json_option
+def command(runs_dir: Path | None, as_json: bool) -> int:
+    """Look at launchers, programs, devices and folders; exit 7 when runs cannot work here."""
+    rows = [*_system(), *_launchers(), *_programs(), _gpu(), _folder(common.runs_dir(runs_dir))]
+    works = all(row["ok"] for row in rows if row["needed"])
+    if as_json:
+        common.emit({"ok": works, "checks": rows})
+    else:
+        for row in rows:
+            mark = "ok  " if row["ok"] else ("FAIL" if row["needed"] else "--  ")
+            click.echo(f"{mark} {row['name']}: {row['detail']}")
+            if row["mend"]:
+                click.echo(f"       mend: {row['mend']}")
+        common.say("next: spak demo" if works else "next: mend what is marked FAIL")
+    return 0 if works else 7
+
+
+def _row(name: str, ok: bool, detail: str, mend: str = "", needed: bool = True) -> dict[str, Any]:
+    return {"name": name, "ok": ok, "detail": detail, "mend": mend, "needed": needed}
+
+
+def _system() -> list[dict[str, Any]]:
+    linux = sys.platform == "linux"
+    return [
+        _row("python", True, platform.python_version()),
+        _row("system", linux, platform.platform(), "" if linux else "runs need Linux or WSL2"),
+    ]
+
+
+def _launchers() -> list[dict[str, Any]]:
+    from spak.sandbox import describe
+
+    return [_row(f"launcher {item['launcher']}", item["ok"], item["detail"], item["mend"]) for item in describe()]
+
+
+def _programs() -> list[dict[str, Any]]:
+    from spak import config
+
+    found, chain = config.versions(), config.toolchain().programs
+    needed = {"gcc": "apt-get install gcc libc6-dev", "pytest": "make setup", "ruff": "make setup"}
+    rows = [
+        _row(name, name in chain, found.get(name, chain.get(name, "not found")), "" if name in chain else mend)
+        for name, mend in needed.items()
+    ]
+    has_nvcc = "nvcc" in chain
+    rows.append(
+        _row("nvcc", has_nvcc, found.get("nvcc", "not found"), "" if has_nvcc else "install the CUDA toolkit", needed=False)
+    )
+    return rows
+
+
+def _gpu() -> dict[str, Any]:
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        count = pynvml.nvmlDeviceGetCount()
+        names = ", ".join(str(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(i))) for i in range(count))
+        pynvml.nvmlShutdown()
+        return _row("gpu", count > 0, names or "driver without a device", needed=False)
+    except pynvml.NVMLError as error:
+        return _row("gpu", False, f"none ({error}); CUDA evidence is static only", needed=False)
+
+
+def _folder(root: Path) -> dict[str, Any]:
+    import os
+
+    place = next(folder for folder in (root, *root.resolve().parents) if folder.exists())
+    ok = os.access(place, os.W_OK)
+    return _row("runs folder", ok, str(root), "" if ok else "choose another with --runs-dir or SPAK_RUNS_DIR")

@@ -1,0 +1,42 @@
+"""`spak export RUN`: a run as one file, lossless."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from spak.cli import common
+
+
+@click.command()
+@click.argument("run", default="latest")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The file to write; standard output if not given.")
+@common.runs_option
+@common.json_option
+def command(run: str, output: Path | None, runs_dir: Path | None, as_json: bool) -> int:
+    """Write RUN into one file with a footer, so that it can be checked and imported anywhere."""
+    from spak.errors import UsageError
+    from spak.ledger.export import export
+    from spak.ledger.files import FileLedgers
+
+    root, name = common.find_run(run, runs_dir)
+    if as_json and output is None:
+        raise UsageError("usage.arguments", "--json needs --output", "the run itself goes to standard output")
+    reader = FileLedgers(root).reader(name)
+    try:
+        if output is None:
+            footer = export(reader, sys.stdout.buffer)
+        else:
+            aside = output.with_name(output.name + ".part")
+            with aside.open("wb") as stream:
+                footer = export(reader, stream)
+            aside.replace(output)
+    finally:
+        reader.close()
+    if as_json:
+        common.emit({"run": footer.run, "count": footer.count, "head": footer.head, "blobs": footer.blobs, "file": str(output)})
+    elif output is not None:
+        common.say(f"{footer.count} records and {footer.blobs} blobs in {output}\nnext: spak ledger verify {output}")
+    return 0

@@ -1,0 +1,60 @@
+"""Progress of a run for people who watch: one line per candidate or step, and what is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spak.cli.session import Session
+    from spak.kernel.state import State
+    from spak.records import Record
+
+
+@contextmanager
+def progress(held: Session, enabled: bool) -> Iterator[None]:
+    """Show a run's progress on standard error while the block runs."""
+    if not enabled:
+        yield
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status("starting") as status:
+        held.listen(Watcher(held, console, status).see)
+        yield
+
+
+class Watcher:
+    """Prints a line for each finished candidate or step; keeps the status line at what is under way."""
+
+    def __init__(self, held: Session, console: Any, status: Any) -> None:
+        self.held = held
+        self.console = console
+        self.status = status
+        self.shown = len(held.run.history.rows)
+
+    def see(self, record: Record, state: State) -> None:
+        """A record was appended."""
+        if record.kind == "permit":
+            name = record.body.get("name", record.body["act"])
+            self.status.update(f"TASK {record.task}, step {record.step}: {name}{self._best(state)}")
+        rows = self.held.run.history.rows
+        for row in rows[self.shown :]:
+            self.console.print(candidate_line(row), highlight=False, markup=False)
+        self.shown = len(rows)
+
+    def _best(self, state: State) -> str:
+        best = state.r7.best
+        return "" if best is None else f"  (best so far {best.value / 1e6:.3f} ms)"
+
+
+def candidate_line(row: Any) -> str:
+    """One line of the table of candidates."""
+    value = "        " if row.value is None else f"{row.value / 1e6:8.3f}"
+    ratio = "     " if row.ratio is None else f"{row.ratio:5.2f}"
+    glyph = {"improved": "●", "measured": "○", "fail": "×", "static": "□"}.get(row.outcome, "?")
+    word = row.code if row.outcome == "fail" else row.outcome
+    shown = " ".join(f"{name}={item}" for name, item in row.params.items())
+    return f"{row.number:3d} {glyph} {word:<14.14} {value} ms  {ratio} of best  {shown}"

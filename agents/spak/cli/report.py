@@ -1,0 +1,107 @@
+"""`spak report RUN`: a run as one self-contained HTML page, and the facts that `spak demo` prints too."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from spak.cli import common
+from spak.runner import View
+from spak.runner.history import Attempted
+from spak.runner.report import Facts, Proof, report
+
+STOPPED = {
+    "patience": "plateau: no candidate improved on the best for as many evaluations as the rule's patience",
+    "evaluations": "plateau: the rule's number of evaluations was used up",
+    "space": "plateau: the parameter space was used up",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A run as its ledger tells it."""
+
+    view: View
+    rows: tuple[Attempted, ...]
+    proof: Proof
+    facts: Facts
+
+
+@click.command()
+@click.argument("run", default="latest")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The file; report.html in the run folder if not given.")
+@common.runs_option
+@common.json_option
+def command(run: str, output: Path | None, runs_dir: Path | None, as_json: bool) -> int:
+    """Write the report of RUN."""
+    root, name = common.find_run(run, runs_dir)
+    path = write(root, name, output)
+    if as_json:
+        common.emit({"run": name, "file": str(path)})
+    else:
+        common.say(f"report: {path}\nnext: open it in a browser")
+    return 0
+
+
+def write(root: Path, run: str, output: Path | None = None) -> Path:
+    """Write the page and give its path."""
+    found = read(root, run)
+    path = output or root / run / "report.html"
+    path.write_text(report(found.view, found.rows, found.proof, found.facts), encoding="utf-8")
+    return path
+
+
+def read(root: Path, run: str) -> Read:
+    """Read, verify and replay a run in one go."""
+    from spak.kernel.replay import Replay
+    from spak.ledger.files import FileLedgers
+    from spak.ledger.verify import verify
+    from spak.runner import view
+    from spak.runner.history import History
+
+    ledgers = FileLedgers(root)
+    reader = ledgers.reader(run)
+    try:
+        replay, history = Replay(), History()
+        evidence: dict[str, object] = {}
+        genesis = None
+        for record, _ in reader.read():
+            replay.feed(record)
+            if genesis is None and replay.rules is not None:
+                genesis = record.body
+                tasks = replay.rules.program.tasks
+                history.metrics = {key: task.rule.metric for key, task in tasks.items() if task.rule is not None}
+            history.feed(record)
+            metrics = record.body.get("metrics") if record.kind == "act" else None
+            if isinstance(metrics, dict):
+                evidence |= {key: metrics[key] for key in ("bound_ns", "bound_ppm", "flops_peak") if key in metrics}
+        replay.finish()
+        checked = verify((line for _, line in reader.read()), exported=False, blobs=reader.blobs)
+        seen = view(run, replay.state, reader.head, reader.count, "paused")
+    finally:
+        reader.close()
+    host = (genesis or {}).get("host", {})
+    best = root / run / "workspace" / "best.c"
+    facts = Facts(
+        title=replay.rules.program.name if replay.rules else run,
+        machine={"processor": processor(), "system": platform.platform(), **host.get("toolchain", {})},
+        stopped=STOPPED.get(replay.state.r7.stopped, ""),
+        winner=str(best) if best.is_file() else "",
+        evidence=evidence,
+    )
+    proof = Proof(checked.ok, replay.difference is None, checked.records, checked.head, replay.state.summary)
+    return Read(seen, tuple(history.rows), proof, facts)
+
+
+def processor() -> str:
+    """The processor's name as the system gives it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.machine()

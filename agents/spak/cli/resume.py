@@ -1,0 +1,27 @@
+"""`spak resume RUN`: go on after a crash or a stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from spak.cli import common
+
+
+@click.command()
+@click.argument("run", default="latest")
+@click.option("--mode", type=click.Choice(["stepwise", "semi_auto", "full_auto"]), help="Another mode from here on.")
+@click.option("--backend", default="", help="Another backend from here on.")
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Stop advancing after S seconds.")
+@common.runs_option
+@common.json_option
+def command(
+    run: str, mode: str | None, backend: str, timeout: float | None, runs_dir: Path | None, as_json: bool
+) -> int:
+    """Take RUN up where its ledger ends and advance it; an ended run stays as it is."""
+    from spak.cli import session, show
+
+    root, name = common.find_run(run, runs_dir)
+    held = session.reopen(root, name, mode=mode, backend=backend)  # type: ignore[arg-type]
+    return show.advance_and_show(held, as_json, timeout)

@@ -1,0 +1,68 @@
+"""`spak sandbox probe`: run one command in a launcher exactly as a tool would."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from spak.cli import common
+
+NOT_STARTED = 125
+
+
+@click.group()
+def command() -> None:
+    """Try out the sandbox."""
+
+
+@command.command("probe", context_settings={"ignore_unknown_options": True})
+@click.option("--launcher", default="restricted", show_default=True, help="Which launcher.")
+@click.option("--workspace", type=click.Path(path_type=Path, file_okay=False), help="A folder to work in; empty if not given.")
+@click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
+@common.json_option
+def probe(launcher: str, workspace: Path | None, argv: tuple[str, ...], as_json: bool) -> int:
+    """Run ARGV in the launcher; the exit code is the command's, 125 when it could not be started."""
+    from spak import config
+    from spak.errors import UnavailableError, UsageError
+    from spak.ports import Job
+    from spak.sandbox import LAUNCHERS
+
+    if launcher not in LAUNCHERS:
+        raise UnavailableError("unavailable.sandbox", f"there is no launcher {launcher!r}", f"known: {', '.join(LAUNCHERS)}")
+    if workspace is not None and not workspace.is_dir():
+        raise UsageError("usage.workspace", f"{workspace} is not a folder", "name an existing folder")
+    chosen = config.settings()
+    with tempfile.TemporaryDirectory(prefix="spak-probe-") as empty:
+        job = Job(
+            argv=argv,
+            workspace=(workspace or Path(empty)).resolve(),
+            limits=chosen.limits,
+            binds=config.toolchain(chosen.binds).binds,
+        )
+        outcome = LAUNCHERS[launcher]().run(job)
+    code = NOT_STARTED if outcome.status == "launcher" else outcome.exit
+    if outcome.status in ("timeout", "oom", "limit"):
+        code = 124
+    if as_json:
+        common.emit(
+            {
+                "launcher": launcher,
+                "status": outcome.status,
+                "exit": outcome.exit,
+                "stdout": outcome.stdout.data.decode("utf-8", "replace"),
+                "stderr": outcome.stderr.data.decode("utf-8", "replace"),
+                "wall_ms": outcome.wall_ms,
+                "cpu_ms": outcome.cpu_ms,
+                "detail": outcome.detail,
+            }
+        )
+        return code
+    sys.stdout.buffer.write(outcome.stdout.data)
+    sys.stdout.buffer.flush()
+    sys.stderr.buffer.write(outcome.stderr.data)
+    if outcome.status != "exited":
+        common.say(f"spak: {outcome.status}: {outcome.detail}")
+    return code

@@ -1,0 +1,244 @@
+"""A local run as the verbs use it: its folder, its lease, its two projection files.
+
+`begin` starts a run from a spec file, `reopen` takes one up. Both give a Session, which advances the run
+under signals and a deadline and writes context.json and metrics.json at each stop.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spak import config
+from spak.cli import common
+from spak.errors import UnavailableError, UsageError
+from spak.kernel.rules import Rules
+from spak.kernel.state import State
+from spak.lang import parse
+from spak.ledger.files import FileLedgers
+from spak.program import Mode, Program
+from spak.program import compile as compile_program
+from spak.records import Record
+from spak.runner import Run, Stop, View, view
+from spak.runner.genesis import genesis
+from spak.runner.project import context
+from spak.workspace import Workspace
+
+
+@dataclass(slots=True)
+class Session:
+    """A run held by this process. Close it."""
+
+    run: Run
+    folder: Path
+    mode: Mode
+    auto: int
+    stop: Stop = "paused"
+
+    def advance(self, timeout: float | None = None, answer_now: bool = False) -> View:
+        """Go on to the next stop; signals and the timeout leave the run resumable."""
+        until = None if timeout is None else time.monotonic() + timeout
+        with _signals(self.run, timeout):
+            self.stop = self.run.advance(self.mode, self.auto, answer_now, until)
+        return self.save()
+
+    def view(self) -> View:
+        state = self.run.state
+        waits = not state.ended and state.r6 is not None and state.r6.cls == "ask"
+        prompt = self.run.performer.prompt(self.run.pending()) if waits else None
+        ledger = self.run.ledger
+        return view(ledger.run, state, ledger.head, ledger.count, self.stop, prompt)
+
+    def save(self) -> View:
+        """Write the projections; what cannot be written is no reason to lose the run."""
+        seen = self.view()
+        _write(self.folder / "context.json", context(seen, self.run.state))
+        _write(self.folder / "metrics.json", {"run": seen.run, "state": seen.state, **seen.metrics})
+        return seen
+
+    def listen(self, listener: Callable[[Record, State], None]) -> None:
+        self.run.listeners.append(listener)
+
+    def close(self) -> None:
+        self.run.close()
+
+
+def begin(
+    spec: Path,
+    root: Path,
+    *,
+    inputs: Mapping[str, str] | None = None,
+    mode: Mode | None = None,
+    backend: str = "",
+    proposer: str = "",
+    workspace: Path | None = None,
+    in_place: bool = False,
+    seed: int | None = None,
+) -> Session:
+    """Start a run of a spec file. Everything that is named is checked before the first record.
+
+    Raises: SpecError (exit 3), UnavailableError (7), UsageError (2), LedgerError.
+    """
+    chosen = config.settings()
+    text = common.read_text(spec)
+    full = config.catalog()
+    program = compile_program(parse(text, str(spec)), full, dict(inputs or {}))
+    if proposer and proposer != "model" and proposer not in full.proposers:
+        known = ", ".join([*sorted(full.proposers), "model"])
+        raise UnavailableError("unavailable.proposer", f"there is no proposer {proposer!r}", f"known: {known}")
+    host = config.host(chosen, program, backend)
+    name = common.run_id()
+    folder = root / name
+    place = _workspace(folder, _source(spec, program, workspace), workspace if in_place else None)
+    backend_name = backend or program.backend or chosen.backend
+    picked, auto = _mode(mode, program, chosen, backend_name)
+    try:
+        body = genesis(
+            text.decode("utf-8"),
+            config.used(full, program),
+            dict(inputs or {}),
+            place.snapshot(),
+            secrets.randbits(52) if seed is None else seed,
+            {
+                "run": name,
+                "spec": spec.name,
+                "mode": picked,
+                "auto_steps": auto,
+                "backend": backend_name,
+                "launcher": host.launcher.entry.name if host.launcher else "",
+                "in_place": str(workspace.resolve()) if in_place and workspace else "",
+                "toolchain": dict(config.versions()),
+            },
+            proposer,
+        )
+        run = Run.create(FileLedgers(root), name, body, host, place)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return Session(run, folder, picked, auto)
+
+
+def reopen(root: Path, name: str, *, mode: Mode | None = None, backend: str = "") -> Session:
+    """Take up a run: the lease, the replay, the workspace as R3 says.
+
+    Raises: LedgerError, UnavailableError, RunError.
+    """
+    ledgers = FileLedgers(root)
+    reader = ledgers.reader(name)
+    try:
+        first = next(iter(reader.read()))[0]
+    finally:
+        reader.close()
+    about = first.body.get("host", {})
+    rules = Rules.of(first.body)
+    chosen = config.settings()
+    asked = backend or str(about.get("backend", ""))
+    host = config.host(chosen, rules.program, asked)
+    folder = root / name
+    in_place = str(about.get("in_place", ""))
+    place = _workspace(folder, None, Path(in_place) if in_place else None)
+    recorded = about.get("mode")
+    known: Mode | None = recorded if recorded in config.MODES else None
+    picked, auto = _mode(mode or known, rules.program, chosen, asked)
+    run = Run.open(ledgers, name, host, place, restore=not in_place)
+    return Session(run, folder, picked, int(about.get("auto_steps", 0)) or auto)
+
+
+def _mode(asked: Mode | None, program: Program, chosen: config.Settings, backend: str) -> tuple[Mode, int]:
+    """The flag, else CONFIG, else spak.toml, else full_auto with a backend and stepwise with a person."""
+    usual: Mode = "full_auto" if backend and backend != "manual" else "stepwise"
+    return asked or program.mode or chosen.mode or usual, program.auto_steps or chosen.auto_steps or 1
+
+
+def _source(spec: Path, program: Program, given: Path | None) -> Path | None:
+    """The folder that is copied into the workspace: the flag, else CONFIG WORKSPACE beside the spec."""
+    if given is not None:
+        if not given.is_dir():
+            raise UsageError("usage.workspace", f"{given} is not a folder", "name a folder with --workspace")
+        return given
+    if not program.workspace:
+        return None
+    base = spec.resolve().parent
+    found = (base / program.workspace).resolve()
+    if not found.is_relative_to(base) or not found.is_dir():
+        raise UsageError(
+            "usage.workspace", f"WORKSPACE {program.workspace!r} is no folder beside {spec.name}", "see CONFIG"
+        )
+    return found
+
+
+def _workspace(folder: Path, source: Path | None, in_place: Path | None) -> Workspace:
+    place = Workspace(in_place or folder / "workspace", folder / "store")
+    if source is not None and in_place is None:
+        place.copy_in(source)
+    return place
+
+
+def _write(path: Path, value: Any) -> None:
+    aside = path.with_suffix(".new")
+    aside.write_text(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n", encoding="utf-8")
+    aside.replace(path)
+
+
+@contextmanager
+def _signals(run: Run, timeout: float | None) -> Iterator[None]:
+    """Ctrl+C, SIGTERM and the timeout stop the run between two writes, and tools at once."""
+
+    def stop(signum: int, frame: object) -> None:
+        run.performer.interrupt()
+
+    watched = [signal.SIGINT, signal.SIGTERM, signal.SIGALRM]
+    before = {number: signal.signal(number, stop) for number in watched}
+    if timeout is not None:
+        signal.setitimer(signal.ITIMER_REAL, max(timeout, 0.001))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+
+
+def fork(root: Path, parent: str, at: int) -> tuple[Session, int | None]:
+    """A new run that takes over the proposals of another before seq `at`; where copying stopped early, if so.
+
+    The workspace is what the copied proposals left: the root that the new state names, from the parent's
+    store. Raises: RunError `run.fork`, LedgerError.
+    """
+    from spak.runner import fork as forking
+
+    ledgers = FileLedgers(root)
+    reader = ledgers.reader(parent)
+    try:
+        copy = forking.copied((record for record, _ in reader.read()), at)
+    finally:
+        reader.close()
+    name = common.run_id()
+    folder = root / name
+    about = {**copy.genesis.body["host"], "in_place": ""}
+    shutil.copytree(root / parent / "store", folder / "store")
+    if (root / parent / "blobs").is_dir():
+        shutil.copytree(root / parent / "blobs", folder / "blobs")
+    rules = Rules.of(copy.genesis.body)
+    host = config.host(config.settings(), rules.program, str(about.get("backend", "")))
+    place = Workspace(folder / "workspace", folder / "store")
+    run = Run.create(ledgers, name, forking.genesis_of(copy, name, parent, at, about), host, place)
+    try:
+        run.adopt(copy.proposals)
+        place.restore(run.state.r3)
+    except BaseException:
+        run.close()
+        raise
+    known = about.get("mode")
+    mode: Mode = known if known in config.MODES else "stepwise"
+    return Session(run, folder, mode, int(about.get("auto_steps", 1) or 1)), copy.stopped_at

@@ -1,0 +1,93 @@
+"""`spak show RUN`, and how every verb shows a run: one line of state, then what to do next."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from spak.cli import common
+from spak.errors import UsageError
+
+if TYPE_CHECKING:
+    from spak.cli.session import Session
+    from spak.runner import View
+
+
+@click.command()
+@click.argument("run", default="latest")
+@click.option("--prompt", "prompt_seq", type=int, metavar="SEQ", help="The prompt that the permit SEQ sent.")
+@common.runs_option
+@common.json_option
+def command(run: str, prompt_seq: int | None, runs_dir: Path | None, as_json: bool) -> int:
+    """State, registers R0-R7, pending question and best metric of RUN; changes nothing."""
+    from spak.cli import reading
+
+    root, name = common.find_run(run, runs_dir)
+    if prompt_seq is not None:
+        text = reading.prompt_at(root, name, prompt_seq)
+        if text is None:
+            raise UsageError("usage.record", f"record {prompt_seq} asked nothing", "name the seq of a permit of an ask")
+        common.emit({"run": name, "seq": prompt_seq, "prompt": text}) if as_json else click.echo(text)
+        return 0
+    return show(reading.view_of(root, name), as_json, with_registers=True)
+
+
+def advance_and_show(held: Session, as_json: bool, timeout: float | None, answer_now: bool = False) -> int:
+    """Advance a session to its next stop, show it, give its exit code. Closes the session."""
+    from spak.cli.progress import progress
+
+    try:
+        with progress(held, enabled=sys.stderr.isatty() and not as_json):
+            seen = held.advance(timeout, answer_now)
+    finally:
+        held.close()
+    return show(seen, as_json)
+
+
+def show(seen: View, as_json: bool, with_registers: bool = False) -> int:
+    """Print a view; returns the exit code of its state, or 0 when only looking."""
+    if as_json:
+        common.emit(seen.to_json(with_registers))
+    else:
+        _print(seen, with_registers)
+    return 0 if with_registers else common.EXIT[seen.state]
+
+
+def _print(seen: View, with_registers: bool) -> None:
+    say = common.say
+    say(f"run {seen.run}: {seen.state}" + (f" in TASK {seen.task}" if seen.task else ""))
+    say(f"  records {seen.records}, summary {seen.summary_hash}")
+    for name in ("baseline_ms", "best_ms", "speedup", "evaluations", "stopped_by"):
+        if name in seen.metrics:
+            value = seen.metrics[name]
+            say(f"  {name}: {value:.3f}" if isinstance(value, float) else f"  {name}: {value}")
+    if seen.refusal is not None:
+        say(f"  why: {', '.join(seen.refusal['codes'])}")
+        if seen.refusal["error"]:
+            error = seen.refusal["error"]
+            say(f"  R4: {error['code']}: expected {error['expected']}, received {error['received']}. {error['hint']}")
+        if seen.refusal["knob"]:
+            say(f"  knob: {seen.refusal['knob']}")
+    if with_registers:
+        from spak import canon
+
+        for name, value in seen.registers.items():
+            say(f"  {name}: {canon.dumps(value).decode()}")
+    if seen.waiting is not None:
+        say(f"\n--- question of step {seen.waiting['step']} ({seen.waiting['role']}) ---")
+        say(str(seen.waiting.get("prompt", "")))
+        say("---")
+    say(f"next: {_next(seen)}")
+
+
+def _next(seen: View) -> str:
+    if seen.state == "waiting":
+        return f"spak step {seen.run} --resume --answer-file FILE"
+    if seen.state in ("paused", "running"):
+        return f"spak resume {seen.run}"
+    if seen.state == "succeeded":
+        return f"spak replay {seen.run}"
+    return f"spak show {seen.run}"

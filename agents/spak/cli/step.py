@@ -1,0 +1,74 @@
+"""`spak step [RUN] --resume`: give the pending answer, or call the backend, and go on to the next stop."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from spak.cli import common
+from spak.errors import RunError, UsageError
+
+
+@click.command()
+@click.argument("run", default="latest")
+@click.option("--resume", is_flag=True, help="Go on; said for clarity, a step always does.")
+@click.option("--answer-file", type=click.Path(path_type=Path), help="A file that holds the answer; - reads stdin.")
+@click.option("--answer", help="The answer itself.")
+@click.option("--backend", default="", help="Who answers if no answer is given.")
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Stop advancing after S seconds.")
+@common.runs_option
+@common.json_option
+def command(
+    run: str,
+    resume: bool,
+    answer_file: Path | None,
+    answer: str | None,
+    backend: str,
+    timeout: float | None,
+    runs_dir: Path | None,
+    as_json: bool,
+) -> int:
+    """Answer the question that RUN waits for and go on to the next stop."""
+    from spak.cli import session, show
+
+    if answer is not None and answer_file is not None:
+        raise UsageError("usage.arguments", "give --answer or --answer-file, not both", "")
+    text = _text(answer, answer_file)
+    root, name = common.find_run(run, runs_dir)
+    held = session.reopen(root, name, backend=backend)
+    try:
+        if text is None:
+            return show.advance_and_show(held, as_json, timeout, answer_now=True)
+        if held.run.state.ended or held.run.pending().cls != "ask":
+            return _repeated(held, text, as_json)
+        held.run.answer(text)
+        return show.advance_and_show(held, as_json, timeout)
+    finally:
+        held.close()
+
+
+def _repeated(held: object, text: str, as_json: bool) -> int:
+    """An answer that nobody waits for: the same as the last one is done already, another is a fork."""
+    from spak.cli import session, show
+
+    assert isinstance(held, session.Session)
+    last = held.run.last_answer()
+    if last == text:
+        return show.show(held.save(), as_json)
+    raise RunError(
+        "run.not_waiting",
+        f"run {held.run.ledger.run} waits for no answer",
+        "to try another answer: spak fork RUN --at SEQ of the answer",
+    )
+
+
+def _text(answer: str | None, answer_file: Path | None) -> str | None:
+    if answer_file is None:
+        return answer
+    data = sys.stdin.buffer.read() if str(answer_file) == "-" else common.read_text(answer_file)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError("usage.file", f"{answer_file} is not UTF-8 text", "save it as UTF-8") from error

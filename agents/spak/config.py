@@ -1,0 +1,256 @@
+"""Configuration: `spak.toml`, the environment and the tables of adapters, put together once.
+
+Takes the working folder and SPAK_* variables; gives Settings, the Catalog that check and compile read, and
+the Host that a run uses. The only module of the library that reads the environment.
+
+    [llm]        mode = "manual"                 SPAK_LLM_MODE
+    [execution]  mode = "stepwise", steps = 3    SPAK_EXECUTION_MODE, SPAK_EXECUTION_STEPS
+    [sandbox]    launcher = "restricted"         SPAK_SANDBOX_LAUNCHER
+                 wall_s, cpu_s, memory_mib, processes, output_kib
+                 binds = ["/opt/toolchain"]      read-only folders that tools may see
+    [runs]       dir = ".spak/runs"              SPAK_RUNS_DIR
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from spak.errors import UnavailableError, UsageError
+from spak.lang.catalog import Catalog, NamedEntry
+from spak.ports import MIB, Launcher, Limits, Toolchain
+from spak.program import Mode, Program
+from spak.runner import Host
+
+MODES: tuple[Mode, ...] = ("stepwise", "semi_auto", "full_auto")
+RANKS: Mapping[str, int] = {"RESTRICTED": 1, "DOCKER": 2, "GVISOR": 3}
+"""What a SANDBOX setting asks for at least."""
+
+_KNOWN: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
+    "llm": {"mode": str, "model": str},
+    "execution": {"mode": str, "steps": int},
+    "sandbox": {
+        "launcher": str,
+        "wall_s": (int, float),
+        "cpu_s": int,
+        "memory_mib": int,
+        "processes": int,
+        "output_kib": int,
+        "binds": list,
+    },
+    "runs": {"dir": str},
+}
+_ENVIRONMENT: Mapping[str, tuple[str, str]] = {
+    "SPAK_LLM_MODE": ("llm", "mode"),
+    "SPAK_EXECUTION_MODE": ("execution", "mode"),
+    "SPAK_EXECUTION_STEPS": ("execution", "steps"),
+    "SPAK_SANDBOX_LAUNCHER": ("sandbox", "launcher"),
+    "SPAK_RUNS_DIR": ("runs", "dir"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    backend: str = ""
+    mode: Mode | None = None
+    auto_steps: int = 0
+    launcher: str = ""
+    runs_dir: Path = Path(".spak/runs")
+    limits: Limits = field(default_factory=Limits)
+    binds: tuple[Path, ...] = ()
+
+
+def settings(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+    """What `spak.toml` in the folder says, overridden by the environment.
+
+    Raises: UsageError `usage.config` for text that is not TOML, unknown keys and values of a wrong type.
+    """
+    values = _file((folder or Path()) / "spak.toml")
+    for name, (table, key) in _ENVIRONMENT.items():
+        text = (os.environ if environment is None else environment).get(name)
+        if text:
+            wanted = _KNOWN[table][key]
+            values.setdefault(table, {})[key] = _integer(name, text) if wanted is int else text
+    _judge(values)
+    box, execution = values.get("sandbox", {}), values.get("execution", {})
+    usual = Limits()
+    return Settings(
+        backend=values.get("llm", {}).get("mode", ""),
+        mode=execution.get("mode"),
+        auto_steps=execution.get("steps", 0),
+        launcher=box.get("launcher", ""),
+        runs_dir=Path(values.get("runs", {}).get("dir", ".spak/runs")),
+        limits=Limits(
+            wall_s=box.get("wall_s", usual.wall_s),
+            cpu_s=box.get("cpu_s", usual.cpu_s),
+            memory_bytes=box["memory_mib"] * MIB if "memory_mib" in box else usual.memory_bytes,
+            processes=box.get("processes", usual.processes),
+            output_bytes=box["output_kib"] * 1024 if "output_kib" in box else usual.output_bytes,
+        ),
+        binds=tuple(Path(item) for item in box.get("binds", ())),
+    )
+
+
+def catalog() -> Catalog:
+    """Everything that a spec may name on this installation."""
+    from spak.llm import BACKENDS
+    from spak.proposers import PROPOSERS
+    from spak.sandbox import LAUNCHERS
+    from spak.tools import TOOLS
+    from spak.validators import VALIDATORS
+
+    launchers = {
+        name: NamedEntry(name, f"the {name} sandbox", rank=RANKS.get(name.upper(), 0)) for name in LAUNCHERS
+    }
+    return Catalog(
+        tools={name: tool.entry for name, tool in TOOLS.items()},
+        validators={name: make().entry for name, make in VALIDATORS.items()},
+        proposers={name: make().entry for name, make in PROPOSERS.items()},
+        backends={name: make().entry for name, make in BACKENDS.items()},
+        launchers=launchers,
+    )
+
+
+def used(full: Catalog, program: Program) -> Catalog:
+    """The part of a catalog that a program can reach: what its genesis has to carry."""
+    tools: dict[str, Any] = {}
+    validators: dict[str, Any] = {}
+    proposers: dict[str, Any] = {}
+    for task in program.tasks.values():
+        for name in (*task.tools, *(step.name for step in task.steps if step.kind == "tool")):
+            entry = full.tool(name)
+            if entry is not None:
+                tools[entry.name] = entry
+        for step in task.steps:
+            if step.kind == "validate":
+                validators[step.name] = full.validators[step.name]
+        if task.proposing.name:
+            proposers[task.proposing.name] = full.proposers[task.proposing.name]
+    backends = {program.backend: full.backends[program.backend]} if program.backend in full.backends else {}
+    return Catalog(tools, validators, proposers, backends, full.launchers)
+
+
+def host(chosen: Settings, program: Program, backend: str = "") -> Host:
+    """The adapters that a run of the program uses on this machine.
+
+    Raises: UnavailableError `unavailable.sandbox`, `unavailable.backend`.
+    """
+    from spak.llm import BACKENDS
+    from spak.proposers import PROPOSERS
+    from spak.tools import TOOLS
+    from spak.validators import VALIDATORS
+
+    name = backend or program.backend or chosen.backend
+    if name and name not in BACKENDS:
+        known = ", ".join(sorted(BACKENDS))
+        raise UnavailableError(
+            "unavailable.backend", f"there is no backend {name!r} here", f"known backends: {known}"
+        )
+    return Host(
+        tools=TOOLS,
+        validators={entry: make() for entry, make in VALIDATORS.items()},
+        proposers={entry: make() for entry, make in PROPOSERS.items()},
+        backend=BACKENDS[name]() if name else None,
+        launcher=launcher(chosen, program),
+        toolchain=toolchain(chosen.binds),
+        limits=chosen.limits,
+    )
+
+
+def launcher(chosen: Settings, program: Program) -> Launcher:
+    """The launcher that a run uses: the one that was asked for, or the least strict that is strict enough.
+
+    Fails closed: no launcher, no run. Raises: UnavailableError `unavailable.sandbox`.
+    """
+    from spak.sandbox import LAUNCHERS
+
+    needed = RANKS.get(program.sandbox.upper(), 1)
+    names = [chosen.launcher] if chosen.launcher else sorted(LAUNCHERS, key=lambda name: RANKS.get(name.upper(), 0))
+    for name in names:
+        if name not in LAUNCHERS:
+            raise UnavailableError(
+                "unavailable.sandbox", f"there is no launcher {name!r}", f"known launchers: {', '.join(LAUNCHERS)}"
+            )
+        if RANKS.get(name.upper(), 0) >= needed:
+            made = LAUNCHERS[name]()
+            problem = made.probe()
+            if problem:
+                raise UnavailableError("unavailable.sandbox", f"the launcher {name} does not work here", problem)
+            return made
+    raise UnavailableError(
+        "unavailable.sandbox",
+        f"SANDBOX {program.sandbox} asks for a stricter launcher than {', '.join(names)}",
+        "lower SANDBOX in CONFIG, or run `spak doctor` to see what is missing",
+    )
+
+
+@lru_cache(maxsize=4)
+def toolchain(binds: tuple[Path, ...] = ()) -> Toolchain:
+    """Programs that tools may start inside the sandbox, the folders they need, and their versions."""
+    programs = {"python": sys.executable}
+    for name in ("gcc", "nvcc", "ruff", "pytest"):
+        beside = Path(sys.executable).with_name(name)
+        found = str(beside) if beside.exists() else shutil.which(name)
+        if found:
+            programs[name] = found
+    folders = {Path(sys.prefix), Path(sys.base_prefix), *binds}
+    outside = tuple(sorted(folder for folder in folders if not folder.is_relative_to("/usr")))
+    return Toolchain(programs=programs, binds=outside, versions={})
+
+
+@lru_cache(maxsize=1)
+def versions() -> Mapping[str, str]:
+    """First line of `--version` of each program of the toolchain, for genesis and `spak doctor`."""
+    found = {}
+    for name, path in toolchain().programs.items():
+        try:
+            done = subprocess.run(
+                [path, "--version"], capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        lines = (done.stdout or done.stderr).strip().splitlines()
+        if lines:
+            found[name] = lines[-1] if name == "nvcc" else lines[0]
+    return found
+
+
+def _file(path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise UsageError("usage.config", f"{path.name} cannot be read: {error}", "mend or remove it") from error
+
+
+def _integer(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise UsageError("usage.config", f"{name} is not a number: {text!r}", f"unset {name}") from error
+
+
+def _judge(values: Mapping[str, Any]) -> None:
+    for table, items in values.items():
+        if table not in _KNOWN or not isinstance(items, dict):
+            raise UsageError("usage.config", f"unknown table [{table}]", f"known: {', '.join(_KNOWN)}")
+        for key, value in items.items():
+            wanted = _KNOWN[table].get(key)
+            if wanted is None:
+                raise UsageError(
+                    "usage.config", f"unknown key {key} in [{table}]", f"known: {', '.join(_KNOWN[table])}"
+                )
+            if not isinstance(value, wanted) or isinstance(value, bool):
+                raise UsageError("usage.config", f"[{table}] {key} has a value of the wrong type: {value!r}")
+    mode = values.get("execution", {}).get("mode")
+    if mode is not None and mode not in MODES:
+        raise UsageError("usage.config", f"[execution] mode is {mode!r}", f"one of: {', '.join(MODES)}")

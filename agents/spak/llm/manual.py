@@ -1,0 +1,18 @@
+"""The backend that is a person: it never answers by itself, so that the run waits.
+
+The prompt is shown by the command line, and the answer comes back through `spak step --resume` with
+`--answer` or `--answer-file`. Source: seed 002 section 4.3 (Gemini CLI simulation).
+"""
+
+from __future__ import annotations
+
+from spak.lang.catalog import NamedEntry
+from spak.ports import Answer, Prompt
+
+
+class Manual:
+    entry = NamedEntry("manual", "a person answers with `spak step --resume`")
+
+    def answer(self, prompt: Prompt) -> Answer | None:
+        """Always None: a person answers later."""
+        return None

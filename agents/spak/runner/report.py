@@ -1,0 +1,218 @@
+"""A run's report: one self-contained HTML page, with the metric over the candidates as an SVG plot.
+
+Takes the View of a run, its table of candidates and what was checked about its ledger; gives text. Every
+figure stands in the ledger; nothing here is measured. No script, no font, no file from elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from math import log10
+from typing import Any
+
+from spak.runner.history import Attempted
+from spak.runner.project import View
+
+WIDTH, HEIGHT = 880, 340
+LEFT, RIGHT, TOP, BOTTOM = 64, 16, 24, 44
+
+_MARK = {"improved": ("●", "improved"), "measured": ("○", "measured"), "fail": ("×", "failed"), "static": ("□", "static")}
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c2430; --soft: #5b6675; --line: #d5dbe3; --paper: #fff;
+  --good: #0b7a4b; --bad: #b3261e; --plain: #35618f; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6eaf0; --soft: #a3adba; --line: #39424e;
+  --paper: #14181d; --good: #4cc38a; --bad: #ff8a80; --plain: #8ab8e6; } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 auto;
+  max-width: 60rem; padding: 1.5rem; }
+h1 { font-size: 1.5rem; margin: 0 0 .25rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.25rem; margin: 0; }
+dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
+.figure { font-size: 2.2rem; font-weight: 650; } .soft { color: var(--soft); }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .875rem; }
+th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+code { font: .85em ui-monospace, monospace; overflow-wrap: anywhere; }
+svg { width: 100%; height: auto; } svg text { fill: var(--soft); font-size: 12px; }
+.improved { color: var(--good); } .fail { color: var(--bad); } .measured, .static { color: var(--plain); }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was checked after the run: the ledger's chain, and a replay."""
+
+    ledger_ok: bool
+    replay_equal: bool
+    records: int
+    head: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the report says besides the view and the candidates."""
+
+    title: str
+    machine: Mapping[str, str] = field(default_factory=dict)
+    stopped: str = ""
+    winner: str = ""
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+def report(view: View, rows: Sequence[Attempted], proof: Proof, facts: Facts) -> str:
+    """The page. Text from specs, tools and models is escaped: it stays text."""
+    parts = [
+        "<!doctype html>",
+        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(facts.title)}: {escape(view.run)}</title>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<style>{_STYLE}</style></head><body>",
+        f"<h1>{escape(facts.title)}</h1><p class=soft>run {escape(view.run)}, {escape(view.state)}</p>",
+        _headline(view),
+        "<h2>The metric over the candidates</h2>",
+        plot(rows, view.metrics.get("baseline_ms")),
+        "<h2>Why it stopped, and what proves it</h2>",
+        _list(_proofs(view, proof, facts)),
+        "<h2>Candidates</h2>",
+        _table(rows),
+        "<h2>Machine</h2>",
+        _list(facts.machine),
+        "</body></html>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def plot(rows: Sequence[Attempted], baseline_ms: float | None) -> str:
+    """Milliseconds (log scale) over candidates: each as a mark, the best so far as a line, the baseline dashed."""
+    values = [row.value / 1e6 for row in rows if row.value]
+    if not values:
+        return "<p class=soft>No candidate has a measured metric.</p>"
+    low = log10(min(values)) - 0.05
+    high = log10(max([*values, baseline_ms or 0.0])) + 0.05
+
+    def x(number: int) -> float:
+        return LEFT + (number - 0.5) / len(rows) * (WIDTH - LEFT - RIGHT)
+
+    def y(value: float) -> float:
+        return TOP + (high - log10(value)) / (high - low) * (HEIGHT - TOP - BOTTOM)
+
+    summary = f"{len(rows)} candidates, from {max(values):.3f} to {min(values):.3f} ms"
+    parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(summary)}">']
+    parts.extend(_axis(low, high, y))
+    if baseline_ms:
+        parts.append(
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(baseline_ms):.1f}" y2="{y(baseline_ms):.1f}" '
+            'stroke="currentColor" stroke-dasharray="5 4" opacity=".6"/>'
+            f'<text x="{LEFT + 6}" y="{y(baseline_ms) - 5:.1f}">baseline {baseline_ms:.3f} ms</text>'
+        )
+    parts.append(_best_line(rows, x, y))
+    for index, row in enumerate(rows, start=1):
+        parts.append(_point(index, row, x, y))
+    parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 8}" text-anchor="middle">candidate</text></svg>')
+    parts.append(
+        '<p class=soft><span class="improved">● improved</span>, <span class="measured">○ measured</span>, '
+        '<span class="fail">× failed</span>; the line is the best so far; milliseconds of CPU time, log scale</p>'
+    )
+    return "\n".join(parts)
+
+
+def _headline(view: View) -> str:
+    metrics = view.metrics
+    if "speedup" not in metrics:
+        return ""
+    return (
+        f'<p><span class="figure">{metrics["speedup"]:.1f}×</span> '
+        f'<span class="soft">baseline {metrics["baseline_ms"]:.3f} ms, best {metrics["best_ms"]:.3f} ms, '
+        f"ratio of medians, {metrics.get('evaluations', 0)} evaluations</span></p>"
+    )
+
+
+def _proofs(view: View, proof: Proof, facts: Facts) -> dict[str, str]:
+    found = {
+        "stopped": facts.stopped,
+        "winner": facts.winner,
+        "ledger": f"{proof.records} records, {'verified' if proof.ledger_ok else 'NOT whole'}, head {proof.head}",
+        "replay": ("equal" if proof.replay_equal else "DIFFERENT") + f", summary {proof.summary}",
+    }
+    found |= {name: json.dumps(value) for name, value in facts.evidence.items()}
+    if view.refusal is not None:
+        found["why"] = ", ".join(view.refusal["codes"])
+        found["knob"] = str(view.refusal["knob"])
+    return {name: value for name, value in found.items() if value}
+
+
+def _list(pairs: Mapping[str, str]) -> str:
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>" for name, value in pairs.items())
+    return f"<dl>{rows}</dl>"
+
+
+def _table(rows: Sequence[Attempted]) -> str:
+    head = "<tr><th class=n>#<th>verdict<th class=n>ms<th class=n>spread<th class=n>of best<th>parameters</tr>"
+    body = []
+    for index, row in enumerate(rows, start=1):
+        glyph, word = _MARK.get(row.outcome, ("?", row.outcome))
+        verdict = f"{glyph} {word}" + (f": {row.code}" if row.outcome == "fail" else "")
+        shown = ", ".join(f"{name}={value}" for name, value in row.params.items()) or row.tool
+        body.append(
+            f'<tr><td class=n>{index}<td class="{escape(row.outcome)}">{escape(verdict)}'
+            f"<td class=n>{_milliseconds(row.value)}<td class=n>{_percent(row.spread_ppm)}"
+            f"<td class=n>{'' if row.ratio is None else f'{row.ratio:.3f}'}<td><code>{escape(shown)}</code></tr>"
+        )
+    return f'<div class="scroll" tabindex="0"><table>{head}{"".join(body)}</table></div>'
+
+
+def _milliseconds(value: float | None) -> str:
+    return "" if value is None else f"{value / 1e6:.3f}"
+
+
+def _percent(ppm: int | None) -> str:
+    return "" if ppm is None else f"{ppm / 1e4:.1f} %"
+
+
+def _axis(low: float, high: float, y: Any) -> list[str]:
+    parts = []
+    ticks = [factor * 10.0**power for power in range(-6, 7) for factor in (1, 2, 5)]
+    for tick in ticks:
+        if low <= log10(tick) <= high:
+            parts.append(
+                f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}" '
+                'stroke="currentColor" opacity=".15"/>'
+                f'<text x="{LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g} ms</text>'
+            )
+    return parts
+
+
+def _best_line(rows: Sequence[Attempted], x: Any, y: Any) -> str:
+    points, best = [], None
+    for index, row in enumerate(rows, start=1):
+        if row.outcome == "improved" and row.value:
+            if best is not None:
+                points.append(f"{x(index):.1f},{y(best):.1f}")
+            best = row.value / 1e6
+        if best is not None:
+            points.append(f"{x(index):.1f},{y(best):.1f}")
+    return (
+        f'<polyline class="improved" points="{" ".join(points)}" fill="none" stroke="currentColor" stroke-width="2"/>'
+        if points
+        else ""
+    )
+
+
+def _point(index: int, row: Attempted, x: Any, y: Any) -> str:
+    shown = ", ".join(f"{name}={value}" for name, value in row.params.items())
+    title = f"<title>{index}: {escape(row.outcome)} {_milliseconds(row.value)} {escape(shown)}</title>"
+    across = x(index)
+    if not row.value or row.outcome == "fail":
+        down = HEIGHT - BOTTOM
+        return (
+            f'<g class="fail" stroke="currentColor" stroke-width="1.5">{title}'
+            f'<path d="M{across - 4:.1f} {down - 4}l8 8m0 -8l-8 8"/></g>'
+        )
+    fill = "currentColor" if row.outcome == "improved" else "var(--paper)"
+    return (
+        f'<g class="{escape(row.outcome)}">{title}<circle cx="{across:.1f}" cy="{y(row.value / 1e6):.1f}" r="4.5" '
+        f'fill="{fill}" stroke="currentColor" stroke-width="1.5"/></g>'
+    )
