@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from spak.ports import MeasureCall, Measurement, Toolchain
-from spak.validators import Command
+from spak.validators.command import Command
 from validator_calls import call, codes, write
 
 pytestmark = pytest.mark.sandbox

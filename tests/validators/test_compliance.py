@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from spak.ports import MeasureCall
-from spak.validators import Compliance, comply
+from spak.validators.compliance import Compliance, comply
 from spak.validators.static_checks import CHECKS, c_functions, judge
 
 CODE = b"""import os.path as p

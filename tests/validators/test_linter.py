@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from spak.ports import Measurement, Toolchain
-from spak.validators import Linter
+from spak.validators.linter import Linter
 from validator_calls import call, codes, write
 
 pytestmark = pytest.mark.sandbox

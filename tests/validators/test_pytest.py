@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from spak.ports import Measurement, Toolchain
-from spak.validators import PyTest
-from spak.validators.pytest_ import MAX_CHECKS, _report
+from spak.validators.pytest_ import MAX_CHECKS, PyTest, _report
 from validator_calls import call, codes, toolchain, write
 
 pytestmark = pytest.mark.sandbox
