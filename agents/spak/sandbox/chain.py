@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import os
 import platform
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from spak import data
@@ -63,8 +65,17 @@ class Wiring:
             os.close(self.passed.pop())
 
 
-def check(job: Job) -> str:
-    """Empty, or why the job cannot be put into a command line."""
+def check(job: Job, descriptors: Iterable[int] = ()) -> str:
+    """Empty, or why the job cannot be started so.
+
+    A descriptor of a folder would be a way out: from it, the job could open any path of the host.
+    """
+    for number in (*job.inherit, *descriptors):
+        try:
+            if stat.S_ISDIR(os.fstat(number).st_mode):
+                return f"descriptor {number} is a folder of the host; only files, pipes and the like pass"
+        except OSError as error:
+            return f"descriptor {number} cannot be passed: {error.strerror}"
     if not job.argv:
         return "the command is empty"
     words = [*job.argv, *job.env, *job.env.values(), str(job.workspace), *map(str, job.binds)]
@@ -108,18 +119,25 @@ def command(
             workspace = "/ws"
         drop = ("--reuid", str(uid), "--regid", str(uid), "--clear-groups", "--no-new-privs")
         line += [programs.prlimit, *limits, "--", programs.setpriv, *drop, "--"]
-    inner = [*_isolation(wiring, first_process, filters), *_sights(job, wiring, workspace, binds)]
+    lock = job.inherit[0] if job.inherit else None
+    inner = [*_isolation(wiring, first_process, filters, lock), *_sights(job, wiring, workspace, binds)]
     options = b"\0".join(map(os.fsencode, inner))
     return [*line, programs.bwrap, "--args", str(wiring.memory(options)), "--", *job.argv]
 
 
-def _isolation(wiring: Wiring, first_process: bool, filters: Iterable[bytes]) -> Iterator[str]:
+def _isolation(
+    wiring: Wiring, first_process: bool, filters: Iterable[bytes], lock: int | None
+) -> Iterator[str]:
+    """`lock` stays open in bwrap's own processes, which live as long as anything inside: the job itself
+    could unlock what it holds."""
     yield from ("--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent")
     yield from ("--cap-drop", "ALL", "--clearenv", "--new-session", "--hostname", "spak")
     yield from ("--uid", str(INSIDE_UID), "--gid", str(INSIDE_UID))
     yield from ("--json-status-fd", str(wiring.status), "--block-fd", str(wiring.block))
     if first_process:
         yield "--as-pid-1"
+    if lock is not None:
+        yield from ("--sync-fd", str(lock))
     for one in (seccomp.program(platform.machine()), *filters):
         yield from ("--add-seccomp-fd", str(wiring.memory(one)))
 
@@ -129,10 +147,8 @@ def _sights(job: Job, wiring: Wiring, workspace: str, binds: Iterable[str]) -> I
     yield from _system()
     yield from ("--proc", "/proc", "--dev", "/dev")
     yield from ("--size", str(max(16 * MIB, min(job.limits.memory_bytes // 4, 512 * MIB))), "--tmpfs", "/tmp")
-    yield from ("--perms", "0755", "--dir", "/etc")
-    for file in sorted(data.path("sandbox/etc").iterdir()):
-        yield from ("--perms", "0644", "--ro-bind-data", str(wiring.memory(file.read_bytes())))
-        yield f"/etc/{file.name}"
+    for name, content in _etc():
+        yield from ("--perms", "0644", "--ro-bind-data", str(wiring.memory(content)), f"/etc/{name}")
     for bind in binds:
         yield from ("--ro-bind", bind, bind)
     yield from ("--bind" if job.writable else "--ro-bind", workspace, "/ws")
@@ -152,8 +168,16 @@ def _system() -> Iterator[str]:
             yield from ("--symlink", str(path.readlink()), str(path))
         elif path.is_dir():
             yield from ("--ro-bind", str(path), str(path))
+    yield from ("--perms", "0755", "--dir", "/etc")
     for name in _ETC:
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+
+
+@lru_cache
+def _etc() -> tuple[tuple[str, bytes], ...]:
+    """The few files that libc and tools look for, with nothing of the host in them."""
+    files = sorted(data.path("sandbox/etc").iterdir())
+    return tuple((file.name, file.read_bytes()) for file in files)
 
 
 def _plumbing(workspace: str, binds: Sequence[str]) -> Iterator[str]:
@@ -161,8 +185,8 @@ def _plumbing(workspace: str, binds: Sequence[str]) -> Iterator[str]:
 
     bwrap makes the parents of a mount 0700, so each is made before; and it builds its new root on `/tmp`.
     """
-    parents = {parent for bind in binds for parent in Path(bind).parents} | {Path("/etc"), Path("/tmp")}
-    parents.discard(Path("/"))
+    parents = {parent for bind in binds for parent in Path(bind).parents} | {Path("/tmp")}
+    parents -= {Path("/"), Path("/etc")}
     for parent in sorted(parents):
         yield from ("--perms", "0755", "--dir", str(parent))
     yield from _system()

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from spak.errors import BugError
 from spak.ports import Limits, Outcome, Status
 from spak.sandbox import procfs, rlimits
 from spak.sandbox.cgroup import Group
@@ -42,6 +43,24 @@ _EXEC_ERRORS = {b"No such file or directory": 127, b"Not a directory": 127, b"Pe
 
 class StartError(Exception):
     """bwrap did not get as far as the job; the text is its own."""
+
+
+class NotStarted:
+    """The child of a start that failed (ports.Child): ended from the beginning, with status `launcher`."""
+
+    pid = 0
+
+    def __init__(self, detail: str) -> None:
+        self._outcome = Outcome("launcher", 125, detail=detail)
+
+    def poll(self) -> int:
+        return self._outcome.exit
+
+    def kill(self) -> None:
+        """Nothing to end."""
+
+    def wait(self, timeout_s: float) -> Outcome:
+        return self._outcome
 
 
 class Live:
@@ -96,7 +115,8 @@ class Live:
         if not self._ended.wait(timeout_s):
             self._sentence("timeout", f"still running after the {timeout_s:g} s that its starter gave")
             self._ended.wait()
-        assert self._outcome is not None
+        if self._outcome is None:
+            raise BugError("bug.sandbox", "the thread that watched a sandbox ended before it")
         return self._outcome
 
     def pump(self, stdin: bytes) -> Outcome:
@@ -107,10 +127,15 @@ class Live:
             return self._outcome
         except BaseException:
             self._strike()
+            select.select([self._pidfd], [], [], _DRAIN_S)
             self._process.kill()
             self._process.wait()
             raise
         finally:
+            for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+                if pipe is not None:
+                    with suppress(BrokenPipeError):
+                        pipe.close()
             if self._group is not None:
                 self._group.close()
             with self._guard:
@@ -194,10 +219,6 @@ class Live:
                         if not rest:
                             waiting.unregister(key.fileobj)
                             process.stdin.close()  # type: ignore[union-attr]
-        for each in (process.stdin, process.stdout, process.stderr):
-            if each is not None:
-                with suppress(BrokenPipeError):
-                    each.close()
 
     def _watch(self) -> None:
         """One look at what no resource limit sees: the whole tree's CPU time and memory."""

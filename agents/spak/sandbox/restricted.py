@@ -24,9 +24,9 @@ from pathlib import Path
 
 from spak.errors import BugError, UnavailableError
 from spak.lang.catalog import NamedEntry
-from spak.ports import Job, Limits, Outcome
+from spak.ports import Child, Job, Limits, Outcome
 from spak.sandbox import cgroup, chain, rlimits, seccomp, slots
-from spak.sandbox.live import Live, StartError
+from spak.sandbox.live import Live, NotStarted, StartError
 
 _SEARCH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 _LEAST = (0, 8)
@@ -78,16 +78,16 @@ class Restricted:
             if slot is not None:
                 slot.release()
 
-    def start(self, job: Job, pass_fds: Sequence[int] = (), seccomp_extra: bytes = b"") -> Live:
+    def start(self, job: Job, pass_fds: Sequence[int] = (), seccomp_extra: bytes = b"") -> Child:
         """Start the job as the first process of its namespace and return; a thread carries its output.
 
-        It ends when the thread that called this ends: the kernel ties a child to its parent's thread.
-        Raises: UnavailableError `unavailable.sandbox` when it could not be started.
+        It ends when the thread that called this ends: the kernel ties a child to its parent's thread. A
+        job that cannot be started gives a child that has ended already, with status `launcher`.
         """
         try:
             live, slot = self._start(job, pass_fds, True, seccomp_extra)
         except Refused as error:
-            raise UnavailableError("unavailable.sandbox", str(error), "see spak doctor") from error
+            return NotStarted(str(error))
 
         def carry() -> None:
             try:
@@ -102,7 +102,7 @@ class Restricted:
     def _start(
         self, job: Job, pass_fds: Sequence[int], first_process: bool, extra: bytes
     ) -> tuple[Live, slots.Slot | None]:
-        if why := chain.check(job):
+        if why := chain.check(job, pass_fds):
             raise Refused(why)
         job = replace(job, workspace=job.workspace.resolve())
         slot = None
