@@ -196,6 +196,4 @@ class Program:
     backend: str = ""
     budgets: Budgets = Budgets()
     inputs: Mapping[str, Any] = field(default_factory=dict)
-    workspace: str = ""
-    """A folder beside the spec that is copied into the run's workspace unless --workspace names another."""
     spec_hash: str = ""

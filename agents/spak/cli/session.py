@@ -97,7 +97,7 @@ def begin(
     host = config.host(chosen, program, backend)
     name = common.run_id()
     folder = root / name
-    place = _workspace(folder, _source(spec, program, workspace), workspace if in_place else None)
+    place = _workspace(folder, _source(spec, workspace), workspace if in_place else None)
     backend_name = backend or program.backend or chosen.backend
     picked, auto = _mode(mode, program, chosen, backend_name)
     try:
@@ -158,21 +158,14 @@ def _mode(asked: Mode | None, program: Program, chosen: config.Settings, backend
     return asked or program.mode or chosen.mode or usual, program.auto_steps or chosen.auto_steps or 1
 
 
-def _source(spec: Path, program: Program, given: Path | None) -> Path | None:
-    """The folder that is copied into the workspace: the flag, else CONFIG WORKSPACE beside the spec."""
+def _source(spec: Path, given: Path | None) -> Path | None:
+    """What is copied into the workspace: --workspace, else the folder beside FILE.spak that is called FILE."""
     if given is not None:
         if not given.is_dir():
             raise UsageError("usage.workspace", f"{given} is not a folder", "name a folder with --workspace")
         return given
-    if not program.workspace:
-        return None
-    base = spec.resolve().parent
-    found = (base / program.workspace).resolve()
-    if not found.is_relative_to(base) or not found.is_dir():
-        raise UsageError(
-            "usage.workspace", f"WORKSPACE {program.workspace!r} is no folder beside {spec.name}", "see CONFIG"
-        )
-    return found
+    beside = spec.resolve().with_suffix("")
+    return beside if beside.is_dir() else None
 
 
 def _workspace(folder: Path, source: Path | None, in_place: Path | None) -> Workspace:
