@@ -22,9 +22,9 @@ from array import array
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-NOT_FOUND = (3, 35, 100, 101, 803, 804)
-"""Codes that mean "no usable device here": not initialised, insufficient driver, no device, invalid device,
-driver mismatch, compatibility not supported on this device."""
+NOT_FOUND = (3, 34, 100, 101, 304, 802, 803, 804)
+"""Codes that mean "no usable device here": not initialised, stub library, no device, invalid device, the
+operating system refused, system not ready, driver mismatch, not supported on this device."""
 
 ATTRIBUTES = {
     "sms": 16,

@@ -199,7 +199,7 @@ def _figures(
     if arch not in cuda_occupancy.ARCHS:  # a device newer than the table
         return _named(kernel, assembly), checks
     result = cuda_occupancy.occupancy(arch, threads, kernel.registers, shared)
-    detail = f"not one block of {threads} threads fits: {result.limiter}"
+    detail = f"{result.blocks} blocks of {threads} threads, limited by {result.limiter}"
     checks.append(launch.check(f"fits.{arch}", result.blocks > 0, "does_not_fit", detail))
     figures = _named(kernel, assembly)
     figures["occupancy"] = {
