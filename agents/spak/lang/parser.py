@@ -127,7 +127,8 @@ def _run(tokens: Tokens, builder: Builder) -> list[Any] | None:
     name = grammar.words.name
     actions: Any = builder.actions(grammar.builders)
     kinds = tokens.kinds
-    states, values = [0], []
+    states: list[int] = [0]
+    values: list[Any] = []
     state, at, settled = 0, 0, -1
     kind = kinds[0]
     while True:

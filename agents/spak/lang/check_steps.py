@@ -1,0 +1,292 @@
+"""Checks inside a task: variables, command lines, literal arguments and options, conditions.
+
+Takes an Outline with its Scope; reports into the outline's Report. Values that only the run will know stand as
+UNKNOWN before their schema, so that what is literal is judged now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spak.lang import ast, command, values
+from spak.lang.near import did_you_mean
+from spak.lang.outline import Choice, Outline, StepPlan, TaskPlan
+from spak.lang.schema import UNKNOWN, Violation, violations
+from spak.lang.scope import Scope
+from spak.lang.settings import example
+from spak.lang.template import Hole, holes, split
+
+LAST = 1 << 30
+"""The index of what comes after every step of a task."""
+
+ATOMS = {"file_contains": 2, "file_exists": 1}
+READERS = ("exit_code", "metric")
+
+
+def check_task(made: Outline, scope: Scope, task: TaskPlan) -> None:
+    inside = _Inside(made, scope, task)
+    for index, step in enumerate(task.steps):
+        inside.step(step, index)
+    for step in task.checks:
+        inside.step(step, LAST)
+    for condition in (*task.success, *task.invariant):
+        inside.condition(condition)
+    goal = task.settings.get("GOAL")
+    if goal is not None and isinstance(goal.value, ast.Text):
+        values.fixed_text(made.report, made.inputs)(goal.value)
+    if task.validator is not None and task.validator.entry is not None:
+        inside.options(task.validator)
+    if task.proposer is not made.proposer:
+        check_proposer(made, task.proposer)
+
+
+def check_proposer(made: Outline, choice: Choice | None) -> None:
+    """The options of a proposer, which are fixed before the run."""
+    if choice is None or choice.entry is None:
+        return
+    leaf = values.fixed_text(made.report, made.inputs)
+    given = values.plain_map(choice.options, made.report, leaf)
+    if choice.entry.schema:
+        _tell(made, violations(choice.entry.schema, given), choice.options, choice.at, "option")
+
+
+def is_command(step: StepPlan, entry: ast.Entry) -> bool:
+    """True when the field is a command line: `cmd:` of a tool, given as text or as a variable."""
+    if entry.key != "cmd" or step.tool is None or not isinstance(entry.value, (ast.Text, ast.Name)):
+        return False
+    accepted = step.tool.schema.get("properties", {}).get("cmd", {}).get("type", "array")
+    return step.tool.name == "run" or accepted != "string"
+
+
+class _Inside:
+    """The checks of one task."""
+
+    def __init__(self, made: Outline, scope: Scope, task: TaskPlan) -> None:
+        self.made = made
+        self.scope = scope
+        self.task = task
+        self.report = made.report
+        self.index = LAST
+
+    def step(self, step: StepPlan, index: int) -> None:
+        self.index = index
+        given = {
+            entry.key: self.command(entry) if is_command(step, entry) else self.value(entry)
+            for entry in step.args
+        }
+        if step.tool is not None:
+            found = violations(step.tool.schema, given)
+            _tell(self.made, found, step.node.body, step.node.start + 3, "argument")
+
+    def options(self, choice: Choice) -> None:
+        """A validator's options. A bare `VALIDATOR Name` that lacks a required one is a warning: it may be
+        given later, and the seeds write it so."""
+        given = values.plain_map(choice.options, self.report, self.leaf)
+        if choice.entry is None:
+            return
+        found = violations(choice.entry.schema, given)
+        if choice.options is None:
+            lacking = [item.expected for item in found if item.code == "schema.required"]
+            if lacking:
+                hint = f"{choice.name} {{ {' '.join(f'{name}: ...' for name in lacking)} }}"
+                message = f"{choice.name} needs {', '.join(map(str, lacking))}"
+                self.report.warn("lang.missing_option", message, hint, choice.at)
+            found = [item for item in found if item.code != "schema.required"]
+        _tell(self.made, found, choice.options, choice.at, "option")
+
+    # ---- values
+
+    def value(self, entry: ast.Entry) -> Any:
+        return values.plain(entry.value, self.report, self.leaf)
+
+    def leaf(self, value: ast.Text | ast.Name) -> Any:
+        """UNKNOWN for variables, a stand-in for texts with variables in them."""
+        if isinstance(value, ast.Name):
+            if self.scope.is_variable(value.value):
+                self.variable(value.value, value)
+                return UNKNOWN
+            self.doubt(value)
+            return value.value
+        found = holes(value.value)
+        for hole in found:
+            self.variable(hole.path, value, hole)
+        if not found:
+            parts = split(value.value)
+            return "".join(part for part in parts if isinstance(part, str))
+        return {"$text": []} if len(split(value.value)) > 1 else UNKNOWN
+
+    def doubt(self, value: ast.Name) -> None:
+        near = did_you_mean(value.value, self.scope.setters) if len(value.value) > 3 else ""
+        if near:
+            hint = f"{near} it is taken as text: quotes say that it is meant so"
+            message = f"'{value.value}' is no variable"
+            self.report.warn("lang.bare_word", message, hint, value)
+
+    def variable(self, path: str, at: ast.Value, hole: Hole | None = None) -> None:
+        problem = self.scope.problem(path, self.task, self.index)
+        if problem is None:
+            return
+        message, hint = problem
+        self.report.error("lang.unbound_variable", message, hint, at)
+
+    def command(self, entry: ast.Entry) -> Any:
+        value = entry.value
+        if isinstance(value, ast.Name):
+            if self.scope.is_variable(value.value):
+                self.variable(value.value, value)
+                return UNKNOWN
+            return [value.value]
+        if not isinstance(value, ast.Text):
+            return self.value(entry)
+        parts = split(value.value.strip())
+        for part in parts:
+            if isinstance(part, Hole):
+                self.variable(part.path, value, part)
+        if len(parts) == 1 and isinstance(parts[0], Hole):
+            return UNKNOWN
+        try:
+            found = command.arguments(value.value)
+        except command.ShellSyntax as error:
+            hint = "a tool is one command: use one step per command"
+            self.report.error("lang.shell_syntax", f"{error.what} in a command line", hint, value)
+            return UNKNOWN
+        if not found:
+            self.report.error("lang.shell_syntax", "an empty command line", 'cmd: "pytest tests/"', value)
+            return UNKNOWN
+        return [
+            "".join(map(str, argument)) if all(isinstance(part, str) for part in argument) else {"$text": []}
+            for argument in found
+        ]
+
+    # ---- conditions
+
+    def condition(self, node: ast.Condition) -> None:
+        self.index = LAST
+        match node:
+            case ast.Logic():
+                self.condition(node.left)
+                self.condition(node.right)
+            case ast.Negation():
+                self.condition(node.item)
+            case ast.Comparison():
+                self.operand(node.left)
+                self.operand(node.right)
+            case ast.Call():
+                if node.name in ATOMS:
+                    self.atom(node)
+                elif node.name in READERS:
+                    hint = f"{node.name}(...) == 0"
+                    self.report.error("lang.condition", f"{node.name} is a value: compare it", hint, node)
+                else:
+                    self.unknown_function(node)
+            case ast.Name():
+                self.truth(node)
+            case _:
+                hint = 'file_contains("result.txt", "PASS"), exit_code(s1) == 0, latency < 10'
+                self.report.error("lang.condition", "this is not a condition", hint, node)
+
+    def truth(self, node: ast.Name) -> None:
+        """A bare word is a condition when it is true, false or an input of type bool."""
+        if not node.value or node.value.lower() in ("true", "false"):
+            return
+        declared = self.made.inputs.get(node.value.removeprefix("input."))
+        if declared is not None and declared.type == "bool" and node.value.startswith("input."):
+            return
+        hint = f"compare it: {node.value} == ..."
+        self.report.error("lang.condition", f"'{node.value}' alone is not a condition", hint, node)
+
+    def atom(self, node: ast.Call) -> None:
+        wanted = ATOMS[node.name]
+        if len(node.args) != wanted:
+            hint = 'file_contains("result.txt", "PASS")' if wanted == 2 else 'file_exists("result.txt")'
+            message = f"{node.name} takes {wanted} argument{'s' if wanted > 1 else ''}, not {len(node.args)}"
+            self.report.error("lang.condition", message, hint, node)
+        for item in node.args:
+            if isinstance(item, ast.Text):
+                self.leaf(item)
+            elif isinstance(item, ast.Name) and (self.scope.is_variable(item.value)):
+                self.variable(item.value, item)
+            elif not (isinstance(item, ast.Name) and not item.value):
+                self.report.error(
+                    "lang.condition", "a text or a variable should stand here", "use quotes", item
+                )
+
+    def operand(self, node: ast.Value) -> None:
+        match node:
+            case ast.Name():
+                if (
+                    node.value
+                    and node.value.lower() not in values.CONSTANTS
+                    and node.value not in self.scope.metrics
+                ):
+                    self.variable(node.value, node)
+            case ast.Text():
+                self.leaf(node)
+            case ast.Call():
+                self.reader(node)
+            case _:
+                pass
+
+    def reader(self, node: ast.Call) -> None:
+        """`exit_code(step)` or `metric(name)` in a comparison."""
+        if node.name in ATOMS:
+            hint = "it is true or false by itself"
+            self.report.error("lang.condition", f"{node.name} can not be compared", hint, node)
+        elif node.name not in READERS:
+            self.unknown_function(node)
+        elif len(node.args) != 1 or not isinstance(node.args[0], (ast.Name, ast.Text)):
+            self.report.error("lang.condition", f"{node.name} takes one name", f"{node.name}(s1)", node)
+        else:
+            self.variable(f"{node.name}.{node.args[0].value}", node.args[0])
+
+    def unknown_function(self, node: ast.Call) -> None:
+        known = (*ATOMS, *READERS)
+        hint = did_you_mean(node.name, known) or f"known: {', '.join(known)}"
+        self.report.error("lang.unknown_function", f"unknown function '{node.name}'", hint, node.start)
+
+
+def _tell(
+    made: Outline, found: list[Violation], body: ast.MapValue | None, at: ast.Value | int, what: str
+) -> None:
+    """Report violations at the entries that they are about."""
+    entries: Mapping[str, ast.Entry] = (
+        {entry.key: entry for entry in body.entries} if body is not None else {}
+    )
+    for item in found:
+        key = item.path.split("/")[1] if item.path else ""
+        entry = entries.get(key)
+        place: Any = (
+            at if entry is None else (entry.start if item.code == "schema.unknown_member" else entry.value)
+        )
+        made.report.error("lang.argument", _sentence(item, what), item.hint or _wanted(item), place)
+
+
+def _sentence(item: Violation, what: str) -> str:
+    name = item.path.removeprefix("/").replace("/", ".")
+    match item.code:
+        case "schema.required":
+            return f"{what} '{item.expected}' is missing" + (f" in {name}" if name else "")
+        case "schema.unknown_member":
+            return f"unknown {what} '{item.received}'"
+        case "schema.type":
+            kinds = item.expected if isinstance(item.expected, str) else " or ".join(item.expected)
+            return f"'{name}' wants {kinds}, not {item.received}"
+        case "schema.minimum" | "schema.min_items" | "schema.min_length":
+            return f"'{name}' is at least {item.expected}, not {item.received}"
+        case "schema.maximum" | "schema.max_items" | "schema.max_length":
+            return f"'{name}' is at most {item.expected}, not {item.received}"
+        case _:
+            return f"'{name}' does not take {item.received}"
+
+
+def _wanted(item: Violation) -> str:
+    match item.code:
+        case "schema.enum":
+            return f"one of {', '.join(map(str, item.expected))}"
+        case "schema.unknown_member":
+            return f"known: {', '.join(item.expected)}"
+        case "schema.pattern":
+            return f"it must match {item.expected}"
+        case _:
+            return example("") or "see the tool's schema"

@@ -1,0 +1,61 @@
+"""Where checks put what they find: findings at nodes and tokens of one source.
+
+Takes token spans; gives Diagnostics. Names that the parser filled in for a gap (empty ones) are never told
+again, and past the limit nothing more is kept.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from spak.lang.ast import Source
+from spak.lang.diagnostics import LIMIT, Diagnostic, Edit, Severity
+
+
+class Span(Protocol):
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+class Report:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.found: list[Diagnostic] = []
+        self.errors = 0
+
+    def error(
+        self, code: str, message: str, hint: str, at: Span | int, fix: tuple[Edit, ...] | None = None
+    ) -> None:
+        """An error at a node, or at one token."""
+        self.errors += 1
+        self._add(Severity.ERROR, code, message, hint, at, fix)
+
+    def warn(
+        self, code: str, message: str, hint: str, at: Span | int, fix: tuple[Edit, ...] | None = None
+    ) -> None:
+        self._add(Severity.WARNING, code, message, hint, at, fix)
+
+    def offsets(self, at: Span | int) -> tuple[int, int]:
+        if isinstance(at, int):
+            return self.source.offsets(at, at + 1)
+        return self.source.offsets(at.start, at.end)
+
+    def replace(self, at: Span | int, text: str) -> tuple[Edit, ...] | None:
+        """The fix that puts a text in the place of a node; none where there is no text to put."""
+        start, end = self.offsets(at)
+        return ((start, end, text),) if text and end > start else None
+
+    def _add(
+        self,
+        severity: Severity,
+        code: str,
+        message: str,
+        hint: str,
+        at: Span | int,
+        fix: tuple[Edit, ...] | None,
+    ) -> None:
+        if len(self.found) < 2 * LIMIT or (severity is Severity.ERROR and len(self.found) < 4 * LIMIT):
+            start, end = self.offsets(at)
+            self.found.append(self.source.diagnostic(severity, code, message, hint, start, end, fix))
