@@ -1,1 +1,7 @@
-"""."""
+"""The folder that a run's tools work in: content hash, transactions, recovery (`spak.workspace.space`)."""
+
+from spak.workspace.space import Workspace
+from spak.workspace.tree import Bounds
+from spak.workspace.wal import Preimage
+
+__all__ = ["Bounds", "Preimage", "Workspace"]

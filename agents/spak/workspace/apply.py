@@ -1,0 +1,203 @@
+"""Make a folder hold a given tree, touching only what is not so already.
+
+Takes an open folder and the tree wanted; gives the paths that it changed. Every file is written aside and
+renamed, so that no other name of an inode changes with it; what is not wanted goes, whatever it is; links
+are never followed. Each change stands alone: stopped anywhere and begun again, it ends in the same tree.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from spak.workspace.disk import Disk
+from spak.workspace.store import Store
+from spak.workspace.tree import Node, Scanner, to_bytes, to_text
+
+_SYNC_EACH = 32
+
+
+class Applier:
+    """One restoration. `exact` also restores permission bits, and removes sockets, pipes and devices."""
+
+    def __init__(self, disk: Disk, store: Store, scanner: Scanner, *, exact: bool) -> None:
+        self._disk = disk
+        self._store = store
+        self._scanner = scanner
+        self._exact = exact
+        self._paths: list[str] = []
+        self._synced = 0
+
+    def apply(self, fd: int, target: Node, skip: frozenset[str] = frozenset()) -> list[str]:
+        """Bring the open folder to `target`, durably; gives the changed paths in the order of the walk."""
+        mode = stat.S_IMODE(os.fstat(fd).st_mode)
+        self._folder(fd, target, "", self._mode(target, mode), skip)
+        if self._synced > _SYNC_EACH:
+            self._disk.sync_all(iter(()), self._synced, fd)
+        return self._paths
+
+    def _folder(
+        self, fd: int, target: Node, path: str, mode: int, skip: frozenset[str] = frozenset()
+    ) -> None:
+        """Bring an open folder to `target` and leave it with the permission bits `mode`."""
+        with _Folder(fd, self._disk, mode) as folder:
+            right: set[str] = set()
+            for filename in _names(fd):
+                here = f"{path}{filename}"
+                want = target.children.get(filename)
+                if filename in skip or self._settle(folder, filename, want, here):
+                    right.add(filename)
+            for filename in sorted(target.children.keys() - right, key=to_bytes):
+                self._make(folder, filename, target.children[filename], f"{path}{filename}")
+            if folder.changed:
+                self._sync(fd)
+
+    def _settle(self, folder: _Folder, filename: str, want: Node | None, path: str) -> bool:
+        """Bring what stands there to `want`; False when it is gone and must be made."""
+        found = os.stat(filename, dir_fd=folder.fd, follow_symlinks=False)
+        kind = _kind(found)
+        if kind == "s" and (not self._exact if want is None else want.kind == "s"):
+            return True
+        if want is None or want.kind != kind:
+            folder.lift()
+            self._disk.remove(filename, folder.fd)
+            self._note(path)
+            return False
+        if kind == "d":
+            mode = self._mode(want, stat.S_IMODE(found.st_mode))
+            if mode != stat.S_IMODE(found.st_mode):
+                self._note(path)
+            with self._disk.folder(filename, folder.fd, force=True) as inner:
+                self._folder(inner, want, f"{path}/", mode)
+        elif kind == "f":
+            self._settle_file(folder, filename, want, path, found)
+        elif os.readlink(filename, dir_fd=folder.fd) != to_text(self._store.read(want.digest)):
+            self._make(folder, filename, want, path)
+        return True
+
+    def _settle_file(
+        self, folder: _Folder, filename: str, want: Node, path: str, found: os.stat_result
+    ) -> None:
+        mode = self._mode(want, stat.S_IMODE(found.st_mode))
+        same = found.st_size == want.size and self._scanner.digest(folder.fd, filename, found) == want.digest
+        if same and mode == stat.S_IMODE(found.st_mode):
+            return
+        if same and found.st_nlink == 1:
+            fd = self._disk.open_file(filename, folder.fd)
+            try:
+                self._disk.chmod(fd, mode)
+                self._sync(fd)
+            finally:
+                os.close(fd)
+            self._note(path)
+            return
+        self._make(folder, filename, want, path, mode)
+
+    def _make(self, folder: _Folder, filename: str, want: Node, path: str, mode: int | None = None) -> None:
+        """Make a file, link or folder in place of nothing or of one of the same kind."""
+        if want.kind == "s":
+            return  # a socket, pipe or device that went away cannot be made again
+        folder.lift()
+        self._note(path)
+        match want.kind:
+            case "d":
+                self._disk.mkdir(filename, folder.fd)
+                with self._disk.folder(filename, folder.fd) as inner:
+                    self._disk.own(inner, 0o700)
+                    self._folder(inner, want, f"{path}/", want.mode)
+            case "l":
+                target = to_text(self._store.read(want.digest))
+                with self._aside(folder.fd) as aside:
+                    self._disk.symlink(target, aside, folder.fd)
+                    self._disk.rename(aside, filename, folder.fd)
+            case _:
+                self._make_file(folder.fd, filename, want, want.mode if mode is None else mode)
+
+    def _make_file(self, at: int, filename: str, want: Node, mode: int) -> None:
+        with self._aside(at) as aside:
+            fd = self._disk.create(aside, at)
+            try:
+                self._store.copy_to(want.digest, fd)
+                self._disk.own(fd, mode)
+                self._sync(fd)
+            finally:
+                os.close(fd)
+            self._disk.rename(aside, filename, at)
+
+    @contextmanager
+    def _aside(self, at: int) -> Iterator[str]:
+        """A name that is free in this folder. If we are stopped here it is removed by the next attempt."""
+        number = 0
+        while _exists(f".spak-new-{number}", at):
+            number += 1
+        name = f".spak-new-{number}"
+        try:
+            yield name
+        except Exception:
+            if _exists(name, at):
+                self._disk.unlink(name, at)
+            raise
+
+    def _sync(self, fd: int) -> None:
+        """Each of the first few by itself; many are synced together at the end."""
+        self._synced += 1
+        if self._synced <= _SYNC_EACH:
+            self._disk.fsync(fd)
+
+    def _mode(self, want: Node, found: int) -> int:
+        if self._exact:
+            return want.mode
+        if want.kind == "f" and (want.mode ^ found) & 0o100:
+            return want.mode
+        return found
+
+    def _note(self, path: str) -> None:
+        if not self._paths or self._paths[-1] != path:
+            self._paths.append(path)
+
+
+class _Folder:
+    """A folder being worked on; it has the permission bits `mode` when we leave it."""
+
+    def __init__(self, fd: int, disk: Disk, mode: int) -> None:
+        self.fd = fd
+        self.changed = False
+        self._disk = disk
+        self._mode = mode
+
+    def lift(self) -> None:
+        """About to change something in here: see to it that we may."""
+        self.changed = True
+        found = stat.S_IMODE(os.fstat(self.fd).st_mode)
+        if os.geteuid() != 0 and found & 0o300 != 0o300:
+            self._disk.chmod(self.fd, found | 0o700)
+
+    def __enter__(self) -> _Folder:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if error[0] is None and stat.S_IMODE(os.fstat(self.fd).st_mode) != self._mode:
+            self._disk.chmod(self.fd, self._mode)
+            self._disk.fsync(self.fd)
+
+
+def _names(fd: int) -> list[str]:
+    with os.scandir(fd) as entries:
+        return sorted((entry.name for entry in entries), key=to_bytes)
+
+
+def _kind(found: os.stat_result) -> str:
+    for test, kind in ((stat.S_ISREG, "f"), (stat.S_ISDIR, "d"), (stat.S_ISLNK, "l")):
+        if test(found.st_mode):
+            return kind
+    return "s"
+
+
+def _exists(name: str, at: int) -> bool:
+    try:
+        os.stat(name, dir_fd=at, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True

@@ -1,0 +1,324 @@
+"""The workspace of a run: the folder that its tools work in, and the way back.
+
+Takes the folder and a store beside it; gives the content hash of the folder (register R3), and around each
+effect that may write a transaction:
+
+    begin(effect)    what is there now is durable, and so is a file that names the effect and that root
+    ... the effect runs ...
+    commit() -> R3   what it changed is durable        or    rollback()   exactly that is undone
+    settle()         once the ledger has the outcome on disk, the way back is no longer needed
+
+and after a crash `recover`, which rolls back only if the effect under way is the one that the ledger waits
+for. It may be stopped anywhere. It knows no ledger, no tool and no sandbox.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from spak.errors import BugError, RunError, UsageError
+from spak.workspace import copying, wal
+from spak.workspace.apply import Applier
+from spak.workspace.disk import Disk, nothing, typed
+from spak.workspace.lock import WorkspaceLock
+from spak.workspace.store import Store
+from spak.workspace.tree import Bounds, Node, Scanner, Tree, differences, load
+from spak.workspace.wal import Preimage
+
+_SYNC_EACH = 32
+
+
+class Workspace:
+    """One folder, one store. `wait_s` is how long to wait for a tool that has outlived its runner."""
+
+    def __init__(
+        self,
+        directory: Path,
+        store: Path,
+        *,
+        bounds: Bounds | None = None,
+        wait_s: float = 10.0,
+        before: Callable[[str], None] = nothing,
+    ) -> None:
+        self.directory = Path(directory)
+        self._disk = Disk(before)
+        self._store = Store(Path(store), self._disk)
+        self._bounds = bounds or Bounds()
+        self._scanner = Scanner(self._store, self._disk, self._bounds)
+        self._lock = WorkspaceLock(Path(store) / "lock", wait_s)
+        self._skip = _skipped(self.directory, Path(store))
+        self._state: Literal["clean", "open", "done"] = "clean"
+        self._base: Node | None = None
+        self._touched: list[str] = []
+
+    @property
+    def fsyncs(self) -> int:
+        """How often we waited for the disk; counted apart from the ledger's."""
+        return self._disk.fsyncs
+
+    # ---- looking -----------------------------------------------------------------------------------
+
+    def snapshot(self) -> str:
+        """The content hash of the folder as it is; its contents are in the store from then on.
+
+        Raises: RunError `workspace.limit`, `workspace.unreadable`, `workspace.changing`, `workspace.full`.
+        """
+        with self._held("taking a snapshot") as fd:
+            return self._scan(fd).root.digest
+
+    def pending(self) -> Preimage | None:
+        """The effect under way and the root to return to, as the disk has it."""
+        with typed("reading the write-ahead file"):
+            return wal.read(self._store.folder)
+
+    def touched(self) -> list[str]:
+        """Paths that are not as they were at `begin`, relative, in order of the walk."""
+        if self._state == "done":
+            return list(self._touched)
+        base = self._must_be_open("touched")
+        with self._held("looking for changes") as fd:
+            return differences(base, self._scan(fd, keep=False).root)
+
+    def lock(self) -> WorkspaceLock:
+        """`with workspace.lock() as fd`: the inheritable descriptor to hand on to a tool.
+
+        Raises: RunError `workspace.busy` when something else holds it past the deadline.
+        """
+        with typed("taking the workspace lock"):
+            self._prepare()
+        return self._lock
+
+    # ---- the transaction ---------------------------------------------------------------------------
+
+    def begin(self, effect: str) -> str:
+        """Before an effect that may write: make the way back durable. Gives the root to return to."""
+        if self._state != "clean":
+            raise BugError("bug.workspace", f"begin of {effect} while the step before is {self._state}")
+        with self._held("beginning a step") as fd:
+            under_way = wal.read(self._store.folder)
+            if under_way is not None and under_way.effect != effect:
+                raise RunError(
+                    "workspace.pending",
+                    "an earlier step was left half done in this workspace",
+                    "`spak resume` recovers it first",
+                )
+            tree = self._scan(fd)
+            with self._disk.folder(str(self._store.folder)) as store:
+                self._store.sync(store)
+                wal.write(Preimage.of(effect, tree), store, self._disk)
+                self._disk.fsync(store)
+            self._base = tree.root
+            self._state = "open"
+            return tree.root.digest
+
+    def commit(self) -> str:
+        """After it: make what changed durable; gives the new root. The way back stays until `settle`.
+
+        Sockets, pipes and devices that the effect left behind are removed: they have no content to keep.
+        """
+        base = self._must_be_open("commit")
+        with self._held("committing a step") as fd:
+            tree = self._scan(fd)
+            self._drop_specials(fd, base, tree.root)
+            self._touched = differences(base, tree.root)
+            if len(self._touched) > _SYNC_EACH:
+                self._disk.sync_all(iter(()), len(self._touched), fd)
+            elif self._touched:
+                self._sync_changed(fd, base, tree.root)
+            self._state = "done"
+            return tree.root.digest
+
+    def rollback(self) -> list[str]:
+        """Undo exactly what changed since `begin`: bytes, rights, links, folders; gives the paths.
+
+        A folder that the effect made counts as one path here. May be called again after it was stopped.
+        """
+        if self._state == "clean":
+            raise BugError("bug.workspace", "rollback without a step under way")
+        with self._held("rolling a step back") as fd:
+            under_way = wal.read(self._store.folder)
+            if under_way is None:
+                raise BugError("bug.workspace", "the write-ahead file of the step under way is gone")
+            return self._undo(fd, self._base or under_way.target(self._store))
+
+    def settle(self) -> None:
+        """The ledger has the outcome on disk: forget the way back of a committed step."""
+        if self._state != "done":
+            return
+        with typed("settling a step"), self._disk.folder(str(self._store.folder)) as store:
+            self._store.sync(store)
+            wal.remove(store, self._disk)
+        self._base = None
+        self._state = "clean"
+
+    def recover(self, pending_effect: str | None, root: str) -> list[str]:
+        """After a crash: bring the folder back to before the effect that the ledger waits for.
+
+        A write-ahead file that names another effect belongs to a step whose outcome the ledger has: it is
+        dropped. A folder that is gone altogether is restored to `root`. Gives the paths changed.
+        """
+        gone = not self.directory.exists()
+        with self._held("recovering the workspace") as fd:
+            self._store.sweep()
+            under_way = wal.read(self._store.folder)
+            if under_way is not None and under_way.effect == pending_effect:
+                return self._undo(fd, under_way.target(self._store))
+            with self._disk.folder(str(self._store.folder)) as store:
+                wal.remove(store, self._disk)
+            self._state = "clean"
+            return self._bring_to(fd, root) if gone and root else []
+
+    # ---- other places ------------------------------------------------------------------------------
+
+    def restore(self, root: str, source: Path | None = None) -> list[str]:
+        """Make the folder hold any root that the store knows, or that of `source`, another run's.
+
+        Raises: RunError `workspace.object` when a content is in neither; BugError while a step is under way.
+        """
+        if self._state != "clean":
+            raise BugError("bug.workspace", f"restore while a step is {self._state}")
+        self._store.sources = () if source is None else (Path(source), Path(source) / "aside")
+        with self._held("restoring the workspace") as fd:
+            return self._bring_to(fd, root)
+
+    def copy_in(self, source: Path) -> None:
+        """Copy a folder into this one, which must be empty; the original is only read.
+
+        Raises: UsageError `workspace.source`; RunError `workspace.limit`, `workspace.not_empty`,
+        `workspace.unreadable`, with nothing left behind.
+        """
+        source = Path(source)
+        if not source.is_dir():
+            raise UsageError(
+                "workspace.source", f"{source} is not a folder", "name a folder with --workspace"
+            )
+        with self._held("copying the workspace") as fd:
+            if any(self.directory.iterdir()):
+                raise RunError(
+                    "workspace.not_empty", f"{self.directory} is not empty", "start a new run for other files"
+                )
+            old = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                never = frozenset(_identity(path) for path in (self.directory, self._store.folder))
+                copying.copy(old, fd, self._disk, self._bounds, never)
+            except BaseException:
+                for path in self.directory.iterdir():
+                    self._disk.remove(path.name, fd)
+                raise
+            finally:
+                os.close(old)
+
+    # ---- private -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _held(self, doing: str) -> Iterator[int]:
+        """The folder, open, with the lock held; what the system refuses inside becomes a typed error."""
+        with typed(doing):
+            self._prepare()
+            with self._lock, self._root() as fd:
+                if os.geteuid() == 0:
+                    found = os.fstat(fd)
+                    self._disk.owner = (found.st_uid, found.st_gid)
+                yield fd
+
+    def _prepare(self) -> None:
+        self._store.prepare()
+        self.directory.mkdir(parents=True, exist_ok=True)
+
+    @contextmanager
+    def _root(self) -> Iterator[int]:
+        if os.geteuid() != 0:
+            mode = stat.S_IMODE(self.directory.stat().st_mode)
+            if mode & 0o500 != 0o500:
+                self.directory.chmod(mode | 0o700)
+        with self._disk.folder(str(self.directory)) as fd:
+            yield fd
+
+    def _scan(self, fd: int, *, keep: bool = True) -> Tree:
+        return self._scanner.scan(fd, self._skip, keep=keep)
+
+    def _must_be_open(self, what: str) -> Node:
+        if self._state != "open" or self._base is None:
+            raise BugError("bug.workspace", f"{what} without a step under way")
+        return self._base
+
+    def _undo(self, fd: int, target: Node) -> list[str]:
+        paths = Applier(self._disk, self._store, self._scanner, exact=True).apply(fd, target, self._skip)
+        with self._disk.folder(str(self._store.folder)) as store:
+            wal.remove(store, self._disk)
+        self._base = None
+        self._state = "clean"
+        return paths
+
+    def _bring_to(self, fd: int, root: str) -> list[str]:
+        target = load(self._store, root)
+        return Applier(self._disk, self._store, self._scanner, exact=False).apply(fd, target, self._skip)
+
+    def _drop_specials(self, fd: int, old: Node | None, new: Node) -> None:
+        for filename, node in list(new.children.items()):
+            before = old.children.get(filename) if old is not None else None
+            if node.kind == "s" and (before is None or before.kind != "s"):
+                self._disk.remove(filename, fd)
+                del new.children[filename]
+            elif node.kind == "d":
+                with self._disk.folder(filename, fd, force=True) as inner:
+                    self._drop_specials(inner, before, node)
+
+    def _sync_changed(self, fd: int, old: Node | None, new: Node) -> bool:
+        """Sync what differs below an open folder, and each folder with a change in it."""
+        was = old.children if old is not None else {}
+        changed = was.keys() != new.children.keys()
+        for filename, node in new.children.items():
+            before = was.get(filename)
+            same = before is not None and before.kind == node.kind
+            if node.kind == "d":
+                if same and before is not None and not differences(before, node):
+                    continue
+                with self._disk.folder(filename, fd, force=True) as inner:
+                    moved = self._sync_changed(inner, before if same else None, node)
+                    if not moved and (before is None or before.mode != node.mode):
+                        self._disk.fsync(inner)
+            elif not same or before is None or (before.digest, before.mode) != (node.digest, node.mode):
+                changed = True
+                if node.kind == "f":
+                    self._sync_file(filename, fd)
+        if changed:
+            self._disk.fsync(fd)
+        return changed
+
+    def _sync_file(self, filename: str, at: int) -> None:
+        fd = self._disk.open_file(filename, at)
+        try:
+            self._disk.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _skipped(directory: Path, store: Path) -> frozenset[str]:
+    """Names at the top of the folder that are ours and no part of it: the store may lie in `.spak` there."""
+    inside, outside = directory.resolve(), store.resolve()
+    if inside.is_relative_to(outside):
+        raise _nested(directory, store)
+    if not outside.is_relative_to(inside):
+        return frozenset()
+    if outside.relative_to(inside).parts[0] != copying.OURS:
+        raise _nested(directory, store)
+    return frozenset({copying.OURS})
+
+
+def _nested(directory: Path, store: Path) -> UsageError:
+    return UsageError(
+        "workspace.nested",
+        f"the workspace {directory} and the run's store {store} lie in one another",
+        "name another folder for runs with --runs-dir (`.spak` in the workspace is left alone)",
+    )
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino

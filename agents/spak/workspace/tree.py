@@ -1,0 +1,307 @@
+"""What a workspace holds, as a Merkle tree.
+
+Takes an open folder; gives a tree of Nodes whose digests are content-addressed: a file by its bytes, a link
+by its target, a folder by the list of what is in it. Name, kind, executable bit, size and content count; the
+other mode bits are kept in the Node (rollback restores them) and stay out of the digest, as do times, owners
+and hard links, so that the same files give the same root on every machine.
+
+Format of a folder's list (raise TREE when an older reader would misread it): `spak-tree 1\\0`, then for each
+entry in order of the bytes of its name `kind digest size name\\0`, kind being d, f, x (executable) or l.
+
+A file whose inode, size, mtime and ctime are as they were is not read again, unless it changed so shortly
+before it was read that a later change could bear the same time. Sockets, pipes and devices have no content:
+they are in the tree with kind s and not in any list.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spak import canon
+from spak.errors import RunError
+from spak.workspace.disk import Disk
+from spak.workspace.store import CHUNK, Store, name
+
+TREE = b"spak-tree 1\0"
+MAX_DEPTH = 128
+
+_RACY_NS = 100_000_000
+_TRIES = 3
+
+
+@dataclass(slots=True)
+class Node:
+    """One thing in a tree: kind is d, f, l or s; `mode` its permission bits; `children` by name."""
+
+    kind: str
+    mode: int
+    digest: str = ""
+    size: int = 0
+    children: dict[str, Node] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much a workspace may hold before it is called a mistake."""
+
+    entries: int = 200_000
+    size_bytes: int = 8 << 30
+
+
+@dataclass(slots=True)
+class Tree:
+    root: Node
+    modes: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """How often each mode occurs, by kind of line (d, f, x)."""
+
+
+_Signature = tuple[int, ...]
+
+
+class Scanner:
+    """Reads trees; remembers what it has read by inode."""
+
+    def __init__(self, store: Store, disk: Disk, bounds: Bounds) -> None:
+        self.store = store
+        self.disk = disk
+        self.bounds = bounds
+        self._seen: dict[int, tuple[_Signature, Node]] = {}
+
+    def scan(self, fd: int, skip: frozenset[str] = frozenset(), *, keep: bool) -> Tree:
+        """The tree under an open folder, without the names in `skip` at its top; `keep` stores what is new.
+
+        Raises: RunError `workspace.limit`, `workspace.unreadable`, `workspace.changing`.
+        """
+        return _Pass(self, keep).tree(fd, skip)
+
+    def digest(self, at: int, filename: str, found: os.stat_result) -> str:
+        """The digest of one file, from memory where it cannot have changed; stores nothing."""
+        return self.file(at, filename, found, keep=False).digest
+
+    def file(self, at: int, filename: str, found: os.stat_result, *, keep: bool) -> Node:
+        known = self._seen.get(found.st_ino)
+        if known is not None and known[0] == _signature(found):
+            if keep and not self.store.has(known[1].digest):
+                return self._read(at, filename, keep)
+            return known[1]
+        return self._read(at, filename, keep)
+
+    def _read(self, at: int, filename: str, keep: bool) -> Node:
+        for _ in range(_TRIES):
+            fd = self.disk.open_file(filename, at)
+            try:
+                before = os.fstat(fd)
+                started = time.time_ns()
+                digest = self._digest(fd, before.st_size, keep)
+                after = os.fstat(fd)
+            finally:
+                os.close(fd)
+            if digest and _signature(before) == _signature(after):
+                node = Node("f", stat.S_IMODE(before.st_mode), digest, before.st_size)
+                if max(before.st_ctime_ns, before.st_mtime_ns) < started - _RACY_NS:
+                    self._seen[before.st_ino] = (_signature(before), node)
+                else:
+                    self._seen.pop(before.st_ino, None)
+                return node
+        raise RunError(
+            "workspace.changing",
+            f"a file changes while it is read: {filename!r}",
+            "end whatever else writes into the workspace, then go on with `spak resume`",
+        )
+
+    def _digest(self, fd: int, size: int, keep: bool) -> str:
+        """The digest of an open file; empty when it changed between reading and storing."""
+        if size < CHUNK:
+            data = os.read(fd, CHUNK)
+            digest = canon.digest(data)
+            if keep:
+                self.store.put(digest, data)
+            return digest
+        hashing = hashlib.sha256()
+        while chunk := os.read(fd, CHUNK):
+            hashing.update(chunk)
+        digest = name(hashing)
+        return digest if not keep or self.store.put_file(digest, fd) else ""
+
+    def forget_but(self, inodes: set[int], digests: set[str]) -> None:
+        for inode in self._seen.keys() - inodes:
+            del self._seen[inode]
+        self.store.retain(digests)
+
+
+class _Pass:
+    """One scan."""
+
+    def __init__(self, scanner: Scanner, keep: bool) -> None:
+        self._scanner = scanner
+        self._keep = keep
+        self._entries = 0
+        self._bytes = 0
+        self._inodes: set[int] = set()
+        self._digests: set[str] = set()
+        self._modes: Counter[tuple[str, int]] = Counter()
+
+    def tree(self, fd: int, skip: frozenset[str]) -> Tree:
+        root = self._folder(fd, os.fstat(fd), skip, 0)
+        self._scanner.forget_but(self._inodes, self._digests)
+        return Tree(root, self._modes)
+
+    def _folder(self, fd: int, found: os.stat_result, skip: frozenset[str], depth: int) -> Node:
+        if depth > MAX_DEPTH:
+            raise _too_much(f"folders are more than {MAX_DEPTH} deep")
+        node = Node("d", stat.S_IMODE(found.st_mode))
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                if entry.name not in skip:
+                    node.children[entry.name] = self._entry(fd, entry, depth)
+        listed = encode(node)
+        node.digest = canon.digest(listed)
+        self._digests.add(node.digest)
+        self._modes["d", node.mode] += 1
+        if self._keep:
+            self._scanner.store.put(node.digest, listed)
+        return node
+
+    def _entry(self, fd: int, entry: os.DirEntry[str], depth: int) -> Node:
+        found = entry.stat(follow_symlinks=False)
+        self._count(found)
+        if stat.S_ISREG(found.st_mode):
+            node = self._scanner.file(fd, entry.name, found, keep=self._keep)
+            self._inodes.add(found.st_ino)
+            self._digests.add(node.digest)
+            self._modes["x" if node.mode & 0o100 else "f", node.mode] += 1
+            return node
+        if stat.S_ISDIR(found.st_mode):
+            mode = stat.S_IMODE(found.st_mode)
+            with self._scanner.disk.folder(entry.name, fd, force=True) as inner:
+                try:
+                    return self._folder(inner, found, frozenset(), depth + 1)
+                finally:
+                    if stat.S_IMODE(os.fstat(inner).st_mode) != mode:
+                        self._scanner.disk.chmod(inner, mode)
+        if stat.S_ISLNK(found.st_mode):
+            return self._link(fd, entry.name)
+        return Node("s", stat.S_IMODE(found.st_mode))
+
+    def _link(self, fd: int, filename: str) -> Node:
+        target = to_bytes(os.readlink(filename, dir_fd=fd))
+        digest = canon.digest(target)
+        self._digests.add(digest)
+        if self._keep:
+            self._scanner.store.put(digest, target)
+        return Node("l", 0o777, digest, len(target))
+
+    def _count(self, found: os.stat_result) -> None:
+        self._entries += 1
+        if stat.S_ISREG(found.st_mode):
+            self._bytes += found.st_size
+        bounds = self._scanner.bounds
+        if self._entries > bounds.entries:
+            raise _too_much(f"it holds more than {bounds.entries} files and folders")
+        if self._bytes > bounds.size_bytes:
+            raise _too_much(f"its files are more than {bounds.size_bytes >> 20} MiB")
+
+
+def encode(folder: Node) -> bytes:
+    """The list of a folder, which its digest is made from."""
+    lines = []
+    for filename, node in folder.children.items():
+        if node.kind != "s":
+            kind = "x" if node.kind == "f" and node.mode & 0o100 else node.kind
+            lines.append((to_bytes(filename), f"{kind} {node.digest} {node.size} ".encode()))
+    lines.sort()
+    return TREE + b"".join(head + filename + b"\0" for filename, head in lines)
+
+
+def load(store: Store, digest: str) -> Node:
+    """The tree of a root from the store; modes are 644 and 755. Raises: RunError `workspace.object`."""
+    data = store.read(digest)
+    if not data.startswith(TREE):
+        raise RunError(
+            "workspace.object", f"the stored file {digest} is no list of a folder", "use another root"
+        )
+    node = Node("d", 0o755, digest)
+    for line in data[len(TREE) :].split(b"\0")[:-1]:
+        kind, of, size, filename = line.split(b" ", 3)
+        child = to_text(filename)
+        match kind:
+            case b"d":
+                node.children[child] = load(store, of.decode())
+            case b"l":
+                node.children[child] = Node("l", 0o777, of.decode(), int(size))
+            case _:
+                mode = 0o755 if kind == b"x" else 0o644
+                node.children[child] = Node("f", mode, of.decode(), int(size))
+    return node
+
+
+def differences(old: Node, new: Node, path: str = "") -> list[str]:
+    """Paths that are not the same in both trees: content, kind, mode, there or not there."""
+    found = []
+    for filename in sorted({*old.children, *new.children}, key=to_bytes):
+        before, after = old.children.get(filename), new.children.get(filename)
+        here = f"{path}{filename}"
+        if before is None or after is None or before.kind != after.kind:
+            found.append(here)
+            found += [item for node in (before, after) if node is not None for item in _below(node, here)]
+            continue
+        if before.mode != after.mode or (before.kind != "d" and before.digest != after.digest):
+            found.append(here)
+        if before.kind == "d":
+            found += differences(before, after, f"{here}/")
+    return found
+
+
+def at(root: Node, path: str) -> Node | None:
+    """The node of a path below the root."""
+    node: Node | None = root
+    for part in path.split("/"):
+        if node is None:
+            return None
+        node = node.children.get(part)
+    return node
+
+
+def specials(root: Mapping[str, Node], path: str = "") -> list[str]:
+    """Paths of sockets, pipes and devices."""
+    found = []
+    for filename, node in root.items():
+        if node.kind == "s":
+            found.append(f"{path}{filename}")
+        elif node.children:
+            found += specials(node.children, f"{path}{filename}/")
+    return found
+
+
+def to_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def to_text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _below(node: Node, path: str) -> list[str]:
+    found = []
+    for filename in sorted(node.children, key=to_bytes):
+        here = f"{path}/{filename}"
+        found += [here, *_below(node.children[filename], here)]
+    return found
+
+
+def _signature(found: os.stat_result) -> _Signature:
+    return (found.st_dev, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
+
+
+def _too_much(what: str) -> RunError:
+    return RunError(
+        "workspace.limit",
+        f"the workspace is too big: {what}",
+        "name a smaller folder, or let the step write less; the step was not committed",
+    )

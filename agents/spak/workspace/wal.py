@@ -1,0 +1,150 @@
+"""The write-ahead file: which effect is under way, and what to return to if it is not committed.
+
+    {"effect":id,"format":1,"modes":{"d":493,"f":420,"x":493},"odd":[[path,mode]..],"root":digest,"special":[path..]}
+
+One file in the store, written aside, fsynced, renamed, before the effect begins. It names its effect: a file
+left over from an effect that was committed since must not undo it. The root's objects are durable before it;
+`modes` are the usual permission bits by kind of entry, `odd` the exceptions, `special` the sockets, pipes and
+devices that were there before. Paths are base64url, since they may hold any bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spak import canon
+from spak.errors import RunError, UserError
+from spak.workspace.disk import Disk
+from spak.workspace.store import Store
+from spak.workspace.tree import Node, Tree, at, load, specials, to_bytes, to_text
+
+FORMAT = 1
+"""Version of the write-ahead file; raise it when an older reader would misread it."""
+
+PENDING = "pending"
+_ASIDE = "pending.new"
+_USUAL = {"d": 0o755, "f": 0o644, "x": 0o755}
+
+
+@dataclass(frozen=True, slots=True)
+class Preimage:
+    """The effect under way and the root to return to."""
+
+    effect: str
+    root: str
+    modes: Mapping[str, int] = field(default_factory=dict)
+    odd: tuple[tuple[str, int], ...] = ()
+    special: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, effect: str, tree: Tree) -> Preimage:
+        modes = dict(_USUAL)
+        for (kind, mode), _ in sorted(tree.modes.items(), key=lambda item: item[1]):
+            modes[kind] = mode
+        exceptional = len(tree.modes) > len({kind for kind, _ in tree.modes})
+        odd = tuple(_odd(tree.root, modes)) if exceptional else ()
+        return cls(effect, tree.root.digest, modes, odd, tuple(specials(tree.root.children)))
+
+    def target(self, store: Store) -> Node:
+        """The tree to return to, with its modes."""
+        root = load(store, self.root)
+        _set_modes(root, self.modes)
+        for path, mode in self.odd:
+            node = at(root, path) if path else root
+            if node is not None:
+                node.mode = mode
+        for path in self.special:
+            parent, _, filename = path.rpartition("/")
+            folder = at(root, parent) if parent else root
+            if folder is not None:
+                folder.children[filename] = Node("s", 0)
+        return root
+
+
+def write(preimage: Preimage, store: int, disk: Disk) -> None:
+    """Put the file in place; the caller syncs the store folder."""
+    value = {
+        "effect": preimage.effect,
+        "format": FORMAT,
+        "modes": preimage.modes,
+        "odd": [[_armour(path), mode] for path, mode in preimage.odd],
+        "root": preimage.root,
+        "special": [_armour(path) for path in preimage.special],
+    }
+    remove(store, disk, _ASIDE)
+    fd = disk.create(_ASIDE, store)
+    try:
+        disk.write(fd, canon.dumps(value))
+        disk.fsync(fd)
+    finally:
+        os.close(fd)
+    disk.rename(_ASIDE, PENDING, store)
+
+
+def read(store: Path) -> Preimage | None:
+    """What is under way, if anything. Raises: RunError `workspace.pending` when the file cannot be read."""
+    try:
+        data = (store / PENDING).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        return _decode(canon.loads(data))
+    except (KeyError, TypeError, ValueError, AttributeError, UserError) as error:
+        raise RunError(
+            "workspace.pending",
+            f"the write-ahead file {store / PENDING} is damaged: {error!r}",
+            "put it back from a copy; without it the step under way cannot be undone",
+        ) from error
+
+
+def remove(store: int, disk: Disk, filename: str = PENDING) -> None:
+    """Take the file away; it may be gone already."""
+    try:
+        disk.unlink(filename, store)
+    except FileNotFoundError:
+        pass
+
+
+def _decode(value: Any) -> Preimage:
+    if value["format"] != FORMAT:
+        raise ValueError(f"format {value['format']}")
+    return Preimage(
+        str(value["effect"]),
+        str(value["root"]),
+        {kind: int(value["modes"][kind]) for kind in _USUAL},
+        tuple((_plain(path), int(mode)) for path, mode in value["odd"]),
+        tuple(_plain(path) for path in value["special"]),
+    )
+
+
+def _odd(node: Node, modes: Mapping[str, int], path: str = "") -> list[tuple[str, int]]:
+    found = []
+    if node.kind in ("d", "f") and node.mode != modes[_kind(node)]:
+        found.append((path, node.mode))
+    for filename, child in node.children.items():
+        found += _odd(child, modes, f"{path}/{filename}" if path else filename)
+    return found
+
+
+def _set_modes(node: Node, modes: Mapping[str, int]) -> None:
+    if node.kind != "l":
+        node.mode = modes[_kind(node)]
+    for child in node.children.values():
+        _set_modes(child, modes)
+
+
+def _kind(node: Node) -> str:
+    return "x" if node.kind == "f" and node.mode & 0o100 else node.kind
+
+
+def _armour(path: str) -> str:
+    return urlsafe_b64encode(to_bytes(path)).decode()
+
+
+def _plain(text: str) -> str:
+    return to_text(urlsafe_b64decode(text))
