@@ -37,7 +37,7 @@ class Workshop:
         """FLOP per second of CPU time of one core; the highest seen by this workshop."""
         if self._peak == 0 or again:
             program = self._built(toolchain, "cpu_peak", "-O3", "-march=native", "-ffp-contract=fast")
-            self._peak = max(self._peak, int(_output([str(program)])))
+            self._peak = max(self._peak, int(run_trusted([str(program)])))
         return self._peak
 
     def _built(self, toolchain: Toolchain | None, name: str, *flags: str) -> Path:
@@ -45,7 +45,7 @@ class Workshop:
         if not target.exists():
             source = data.path(f"sandbox/guest/{name}.c")
             aside = self.folder / f"{name}.new"
-            _output([compiler(toolchain), *FLAGS, *flags, "-o", str(aside), str(source), "-ldl"])
+            run_trusted([compiler(toolchain), *FLAGS, *flags, "-o", str(aside), str(source), "-ldl"])
             aside.chmod(0o755)
             aside.rename(target)
         return target
@@ -63,7 +63,7 @@ def compiler(toolchain: Toolchain | None) -> str:
     return found
 
 
-def _output(argv: list[str]) -> str:
+def run_trusted(argv: list[str]) -> str:
     """Standard output of a trusted program. Raises: UnavailableError `unavailable.compiler` when it fails."""
     try:
         done = subprocess.run(

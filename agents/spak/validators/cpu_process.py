@@ -34,9 +34,11 @@ if TYPE_CHECKING:
 
     from spak.validators.problems import Case
 
-GO = struct.Struct("=6q")
+GO = struct.Struct("=7q")
 SCRATCH_BYTES = 4 << 20
 GUARD_BYTES = 4096
+SHIFTS = 4096
+"""The candidate's stack is moved by less than this, anew for each call."""
 READY, DONE = b"R", b"D"
 
 START_WALL_S = 20.0
@@ -129,7 +131,8 @@ class Process:
             view[:] = data.reshape(-1)
         fenced.fill(np.nan)
         self._outputs.floats[scratch // 4 : (scratch + SCRATCH_BYTES) // 4].fill(np.nan)
-        self._say_go(GO.pack(case.n, q, k, v, block + GUARD_BYTES, scratch))
+        shift = 16 * int(random.integers(SHIFTS // 16))
+        self._say_go(GO.pack(case.n, q, k, v, block + GUARD_BYTES, scratch, shift))
         self._await(DONE, CALL_WALL_S, CALL_CPU_NS)
         copied = fenced.copy()
         self._last = self._rest()

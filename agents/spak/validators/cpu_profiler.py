@@ -76,9 +76,12 @@ class CpuProfiler:
         effect="costly",
     )
 
-    def __init__(self, entropy: Callable[[], int] = lambda: secrets.randbits(128)) -> None:
+    def __init__(
+        self, entropy: Callable[[], int] = lambda: secrets.randbits(128), workshop: Workshop | None = None
+    ) -> None:
+        """`entropy` is mixed into the seed and recorded; a `workshop` may bring another driver."""
         self._entropy = entropy
-        self._workshop: Workshop | None = None
+        self._workshop = workshop
 
     def measure(self, call: MeasureCall) -> Measurement:
         """Raises: UnavailableError when there is no launcher (`unavailable.sandbox`) or compiler."""
