@@ -1,0 +1,14 @@
+// Honest: what the hostile candidates are compared with. WASTE is a percentage of its work
+// that it does twice.
+
+#include "hack.h"
+
+#ifndef WASTE
+#define WASTE 0
+#endif
+
+void attn(long n, const float *Q, const float *K, const float *V, float *O, float *scratch) {
+    honest(n, Q, K, V, O, scratch);
+    for (long i = 0; i < n * WASTE / 100; i++)
+        one_row(n, Q + i * D, K, V, O + i * D, scratch);
+}

@@ -1,0 +1,254 @@
+"""CpuProfiler on honest candidates: what it measures, what it records, how it decides, what voids it."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cpu_calls import EXAMPLES, Lab, N, code, verdict
+from spak.errors import UnavailableError
+from spak.kernel.decide import DEFAULTS, decide
+from spak.ports import Job, MeasureCall, Subject, Toolchain
+from spak.sandbox.restricted import Restricted
+from spak.validators.cpu_build import Workshop
+from spak.validators.cpu_profiler import CpuProfiler
+
+pytestmark = pytest.mark.sandbox
+
+FAST = ("-O3", "-march=native", "-DROWS=6")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return Lab(tmp_path_factory.mktemp("profiler"))
+
+
+def test_baseline_is_measured_alone(lab: Lab) -> None:
+    binary = lab.compiled(EXAMPLES / "naive.c", "-O2")
+    (lab.folder / "naive.c").write_bytes((EXAMPLES / "naive.c").read_bytes())
+    measurement = lab.measure(binary, "baseline", source="naive.c")
+    assert measurement.status == "measured", measurement.checks
+    assert all(item["ok"] and item["code"] == "" for item in measurement.checks)
+    assert not measurement.pairs
+    times = measurement.samples["candidate"]
+    metrics = measurement.metrics
+    assert len(times) == metrics["windows"] == 16
+    assert metrics["time_ns"] == statistics.median_low(times)
+    assert metrics["time_min_ns"] == min(times)
+    assert all(type(metrics[name]) is int for name in metrics if name != "err_max")
+    assert 0 < metrics["err_max"] <= 4e-6
+    assert 0 < metrics["bound_ns"] < metrics["time_min_ns"]
+    assert metrics["flops_peak"] > 1e9
+    assert measurement.subject.files == {
+        "binary": (lab.folder / binary).read_bytes(),
+        "source": (lab.folder / "naive.c").read_bytes(),
+    }
+    assert measurement.cpu_ms > 0 and measurement.wall_ms > 0
+
+
+def test_ten_times_over_naive(lab: Lab) -> None:
+    """The pairs that were taken are the pairs that the kernel decides on, to the last one."""
+    rivals = {"incumbent": lab.compiled(EXAMPLES / "naive.c", "-O2")}
+    measurement = lab.measure(lab.compiled(EXAMPLES / "tiled.c", *FAST), rivals=rivals, n=512)
+    assert measurement.status == "measured", measurement.checks
+    assert measurement.metrics["incumbent_ns"] > 10 * measurement.metrics["time_ns"]
+    assert verdict(measurement).outcome == "improved"
+    assert verdict(measurement).pairs == len(measurement.pairs) == 8
+    for index, pair in enumerate(measurement.pairs):
+        assert pair["process"] == index % 4 and pair["rival"] == "incumbent"
+        assert len(pair["candidate"]) == len(pair["incumbent"]) == 3
+        assert {pair["order"][at : at + 2] for at in (0, 2, 4)} <= {"ci", "ic"}
+    seen = [ns for pair in measurement.pairs for ns in pair["candidate"]]
+    assert measurement.metrics["time_ns"] == statistics.median_low(seen)
+    assert "candidate" not in measurement.samples
+
+
+def test_the_same_binary_is_no_improvement(lab: Lab) -> None:
+    for _ in range(3):
+        measurement = lab.measure(lab.hack("honest"), rivals={"incumbent": lab.hack("honest")})
+        assert measurement.status == "measured", measurement.checks
+        assert verdict(measurement).outcome in ("not_improved", "undecided")
+        assert len(measurement.pairs) == verdict(measurement).pairs
+
+
+def test_a_real_gain_is_an_improvement(lab: Lab) -> None:
+    """A quarter of the work done twice is a gain of a fifth for who leaves it out."""
+    rivals = {"incumbent": lab.hack("honest", "-DWASTE=25")}
+    measurement = lab.measure(lab.hack("honest"), rivals=rivals)
+    assert verdict(measurement).outcome == "improved", measurement.pairs
+
+
+def test_a_hopeless_candidate_costs_one_pair(lab: Lab) -> None:
+    measurement = lab.measure(lab.hack("honest", "-DWASTE=80"), rivals={"incumbent": lab.hack("honest")})
+    assert measurement.status == "measured"
+    assert len(measurement.pairs) == 1
+    assert verdict(measurement).outcome == "undecided"
+
+
+def test_final_is_compared_with_baseline_and_runner_up(lab: Lab) -> None:
+    best, other = lab.hack("honest"), lab.hack("honest", "-DWASTE=25")
+    rivals = {"baseline": lab.compiled(EXAMPLES / "naive.c", "-O2"), "runner_up": other, "incumbent": other}
+    measurement = lab.measure(best, "final", rivals=rivals)
+    assert [pair["rival"] for pair in measurement.pairs] == sorted(
+        pair["rival"] for pair in measurement.pairs
+    )
+    assert {pair["rival"] for pair in measurement.pairs} == {"baseline", "runner_up"}
+    assert verdict(measurement, "baseline").outcome == "improved"
+    assert verdict(measurement, "runner_up").outcome == "improved"
+    assert measurement.metrics["baseline_ns"] > measurement.metrics["time_ns"]
+    assert measurement.metrics["runner_up_ns"] > measurement.metrics["time_ns"]
+
+
+def test_a_shorter_rule_of_the_program_is_kept(lab: Lab) -> None:
+    call = MeasureCall(
+        "m1",
+        "CpuProfiler",
+        {"binary": lab.hack("honest"), "n": N},
+        lab.folder,
+        lab.launcher,
+        rivals={"incumbent": _subject(lab, lab.hack("honest"))},
+        rule={"max_pairs": 2},
+    )
+    measurement = lab.profiler.measure(call)
+    assert len(measurement.pairs) == 2
+    assert decide(measurement.pairs, {**DEFAULTS, "max_pairs": 2}).outcome == "undecided"
+
+
+def test_a_rival_that_fails_makes_the_measurement_void(lab: Lab) -> None:
+    measurement = lab.measure(lab.hack("honest"), rivals={"incumbent": lab.hack("bf16")})
+    assert measurement.status == "void"
+    assert measurement.checks[-1]["name"] == "rival.incumbent" and code(measurement) == "incorrect"
+    assert not measurement.pairs
+
+
+class Boastful(Workshop):
+    """A roof so low that honest work is above it."""
+
+    def flops_peak(self, toolchain: Toolchain | None, again: bool = False) -> int:
+        return 10_000_000
+
+
+class Moody(Workshop):
+    """A roof that is too low at first sight only, as after a clock that slipped."""
+
+    seen = 0
+
+    def flops_peak(self, toolchain: Toolchain | None, again: bool = False) -> int:
+        self.seen += 1
+        return 10_000_000 if self.seen <= 2 else 10**12
+
+
+@pytest.mark.parametrize(
+    ("workshop", "status", "expected"), [(Boastful, "checked", "over_bound"), (Moody, "void", "clock_slip")]
+)
+def test_above_the_roof(lab: Lab, workshop: type[Workshop], status: str, expected: str) -> None:
+    profiler = CpuProfiler(workshop=workshop())
+    measurement = lab.measure(lab.hack("honest"), "baseline", profiler=profiler)
+    assert (measurement.status, code(measurement)) == (status, expected)
+
+
+class Sidestep(Restricted):
+    """A launcher that tells a process id which is not the candidate's: its clock stands still."""
+
+    def start(self, job: Job, pass_fds: Sequence[int] = (), seccomp_extra: bytes = b"") -> Any:
+        child = super().start(job, pass_fds, seccomp_extra)
+        child.pid = self.sleeper
+        return child
+
+    sleeper = 0
+
+
+def test_a_clock_that_stands_still_is_void(lab: Lab) -> None:
+    launcher = Sidestep()
+    rest, wake = os.pipe()
+    launcher.sleeper = os.fork()
+    if launcher.sleeper == 0:
+        os.close(wake)
+        os.read(rest, 1)
+        os._exit(0)
+    try:
+        measurement = lab.measure(lab.hack("honest"), "baseline", launcher=launcher)
+    finally:
+        os.close(wake)
+        os.close(rest)
+        os.waitpid(launcher.sleeper, 0)
+    assert (measurement.status, code(measurement)) == ("void", "zero_sample")
+
+
+@pytest.mark.parametrize("name", ["absent.so", "../outside.so", "/etc/passwd", "link.so", "folder"])
+def test_only_files_of_the_workspace_are_read(lab: Lab, name: str) -> None:
+    (lab.folder / "folder").mkdir(exist_ok=True)
+    link = lab.folder / "link.so"
+    if not link.is_symlink():
+        link.symlink_to(lab.folder / lab.hack("honest"))
+    measurement = lab.measure(name, "baseline")
+    assert (measurement.status, code(measurement)) == ("checked", "missing_file")
+    assert not measurement.subject.files
+
+
+def test_what_is_no_shared_object_does_not_load(lab: Lab) -> None:
+    (lab.folder / "text.so").write_text("int x;")
+    whole = (lab.folder / lab.hack("honest")).read_bytes()
+    (lab.folder / "half.so").write_bytes(whole[: len(whole) // 2])
+    for name in ("text.so", "half.so"):
+        measurement = lab.measure(name, "baseline")
+        assert (measurement.status, code(measurement)) == ("checked", "load_failed")
+
+
+def test_time_that_is_up_ends_the_sampling(lab: Lab) -> None:
+    """An undecided comparison, not an error: the naive kernel at 512 cannot make its pairs in a second."""
+    naive = lab.compiled(EXAMPLES / "naive.c", "-O2")
+    measurement = lab.measure(naive, rivals={"incumbent": naive}, n=512, wall_s=1)
+    assert measurement.status in ("measured", "timeout")
+    assert verdict(measurement).outcome in ("undecided", "not_improved")
+
+
+def test_nothing_runs_without_a_launcher(lab: Lab) -> None:
+    call = MeasureCall("m1", "CpuProfiler", {"binary": lab.hack("honest")}, lab.folder, None)
+    with pytest.raises(UnavailableError) as caught:
+        lab.profiler.measure(call)
+    assert caught.value.code == "unavailable.sandbox"
+
+
+def test_a_compiler_that_fails_is_named(lab: Lab) -> None:
+    profiler = CpuProfiler()
+    call = MeasureCall(
+        "m1",
+        "CpuProfiler",
+        {"binary": lab.hack("honest")},
+        lab.folder,
+        lab.launcher,
+        toolchain=Toolchain(programs={"gcc": "/bin/false"}),
+    )
+    with pytest.raises(UnavailableError) as caught:
+        profiler.measure(call)
+    assert caught.value.code == "unavailable.compiler"
+
+
+def test_nothing_is_left_behind(lab: Lab) -> None:
+    """No descriptor, no process, no file of an evaluation outlives it."""
+    lab.measure(lab.hack("honest"), "baseline")
+    before = (_descriptors(), _children())
+    for name in ("honest", "exits", "bf16"):
+        lab.measure(lab.hack(name), "baseline")
+    assert (_descriptors(), _children()) == before
+    workshop = lab.profiler._workshop
+    assert workshop is not None
+    assert {path.name for path in workshop.folder.iterdir()} == {"cpu_driver", "cpu_peak"}
+
+
+def _descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def _children() -> str:
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+
+
+def _subject(lab: Lab, name: str) -> Subject:
+    return Subject({"binary": (lab.folder / name).read_bytes()})
