@@ -114,7 +114,7 @@ class _Inside:
         if not found:
             parts = split(value.value)
             return "".join(part for part in parts if isinstance(part, str))
-        return {"$text": []} if len(split(value.value)) > 1 else UNKNOWN
+        return {"$text": []}
 
     def doubt(self, value: ast.Name) -> None:
         near = did_you_mean(value.value, self.scope.setters) if len(value.value) > 3 else ""

@@ -66,10 +66,6 @@ TABLE: tuple[Setting, ...] = (
         table="proposers",
     ),
     Setting("BUDGET", "config", "map", "what a run may use up", "BUDGET { steps: 200 }", table="budget"),
-    Setting(
-        "WORKSPACE", "config", "plain", "a folder beside the spec that is copied into the workspace",
-        'WORKSPACE "attention"', "", {"type": "string", "maxLength": 1024, "pattern": "^([^/.][^/]*(/[^/.][^/]*)*)?$"},
-    ),
     Setting("RETRIES", "config", "plain", "retries of each task", "RETRIES 3", 3, _count(0)),
     Setting("steps", "budget", "plain", "steps in all, 0 for no limit", "steps: 200", 1000, _count(0)),
     Setting(

@@ -1,7 +1,6 @@
-"""The Program: the flat state machine that the kernel runs, and `compile`, which builds it from a Spec.
+"""The dataclasses of the Program: the flat state machine that the kernel runs.
 
-Takes a Spec (spak.lang.ast), its text, the typed inputs and a Catalog; gives a frozen Program or raises
-SpecError with the diagnostics of `spak.lang.check`. It runs nothing and opens no file.
+Frozen data that `compile` (build.py) makes from a Spec; it runs nothing and opens no file.
 
 A TASK becomes a list of steps and a table of edges:
 

@@ -1,0 +1,47 @@
+"""The Program: the flat state machine that the kernel runs, and `compile`, which builds it from a Spec."""
+
+from spak.program.build import compile  # noqa: A004  the word of the design for this arrow
+from spak.program.model import (
+    All,
+    AnyOf,
+    Atom,
+    Budgets,
+    CommandLine,
+    Compare,
+    Condition,
+    Heuristic,
+    MetricRule,
+    Mode,
+    Not,
+    Program,
+    Proposing,
+    Ref,
+    Step,
+    StepKind,
+    Task,
+    Template,
+    Value,
+)
+
+__all__ = [
+    "All",
+    "AnyOf",
+    "Atom",
+    "Budgets",
+    "CommandLine",
+    "Compare",
+    "Condition",
+    "Heuristic",
+    "MetricRule",
+    "Mode",
+    "Not",
+    "Program",
+    "Proposing",
+    "Ref",
+    "Step",
+    "StepKind",
+    "Task",
+    "Template",
+    "Value",
+    "compile",
+]
