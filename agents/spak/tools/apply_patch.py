@@ -1,0 +1,97 @@
+"""`apply_patch`: a patch to the workspace, exactly or not at all.
+
+The patch (`spak.patch`) is a unified diff or a JSON patch object with content hashes. Before the first write
+every path is walked: a patch names plain files, so a link as its target is refused, and so are two names for
+one file and a way into git's own folder through a link.
+"""
+
+from __future__ import annotations
+
+import stat
+
+from spak import patch
+from spak.errors import UsageError
+from spak.lang.catalog import ToolEntry
+from spak.patch import Change, PatchRefused
+from spak.ports import Call, ToolResult
+from spak.tools import beneath, results
+from spak.tools.schemas import object_of
+
+
+class ApplyPatch:
+    entry = ToolEntry(
+        name="apply_patch",
+        version=1,
+        summary="Applies a unified diff or a JSON patch object exactly; refused, it changes nothing.",
+        schema=object_of(
+            {
+                "patch": {
+                    "description": "A unified diff, or a JSON patch object with content hashes.",
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1 << 20,
+                }
+            },
+            required=("patch",),
+        ),
+        on_fail="retry",
+        sandboxed=False,
+    )
+
+    def run(self, call: Call) -> ToolResult:
+        return results.guarded(_apply, call)
+
+
+def _apply(call: Call) -> ToolResult:
+    def read(path: str) -> bytes | None:
+        try:
+            return beneath.read_beneath(call.workspace, path)
+        except UsageError as error:
+            if error.code == "path.missing":
+                return None
+            raise
+
+    changes = patch.apply(str(call.args["patch"]), read)
+    if isinstance(changes, PatchRefused):
+        where = f"line {changes.line}: " if changes.line else ""
+        return results.failed(
+            changes.code, where + changes.message, changes.hint, file=changes.path, line=changes.line
+        )
+    modes = _modes(call, changes)
+    rows = []
+    for change in changes:
+        if change.after is None:
+            beneath.remove_beneath(call.workspace, change.path)
+            rows.append(f"deleted {change.path}\n")
+        else:
+            beneath.write_beneath(call.workspace, change.path, change.after, modes[change.path])
+            rows.append(f"{'created' if change.before is None else 'changed'} {change.path}\n")
+    return results.done("".join(rows), files=sorted(change.path for change in changes))
+
+
+def _modes(call: Call, changes: tuple[Change, ...]) -> dict[str, int | None]:
+    """The mode of each path. Raises: UsageError for a path that is a link or leads where no patch may go."""
+    modes: dict[str, int | None] = {}
+    taken: dict[tuple[str, ...], str] = {}
+    for change in changes:
+        status, parts, linked = _looked(call, change.path)
+        if linked:
+            raise UsageError("patch.link", f"{change.path} is a link", "patch the file that it leads to")
+        if any(part.casefold() == ".git" for part in parts):
+            raise UsageError("patch.path", f"{change.path} leads to git's own files")
+        if parts in taken:
+            raise UsageError("patch.duplicate", f"{change.path} and {taken[parts]} are one file")
+        taken[parts] = change.path
+        modes[change.path] = change.mode
+        if change.source and change.mode is None and status is not None:
+            modes[change.path] = modes[change.source]
+        if change.after is None and status is not None:
+            modes[change.path] = stat.S_IMODE(status) & 0o777
+    return modes
+
+
+def _looked(call: Call, path: str) -> tuple[int | None, tuple[str, ...], bool]:
+    """Mode, resolved parts and whether the path itself is a link; a file that is not there has no mode."""
+    with beneath.locate(call.workspace, path, folders="may") as place:
+        status = place.status()
+        return (None if status is None else status.st_mode), place.parts, place.linked

@@ -1,0 +1,124 @@
+"""What the compiler tools share: which flags may be given, and diagnostics from what compilers print."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from spak.errors import UsageError
+from spak.tools import results
+
+FLAG = (
+    r"^(-O([0-3sgz]|fast)?|-g[0-3]?|-std=[a-z0-9+]+|-shared|-static|-pthread|-pedantic|-ansi|-w"
+    r"|-m[a-z][A-Za-z0-9._+-]*(=[A-Za-z0-9_,.+-]+)?|-f[a-z][A-Za-z0-9+-]*(=[A-Za-z0-9_,.+-]+)?"
+    r"|-W[a-z][a-z0-9+-]*(=[A-Za-z0-9_-]+)?|-[DU][A-Za-z_][A-Za-z0-9_]*(=[^\x00-\x1f]*)?"
+    r"|-l[A-Za-z0-9_+.-]+|-I[A-Za-z0-9_.][A-Za-z0-9_./+-]*|--param=[a-z0-9-]+=[0-9]+)$"
+)
+"""The flags of gcc that may be given: none that names a program, a plug-in, a spec file or a path outside."""
+
+_REFUSED = (
+    "-fplugin",
+    "-fprofile",
+    "-fauto-profile",
+    "-fdump",
+    "-fdiagnostics",
+    "-fuse-ld",
+    "-fcompare-debug",
+)
+_FLAG = re.compile(FLAG)
+_LINKER = re.compile(r"(?:^|: )((?:undefined reference to|multiple definition of|cannot find) [^\n]{1,200})")
+_OPTIONS = re.compile(r"^(?:gcc|cc1|cc1plus|as|ld): (?:fatal )?error: ([^\n]{1,300})", re.M)
+MAX_DIAGNOSTICS = 100
+
+
+def checked(flags: Iterable[str]) -> list[str]:
+    """The flags. Raises: UsageError `cc.flag` for one that is not on the list."""
+    kept = []
+    for flag in flags:
+        outside = flag.startswith("-I") and ".." in flag[2:].split("/")
+        if not _FLAG.match(flag) or flag.startswith(_REFUSED) or outside:
+            raise UsageError(
+                "cc.flag",
+                f"the flag {flag[:80]!a} is not allowed",
+                "use -O -g -std= -m -f -W -D -U -l -I below the workspace",
+            )
+        kept.append(flag)
+    return kept
+
+
+def definitions(defines: Mapping[str, Any]) -> list[str]:
+    """`-D` flags, sorted by name. Raises: UsageError `cc.define`."""
+    flags = []
+    for name, value in sorted(defines.items()):
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise UsageError(
+                "cc.define", f"{name[:80]!a} is no name for a macro", "use letters, digits and _"
+            )
+        if isinstance(value, bool):
+            value = int(value)
+        text = str(value)
+        if re.search(r"[\x00-\x1f]", text):
+            raise UsageError("cc.define", f"the value of {name} has a control character")
+        flags.append(f"-D{name}={text}")
+    return flags
+
+
+def diagnostics(stderr: bytes) -> list[dict[str, Any]]:
+    """What gcc and the linker said, in order; nothing that they did not say."""
+    text = stderr.decode("utf-8", "replace")
+    found = [_of_json(item) for item in _arrays(text)]
+    for line in text.split("\n"):
+        if line.startswith("["):
+            continue
+        linker = _LINKER.search(line)
+        if linker is not None:
+            found.append(results.diagnostic("error", "link", linker[1].strip()))
+    found.extend(results.diagnostic("error", "option", message) for message in _OPTIONS.findall(text))
+    return found[:MAX_DIAGNOSTICS]
+
+
+def rendered(found: Iterable[Mapping[str, Any]], stderr: bytes) -> str:
+    """The diagnostics one a line, as a compiler prints them, and then what else was printed."""
+    rows = []
+    for item in found:
+        place = f"{item['file']}:{item['line']}: " if item["file"] else ""
+        rows.append(f"{place}{item['severity']}: {item['message']} [{item['code']}]")
+    rest = [row for row in stderr.decode("utf-8", "replace").split("\n") if row and not row.startswith("[")]
+    return "".join(row + "\n" for row in (*rows, *rest))
+
+
+def relative(path: str) -> str:
+    """A file name as a person looks for it: without the workspace's mount point."""
+    clean = posixpath.normpath(path) if path else ""
+    return clean.removeprefix("/ws/")
+
+
+def _of_json(item: Mapping[str, Any]) -> dict[str, Any]:
+    caret: Mapping[str, Any] = {}
+    locations = item.get("locations")
+    if isinstance(locations, list) and locations and isinstance(locations[0], dict):
+        caret = locations[0].get("caret", {})
+    kind = str(item.get("kind", "error"))
+    severity = {"warning": "warning", "note": "info"}.get(kind, "error")
+    line = caret.get("line", 0)
+    return results.diagnostic(
+        severity,
+        str(item.get("option", kind)),
+        str(item.get("message", "")),
+        relative(str(caret.get("file", ""))),
+        line if isinstance(line, int) else 0,
+    )
+
+
+def _arrays(text: str) -> Iterator[dict[str, Any]]:
+    """The objects of the JSON arrays that gcc writes, one array a line, among other lines."""
+    for line in text.split("\n"):
+        if line.startswith("["):
+            try:
+                value = json.loads(line)
+            except ValueError:
+                continue
+            yield from (item for item in value if isinstance(item, dict))

@@ -1,0 +1,46 @@
+"""`write_file`: a file of the workspace, whole. `write_cuda` of the seed is the same tool."""
+
+from __future__ import annotations
+
+from spak import canon
+from spak.lang.catalog import ToolEntry
+from spak.ports import Call, ToolResult
+from spak.tools import beneath, results
+from spak.tools.schemas import PATH, object_of
+
+
+class WriteFile:
+    entry = ToolEntry(
+        name="write_file",
+        version=1,
+        summary="Writes a file of the workspace, whole; folders on the way are made.",
+        schema=object_of(
+            {
+                "path": PATH,
+                "content": {"description": "The new content.", "type": "string", "maxLength": 8 << 20},
+                "executable": {
+                    "description": "Sets or clears the execute bits; left out, an old file keeps its mode.",
+                    "type": "boolean",
+                },
+            },
+            required=("path", "content"),
+        ),
+        sandboxed=False,
+        aliases=("write_cuda",),
+    )
+
+    def run(self, call: Call) -> ToolResult:
+        return results.guarded(_write, call)
+
+
+def _write(call: Call) -> ToolResult:
+    try:
+        data = str(call.args["content"]).encode()
+    except UnicodeEncodeError:
+        return results.failed(
+            "write_file.text", "the content has half of a surrogate pair", "send valid text"
+        )
+    executable = call.args.get("executable")
+    mode = None if executable is None else 0o755 if executable else 0o644
+    path = beneath.write_beneath(call.workspace, str(call.args["path"]), data, mode)
+    return results.done(f"{path}: {len(data)} bytes\n", sha256=canon.digest(data))
