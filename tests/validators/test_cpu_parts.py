@@ -1,0 +1,209 @@
+"""The parts of CpuProfiler by themselves: imports of a binary, arenas, places, reference, threads, peak."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cpu_calls import EXAMPLES, HACKS, Lab
+from spak.validators import cpu_symbols
+from spak.validators.cpu_arena import ARENA_BYTES, Arena, places
+from spak.validators.cpu_blas import one_thread
+from spak.validators.cpu_build import Workshop
+from spak.validators.cpu_profiler import SCHEMA, CpuProfiler
+from spak.validators.problems import PROBLEMS
+from spak.validators.problems.attention import MASKED_KINDS, ODD_KINDS
+
+ATTENTION = PROBLEMS["attention"]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return Lab(tmp_path_factory.mktemp("parts"))
+
+
+def test_imports_are_those_that_nm_sees(lab: Lab) -> None:
+    """The reader of relocations against binutils."""
+    for source in (EXAMPLES / "naive.c", HACKS / "imports_system.c", HACKS / "malloc_as_zero.c"):
+        path = lab.folder / lab.compiled(source)
+        seen = subprocess.run(["nm", "-D", "-u", path], capture_output=True, text=True, check=True).stdout
+        names = {line.split()[-1].partition("@")[0] for line in seen.splitlines()}
+        assert cpu_symbols.imports(path.read_bytes()) == names
+    assert cpu_symbols.forbidden((lab.folder / lab.compiled(EXAMPLES / "naive.c")).read_bytes()) == ()
+    assert cpu_symbols.forbidden((lab.folder / lab.hack("imports_system")).read_bytes()) == (
+        "getenv",
+        "system",
+    )
+
+
+def test_imports_survive_stripped_sections(lab: Lab) -> None:
+    """The loader needs no section headers, so neither may the list of imports."""
+    whole = bytearray((lab.folder / lab.hack("imports_system")).read_bytes())
+    whole[40:48] = bytes(8)
+    whole[60:64] = bytes(4)
+    assert "system" in cpu_symbols.imports(bytes(whole))
+
+
+def test_a_damaged_file_is_a_value_error(lab: Lab) -> None:
+    whole = (lab.folder / lab.hack("honest")).read_bytes()
+    for cut in [*range(0, 400, 7), *range(400, len(whole) - 1, 997)]:
+        try:
+            cpu_symbols.imports(whole[:cut])
+        except ValueError:
+            continue
+    source = np.random.default_rng(1)
+    for _ in range(300):
+        damaged = bytearray(whole)
+        for at in source.integers(0, 1200, size=4):
+            damaged[at] = source.integers(256)
+        try:
+            cpu_symbols.imports(bytes(damaged))
+        except ValueError:
+            continue
+
+
+def test_places_are_disjoint_aligned_and_all_over() -> None:
+    source = np.random.default_rng(2)
+    sizes = [4 << 20, 256 << 10, 100]
+    firsts = set()
+    for _ in range(500):
+        found = places(source, sizes)
+        ends = sorted(zip(found, sizes, strict=True))
+        assert all(at % 64 == 0 and at >= 0 for at in found)
+        assert all(at + size <= after for (at, size), (after, _) in zip(ends, ends[1:], strict=False))
+        assert ends[-1][0] + ends[-1][1] <= ARENA_BYTES
+        firsts.add(found[1])
+    assert len(firsts) > 450
+    assert min(firsts) < ARENA_BYTES // 8 and max(firsts) > ARENA_BYTES * 7 // 8
+
+
+def test_the_inputs_cannot_be_written_by_who_holds_the_descriptor() -> None:
+    arena = Arena(sealed=True)
+    try:
+        for flags in (os.O_RDWR, os.O_WRONLY):
+            with pytest.raises(OSError, match="denied|permitted"):
+                _write_through(f"/proc/self/fd/{arena.fd}", flags)
+        with pytest.raises(OSError, match="permitted|Bad file|Invalid"):
+            os.ftruncate(arena.fd, 0)
+        arena.floats[0] = 1.5
+        assert np.frombuffer(os.pread(arena.fd, 4, 0), np.float32)[0] == 1.5
+    finally:
+        arena.close()
+
+
+def _write_through(path: str, flags: int) -> None:
+    fd = os.open(path, flags)
+    try:
+        os.write(fd, b"1234")
+    finally:
+        os.close(fd)
+
+
+def test_the_output_can_be_written_but_not_cut_off() -> None:
+    arena = Arena(sealed=False)
+    try:
+        assert np.isnan(arena.floats).all()
+        with mmap.mmap(arena.fd, ARENA_BYTES) as view:
+            view[:4] = np.float32(2.5).tobytes()
+        assert arena.floats[0] == 2.5
+        with pytest.raises(PermissionError):
+            os.ftruncate(arena.fd, 0)
+        with pytest.raises(PermissionError):
+            fcntl.fcntl(arena.fd, 1033, 0x8)
+    finally:
+        arena.close()
+
+
+def test_the_plan_covers_sizes_and_kinds() -> None:
+    plan = ATTENTION.plan(np.random.default_rng(3), 512)
+    assert len(plan) == 36
+    assert {1, 7, 65, 333, 511, 512, 513, 640} <= {size for size, _ in plan}
+    for size in (512, 333):
+        assert {kind for at, kind in plan if at == size} == {"normal", *ODD_KINDS}
+    assert plan != ATTENTION.plan(np.random.default_rng(4), 512)
+    assert all(1 <= size <= 1024 for size, _ in ATTENTION.plan(np.random.default_rng(5), 1024))
+
+
+@pytest.mark.parametrize("kind", ["normal", *ODD_KINDS])
+@pytest.mark.parametrize("n", [1, 2, 7, 65])
+def test_the_reference_is_the_definition(kind: str, n: int) -> None:
+    """Row by row with exact sums, against the matrix form; a masked key weighs nothing."""
+    import math
+
+    case = ATTENTION.case(np.random.default_rng(n), n, kind)
+    q, k, v = (part.astype(float) for part in case.inputs)
+    assert np.isfinite(case.reference).all()
+    for i in range(n):
+        logits = [-math.inf if math.isinf(k[j, 7]) else math.fsum(q[i] * k[j]) / 8 for j in range(n)]
+        weights = [math.exp(one - max(logits)) for one in logits]
+        row = [math.fsum(w * v[j, d] for j, w in enumerate(weights)) / math.fsum(weights) for d in range(64)]
+        assert np.abs(case.reference[i] - row).max() < 1e-12
+
+
+def test_masked_kinds_keep_a_key_and_mask_by_infinity() -> None:
+    source = np.random.default_rng(6)
+    for kind in MASKED_KINDS:
+        for n in (1, 3, 64):
+            q, k, _ = ATTENTION.case(source, n, kind).inputs
+            masked = np.isinf(k[:, 7])
+            assert (q[:, 7] > 0).all() and not masked.all()
+            assert masked.sum() == {"first": 3 * n // 4, "last": n - max(n // 4, 1)}.get(kind, masked.sum())
+
+
+def test_huge_logits_are_exact_and_apart() -> None:
+    q, k, _ = ATTENTION.case(np.random.default_rng(7), 300, "huge").inputs
+    exact = q.astype(float) @ k.astype(float).T
+    for order in (np.arange(64), np.arange(64)[::-1], np.random.default_rng(8).permutation(64)):
+        total = np.zeros((300, 300), np.float32)
+        for d in order:
+            total += np.outer(q[:, d], k[:, d])
+        assert (total == exact).all()
+    assert np.abs(exact).max() / 8 > 1e6
+    assert np.diff(np.sort(exact, axis=1), axis=1).min() / 8 >= 128
+
+
+def test_the_reference_runs_on_one_thread() -> None:
+    a = np.random.default_rng(9).standard_normal((700, 700))
+    with one_thread() as limited:
+        assert limited
+        process, thread = time.process_time_ns(), time.thread_time_ns()
+        for _ in range(6):
+            a @ a
+        thread, process = time.thread_time_ns() - thread, time.process_time_ns() - process
+    assert process < 1.3 * thread
+
+
+def test_the_peak_is_measured_and_kept() -> None:
+    workshop = Workshop()
+    peak = workshop.flops_peak(None)
+    assert 1e9 < peak < 1e13
+    assert (
+        workshop.flops_peak(None, again=True) >= peak == workshop.flops_peak(None)
+        or workshop.flops_peak(None) > peak
+    )
+    folder = workshop.folder
+    workshop.close()
+    assert not folder.exists()
+
+
+def test_the_driver_is_built_once(tmp_path: Path) -> None:
+    workshop = Workshop()
+    first = workshop.driver(None)
+    stamp = first.stat().st_mtime_ns
+    assert workshop.driver(None) == first and first.stat().st_mtime_ns == stamp
+    assert first.stat().st_mode & 0o777 == 0o755
+    workshop.close()
+
+
+def test_the_entry_says_what_it_is() -> None:
+    entry = CpuProfiler.entry
+    assert (entry.name, entry.metric, entry.effect) == ("CpuProfiler", "time_ns", "costly")
+    assert entry.triggers == ("success", "fail", "timeout", "metric_improved", "plateau")
+    assert entry.schema is SCHEMA and SCHEMA["required"] == ["binary"]
