@@ -32,6 +32,9 @@ INSIDE_UID = 64900
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _ETC = ("alternatives", "ld.so.cache")
+_GATE = ("/bin/sh", "-c", 'echo && read -r _ && exec "$@"', "spak")
+"""Says that it is there, waits for a line, and becomes the job; `spak.sandbox.live` says why."""
+
 _OURS = frozenset(map(Path, ("/", "/proc", "/dev", "/sys", "/tmp", "/ws", "/usr", "/etc")))
 _PRIVATE = tuple(map(Path, ("/proc", "/dev", "/sys", "/ws")))
 
@@ -76,8 +79,8 @@ def check(job: Job, descriptors: Iterable[int] = ()) -> str:
                 return f"descriptor {number} is a folder of the host; only files, pipes and the like pass"
         except OSError as error:
             return f"descriptor {number} cannot be passed: {error.strerror}"
-    if not job.argv:
-        return "the command is empty"
+    if not job.argv or job.argv[0].startswith("-"):
+        return "the command is empty or begins with a dash"
     words = [*job.argv, *job.env, *job.env.values(), str(job.workspace), *map(str, job.binds)]
     if any("\0" in word for word in words):
         return "a word of the command, its environment or a path has a NUL byte"
@@ -122,7 +125,7 @@ def command(
     lock = job.inherit[0] if job.inherit else None
     inner = [*_isolation(wiring, first_process, filters, lock), *_sights(job, wiring, workspace, binds)]
     options = b"\0".join(map(os.fsencode, inner))
-    return [*line, programs.bwrap, "--args", str(wiring.memory(options)), "--", *job.argv]
+    return [*line, programs.bwrap, "--args", str(wiring.memory(options)), "--", *_GATE, *job.argv]
 
 
 def _isolation(

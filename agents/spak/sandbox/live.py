@@ -1,9 +1,16 @@
 """A sandbox that runs: limits put on it, its output taken, its end brought about and understood.
 
-bwrap tells the first process's id and then holds it until one byte comes; in between it gets its limits, its
-control group and a process descriptor, so nothing of the job has run without them, and no later use of the
-id can hit a stranger. To end it, that first process is killed: the kernel then kills everything in its
-process namespace before the descriptor reports the exit, whatever sessions or ignored signals it has.
+A start has three holds, and the job begins after the last:
+
+1. bwrap tells the first process's id and waits for a byte. Until then it gets its limits, its control group
+   and a process descriptor, so nothing runs without them and no later use of the id can hit a stranger.
+2. Inside, a shell says that it is there, on standard output. By then every process of bwrap's has asked the
+   kernel to be killed with its parent.
+3. The shell waits for a line on standard input, and becomes the job only if it comes: a starter that was
+   killed on the way leaves nothing behind, neither a job without a watcher nor a lock that nobody frees.
+
+To end it, the first process is killed: the kernel then kills everything in its process namespace before the
+descriptor reports the exit, whatever sessions or ignored signals it has.
 """
 
 from __future__ import annotations
@@ -22,7 +29,7 @@ from pathlib import Path
 
 from spak.errors import BugError
 from spak.ports import Limits, Outcome, Status
-from spak.sandbox import procfs, rlimits
+from spak.sandbox import orphans, procfs, rlimits
 from spak.sandbox.cgroup import Group
 from spak.sandbox.streams import Collector
 
@@ -37,8 +44,6 @@ _LIMIT_SIGNALS = (signal.SIGXCPU, signal.SIGXFSZ)
 _HARMLESS = {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH, signal.SIGTSTP, signal.SIGSTOP,
              signal.SIGTTIN, signal.SIGTTOU}  # fmt: skip
 _FATAL = {int(one) for one in signal.Signals if one < 32} - _HARMLESS
-_EXEC_ERRORS = {b"No such file or directory": 127, b"Not a directory": 127, b"Permission denied": 126,
-                b"Exec format error": 126, b"Is a directory": 126}  # fmt: skip
 
 
 class StartError(Exception):
@@ -76,8 +81,9 @@ class Live:
         late: Mapping[int, tuple[int, int]],
     ) -> None:
         """`late` are the resource limits that are to be set from outside."""
-        assert process.stdout is not None and process.stderr is not None
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         self._process, self._status, self._limits, self._group = process, status, limits, group
+        self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
         self._began = time.monotonic()
         self._out, self._err = Collector(limits.output_bytes), Collector(limits.output_bytes)
         self._cpu_ms = 0
@@ -87,11 +93,14 @@ class Live:
         self._ended = threading.Event()
         self._guard = threading.Lock()
         self._pidfd = -1
+        orphans.adopt()
         try:
             self.pid = self._first_process()
             self._pidfd = os.pidfd_open(self.pid)
             self._limit(late)
             os.write(block, b"1")
+            self._read(self._stdout.fileno())
+            os.write(self._stdin.fileno(), b"\n")
         except BaseException as error:
             complaint = self._abandon()
             if isinstance(error, ProcessLookupError | BrokenPipeError | EOFError):
@@ -130,32 +139,27 @@ class Live:
             select.select([self._pidfd], [], [], _DRAIN_S)
             self._process.kill()
             self._process.wait()
+            orphans.reap(self.pid)
             raise
         finally:
-            for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
-                if pipe is not None:
-                    with suppress(BrokenPipeError):
-                        pipe.close()
-            if self._group is not None:
-                self._group.close()
-            with self._guard:
-                os.close(self._pidfd)
-                self._pidfd = -1
-            os.close(self._status)
+            self._close()
             self._ended.set()
 
     def _first_process(self) -> int:
         """The id that bwrap reports. Raises: EOFError when it ended before, StartError after too long."""
-        text, until = b"", time.monotonic() + START_S
+        text = b""
         while b"\n" not in text:
-            ready, _, _ = select.select([self._status], [], [], max(0.0, until - time.monotonic()))
-            if not ready:
-                raise StartError(f"bwrap did not report within {START_S:g} s")
-            chunk = os.read(self._status, 4096)
-            if not chunk:
-                raise EOFError
-            text += chunk
+            text += self._read(self._status)
         return int(json.loads(text.partition(b"\n")[0])["child-pid"])
+
+    def _read(self, number: int) -> bytes:
+        """A byte of what bwrap or the shell inside reports. Raises: EOFError, StartError."""
+        ready, _, _ = select.select([number], [], [], max(0.0, self._began + START_S - time.monotonic()))
+        if not ready:
+            raise StartError(f"the sandbox was not up after {START_S:g} s")
+        if not (chunk := os.read(number, 1)):
+            raise EOFError
+        return chunk
 
     def _limit(self, limits: Mapping[int, tuple[int, int]]) -> None:
         """Put limits and the control group on the process that waits; all that it starts inherits them."""
@@ -169,37 +173,45 @@ class Live:
         """Let go of a start that failed; what bwrap said about it."""
         try:
             self._process.wait(1.0)
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired:  # the inner one first: without its parent it might wait for ever
             self._strike()
             self._process.kill()
             self._process.wait()
-        said = self._process.stderr.read(4096) if self._process.stderr is not None else b""
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if pipe is not None:
-                pipe.close()
+        if self._pidfd >= 0:
+            orphans.reap(self.pid)
+        said = self._stderr.read(4096)
+        self._close()
+        return said.decode(errors="replace").strip()
+
+    def _close(self) -> None:
+        for pipe in (self._stdin, self._stdout, self._stderr):
+            pipe.close()
         if self._group is not None:
             self._group.close()
-        for number in {self._status, self._pidfd} - {-1}:
-            os.close(number)
-        return (said or b"").decode(errors="replace").strip()
+        with self._guard:
+            if self._pidfd >= 0:
+                os.close(self._pidfd)
+            self._pidfd = -1
+        os.close(self._status)
+        orphans.release()
 
     def _carry(self, stdin: bytes) -> None:
         began = time.monotonic()
         deadline, tick = began + self._limits.wall_s, _WATCH_S if self._group is None else _TICK_S
         until, due = deadline, began + tick
         alive = True
-        process, rest = self._process, memoryview(stdin)
+        rest = memoryview(stdin)
+        os.set_blocking(self._stdin.fileno(), False)
         with selectors.DefaultSelector() as waiting:
             waiting.register(self._pidfd, selectors.EVENT_READ)
-            for pipe, collector in ((process.stdout, self._out), (process.stderr, self._err)):
-                waiting.register(pipe, selectors.EVENT_READ, collector)  # type: ignore[arg-type]
-            if process.stdin is not None:
-                os.set_blocking(process.stdin.fileno(), False)
-                waiting.register(process.stdin, selectors.EVENT_WRITE)
+            waiting.register(self._stdout, selectors.EVENT_READ, self._out)
+            waiting.register(self._stderr, selectors.EVENT_READ, self._err)
+            waiting.register(self._stdin, selectors.EVENT_WRITE)
             while waiting.get_map():
                 now = time.monotonic()
                 if alive and now >= deadline:
                     self._sentence("timeout", f"still running after {self._limits.wall_s:g} s")
+                    deadline = now + _DRAIN_S  # strike again, should it still be there then
                 if alive and now >= due:
                     self._watch()
                     due = time.monotonic() + tick
@@ -218,7 +230,7 @@ class Live:
                         rest = _write(key.fd, rest)
                         if not rest:
                             waiting.unregister(key.fileobj)
-                            process.stdin.close()  # type: ignore[union-attr]
+                            self._stdin.close()
 
     def _watch(self) -> None:
         """One look at what no resource limit sees: the whole tree's CPU time and memory."""
@@ -256,8 +268,9 @@ class Live:
             time.sleep(0.0005)
         self._process.returncode = os.waitstatus_to_exitcode(status)
         spent = self._group.cpu_ms() if self._group is not None else None
-        sampled = max(self._cpu_ms, int(1000 * (used.ru_utime + used.ru_stime)))
-        self._cpu_ms = sampled if spent is None else spent
+        used = orphans.reap(self.pid) or used
+        reaped = int(1000 * (used.ru_utime + used.ru_stime))
+        self._cpu_ms = max(self._cpu_ms, reaped) if spent is None else spent
         os.set_blocking(self._status, False)
         text = b""
         with suppress(BlockingIOError):
@@ -278,7 +291,7 @@ class Live:
         elif detail and code in (None, 128 + signal.SIGKILL):
             status, number = "exited", 128 + signal.SIGKILL
         elif code is None:
-            status, number, detail = self._never_started()
+            status, number, detail = "launcher", 125, "bwrap ended without saying how the job did"
         elif code - 128 in _LIMIT_SIGNALS:
             status, detail = "limit", f"ended by {signal.Signals(code - 128).name}"
         elif code - 128 == signal.SIGKILL and self._cpu_ms >= 1000 * limits.cpu_s:
@@ -290,15 +303,6 @@ class Live:
         wall_ms = int(1000 * (time.monotonic() - self._began))
         out, err = self._out.stream(), self._err.stream()
         return Outcome(status, number or 0, out, err, wall_ms, self._cpu_ms, detail)
-
-    def _never_started(self) -> tuple[Status, int, str]:
-        """bwrap says why on standard error: a program that is not there is the job's own fault."""
-        text = self._err.head(4096).strip()
-        if text.startswith(b"bwrap: execvp "):
-            for ending, code in _EXEC_ERRORS.items():
-                if text.endswith(ending):
-                    return "exited", code, text.decode(errors="replace").removeprefix("bwrap: execvp ")
-        return "launcher", 125, text.decode(errors="replace") or "bwrap ended before the command started"
 
 
 def _write(number: int, rest: memoryview) -> memoryview:

@@ -142,7 +142,7 @@ class Restricted:
                 line,
                 env={},
                 cwd="/",
-                stdin=subprocess.PIPE if job.stdin else subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
