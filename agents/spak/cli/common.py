@@ -23,12 +23,16 @@ EXIT = {"succeeded": 0, "failed": 1, "refused": 5, "waiting": 4, "cancelled": 6,
 
 def json_option(function: F) -> F:
     """--json, kept in the context so that errors know of it."""
-    return click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")(function)
+    return click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")(
+        function
+    )
 
 
 def runs_option(function: F) -> F:
     return click.option(
-        "--runs-dir", type=click.Path(path_type=Path, file_okay=False), help="Where runs are kept (.spak/runs)."
+        "--runs-dir",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Where runs are kept (.spak/runs).",
     )(function)
 
 
@@ -66,7 +70,9 @@ def guarded(group: click.Group) -> int:
     except RecursionError:
         return _fail(as_json, "usage.input", "the input is nested too deep", "", 2)
     except OSError as error:
-        return _fail(as_json, "usage.file", f"{error.strerror}: {error.filename}", "check the path and its rights", 2)
+        return _fail(
+            as_json, "usage.file", f"{error.strerror}: {error.filename}", "check the path and its rights", 2
+        )
 
 
 def runs_dir(given: Path | None) -> Path:
@@ -106,7 +112,9 @@ def read_text(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UsageError("usage.file", f"{path}: {error.strerror}", "check the path and its rights") from error
+        raise UsageError(
+            "usage.file", f"{path}: {error.strerror}", "check the path and its rights"
+        ) from error
 
 
 def _try(error: click.ClickException) -> str:
@@ -135,5 +143,3 @@ def run_id() -> str:
     import time
 
     return time.strftime("%Y%m%d-%H%M%S", time.gmtime()) + "-" + secrets.token_hex(3)
-
-

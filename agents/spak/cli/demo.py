@@ -11,7 +11,9 @@ from spak.cli import common
 
 
 @click.command()
-@click.option("--seed", type=click.IntRange(min=0, max=2**53 - 1), help="Seed of the search; drawn if not given.")
+@click.option(
+    "--seed", type=click.IntRange(min=0, max=2**53 - 1), help="Seed of the search; drawn if not given."
+)
 @click.option("--evaluations", type=click.IntRange(min=1, max=1000), help="At most so many evaluations.")
 @common.runs_option
 @common.json_option
@@ -84,14 +86,20 @@ def _print(found: object, document: dict[str, object]) -> None:
         say(f"best          {metrics['best_ms']:.3f} ms (median, spread {spread:.1f} %)")
         say(f"speed-up      {metrics['speedup']:.2f}x, ratio of medians, measured again on fresh inputs")
         if metrics.get("bound_ppm"):
-            say(f"roofline      {metrics['bound_ppm'] / 1e4:.0f} % of the measured peak ({metrics['bound_ns'] / 1e6:.3f} ms bound)")
+            say(
+                f"roofline      {metrics['bound_ppm'] / 1e4:.0f} % of the measured peak ({metrics['bound_ns'] / 1e6:.3f} ms bound)"
+            )
     say(f"evaluations   {metrics.get('evaluations', 0)}")
     say(f"cost          {document['cpu_s']} CPU-s, {document['wall_s']} s wall")
     say(f"stopped       {found.facts.stopped or found.view.state}")
     if found.view.refusal:
         say(f"why           {', '.join(found.view.refusal['codes'])}; knob: {found.view.refusal['knob']}")
     say(f"winner        {found.facts.winner}")
-    say(f"ledger        {'verified' if found.proof.ledger_ok else 'NOT WHOLE'}, {found.proof.records} records, head {found.proof.head}")
-    say(f"replay        {'equal' if found.proof.replay_equal else 'DIFFERENT'}, summary {found.proof.summary}")
+    say(
+        f"ledger        {'verified' if found.proof.ledger_ok else 'NOT WHOLE'}, {found.proof.records} records, head {found.proof.head}"
+    )
+    say(
+        f"replay        {'equal' if found.proof.replay_equal else 'DIFFERENT'}, summary {found.proof.summary}"
+    )
     say(f"report        {document['report']}")
     say(f"next: open the report, or look at the spec: spak show {found.view.run}")

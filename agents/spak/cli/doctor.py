@@ -46,7 +46,10 @@ def _system() -> list[dict[str, Any]]:
 def _launchers() -> list[dict[str, Any]]:
     from spak.sandbox import describe
 
-    return [_row(f"launcher {item['launcher']}", item["ok"], item["detail"], item["mend"]) for item in describe()]
+    return [
+        _row(f"launcher {item['launcher']}", item["ok"] is True, str(item["detail"]), str(item["mend"]))
+        for item in describe()
+    ]
 
 
 def _programs() -> list[dict[str, Any]]:
@@ -55,12 +58,20 @@ def _programs() -> list[dict[str, Any]]:
     found, chain = config.versions(), config.toolchain().programs
     needed = {"gcc": "apt-get install gcc libc6-dev", "pytest": "make setup", "ruff": "make setup"}
     rows = [
-        _row(name, name in chain, found.get(name, chain.get(name, "not found")), "" if name in chain else mend)
+        _row(
+            name, name in chain, found.get(name, chain.get(name, "not found")), "" if name in chain else mend
+        )
         for name, mend in needed.items()
     ]
     has_nvcc = "nvcc" in chain
     rows.append(
-        _row("nvcc", has_nvcc, found.get("nvcc", "not found"), "" if has_nvcc else "install the CUDA toolkit", needed=False)
+        _row(
+            "nvcc",
+            has_nvcc,
+            found.get("nvcc", "not found"),
+            "" if has_nvcc else "install the CUDA toolkit",
+            needed=False,
+        )
     )
     return rows
 
@@ -71,7 +82,9 @@ def _gpu() -> dict[str, Any]:
     try:
         pynvml.nvmlInit()
         count = pynvml.nvmlDeviceGetCount()
-        names = ", ".join(str(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(i))) for i in range(count))
+        names = ", ".join(
+            str(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(i))) for i in range(count)
+        )
         pynvml.nvmlShutdown()
         return _row("gpu", count > 0, names or "driver without a device", needed=False)
     except pynvml.NVMLError as error:

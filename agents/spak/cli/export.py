@@ -12,7 +12,9 @@ from spak.cli import common
 
 @click.command()
 @click.argument("run", default="latest")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The file to write; standard output if not given.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="The file to write; standard output if not given."
+)
 @common.runs_option
 @common.json_option
 def command(run: str, output: Path | None, runs_dir: Path | None, as_json: bool) -> int:
@@ -36,7 +38,17 @@ def command(run: str, output: Path | None, runs_dir: Path | None, as_json: bool)
     finally:
         reader.close()
     if as_json:
-        common.emit({"run": footer.run, "count": footer.count, "head": footer.head, "blobs": footer.blobs, "file": str(output)})
+        common.emit(
+            {
+                "run": footer.run,
+                "count": footer.count,
+                "head": footer.head,
+                "blobs": footer.blobs,
+                "file": str(output),
+            }
+        )
     elif output is not None:
-        common.say(f"{footer.count} records and {footer.blobs} blobs in {output}\nnext: spak ledger verify {output}")
+        common.say(
+            f"{footer.count} records and {footer.blobs} blobs in {output}\nnext: spak ledger verify {output}"
+        )
     return 0

@@ -11,7 +11,9 @@ from spak.cli import common
 
 @click.command()
 @click.argument("run", default="latest")
-@click.option("--at", "at", type=int, required=True, metavar="SEQ", help="Proposals before this record are copied.")
+@click.option(
+    "--at", "at", type=int, required=True, metavar="SEQ", help="Proposals before this record are copied."
+)
 @common.runs_option
 @common.json_option
 def command(run: str, at: int, runs_dir: Path | None, as_json: bool) -> int:

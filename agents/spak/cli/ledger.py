@@ -16,13 +16,15 @@ def command() -> None:
 
 @command.command("verify")
 @click.argument("run", default="latest")
-@click.option("--checkpoint", type=click.Path(path_type=Path), help="A file {run, count, head} kept elsewhere.")
+@click.option(
+    "--checkpoint", type=click.Path(path_type=Path), help="A file {run, count, head} kept elsewhere."
+)
 @common.runs_option
 @common.json_option
 def verify_command(run: str, checkpoint: Path | None, runs_dir: Path | None, as_json: bool) -> int:
     """Check that RUN (or an exported file) is what was written, whole and in order."""
     from spak.cli import lines
-    from spak.ledger.files import FileLedgers
+    from spak.ledger.blobs import FileBlobs
     from spak.ledger.verify import read_checkpoint, verify
 
     mark = None if checkpoint is None else read_checkpoint(checkpoint)
@@ -30,7 +32,7 @@ def verify_command(run: str, checkpoint: Path | None, runs_dir: Path | None, as_
         report = verify(lines.open_file(run), exported=True, checkpoint=mark)
     else:
         root, name = common.find_run(run, runs_dir)
-        blobs = FileLedgers(root).blobs(name)
+        blobs = FileBlobs(root / name / "blobs", writable=False)
         trace = root / name / "trace.jsonl"
         report = verify(lines.open_file(str(trace)), exported=False, checkpoint=mark, blobs=blobs)
     problems = [{"seq": item.seq, "code": item.code, "message": item.message} for item in report.problems]
@@ -40,5 +42,7 @@ def verify_command(run: str, checkpoint: Path | None, runs_dir: Path | None, as_
         for item in problems:
             common.say(f"record {item['seq']}: {item['message']} [{item['code']}]")
         common.say(f"{report.records} records, head {report.head}: {'whole' if report.ok else 'NOT whole'}")
-        common.say(f"next: spak replay {run}" if report.ok else "next: keep the file as evidence; restore a backup")
+        common.say(
+            f"next: spak replay {run}" if report.ok else "next: keep the file as evidence; restore a backup"
+        )
     return 0 if report.ok else 1

@@ -32,6 +32,8 @@ def command(run: str, runs_dir: Path | None, as_json: bool) -> int:
         )
     else:
         common.say(f"{found.records} records, summary {found.state.summary}")
-        common.say("equal: every commit follows from the proposals" if equal else f"DIFFERENT at {difference}")
+        common.say(
+            "equal: every commit follows from the proposals" if equal else f"DIFFERENT at {difference}"
+        )
         common.say(f"next: spak ledger verify {run}")
     return 0 if equal else 1

@@ -32,7 +32,12 @@ class Read:
 
 @click.command()
 @click.argument("run", default="latest")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The file; report.html in the run folder if not given.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="The file; report.html in the run folder if not given.",
+)
 @common.runs_option
 @common.json_option
 def command(run: str, output: Path | None, runs_dir: Path | None, as_json: bool) -> int:
@@ -73,11 +78,15 @@ def read(root: Path, run: str) -> Read:
             if genesis is None and replay.rules is not None:
                 genesis = record.body
                 tasks = replay.rules.program.tasks
-                history.metrics = {key: task.rule.metric for key, task in tasks.items() if task.rule is not None}
+                history.metrics = {
+                    key: task.rule.metric for key, task in tasks.items() if task.rule is not None
+                }
             history.feed(record)
             metrics = record.body.get("metrics") if record.kind == "act" else None
             if isinstance(metrics, dict):
-                evidence |= {key: metrics[key] for key in ("bound_ns", "bound_ppm", "flops_peak") if key in metrics}
+                evidence |= {
+                    key: metrics[key] for key in ("bound_ns", "bound_ppm", "flops_peak") if key in metrics
+                }
         replay.finish()
         checked = verify((line for _, line in reader.read()), exported=False, blobs=reader.blobs)
         seen = view(run, replay.state, reader.head, reader.count, "paused")

@@ -11,7 +11,9 @@ from spak.cli import common
 
 @click.command()
 @click.argument("run", default="latest")
-@click.option("--mode", type=click.Choice(["stepwise", "semi_auto", "full_auto"]), help="Another mode from here on.")
+@click.option(
+    "--mode", type=click.Choice(["stepwise", "semi_auto", "full_auto"]), help="Another mode from here on."
+)
 @click.option("--backend", default="", help="Another backend from here on.")
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Stop advancing after S seconds.")
 @common.runs_option

@@ -14,14 +14,20 @@ MODES = click.Choice(["stepwise", "semi_auto", "full_auto"])
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--mode", type=MODES, help="Where to stop; the default is CONFIG's, or full_auto with a backend.")
+@click.option(
+    "--mode", type=MODES, help="Where to stop; the default is CONFIG's, or full_auto with a backend."
+)
 @click.option("--backend", default="", help="Who answers questions, e.g. manual.")
 @click.option("--proposer", default="", help="Who fills plans: a generator's name, or `model`.")
 @click.option("--input", "inputs", multiple=True, metavar="K=V", help="A value for INPUTS; repeat for more.")
-@click.option("--workspace", type=click.Path(path_type=Path), help="A folder to copy into the run's workspace.")
+@click.option(
+    "--workspace", type=click.Path(path_type=Path), help="A folder to copy into the run's workspace."
+)
 @click.option("--in-place", is_flag=True, help="Work in the folder itself instead of a copy.")
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Stop advancing after S seconds.")
-@click.option("--seed", type=click.IntRange(min=0, max=2**53 - 1), help="Seed of the run; drawn if not given.")
+@click.option(
+    "--seed", type=click.IntRange(min=0, max=2**53 - 1), help="Seed of the run; drawn if not given."
+)
 @common.runs_option
 @common.json_option
 def command(

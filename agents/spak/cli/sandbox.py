@@ -20,7 +20,11 @@ def command() -> None:
 
 @command.command("probe", context_settings={"ignore_unknown_options": True})
 @click.option("--launcher", default="restricted", show_default=True, help="Which launcher.")
-@click.option("--workspace", type=click.Path(path_type=Path, file_okay=False), help="A folder to work in; empty if not given.")
+@click.option(
+    "--workspace",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A folder to work in; empty if not given.",
+)
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
 @common.json_option
 def probe(launcher: str, workspace: Path | None, argv: tuple[str, ...], as_json: bool) -> int:
@@ -31,7 +35,9 @@ def probe(launcher: str, workspace: Path | None, argv: tuple[str, ...], as_json:
     from spak.sandbox import LAUNCHERS
 
     if launcher not in LAUNCHERS:
-        raise UnavailableError("unavailable.sandbox", f"there is no launcher {launcher!r}", f"known: {', '.join(LAUNCHERS)}")
+        raise UnavailableError(
+            "unavailable.sandbox", f"there is no launcher {launcher!r}", f"known: {', '.join(LAUNCHERS)}"
+        )
     if workspace is not None and not workspace.is_dir():
         raise UsageError("usage.workspace", f"{workspace} is not a folder", "name an existing folder")
     chosen = config.settings()

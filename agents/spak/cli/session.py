@@ -93,7 +93,9 @@ def begin(
     program = compile_program(parse(text, str(spec)), full, dict(inputs or {}))
     if proposer and proposer != "model" and proposer not in full.proposers:
         known = ", ".join([*sorted(full.proposers), "model"])
-        raise UnavailableError("unavailable.proposer", f"there is no proposer {proposer!r}", f"known: {known}")
+        raise UnavailableError(
+            "unavailable.proposer", f"there is no proposer {proposer!r}", f"known: {known}"
+        )
     host = config.host(chosen, program, backend)
     name = common.run_id()
     folder = root / name
@@ -198,8 +200,6 @@ def _signals(run: Run, timeout: float | None) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
 
 
 def fork(root: Path, parent: str, at: int) -> tuple[Session, int | None]:

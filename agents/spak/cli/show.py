@@ -29,7 +29,9 @@ def command(run: str, prompt_seq: int | None, runs_dir: Path | None, as_json: bo
     if prompt_seq is not None:
         text = reading.prompt_at(root, name, prompt_seq)
         if text is None:
-            raise UsageError("usage.record", f"record {prompt_seq} asked nothing", "name the seq of a permit of an ask")
+            raise UsageError(
+                "usage.record", f"record {prompt_seq} asked nothing", "name the seq of a permit of an ask"
+            )
         common.emit({"run": name, "seq": prompt_seq, "prompt": text}) if as_json else click.echo(text)
         return 0
     return show(reading.view_of(root, name), as_json, with_registers=True)
@@ -68,7 +70,9 @@ def _print(seen: View, with_registers: bool) -> None:
         say(f"  why: {', '.join(seen.refusal['codes'])}")
         if seen.refusal["error"]:
             error = seen.refusal["error"]
-            say(f"  R4: {error['code']}: expected {error['expected']}, received {error['received']}. {error['hint']}")
+            say(
+                f"  R4: {error['code']}: expected {error['expected']}, received {error['received']}. {error['hint']}"
+            )
         if seen.refusal["knob"]:
             say(f"  knob: {seen.refusal['knob']}")
     if with_registers:

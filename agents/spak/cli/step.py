@@ -14,7 +14,9 @@ from spak.errors import RunError, UsageError
 @click.command()
 @click.argument("run", default="latest")
 @click.option("--resume", is_flag=True, help="Go on; said for clarity, a step always does.")
-@click.option("--answer-file", type=click.Path(path_type=Path), help="A file that holds the answer; - reads stdin.")
+@click.option(
+    "--answer-file", type=click.Path(path_type=Path), help="A file that holds the answer; - reads stdin."
+)
 @click.option("--answer", help="The answer itself.")
 @click.option("--backend", default="", help="Who answers if no answer is given.")
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Stop advancing after S seconds.")

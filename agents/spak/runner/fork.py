@@ -59,4 +59,3 @@ def copied(records: Iterable[Record], at: int) -> Copied:
 def genesis_of(copy: Copied, run: str, parent: str, at: int, host: dict[str, object]) -> dict[str, object]:
     """The body of the fork's genesis: the same rules, another host part that names the parent."""
     return {**copy.genesis.body, "host": {**host, "run": run, "parent": {"run": parent, "at": at}}}
-

@@ -19,7 +19,12 @@ from spak.runner.project import View
 WIDTH, HEIGHT = 880, 340
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 24, 44
 
-_MARK = {"improved": ("●", "improved"), "measured": ("○", "measured"), "fail": ("×", "failed"), "static": ("□", "static")}
+_MARK = {
+    "improved": ("●", "improved"),
+    "measured": ("○", "measured"),
+    "fail": ("×", "failed"),
+    "static": ("□", "static"),
+}
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --soft: #5b6675; --line: #d5dbe3; --paper: #fff;
@@ -150,7 +155,9 @@ def _list(pairs: Mapping[str, str]) -> str:
 
 
 def _table(rows: Sequence[Attempted]) -> str:
-    head = "<tr><th class=n>#<th>verdict<th class=n>ms<th class=n>spread<th class=n>of best<th>parameters</tr>"
+    head = (
+        "<tr><th class=n>#<th>verdict<th class=n>ms<th class=n>spread<th class=n>of best<th>parameters</tr>"
+    )
     body = []
     for index, row in enumerate(rows, start=1):
         glyph, word = _MARK.get(row.outcome, ("?", row.outcome))

@@ -120,6 +120,7 @@ class Run:
         made = cls(ledger, workspace, host, found.rules, found.state)
         made.history = history or made.history
         if found.state.ended and not found.missing:
+            made._undo_refused_step()
             return made
         if found.missing:
             made._append(list(found.missing))
@@ -237,6 +238,9 @@ class Run:
         if proposed is None:
             return False
         self.feed(proposed)
+        root = proposed.body.get("r3")
+        if effect.cls == "effect" and root is not None and root != self.state.r3:
+            self.workspace.rollback()  # done, and then decided against: a broken invariant
         if effect.cls == "costly":
             self.flush()
         return True
@@ -258,6 +262,13 @@ class Run:
 
     def _host(self, kind: Kind, body: Mapping[str, Any]) -> None:
         self._append([Record(kind, Authority.HOST, body, at=now())])
+
+    def _undo_refused_step(self) -> None:
+        """A run that ended with a rollback and died before it was done: do it now."""
+        under_way = self.workspace.pending()
+        if under_way is not None:
+            undone = under_way.root == self.state.r3
+            self.workspace.recover(under_way.effect if undone else None, self.state.r3)
 
     def _recover(self, restore: bool) -> None:
         """Bring the workspace back to R3: first what a crash left half done, then what others changed."""
