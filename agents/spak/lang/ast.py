@@ -94,11 +94,10 @@ Value = Text | Number | Name | ListValue | MapValue | Tagged | Call
 
 @dataclass(frozen=True, slots=True)
 class Logic:
-    """`left and right`, `left or right`; `op` is in lower case."""
+    """`a and b and c`, `a or b`; `op` is in lower case. A chain of one operator is one node."""
 
     op: str
-    left: Condition
-    right: Condition
+    items: tuple[Condition, ...]
     start: int
     end: int
 

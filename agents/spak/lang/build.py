@@ -140,7 +140,9 @@ class Builder:
     # ---- conditions
 
     def on_logic(self, kids: Kids, at: int) -> ast.Logic:
-        return ast.Logic(self.word(kids[1]).lower(), kids[0], kids[2], kids[0].start, at)
+        op, left, right = self.word(kids[1]).lower(), kids[0], kids[2]
+        items = (*left.items, right) if isinstance(left, ast.Logic) and left.op == op else (left, right)
+        return ast.Logic(op, items, left.start, at)
 
     def on_negation(self, kids: Kids, at: int) -> ast.Negation:
         return ast.Negation(kids[1], kids[0], at)

@@ -165,8 +165,8 @@ class _Inside:
         self.index = LAST
         match node:
             case ast.Logic():
-                self.condition(node.left)
-                self.condition(node.right)
+                for item in node.items:
+                    self.condition(item)
             case ast.Negation():
                 self.condition(node.item)
             case ast.Comparison():

@@ -19,6 +19,8 @@ Problem = tuple[str, str, str, int, int, tuple[tuple[int, int, str], ...] | None
 """Code, message, hint, start, end, fix."""
 
 MAX_DEPTH = 64
+MAX_MENDED = 1000
+"""A text with more stray characters is no spec: the rest of it is left unread."""
 
 _TOKEN = re.compile(
     r"""
@@ -81,7 +83,7 @@ def lex(text: str, words: Vocabulary) -> tuple[Tokens, list[Problem]]:
     problems: list[Problem] = []
     keyword, name, punctuation = words.keywords.get, words.name, words.punctuation
     table = [0, 0, words.string, words.string, words.number, words.arrow, words.compare, 0, 0]
-    resume = 0
+    resume = mended = 0
     while True:
         for match in _TOKEN.finditer(text, resume):
             group = match.lastindex or 0
@@ -99,6 +101,9 @@ def lex(text: str, words: Vocabulary) -> tuple[Tokens, list[Problem]]:
         if group == _END:
             break
         kind, resume = _mend(text, group, start, end, words, problems)
+        mended += 1
+        if mended > MAX_MENDED:
+            break
         del problems[LIMIT:]
         if kind >= 0:
             kinds.append(kind)

@@ -450,6 +450,8 @@ class _Sorter:
         found: dict[str, ast.Entry] = {}
         for entry in entries:
             setting = settings.find(place, entry.key)
+            if setting is None and self.report.full:
+                break
             if setting is None:
                 names = (*words, *settings.PLACES[place])
                 block = isinstance(entry.value, (ast.MapValue, ast.Tagged))
@@ -470,6 +472,8 @@ class _Sorter:
         return found
 
     def unknown_key(self, entry: ast.Entry, names: Iterable[str], where: str) -> None:
+        if self.report.full:
+            return
         names = tuple(names)
         near = nearest(entry.key, names)
         place = settings.place_of(entry.key)

@@ -25,6 +25,7 @@ from spak.lang.diagnostics import Diagnostic, Severity, in_order
 from spak.lang.lexer import MAX_DEPTH, Problem, Vocabulary, lex, vocabulary
 
 MAX_BYTES = 256 * 1024
+MAX_NOTS = 8
 PASS, NEW, APPEND, DROP, BUILD, ACCEPT = range(6)
 WARNINGS = frozenset({"lang.escape"})
 
@@ -226,10 +227,10 @@ def _encodable(text: str) -> bool:
 
 
 def _deepest(tokens: Tokens) -> int | None:
-    """The first token that opens one bracket too many."""
+    """The first token that nests one bracket, or one `not`, too deep for whoever walks the tree."""
     words = tables().words
-    openers, closers = words.openers, words.closers
-    depth = 0
+    openers, closers, negation = words.openers, words.closers, words.keywords["not"]
+    depth = nots = 0
     for index, kind in enumerate(tokens.kinds):
         if kind in openers:
             depth += 1
@@ -237,12 +238,20 @@ def _deepest(tokens: Tokens) -> int | None:
                 return index
         elif kind in closers and depth:
             depth -= 1
+        elif kind == negation:
+            nots += 1
+            if nots > MAX_NOTS:
+                return index
+            continue
+        nots = 0
     return None
 
 
 def _depth_problem(tokens: Tokens, token: int) -> Problem:
-    message = f"brackets nested deeper than {MAX_DEPTH}"
-    hint = "close what is open before it, or split the value"
+    if tokens.kinds[token] in tables().words.openers:
+        message, hint = f"brackets nested deeper than {MAX_DEPTH}", "close what is open, or split the value"
+    else:
+        message, hint = f"more than {MAX_NOTS} times 'not' in a row", "two of them cancel out"
     return ("lang.too_deep", message, hint, tokens.starts[token], tokens.ends[token], None)
 
 

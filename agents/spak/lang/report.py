@@ -37,6 +37,11 @@ class Report:
     ) -> None:
         self._add(Severity.WARNING, code, message, hint, at, fix)
 
+    @property
+    def full(self) -> bool:
+        """True when more findings would only be thrown away."""
+        return len(self.found) >= 4 * LIMIT
+
     def offsets(self, at: Span | int) -> tuple[int, int]:
         if isinstance(at, int):
             return self.source.offsets(at, at + 1)
@@ -56,6 +61,6 @@ class Report:
         at: Span | int,
         fix: tuple[Edit, ...] | None,
     ) -> None:
-        if len(self.found) < 2 * LIMIT or (severity is Severity.ERROR and len(self.found) < 4 * LIMIT):
+        if len(self.found) < (4 * LIMIT if severity is Severity.ERROR else 2 * LIMIT):
             start, end = self.offsets(at)
             self.found.append(self.source.diagnostic(severity, code, message, hint, start, end, fix))

@@ -266,11 +266,7 @@ class _Compiler:
     def condition(self, node: ast.Condition) -> Condition:
         match node:
             case ast.Logic():
-                kind = All if node.op == "and" else AnyOf
-                items: list[Condition] = []
-                for side in (self.condition(node.left), self.condition(node.right)):
-                    items += side.items if isinstance(side, kind) else (side,)
-                return kind(tuple(items))
+                return (All if node.op == "and" else AnyOf)(tuple(map(self.condition, node.items)))
             case ast.Negation():
                 return Not(self.condition(node.item))
             case ast.Comparison():
