@@ -62,7 +62,15 @@ def test_nothing_collected(tmp_path: Path) -> None:
 
 def test_fewer_tests_than_there_must_be(tmp_path: Path) -> None:
     result = measure(write(tmp_path, test_good__py=GOOD), min_tests=3)
-    assert codes(result) == {"collected": "too_few"}
+    assert codes(result) == {"passed": "too_few"}
+
+
+def test_skipped_tests_have_not_passed(tmp_path: Path) -> None:
+    text = "import pytest\npytestmark = pytest.mark.skip\n" + GOOD
+    result = measure(write(tmp_path, test_skipped__py=text))
+    assert (codes(result), result.metrics["skipped"]) == ({"passed": "too_few"}, 2)
+    write(tmp_path, test_skipped__py="import pytest\npytest.skip('no', allow_module_level=True)\n")
+    assert codes(measure(tmp_path)) == {"collected": "none_collected"}
 
 
 def test_a_module_that_does_not_import(tmp_path: Path) -> None:
