@@ -80,7 +80,7 @@ class Store:
         return data
 
     def copy_to(self, digest: str, fd: int) -> None:
-        """Write an object to an open file. Raises: RunError `workspace.object`, when it may be half written."""
+        """Write an object to an open file. Raises: RunError `workspace.object`; it may be half written."""
         hashing = hashlib.sha256()
         with self._open(digest) as file:
             while chunk := file.read(CHUNK):
