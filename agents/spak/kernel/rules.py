@@ -78,7 +78,8 @@ def _with_proposer(program: Program, name: str) -> Program:
         return program
     filled = "" if name == "model" else name
     tasks = {
-        key: replace(task, proposing=replace(task.proposing, name=filled)) for key, task in program.tasks.items()
+        key: replace(task, proposing=replace(task.proposing, name=filled))
+        for key, task in program.tasks.items()
     }
     return replace(program, tasks=tasks)
 

@@ -13,6 +13,7 @@ from spak import patch
 from spak.errors import UsageError
 from spak.lang.catalog import ToolEntry
 from spak.patch import Change, PatchRefused
+from spak.paths import normalise
 from spak.ports import Call, ToolResult
 from spak.tools import beneath, results
 from spak.tools.schemas import object_of
@@ -30,7 +31,13 @@ class ApplyPatch:
                     "type": "string",
                     "minLength": 1,
                     "maxLength": 1 << 20,
-                }
+                },
+                "protect": {
+                    "description": "Files and folders that the patch may not touch.",
+                    "type": "array",
+                    "maxItems": 256,
+                    "items": {"type": "string", "minLength": 1, "maxLength": 4096},
+                },
             },
             required=("patch",),
         ),
@@ -72,6 +79,7 @@ def _apply(call: Call) -> ToolResult:
 def _modes(call: Call, changes: tuple[Change, ...]) -> dict[str, int | None]:
     """The mode of each path. Raises: UsageError for a path that is a link or leads where no patch may go."""
     modes: dict[str, int | None] = {}
+    kept = [normalise(str(path).rstrip("/")) for path in call.args.get("protect", ())]
     taken: dict[tuple[str, ...], str] = {}
     for change in changes:
         status, parts, linked = _looked(call, change.path)
@@ -79,11 +87,15 @@ def _modes(call: Call, changes: tuple[Change, ...]) -> dict[str, int | None]:
             raise UsageError("patch.link", f"{change.path} is a link", "patch the file that it leads to")
         if any(part.casefold() == ".git" for part in parts):
             raise UsageError("patch.path", f"{change.path} leads to git's own files")
+        if any(parts[: len(path)] == path for path in kept):
+            raise UsageError(
+                "patch.protected", f"{change.path} is protected by the spec", "leave it as it is"
+            )
         if parts in taken:
             raise UsageError("patch.duplicate", f"{change.path} and {taken[parts]} are one file")
         taken[parts] = change.path
         modes[change.path] = change.mode
-        if change.source and change.mode is None and status is not None:
+        if change.source and change.mode is None:
             modes[change.path] = modes[change.source]
         if change.after is None and status is not None:
             modes[change.path] = stat.S_IMODE(status) & 0o777

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
-from spak.tools import inside, results
+from spak.tools import beneath, inside, results
 from spak.tools.schemas import TIMEOUT, object_of
 
 
@@ -28,6 +28,12 @@ class Run:
                     "type": "boolean",
                     "default": True,
                 },
+                "verdict_file": {
+                    "description": "A file that gets PASS or FAIL by the exit code, written after the program.",
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 4096,
+                },
             },
             required=("cmd",),
         ),
@@ -35,13 +41,22 @@ class Run:
     )
 
     def run(self, call: Call) -> ToolResult:
-        argv = [str(word) for word in call.args["cmd"]]
-        if not argv[0]:
-            return results.failed("run.empty", "the program's name is empty", "name a program")
-        outcome = inside.run(
-            call,
-            inside.resolved(call, argv),
-            writable=bool(call.args.get("writable", True)),
-            timeout_s=call.args.get("timeout_s"),
-        )
-        return results.of_outcome(outcome)
+        return results.guarded(_run, call)
+
+
+def _run(call: Call) -> ToolResult:
+    argv = [str(word) for word in call.args["cmd"]]
+    if not argv[0]:
+        return results.failed("run.empty", "the program's name is empty", "name a program")
+    outcome = inside.run(
+        call,
+        inside.resolved(call, argv),
+        writable=bool(call.args.get("writable", True)),
+        timeout_s=call.args.get("timeout_s"),
+    )
+    result = results.of_outcome(outcome)
+    if "verdict_file" in call.args and result.status == "exited":
+        # Written on this side and after the program, so that the program cannot forge it.
+        word = "PASS\n" if result.exit == 0 else f"FAIL (exit {result.exit})\n"
+        beneath.write_beneath(call.workspace, str(call.args["verdict_file"]), word.encode())
+    return result

@@ -1,0 +1,41 @@
+"""The `spak` command as a person calls it: a process, its exit code, its one JSON document."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "specs/examples"
+
+
+def spak(folder: Path, *args: str, stdin: str = "", timeout: float = 110) -> tuple[int, Any]:
+    """Run `spak` in a folder; the exit code and what --json printed (or standard output as text)."""
+    done = raw(folder, *args, stdin=stdin, timeout=timeout)
+    assert "Traceback" not in done.stderr, done.stderr
+    if "--json" in args:
+        assert done.stdout, done.stderr
+        return done.returncode, json.loads(done.stdout)
+    return done.returncode, done.stdout
+
+
+def raw(folder: Path, *args: str, stdin: str = "", timeout: float = 110) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SPAK_")}
+    return subprocess.run(
+        [sys.executable, "-c", "from spak.cli import main; main()", *args],
+        cwd=folder,
+        env=environment,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def run_dir(folder: Path, document: Any) -> Path:
+    return folder / ".spak/runs" / str(document["run"])
