@@ -434,10 +434,7 @@ class _Turn:
             self.state = replace(self.state, r4=None)
             self.route_on(task, step, route)
             return
-        self.state = replace(
-            self.state,
-            r4=_r4("tool.exit", "exit 0", f"exit {exit_code}", f"{pending.name} in step {step.id}"),
-        )
+        self.state = replace(self.state, r4=_exit_r4(exit_code, f"{pending.name} in step {step.id}", body))
         self.failed_tool(task, step, route)
 
     def failed_tool(self, task: Task, step: Step, route: Mapping[str, Any]) -> None:
@@ -637,6 +634,20 @@ def _listed(rules: Rules, task: Task, name: str) -> bool:
 def _r4(code: str, expected: str, received: str, hint: str) -> Mapping[str, Any]:
     """The error register. Source: seed 001 (code, expected schema, received payload, recovery hint)."""
     return {"code": code, "expected": expected, "received": received, "hint": hint}
+
+
+def _exit_r4(exit_code: int, place: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """R4 of a non-zero exit: the tool's first diagnostic says more than the number."""
+    diagnostics = body.get("diagnostics")
+    first = diagnostics[0] if isinstance(diagnostics, list) and diagnostics else None
+    if not isinstance(first, Mapping):
+        return _r4("tool.exit", "exit 0", f"exit {exit_code}", place)
+    words = [str(first.get(name, "")) for name in ("file", "line", "message", "hint")]
+    hint = f"{place}: " + " ".join(word for word in words if word not in ("", "0"))
+    code = first.get("code")
+    return _r4(
+        code if isinstance(code, str) and code else "tool.exit", "exit 0", f"exit {exit_code}", hint[:400]
+    )
 
 
 def _facts(facts: Any) -> Any:
