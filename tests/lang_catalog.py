@@ -10,11 +10,13 @@ import re
 from spak.lang.catalog import Catalog, NamedEntry, ToolEntry, ValidatorEntry
 
 TEXT = {"type": "string"}
+LIST = {"type": "array", "items": TEXT}
 ARGV = {"type": "array", "items": TEXT, "minItems": 1}
 
 
 def _schema(required: list[str], **properties: object) -> dict[str, object]:
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    closed = {"type": "object", "additionalProperties": False}
+    return {**closed, "properties": properties, "required": required}
 
 
 def _named(*entries: ToolEntry) -> dict[str, ToolEntry]:
@@ -28,16 +30,22 @@ CATALOG = Catalog(
             "cc",
             1,
             "the C compiler",
-            _schema(["source"], source=TEXT, flags={"type": "array", "items": TEXT}, opt={"type": "integer"}),
+            _schema(["source"], source=TEXT, flags=LIST, opt={"type": "integer"}),
             on_fail="retry",
             aliases=("nvcc",),
         ),
         ToolEntry("apply_patch", 1, "a patch", _schema(["patch"], patch=TEXT)),
         ToolEntry(
-            "write_file", 1, "a file", _schema(["path", "text"], path=TEXT, text=TEXT), aliases=("write_cuda",)
+            "write_file",
+            1,
+            "a file",
+            _schema(["path", "text"], path=TEXT, text=TEXT),
+            aliases=("write_cuda",),
         ),
         ToolEntry("read_file", 1, "reads", _schema(["path"], path=TEXT), "pure", writes=False),
-        ToolEntry("read_ast", 1, "reads", _schema(["path"], path=TEXT), "pure", writes=False, aliases=("nsight",)),
+        ToolEntry(
+            "read_ast", 1, "reads", _schema(["path"], path=TEXT), "pure", writes=False, aliases=("nsight",)
+        ),
         ToolEntry("python_repl", 1, "python", _schema(["code"], code=TEXT)),
     ),
     validators={
@@ -54,7 +62,7 @@ CATALOG = Catalog(
                 )
                 for name in ("CpuProfiler", "CudaProfiler")
             ),
-            ValidatorEntry("PyTest", 1, "tests", _schema([], paths={"type": "array", "items": TEXT})),
+            ValidatorEntry("PyTest", 1, "tests", _schema([], paths=LIST)),
             ValidatorEntry("Linter", 1, "lints", _schema([], tool={"enum": ["ruff", "gcc"]})),
             ValidatorEntry("Command", 1, "one command", _schema(["cmd"], cmd={"type": ["string", "array"]})),
             ValidatorEntry("Compliance", 1, "axioms", _schema([])),
@@ -62,7 +70,9 @@ CATALOG = Catalog(
     },
     proposers={
         "tuner": NamedEntry(
-            "tuner", "searches", _schema([], strategy={"enum": ["random", "climb", "tpe"]}, tool=TEXT, args={})
+            "tuner",
+            "searches",
+            _schema([], strategy={"enum": ["random", "climb", "tpe"]}, tool=TEXT, args={}),
         )
     },
     backends={"manual": NamedEntry("manual", "a person"), "recorded": NamedEntry("recorded", "a table")},
@@ -104,7 +114,7 @@ AGENT Cuda\_Optimizer LEVEL 5 {
 
     VALIDATOR CudaProfiler
 
-    NEXT { 
+    NEXT {
 
        metric\_improved \-\> optimize\_loop,
 

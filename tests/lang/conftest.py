@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from lang_catalog import CATALOG
 
+from lang_catalog import CATALOG
 from spak.lang.catalog import Catalog
 
 

@@ -6,12 +6,12 @@ import random
 import time
 
 import pytest
-from lang_catalog import CATALOG, SEED_000, SEED_002, unescaped
 
+from lang_catalog import CATALOG, SEED_000, SEED_002, unescaped
+from spak import program
 from spak.errors import SpecError
 from spak.lang import check, parse, render
 from spak.lang.diagnostics import LIMIT, Severity, apply_fix
-from spak.program import compile
 
 SPEC = '''
 AGENT Tuner LEVEL 5 {
@@ -79,12 +79,12 @@ def judge(text: str | bytes) -> None:
             apply_fix(parsed.text, item.fix)
     errors = [item for item in found if item.severity == Severity.ERROR]
     try:
-        program = compile(parsed, CATALOG, {})
+        made = program.compile(parsed, CATALOG, {})
     except SpecError as error:
         assert error.code == "lang.input" or errors
     else:
         assert not errors
-        assert program.start in program.tasks
+        assert made.start in made.tasks
 
 
 @pytest.mark.parametrize("part", range(4))

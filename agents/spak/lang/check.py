@@ -229,6 +229,9 @@ def check_level(made: Outline) -> None:
             hint = f"LEVEL {least} is the least that it needs"
             made.report.warn("lang.no_level", "the AGENT has no LEVEL", hint, agent.start + 1, fix)
         return
+    start, end = made.report.offsets(made.level)
+    if start == end:  # the parser told that it is missing
+        return
     level = made.level.value
     if level not in (1, 2, 3, 4, 5) or isinstance(level, float):
         hint = "1 reads, 2 writes, 3 semi_auto, 4 full_auto, 5 metrics and loops"

@@ -1,7 +1,7 @@
 """Checks inside a task: variables, command lines, literal arguments and options, conditions.
 
-Takes an Outline with its Scope; reports into the outline's Report. Values that only the run will know stand as
-UNKNOWN before their schema, so that what is literal is judged now.
+Takes an Outline with its Scope; reports into the outline's Report. Values that only the run will know stand
+as UNKNOWN before their schema, so that what is literal is judged now.
 """
 
 from __future__ import annotations

@@ -261,6 +261,9 @@ class _Sorter:
                 case ast.Invariant():
                     joined = task.invariant
                     joined.append(item.condition)
+                case ast.BareCondition(condition=ast.Call(name=name)) if settings.find("task", name):
+                    hint = settings.example(name.upper())
+                    self.report.error("lang.value", f"{name} takes no parentheses", hint, item)
                 case ast.BareCondition():
                     if joined is None:
                         hint = "write success: or invariant: before it"

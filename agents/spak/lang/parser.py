@@ -104,7 +104,12 @@ def parse(text: str | bytes, name: str = "") -> Parsed:
 
         tokens, items, found, builder = recover(text, tokens)
         told = {problem[3] for problem in problems}
-        problems = problems + [problem for problem in found if problem[3] not in told]
+        open_text = any(text[start:end] == '"""' for *_, start, end, _ in problems)
+        problems = problems + [
+            problem
+            for problem in found
+            if problem[3] not in told and not (open_text and problem[1].startswith("the file ends"))
+        ]
     return _parsed(name, text, tokens, items, problems + builder.problems)
 
 

@@ -1,11 +1,12 @@
 """The recovering parser: runs only after the fast one failed, and finds every error in one pass.
 
-Takes the text and its tokens; gives the tokens as mended, the items of the file, the findings, and the builder
-that made the nodes. First a look at the shape of the file, where people and models slip most:
+Takes the text and its tokens; gives the tokens as mended, the items of the file, the findings, and the
+builder that made the nodes. First a look at the shape of the file, where people and models slip most:
 
-1. a key alone on its line before another key has no value;
-2. a word one slip away from a keyword, where the shape says keyword (`TSAK x {`);
-3. braces against indentation: names the line that lost or doubled a `}`.
+1. `{{x}}` without quotes;
+2. a key alone on its line before another key has no value;
+3. a word one slip away from a keyword, where the shape says keyword (`TSAK x {`);
+4. braces against indentation: names the line that lost or doubled a `}`.
 
 Then the tables run as in the fast driver, but `TASK name {`, `STEP name :` and `NEXT {` are keywords wherever
 they stand, so that a lost `}` does not swallow the next task. At an error the first mend wins that lets four
@@ -66,6 +67,7 @@ class _Recovery:
     # ---- the drive
 
     def run(self) -> tuple[Tokens, list[Any], list[Problem], Builder]:
+        self.find_bare_templates()
         self.find_missing_values()
         self.find_misspelt_keywords()
         self.find_lost_braces()
@@ -256,7 +258,7 @@ class _Recovery:
             self.found.append(("lang.syntax", message, self.expected(), start, end, fix))
 
     def tell_missing(self, name: str) -> None:
-        """A token is missing before the one at hand: told after the one before when that is on another line."""
+        """A token is missing here: told after the token before when that is on another line."""
         here = self.starts[self.at]
         before = self.ends[self.at - 1] if self.at else here
         place = before if self.first_of_line(self.at) else here
@@ -335,6 +337,24 @@ class _Recovery:
         if len(self.found) < LIMIT:
             self.found.append((code, message, hint, self.starts[at], self.ends[at], fix))
 
+    def find_bare_templates(self) -> None:
+        """`cmd: {{x}}` is meant as text."""
+        opener, closer = self.number["{"], self.number["}"]
+        at = 0
+        while at + 4 < len(self.kinds):
+            shape = self.kinds[at : at + 5]
+            if shape[:2] == [opener, opener] and shape[3:] == [closer, closer]:
+                start, end = self.starts[at], self.ends[at + 4]
+                self.kinds[at : at + 5] = [self.number["NAME"]]
+                self.starts[at : at + 5] = [start]
+                self.ends[at : at + 5] = [end]
+                hint = "a template is a text: it stands in quotes"
+                fix = ((start, start, '"'), (end, end, '"'))
+                self.note("lang.syntax", f"{self.show(at)} without quotes", hint, at, fix)
+                if len(self.found) >= LIMIT:
+                    return
+            at += 1
+
     def find_missing_values(self) -> None:
         """`GOAL` alone on its line, and a setting, a keyword or a brace on the next: a value is missing."""
         name = self.number["NAME"]
@@ -390,11 +410,19 @@ class _Recovery:
         """Compare braces with indentation, where their counts differ."""
         opener, closer = self.number["{"], self.number["}"]
         surplus = self.kinds.count(opener) - self.kinds.count(closer)
+        heads = {self.number[name] for name in ("TASK", "AGENT", "SYSTEM_MODEL")}
         stack: list[tuple[int, int]] = []
         at = 0
         while at < len(self.kinds) and surplus and len(self.found) < LIMIT:
             if self.kinds[at] == opener:
-                stack.append((self.indent(at), self.line(at)))
+                indent = -1 if self.number["AGENT"] in self.kinds[max(0, at - 4) : at] else self.indent(at)
+                stack.append((indent, self.line(at)))
+            elif self.kinds[at] in heads and self.opens(at) and self.first_of_line(at):
+                while surplus > 0 and stack and self.indent(at) <= stack[-1][0]:
+                    self.tell_lost(at, stack.pop()[1])
+                    self.insert(at, closer)
+                    at += 1
+                    surplus -= 1
             elif self.kinds[at] == closer and stack:
                 indent, line = stack[-1]
                 mine = self.indent(at)

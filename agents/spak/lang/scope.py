@@ -1,7 +1,7 @@
 """Scope: which variables have a value where, over the graph of tasks.
 
-Takes an Outline; answers whether a path such as `fix_patch`, `axiom.1` or `exit_code.s1` may be read at a step
-of a task. A variable is known after the step that sets it, in its own task and in every task that can be
+Takes an Outline; answers whether a path such as `fix_patch`, `axiom.1` or `exit_code.s1` may be read at a
+step of a task. A variable is known after the step that sets it, in its own task and in every task that can be
 reached from it. It fills nothing in.
 """
 

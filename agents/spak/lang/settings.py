@@ -1,8 +1,10 @@
-"""The settings of the language: one table of keys with type, default, place and the version that brought them.
+"""The settings of the language: one table of keys: type, default, place, the version that brought them.
 
 `check` reads types and places from here, the parser's recovery the keys, docs/language.md the rest (a test
 compares). A new setting is a new row and its use in `compile`; the grammar does not change.
 """
+
+# ruff: noqa: E501  a row of the table reads best as one line
 
 from __future__ import annotations
 
@@ -50,52 +52,31 @@ TABLE: tuple[Setting, ...] = (
     Setting("POLICY", "agent", "plain", "policy text or a file's name", 'POLICY "rules.mg"', "", _TEXT),
     Setting("INPUTS", "agent", "inputs", "typed inputs with defaults", "INPUTS { n: int = 512 }"),
     Setting("IMPORT", "agent", "plain", "reserved for composition", 'IMPORT "common.spak"', "", _TEXT),
-    Setting(
-        "MEMORY", "config", "plain", "what the model remembers", "MEMORY FLUSH_ON_TRANSITION",
-        "FLUSH_ON_TRANSITION", _choice(*MEMORIES),
-    ),
-    Setting(
-        "SANDBOX", "config", "name", "the weakest launcher that will do", "SANDBOX RESTRICTED", "RESTRICTED",
-        table="launchers",
-    ),
+    Setting("MEMORY", "config", "plain", "what the model remembers", "MEMORY FLUSH_ON_TRANSITION", "FLUSH_ON_TRANSITION", _choice(*MEMORIES)),
+    Setting("SANDBOX", "config", "name", "the weakest launcher that will do", "SANDBOX RESTRICTED", "RESTRICTED", table="launchers"),
     Setting("MODE", "config", "plain", "where the run stops", "MODE full_auto", None, _choice(*MODES)),
     Setting("AUTO_STEPS", "config", "plain", "model steps between stops of semi_auto", "AUTO_STEPS 5", 0, _count()),
     Setting("BACKEND", "config", "name", "the model backend", "BACKEND manual", "", table="backends"),
-    Setting(
-        "PROPOSER", "config", "tagged", "the generator that fills plans", "PROPOSER tuner { strategy: tpe }", "",
-        table="proposers",
-    ),
+    Setting("PROPOSER", "config", "tagged", "the generator that fills plans", "PROPOSER tuner { strategy: tpe }", "", table="proposers"),
     Setting("BUDGET", "config", "map", "what a run may use up", "BUDGET { steps: 200 }", table="budget"),
     Setting("RETRIES", "config", "plain", "retries of each task", "RETRIES 3", 3, _count(0)),
     Setting("steps", "budget", "plain", "steps in all, 0 for no limit", "steps: 200", 1000, _count(0)),
-    Setting(
-        "elapsed_s", "budget", "plain", "seconds of effects, 0 for no limit", "elapsed_s: 240", 3600,
-        {"type": "number", "minimum": 0},
-    ),
+    Setting("elapsed_s", "budget", "plain", "seconds of effects, 0 for no limit", "elapsed_s: 240", 3600, {"type": "number", "minimum": 0}),
     Setting("tokens", "budget", "plain", "tokens of models, 0 for no limit", "tokens: 100000", 0, _count(0)),
     Setting("watchdog", "budget", "plain", "equal outcomes that end a run", "watchdog: 3", 3, _count(2)),
     Setting("window", "budget", "plain", "steps that the watchdog looks back", "window: 12", 12, _count(2)),
     Setting("rollbacks", "budget", "plain", "rollbacks on one tool that end a run", "rollbacks: 3", 3, _count()),
     Setting("GOAL", "task", "plain", "what the task is for", 'GOAL "Make it faster."', "", _TEXT),
     Setting("TOOLS", "task", "names", "the tools it may use", "TOOLS [cc, write_file]", (), table="tools"),
-    Setting(
-        "VALIDATOR", "task", "tagged", "what judges it, or none", "VALIDATOR CpuProfiler { warmup: 3 }", "",
-        table="validators",
-    ),
-    Setting(
-        "PROPOSER", "task", "tagged", "the generator that fills its plan", "PROPOSER tuner { strategy: tpe }", "",
-        table="proposers",
-    ),
+    Setting("VALIDATOR", "task", "tagged", "what judges it, or none", "VALIDATOR CpuProfiler { warmup: 3 }", "", table="validators"),
+    Setting("PROPOSER", "task", "tagged", "the generator that fills its plan", "PROPOSER tuner { strategy: tpe }", "", table="proposers"),
     Setting("SPACE", "task", "space", "the parameters to search", "SPACE { tile: [8, 16] unroll: range(1, 8) }"),
     Setting("RETRIES", "task", "plain", "retries after a fail", "RETRIES 3", 3, _count(0)),
     Setting("RULE", "task", "map", "when a measurement is an improvement", "RULE { margin_percent: 1 }", table="rule"),
     Setting("BUDGET", "task", "map", "what its loop may use up", "BUDGET { evaluations: 60 }", table="task budget"),
     Setting("metric", "rule", "plain", "the metric's name", "metric: time_ns", "the validator's", _TEXT),
     Setting("better", "rule", "plain", "which way is up", "better: lower", "lower", _choice("lower", "higher")),
-    Setting(
-        "margin_percent", "rule", "plain", "the least gain that counts", "margin_percent: 1", 1,
-        {"type": "number", "minimum": 0, "maximum": 90},
-    ),
+    Setting("margin_percent", "rule", "plain", "the least gain that counts", "margin_percent: 1", 1, {"type": "number", "minimum": 0, "maximum": 90}),
     Setting("evidence", "rule", "plain", "odds that a verdict needs", "evidence: 20", 20, _count(2)),
     Setting("max_pairs", "rule", "plain", "most paired samples", "max_pairs: 80", 80, _count()),
     Setting("patience", "rule", "plain", "evaluations without gain until plateau", "patience: 5", 5, _count()),

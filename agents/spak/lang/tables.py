@@ -5,7 +5,7 @@ and tests import lark: the parser reads the tables and nothing else. Strict mode
 (Lark would otherwise settle shift against reduce in silence).
 
     terminals  names in order of their numbers; `$END` is 0, keywords come last, from `keywords` on
-    rows       per state a flat list: terminal, action; an action >= 0 shifts to that state, < 0 reduces ~action
+    rows       per state a flat list: terminal, action; >= 0 shifts to that state, < 0 reduces ~action
     gotos      per state a flat list: rule's origin, state
     rules      [length, origin, code, builder]; see CODES
 """

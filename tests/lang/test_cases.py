@@ -1,0 +1,66 @@
+"""Broken specs as data: cases/*.spak, chunks split by `---`, each finding expected on its own line.
+
+`//! pattern` at the end of a line expects a finding there; ` && ` separates several; `//!-2 pattern` means two
+lines above. A pattern is a regular expression looked for in `severity code: message; hint`. What is found
+and not expected fails as well.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from lang_catalog import CATALOG
+
+from spak.lang import check, parse
+from spak.lang.diagnostics import Severity, apply_fix
+
+CASES = Path(__file__).with_name("cases")
+_EXPECTED = re.compile(r"//!(-\d+)? (.*)$")
+
+
+def chunks() -> list[tuple[str, str]]:
+    found = []
+    for path in sorted(CASES.glob("*.spak")):
+        for number, text in enumerate(path.read_text().split("\n---\n"), start=1):
+            found.append((f"{path.stem}-{number}", text))
+    return found
+
+
+@pytest.mark.parametrize(("name", "text"), chunks(), ids=[name for name, _ in chunks()])
+def test_case(name, text):
+    wanted = []
+    for line, source in enumerate(text.split("\n"), start=1):
+        if match := _EXPECTED.search(source):
+            wanted += [(line + int(match[1] or 0), pattern) for pattern in match[2].split(" && ")]
+    found = [
+        (item.line, f"{item.severity} {item.code}: {item.message}; {item.hint}")
+        for item in check(parse(text, name), CATALOG)
+    ]
+    unexpected = list(found)
+    for line, pattern in wanted:
+        hits = [hit for hit in unexpected if hit[0] == line and re.search(pattern.strip(), hit[1])]
+        assert hits, f"line {line}: nothing like {pattern!r} in\n" + "\n".join(map(str, found))
+        unexpected.remove(hits[0])
+    assert unexpected == []
+
+
+def test_there_are_enough_broken_files():
+    assert sum("//!" in text for _, text in chunks()) >= 25
+
+
+@pytest.mark.parametrize(("name", "text"), chunks(), ids=[name for name, _ in chunks()])
+def test_a_fix_mends_its_finding(name, text):
+    """After the fix the finding is gone and no error of another kind came in its place."""
+    before = check(parse(text), CATALOG)
+    for item in before:
+        if item.fix is None or item.severity is not Severity.ERROR:
+            continue
+        after = check(parse(apply_fix(text, item.fix)), CATALOG)
+        same = [
+            other
+            for other in after
+            if (other.line, other.code, other.message) == (item.line, item.code, item.message)
+        ]
+        assert len(same) < sum((other.line, other.message) == (item.line, item.message) for other in before)
