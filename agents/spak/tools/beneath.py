@@ -16,7 +16,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -237,7 +237,8 @@ class _Walk:
                 return False
             if self.missing == "must":
                 raise
-            os.mkdir(name, 0o755, dir_fd=top)
+            with suppress(FileExistsError):
+                os.mkdir(name, 0o755, dir_fd=top)
             fd = os.open(name, _FOLDER, dir_fd=top)
             made = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
             try:

@@ -21,7 +21,7 @@ _DIRECTIVE = re.compile(r"\s*\#\s*(include|define)\s+([<\"][^>\"\n]*[>\"]|[A-Za-
 _NO_NAMES = frozenset(
     ["if", "for", "while", "switch", "return", "sizeof", "do", "else", "__attribute__", "__launch_bounds__"]
 )
-_TYPES = ("struct", "union", "enum", "class", "namespace")
+_TYPES = ("struct", "union", "enum", "class")
 
 
 def outline(text: str) -> list[dict[str, object]]:
@@ -45,7 +45,7 @@ def _symbols(text: str) -> Iterator[dict[str, object]]:
         elif token.startswith(("//", "/*")) or token.isspace():
             continue
         elif token == "{":
-            if depth == 0 and [word for word, _ in head] in (["extern", '"C"'], ["extern", '"C++"']):
+            if depth == 0 and head and head[0][0] in ("extern", "namespace") and len(head) <= 2:
                 head = []
                 continue
             if depth == 0:
@@ -53,11 +53,10 @@ def _symbols(text: str) -> Iterator[dict[str, object]]:
             depth += 1
         elif token == "}":
             depth = max(0, depth - 1)
-            if depth == 0 and opened is not None:
-                yield {**opened, "end_line": here}
-                if opened["kind"] == "function":
-                    head = []
-                opened = None
+            if depth == 0:
+                if opened is not None:
+                    yield {**opened, "end_line": here}
+                head, opened = [word for word in head[:1] if word[0] == "typedef"], None
         elif depth == 0 and token == ";":
             symbol = _named(head, body=False)
             if symbol is not None:

@@ -17,6 +17,7 @@ from spak.tools.outline import outline
 from spak.tools.schemas import PATH, object_of
 
 MAX_BYTES = 1 << 20
+MAX_SYMBOLS = 5000
 _PYTHON = (".py", ".pyi")
 _C = (".c", ".h", ".cu", ".cuh", ".cc", ".cpp", ".hpp")
 _GUEST = r"""
@@ -112,5 +113,7 @@ def _read(call: Call) -> ToolResult:
 
 
 def _shown(language: str, symbols: list[dict[str, object]], data: bytes) -> ToolResult:
-    text = canon.dumps({"language": language, "symbols": symbols}) + b"\n"
-    return results.done(text, sha256=canon.digest(data))
+    shown: dict[str, object] = {"language": language, "symbols": symbols[:MAX_SYMBOLS]}
+    if len(symbols) > MAX_SYMBOLS:
+        shown["left_out"] = len(symbols) - MAX_SYMBOLS
+    return results.done(canon.dumps(shown) + b"\n", sha256=canon.digest(data))

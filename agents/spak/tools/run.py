@@ -29,7 +29,7 @@ class Run:
                     "default": True,
                 },
                 "verdict_file": {
-                    "description": "A file that gets PASS or FAIL by the exit code, written after the program.",
+                    "description": "A file that gets PASS or FAIL by the exit code, after the program.",
                     "type": "string",
                     "minLength": 1,
                     "maxLength": 4096,

@@ -1,0 +1,61 @@
+"""A workspace, and calls on it as the runner makes them, with the real launcher."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spak.lang.schema import violations
+from spak.ports import Call, Limits, Toolchain, ToolResult
+from spak.sandbox.restricted import Restricted
+from spak.tools import TOOLS
+
+Do = Callable[..., ToolResult]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "ws"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def toolchain() -> Toolchain:
+    folder = Path(sys.executable).parent
+    programs = {name: str(folder / name) for name in ("python", "pytest")}
+    programs |= {name: path for name in ("gcc", "nvcc") if (path := shutil.which(name))}
+    return Toolchain(programs=programs, binds=(Path(sys.prefix), Path(sys.base_prefix).resolve()))
+
+
+@pytest.fixture(scope="session")
+def launcher() -> Restricted:
+    return Restricted()
+
+
+@pytest.fixture
+def do(workspace: Path, toolchain: Toolchain, launcher: Restricted) -> Do:
+    """Call a tool by name with arguments that its schema accepts."""
+
+    def run(name: str, /, *, limits: Limits | None = None, without: str = "", **args: Any) -> ToolResult:
+        tool = TOOLS[name]
+        assert violations(tool.entry.schema, args) == []
+        programs = {key: value for key, value in toolchain.programs.items() if key != without}
+        return tool.run(
+            Call(
+                "c1",
+                name,
+                args,
+                workspace,
+                launcher,
+                limits or Limits(wall_s=30),
+                Toolchain(programs=programs, binds=toolchain.binds),
+            )
+        )
+
+    return run
