@@ -25,10 +25,17 @@ PENALTY = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Effects:
+    mean: float
+    worst: float
+    """The loss that a failure counts as."""
     effect: Mapping[str, Mapping[Scalar, float]]
     seen: Mapping[str, Mapping[Scalar, int]]
     spread: float
     """Of the losses around the model: the unit in which doubt is counted."""
+
+    def total(self, point: Point) -> float:
+        """The loss of a point as the effects alone have it."""
+        return self.mean + sum(self.effect[name][value] for name, value in point.items())
 
     def move(self, here: Point, there: Point, hope: float) -> float:
         """The change of the loss that the move should bring, less `hope` times the doubt about it."""
@@ -67,4 +74,4 @@ def fit(space: Space, seen: Sequence[Observation]) -> Effects:
     counts = {
         name: {value: len(places) for value, places in places_of.items()} for name, places_of in where.items()
     }
-    return Effects(effect, counts, spread)
+    return Effects(mean, bad, effect, counts, spread)

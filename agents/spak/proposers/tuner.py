@@ -7,13 +7,13 @@ seeded by the run's seed and the turn, so a resumed run asks and gets the same. 
 nothing.
 
     tool        the tool that each candidate calls
-    strategy    climb (the default), random, anneal, tpe
+    strategy    surrogate (the default), climb, random, anneal, tpe
     args        the arguments of every call; the point is put beside them under `params_key`
     params_key  `params`; the empty string puts each parameter among the arguments by its own name
     batch       candidates for each plan, best first (1)
     better      lower or higher metric (lower)
-    starts      random points before anything clever (climb, anneal, tpe; 8)
-    patience    points without progress before a climb starts again elsewhere (30)
+    starts      random points before anything clever (6; `random` has no use for it)
+    patience    points without progress before a climb starts again elsewhere (12)
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ _SCHEMA: Mapping[str, Any] = {
 @dataclass(frozen=True, slots=True)
 class Options:
     tool: str
-    strategy: str = "climb"
+    strategy: str = "surrogate"
     args: Mapping[str, Any] = field(default_factory=dict)
     params_key: str = "params"
     batch: int = 1
     better: Better = "lower"
-    starts: int = 8
-    patience: int = 30
+    starts: int = 6
+    patience: int = 12
 
 
 class Tuner:

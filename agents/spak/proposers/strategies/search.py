@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import dataclass, field
 
+from spak.proposers.expression import Scalar
 from spak.proposers.history import Observation
 from spak.proposers.space import Space
 
@@ -34,19 +36,20 @@ class Search:
         """An untried point drawn evenly; None when the space is used up."""
         return self.space.untried(self.rng, self.tried)
 
+    def counts(self) -> Counter[tuple[str, Scalar]]:
+        """How often each choice of each parameter was seen."""
+        return Counter(choice for item in self.seen for choice in self.space.point(item.number).items())
+
     def spread_out(self, draws: int = 8) -> int | None:
         """Of a few untried points the one whose choices were seen least: even coverage with few points."""
         found = [number for number in (self.anywhere() for _ in range(draws)) if number is not None]
         if not found:
             return None
-        counts: dict[tuple[str, object], int] = {}
-        for item in self.seen:
-            for choice in self.space.point(item.number).items():
-                counts[choice] = counts.get(choice, 0) + 1
+        counts = self.counts()
         return min(
             found,
             key=lambda number: sum(
-                counts.get(choice, 0) * len(self.space.choices[choice[0]])
+                counts[choice] * len(self.space.choices[choice[0]])
                 for choice in self.space.point(number).items()
             ),
         )
