@@ -42,7 +42,6 @@ class Instantiate:
                 "params": {
                     "description": "Names such as TILE to integers or words; FLAGS to compiler flags.",
                     "type": "object",
-                    "maxProperties": MAX_PARAMS,
                     "additionalProperties": {"type": ["integer", "string"], "maxLength": 1024},
                 },
                 "flags": {
