@@ -1,0 +1,224 @@
+"""The docs are tests: codes, commands, settings and targets are named there, and links lead somewhere."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+import spak
+from spak.cli import spak as command
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = sorted((ROOT / "agents" / "spak").rglob("*.py"))
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "specs").rglob("*.md")])
+ERRORS = (ROOT / "docs" / "errors.md").read_text()
+CLI = (ROOT / "docs" / "cli.md").read_text()
+
+FAMILIES = frozenset(re.findall(r"^- `([a-z]+)\.", ERRORS, re.MULTILINE))
+NOT_CODES = frozenset({"llm.query", "llm.plan"})
+CODE = re.compile(r"[a-z]+\.[a-z][a-z0-9_]*")
+
+
+def page_id(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+# ---- error codes ---------------------------------------------------------------------------------------
+
+
+def strings(tree: ast.AST) -> Iterator[str]:
+    """Every text in the source; one with a variable tail (`f"measure.{x}"`) ends in NAME."""
+    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.JoinedStr)
+            and len(node.values) == 2
+            and isinstance(node.values[0], ast.Constant)
+        ):
+            yield f"{node.values[0].value}NAME"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
+            yield node.value
+
+
+def raised(tree: ast.AST) -> Iterator[str]:
+    """The first argument of whatever is called ...Error, where it is a text."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith("Error"):
+            first = node.args[0] if node.args else None
+            if (
+                isinstance(first, ast.Constant)
+                and isinstance(first.value, str)
+                and CODE.fullmatch(first.value)
+            ):
+                yield first.value
+
+
+def refused(tree: ast.AST) -> Iterator[str]:
+    """The codes of a patch's refusals, which its package writes without their family."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "refuse":
+            assert isinstance(node.args[0], ast.Constant)
+            yield str(node.args[0].value)
+
+
+def codes_in_source() -> tuple[set[str], set[str]]:
+    """Whole codes, and beginnings of those whose tail is a variable."""
+    whole: set[str] = set()
+    begun: set[str] = set()
+    for path in SOURCE:
+        tree = ast.parse(path.read_text())
+        whole |= set(raised(tree))
+        if path.parent.name == "patch":
+            whole |= {f"patch.{code}" for code in refused(tree)}
+        for text in strings(tree):
+            if text.partition(".")[0] not in FAMILIES:
+                continue
+            if text.endswith("NAME"):
+                begun.add(text.removesuffix("NAME"))
+            elif CODE.fullmatch(text) and text not in NOT_CODES:
+                whole.add(text)
+    return whole, begun
+
+
+def test_every_code_has_its_line_and_every_line_its_code() -> None:
+    documented = set(re.findall(r"^- `([a-z]+\.\w+)`: .*\w", ERRORS, re.MULTILINE))
+    whole, begun = codes_in_source()
+    assert sorted(whole - documented) == [], "add these to docs/errors.md"
+    covered = {code for code in documented if any(code.startswith(start) for start in begun)}
+    assert sorted(documented - whole - covered) == [], "docs/errors.md names codes that are gone"
+    unnamed = {start for start in begun if not any(code.startswith(start) for code in documented)}
+    assert unnamed == set()
+
+
+def test_a_code_is_documented_once() -> None:
+    listed = re.findall(r"^- `([a-z]+\.\w+)`", ERRORS, re.MULTILINE)
+    assert len(listed) == len(set(listed))
+
+
+# ---- commands ------------------------------------------------------------------------------------------
+
+
+def commands(group: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(group, click.Group):
+        yield name, group
+        return
+    context = click.Context(group)
+    for verb in group.list_commands(context):
+        found = group.get_command(context, verb)
+        assert found is not None, verb
+        yield from commands(found, f"{name} {verb}")
+
+
+COMMANDS = dict(commands(command, "spak"))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_has_its_chapter_with_every_option(name: str) -> None:
+    chapter = re.search(rf"^### `{name}[ `].*?(?=^##|\Z)", CLI, re.MULTILINE | re.DOTALL)
+    assert chapter, f"docs/cli.md has no chapter ### `{name}`"
+    for parameter in COMMANDS[name].params:
+        if isinstance(parameter, click.Option) and not {"--help", "--json", "--runs-dir"} & set(
+            parameter.opts
+        ):
+            assert max(parameter.opts, key=len) in chapter.group(), f"{name}: {parameter.opts}"
+
+
+def test_no_chapter_is_left_of_a_command_that_is_gone() -> None:
+    chapters = re.findall(r"^### `(spak [a-z ]*[a-z])", CLI, re.MULTILINE)
+    assert sorted(chapters) == sorted(COMMANDS)
+
+
+def test_the_exit_codes_of_a_run_are_those_of_the_table() -> None:
+    from spak.cli.common import EXIT
+
+    for state, code in EXIT.items():
+        assert re.search(rf"^\| {code} \|.*`{state}`", CLI, re.MULTILINE), (state, code)
+
+
+def test_every_setting_of_the_command_is_listed() -> None:
+    from spak import config
+
+    chapter = CLI.partition("## Settings")[2]
+    for table, keys in config._KNOWN.items():
+        for key in keys:
+            assert f"| `[{table}]` | `{key}` |" in chapter, (table, key)
+    for variable in config._ENVIRONMENT:
+        assert f"`{variable}`" in chapter
+
+
+# ---- the rest ------------------------------------------------------------------------------------------
+
+
+def test_every_make_target_is_named_in_contributing_or_readme() -> None:
+    targets = re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    pages = (ROOT / "README.md").read_text() + (ROOT / "CONTRIBUTING.md").read_text()
+    assert targets
+    assert [name for name in targets if f"make {name}" not in pages] == []
+
+
+def test_the_readme_names_only_commands_that_exist() -> None:
+    text = (ROOT / "README.md").read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"`make ([a-z]+)", text):
+        assert f"\n{target}:" in makefile, target
+    verbs = {name.split()[1] for name in COMMANDS}
+    for verb in re.findall(r"^ {4}\$ spak ([a-z]+)|`spak ([a-z]+)", text, re.MULTILINE):
+        assert "".join(verb) in verbs, verb
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_links_lead_to_files_that_are_here(page: Path) -> None:
+    text = re.sub(r"^(```|~~~).*?^\1$|^ {4}.*$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        file, _, anchor = target.partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        there = (page.parent / file) if file else page
+        assert there.exists(), target
+        if anchor and there.suffix == ".md":
+            assert anchor in anchors(there), target
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_decisions_are_numbered_and_whole() -> None:
+    files = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
+    assert [path.name[:4] for path in files] == [f"{number:04}" for number in range(1, len(files) + 1)]
+    index = (ROOT / "docs" / "adr" / "README.md").read_text()
+    for path in files:
+        headings = re.findall(r"^## (.+)$", path.read_text(), re.MULTILINE)
+        assert headings == ["Context", "Decision", "Alternatives", "Consequences"], path.name
+        assert path.name in index
+
+
+def test_every_example_is_listed() -> None:
+    listed = (ROOT / "specs" / "README.md").read_text()
+    for path in (ROOT / "specs" / "examples").glob("*.spak"):
+        assert f"examples/{path.name}" in listed
+
+
+def test_every_page_is_reached_from_the_index() -> None:
+    index = (ROOT / "docs" / "index.md").read_text()
+    for path in (ROOT / "docs").glob("*.md"):
+        assert path.name == "index.md" or f"({path.name})" in index, path.name
+
+
+def test_the_changelog_knows_this_version() -> None:
+    assert f"## {spak.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_versioning_names_the_numbers_in_the_code() -> None:
+    from spak import records
+    from spak.kernel.rules import SEMANTICS
+
+    text = (ROOT / "VERSIONING.md").read_text()
+    assert f"| kernel semantics | {SEMANTICS} |" in text
+    assert f"| record format | {records.FORMAT} |" in text
