@@ -111,6 +111,14 @@ def test_cc_reads_flags_from_the_source(do: Any, workspace: Path) -> None:
     assert codes(do("cc", source="f.c", flags_from_source=True)) == ["cc.flag"]
 
 
+def test_what_instantiate_writes_cc_compiles(do: Any, workspace: Path) -> None:
+    (workspace / "t.c").write_text("#ifndef TILE\n#error no tile\n#endif\nint tile = TILE;\n")
+    params = {"TILE": 64, "FLAGS": "-O3 -mavx2 -fno-math-errno"}
+    assert do("instantiate", template="t.c", path="gen/k.c", params=params).exit == 0
+    result = do("cc", source="gen/k.c", flags_from_source=True)
+    assert (result.exit, result.output) == (0, b"gen/k.so\n")
+
+
 def test_cc_says_what_is_wrong_where(do: Any, workspace: Path) -> None:
     (workspace / "f.c").write_text("int f(void) {\n  int unused;\n  return nothing;\n}\n")
     result = do("cc", source="f.c", flags=["-Wall"])
