@@ -43,11 +43,23 @@ class Disk:
     @contextmanager
     def folder(self, name: str, at: int | None = None, *, force: bool = False) -> Iterator[int]:
         """The folder, open for reading; `force` gives its owner back the rights that a tool took away."""
-        fd = self._open_folder(name, at, force)
+        if force and at is not None:
+            self._open_up(name, at)
+        fd = os.open(name, _FOLDER, dir_fd=at)
         try:
             yield fd
         finally:
             os.close(fd)
+
+    @contextmanager
+    def visit(self, name: str, at: int, mode: int) -> Iterator[int]:
+        """The folder, open for a look even if that takes rights which its `mode` does not give."""
+        with self.folder(name, at, force=True) as fd:
+            try:
+                yield fd
+            finally:
+                if stat.S_IMODE(os.fstat(fd).st_mode) != mode:
+                    self.chmod(fd, mode)
 
     def open_file(self, name: str, at: int) -> int:
         """A file, open for reading. What is not a regular file by now fails with ELOOP or EINVAL."""
@@ -168,11 +180,6 @@ class Disk:
             except OSError as error:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                     raise
-
-    def _open_folder(self, name: str, at: int | None, force: bool) -> int:
-        if force and at is not None:
-            self._open_up(name, at)
-        return os.open(name, _FOLDER, dir_fd=at)
 
     def _open_up(self, name: str, at: int) -> None:
         """Let the owner read, write and enter a folder again; root never needs it."""

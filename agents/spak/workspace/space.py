@@ -266,7 +266,7 @@ class Workspace:
                 self._disk.remove(filename, fd)
                 del new.children[filename]
             elif node.kind == "d":
-                with self._disk.folder(filename, fd, force=True) as inner:
+                with self._disk.visit(filename, fd, node.mode) as inner:
                     self._drop_specials(inner, before, node)
 
     def _sync_changed(self, fd: int, old: Node | None, new: Node) -> bool:
@@ -279,7 +279,7 @@ class Workspace:
             if node.kind == "d":
                 if same and before is not None and not differences(before, node):
                     continue
-                with self._disk.folder(filename, fd, force=True) as inner:
+                with self._disk.visit(filename, fd, node.mode) as inner:
                     moved = self._sync_changed(inner, before if same else None, node)
                     if not moved and (before is None or before.mode != node.mode):
                         self._disk.fsync(inner)

@@ -178,13 +178,8 @@ class _Pass:
             self._modes["x" if node.mode & 0o100 else "f", node.mode] += 1
             return node
         if stat.S_ISDIR(found.st_mode):
-            mode = stat.S_IMODE(found.st_mode)
-            with self._scanner.disk.folder(entry.name, fd, force=True) as inner:
-                try:
-                    return self._folder(inner, found, frozenset(), depth + 1)
-                finally:
-                    if stat.S_IMODE(os.fstat(inner).st_mode) != mode:
-                        self._scanner.disk.chmod(inner, mode)
+            with self._scanner.disk.visit(entry.name, fd, stat.S_IMODE(found.st_mode)) as inner:
+                return self._folder(inner, found, frozenset(), depth + 1)
         if stat.S_ISLNK(found.st_mode):
             return self._link(fd, entry.name)
         return Node("s", stat.S_IMODE(found.st_mode))
