@@ -15,11 +15,11 @@ after the measurement (best, baseline, runner-up, patience). Integers only, so t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from spak.kernel.decide import decide
-from spak.kernel.state import Executive, Mark
+from spak.kernel.state import Executive, Mark, change
 from spak.program import MetricRule, Task
 
 
@@ -47,14 +47,14 @@ def derive(
     if status not in ("measured", "static", "checked"):
         return Derived("fail", r7, "validator.malformed")
     metrics = _numbers(body.get("metrics"))
-    r7 = replace(r7, metrics=metrics, evaluations=r7.evaluations + (task.rule is not None))
+    r7 = change(r7, metrics=metrics, evaluations=r7.evaluations + (task.rule is not None))
     failed = _failed(body.get("checks"))
     if failed is not None:
         return _looped(task, Derived("fail", r7, failed))
     if task.rule is None:
         return Derived("success", r7)
     if status != "measured":
-        return _looped(task, Derived("success", replace(r7, stale=r7.stale + 1)))
+        return _looped(task, Derived("success", change(r7, stale=r7.stale + 1)))
     return _measured(task, task.rule, options, body, r7)
 
 
@@ -67,7 +67,7 @@ def _measured(
     mark = Mark(value, _files(body.get("subject")), r7.evaluations, r7.params)
     role = options.get("role", "candidate")
     if r7.best is None or role == "baseline":
-        return Derived("success", replace(r7, best=mark, baseline=mark, runner_up=None, stale=0))
+        return Derived("success", change(r7, best=mark, baseline=mark, runner_up=None, stale=0))
     numbers = {
         "margin_num": rule.margin_num,
         "margin_den": rule.margin_den,
@@ -81,10 +81,10 @@ def _measured(
     if verdict.outcome == "invalid":
         return _looped(task, Derived("fail", r7, f"measure.{verdict.reason}"))
     if verdict.outcome != "improved":
-        return _looped(task, Derived("success", replace(r7, stale=r7.stale + 1)))
+        return _looped(task, Derived("success", change(r7, stale=r7.stale + 1)))
     runner_up = r7.best if r7.best != r7.baseline else None
     return _looped(
-        task, Derived("metric_improved", replace(r7, best=mark, runner_up=runner_up, stale=0), improved=True)
+        task, Derived("metric_improved", change(r7, best=mark, runner_up=runner_up, stale=0), improved=True)
     )
 
 
@@ -112,7 +112,7 @@ def _looped(task: Task, derived: Derived) -> Derived:
         stopped = "evaluations"
     if not stopped:
         return derived
-    return replace(derived, signal="plateau", executive=replace(r7, stopped=stopped))
+    return change(derived, signal="plateau", executive=change(r7, stopped=stopped))
 
 
 def _pairs(body: Mapping[str, Any], rival: str) -> Sequence[Mapping[str, Any]]:

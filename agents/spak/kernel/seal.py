@@ -7,11 +7,10 @@ summary holds it. `S0 = H([semantics, genesis.rules])`, `Sn = H(Sn-1 + content o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from spak import canon
-from spak.kernel.state import State
+from spak.kernel.state import State, change
 from spak.records import Authority, Kind, Record, content_of
 
 
@@ -30,5 +29,5 @@ def seal(state: State, at: int, kind: Kind, body: Mapping[str, Any]) -> tuple[Re
     place = state.r0
     content = content_of(kind, Authority.COMMIT, place.task, place.step, place.attempt, body)
     record = Record(kind, Authority.COMMIT, body, place.task, place.step, place.attempt, -1, at)
-    executive = replace(state.r7, summary=fold(state.r7.summary, content), last=content)
-    return record, replace(state, r7=executive), content
+    executive = change(state.r7, summary=fold(state.r7.summary, content), last=content)
+    return record, change(state, r7=executive), content

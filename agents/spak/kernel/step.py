@@ -16,14 +16,13 @@ At most one effect is pending at a time (R6). A proposal is awaited when its `of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from spak import canon
 from spak.kernel import context, derive, render, watch
 from spak.kernel.rules import Rules
 from spak.kernel.seal import seal
-from spak.kernel.state import Act, Counter, Effect, EffectClass, LastTool, State, Watchdog
+from spak.kernel.state import Act, Counter, Effect, EffectClass, LastTool, State, Watchdog, change
 from spak.lang.schema import violations
 from spak.program import Step, Task
 from spak.records import Authority, Kind, Record
@@ -95,7 +94,7 @@ class _Turn:
         return content
 
     def executive(self, **changes: Any) -> None:
-        self.state = replace(self.state, r7=replace(self.state.r7, **changes))
+        self.state = change(self.state, r7=change(self.state.r7, **changes))
 
     def bind(self, name: str, value: Any) -> None:
         if name.startswith("metric."):
@@ -107,7 +106,7 @@ class _Turn:
         elapsed, tokens = _count(side, "ms"), _count(side, "tokens")
         if elapsed or tokens:
             dog = self.state.r1
-            self.state = replace(
+            self.state = change(
                 self.state,
                 r1=Watchdog(dog.elapsed_ms + elapsed, dog.steps, dog.window),
                 r2=self.state.r2 + tokens,
@@ -117,7 +116,7 @@ class _Turn:
 
     def begin(self) -> None:
         rules = self.rules
-        self.state = replace(self.state, status="running", r3=rules.r3)
+        self.state = change(self.state, status="running", r3=rules.r3)
         self.executive(summary=rules.opening)
         self.enter_task(rules.program.start)
 
@@ -132,7 +131,7 @@ class _Turn:
         self.enter_step(task, task.steps[0])
 
     def place(self, task: str, step: str) -> None:
-        self.state = replace(self.state, r0=Counter(task, step, self.state.r0.attempt), r6=None)
+        self.state = change(self.state, r0=Counter(task, step, self.state.r0.attempt), r6=None)
 
     def enter_step(self, task: Task, step: Step) -> None:
         """Budgets, heuristics, arguments, then the permit and its effect; or an end."""
@@ -195,7 +194,7 @@ class _Turn:
             }
         self.commit(Kind.END, body)
         self.executive(codes=(code,) if code else (), evidence=evidence if code else (), knob=knob)
-        self.state = replace(self.state, status=status, r6=None)  # type: ignore[arg-type]
+        self.state = change(self.state, status=status, r6=None)
 
     def refuse(self, code: str, knob: str) -> None:
         self.end("refused", code, knob)
@@ -214,7 +213,7 @@ class _Turn:
     ) -> None:
         """Commit a permit and ask for its effect. The permit's content is the effect's id."""
         state = self.state
-        self.state = replace(state, r0=Counter(state.r0.task, step.id, state.r0.attempt + 1))
+        self.state = change(state, r0=Counter(state.r0.task, step.id, state.r0.attempt + 1))
         body: dict[str, Any] = {"act": act, "allow": True, "args": args if recorded is None else recorded}
         if name != act:
             body["name"] = name
@@ -232,7 +231,7 @@ class _Turn:
             root=self.state.r3,
             **more,
         )
-        self.state = replace(self.state, r6=effect)
+        self.state = change(self.state, r6=effect)
         self.effects.append(effect)
 
     def enter_tool(self, task: Task, step: Step, name: str, args: Mapping[str, Any]) -> None:
@@ -245,7 +244,7 @@ class _Turn:
             self.deny(step, name, args, "policy.not_in_tools", f"TOOLS [{name}] in TASK {task.name}")
             return
         found = violations(entry.schema, args)
-        self.state = replace(self.state, r5=LastTool(entry.name, str(entry.version)))
+        self.state = change(self.state, r5=LastTool(entry.name, str(entry.version)))
         if found:
             self.violate(
                 task,
@@ -317,7 +316,7 @@ class _Turn:
         task = self.task
         step = next(item for item in task.steps if item.id == pending.step)
         dog = self.state.r1
-        self.state = replace(self.state, r1=Watchdog(dog.elapsed_ms, dog.steps + 1, dog.window))
+        self.state = change(self.state, r1=Watchdog(dog.elapsed_ms, dog.steps + 1, dog.window))
         if kind == Kind.PLAN:
             self.planned(task, step, body)
         elif pending.act == "tool":
@@ -386,7 +385,7 @@ class _Turn:
             return
         value = body.get("out", "")
         self.keep_output(step, value)
-        self.state = replace(self.state, r4=None)
+        self.state = change(self.state, r4=None)
         self.route_on(task, step, {"signal": "success"})
 
     def acted(self, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
@@ -414,7 +413,7 @@ class _Turn:
             return
         if isinstance(root, str):
             route["r3"] = root
-            self.state = replace(self.state, r3=root)
+            self.state = change(self.state, r3=root)
         key = body.get("key")
         route["key"] = key if isinstance(key, str) else ""
         if step.kind == "tool" or step.output_var:
@@ -431,10 +430,10 @@ class _Turn:
             )
             return
         if exit_code == 0:
-            self.state = replace(self.state, r4=None)
+            self.state = change(self.state, r4=None)
             self.route_on(task, step, route)
             return
-        self.state = replace(self.state, r4=_exit_r4(exit_code, f"{pending.name} in step {step.id}", body))
+        self.state = change(self.state, r4=_exit_r4(exit_code, f"{pending.name} in step {step.id}", body))
         self.failed_tool(task, step, route)
 
     def failed_tool(self, task: Task, step: Step, route: Mapping[str, Any]) -> None:
@@ -480,7 +479,7 @@ class _Turn:
         name, count = self.state.r7.rollbacks
         count = count + 1 if name == tool else 1
         self.executive(rollbacks=(tool, count))
-        self.state = replace(self.state, r4=error)
+        self.state = change(self.state, r4=error)
         if count >= self.rules.program.budgets.rollbacks:
             self.commit(Kind.ROUTE, route)
             self.end("failed", "run.rollbacks", f"{tool or step.id} failed {count} times in a row: see R4")
@@ -543,11 +542,11 @@ class _Turn:
             )
             return
         if found.signal == "fail":
-            self.state = replace(
+            self.state = change(
                 self.state, r4=_r4(found.code, "all checks ok", found.code, f"validator {step.name}")
             )
         else:
-            self.state = replace(self.state, r4=None)
+            self.state = change(self.state, r4=None)
         self.finish_task(found.signal, found.code, route)
 
     def undo_measurement(self, task: Task, step: Step, route: Mapping[str, Any]) -> None:
@@ -563,8 +562,8 @@ class _Turn:
         self.enter_step(task, step)
 
     def executive_is(self, executive: Any) -> None:
-        self.state = replace(
-            self.state, r7=replace(executive, summary=self.state.r7.summary, last=self.state.r7.last)
+        self.state = change(
+            self.state, r7=change(executive, summary=self.state.r7.summary, last=self.state.r7.last)
         )
 
     def loops(self, pending: Effect, key: str) -> bool:
@@ -575,7 +574,7 @@ class _Turn:
         budgets, state = self.rules.program.budgets, self.state
         action = canon.content_hash([pending.name, pending.args])
         dog, seen = watch.observe(state.r1, pending.task, action, key, state.r3, budgets.window)
-        self.state = replace(state, r1=dog)
+        self.state = change(state, r1=dog)
         return bool(budgets.watchdog) and seen >= budgets.watchdog
 
     def keep_output(self, step: Step, value: Any) -> None:
