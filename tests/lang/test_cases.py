@@ -1,7 +1,7 @@
 """Broken specs as data: cases/*.spak, chunks split by `---`, each finding expected on its own line.
 
-`//! pattern` at the end of a line expects a finding there; ` && ` separates several; `//!-2 pattern` means two
-lines above. A pattern is a regular expression looked for in `severity code: message; hint`. What is found
+`//! pattern` at the end of a line expects a finding there; ` && ` separates several; `//!-2 pattern` means
+two lines above. A pattern is a regular expression looked for in `severity code: message; hint`. What is found
 and not expected fails as well.
 """
 
@@ -11,8 +11,8 @@ import re
 from pathlib import Path
 
 import pytest
-from lang_catalog import CATALOG
 
+from lang_catalog import CATALOG
 from spak.lang import check, parse
 from spak.lang.diagnostics import Severity, apply_fix
 
