@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
 import time
 from dataclasses import dataclass
 from functools import lru_cache
@@ -60,37 +61,20 @@ class Group:
 
 def create(memory_bytes: int) -> Group | None:
     """A new group with that limit, or None where groups cannot be made."""
-    places = hierarchies()
-    if places.memory is None:
-        return None
-    name = f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
-    memory, cpu = places.memory / name, places.cpu / name if places.cpu else None
-    group = Group(places.version, memory, cpu)
-    try:
-        for folder in dict.fromkeys((memory, cpu)):
-            if folder is not None:
-                folder.mkdir()
-        if places.version == 1:
-            (memory / "memory.limit_in_bytes").write_text(str(memory_bytes))
-            _write_if_there(memory / "memory.memsw.limit_in_bytes", str(memory_bytes))
-        else:
-            (memory / "memory.max").write_text(str(memory_bytes))
-            _write_if_there(memory / "memory.swap.max", "0")
-            _write_if_there(memory / "memory.oom.group", "1")
-    except OSError:
-        group.close()
-        return None
-    return group
+    return _create(hierarchies(), memory_bytes)
 
 
 @lru_cache
 def hierarchies() -> Hierarchies:
     """What this process may use, found once; groups that dead processes left behind are removed."""
-    places = find(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text())
+    own = Path("/proc/self/cgroup")
+    if not own.exists():
+        return Hierarchies()
+    places = find(Path("/proc/self/mountinfo").read_text(), own.read_text())
     for folder in dict.fromkeys((places.memory, places.cpu)):
         if folder is not None:
             _sweep(folder)
-    return places
+    return places if places.memory is not None and _moves(places) else Hierarchies()
 
 
 def find(mountinfo: str, own: str) -> Hierarchies:
@@ -117,6 +101,29 @@ def find(mountinfo: str, own: str) -> Hierarchies:
     return Hierarchies()
 
 
+def _create(places: Hierarchies, memory_bytes: int) -> Group | None:
+    if places.memory is None:
+        return None
+    name = f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
+    memory, cpu = places.memory / name, places.cpu / name if places.cpu else None
+    group = Group(places.version, memory, cpu)
+    try:
+        for folder in dict.fromkeys((memory, cpu)):
+            if folder is not None:
+                folder.mkdir()
+        if places.version == 1:
+            (memory / "memory.limit_in_bytes").write_text(str(memory_bytes))
+            _write_if_there(memory / "memory.memsw.limit_in_bytes", str(memory_bytes))
+        else:
+            (memory / "memory.max").write_text(str(memory_bytes))
+            _write_if_there(memory / "memory.swap.max", "0")
+            _write_if_there(memory / "memory.oom.group", "1")
+    except OSError:
+        group.close()
+        return None
+    return group
+
+
 def _takes_groups(folder: Path) -> bool:
     return folder.is_dir() and os.access(folder, os.W_OK)
 
@@ -130,6 +137,22 @@ def _delegates_memory(folder: Path) -> bool:
         return "memory" in control.read_text().split() and _takes_groups(folder)
     except OSError:
         return False
+
+
+def _moves(places: Hierarchies) -> bool:
+    """Whether a process can be moved there, tried with a harmless one: a folder to write in is not enough."""
+    group = _create(places, 1 << 30)
+    if group is None:
+        return False
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env={}) as waiting:
+        try:
+            group.add(waiting.pid)
+        except OSError:
+            return False
+        finally:
+            waiting.communicate()
+            group.close()
+    return True
 
 
 def _sweep(folder: Path) -> None:

@@ -50,8 +50,6 @@ class Programs:
 class Wiring:
     """Descriptors made for one start; the numbers go into the options, `passed` to the new process."""
 
-    status: int
-    block: int
     passed: list[int] = field(default_factory=list)
 
     def memory(self, content: bytes) -> int:
@@ -136,7 +134,6 @@ def _isolation(
     yield from ("--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent")
     yield from ("--cap-drop", "ALL", "--clearenv", "--new-session", "--hostname", "spak")
     yield from ("--uid", str(INSIDE_UID), "--gid", str(INSIDE_UID))
-    yield from ("--json-status-fd", str(wiring.status), "--block-fd", str(wiring.block))
     if first_process:
         yield "--as-pid-1"
     if lock is not None:

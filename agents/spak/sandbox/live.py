@@ -1,13 +1,12 @@
 """A sandbox that runs: limits put on it, its output taken, its end brought about and understood.
 
-A start has three holds, and the job begins after the last:
-
-1. bwrap tells the first process's id and waits for a byte. Until then it gets its limits, its control group
-   and a process descriptor, so nothing runs without them and no later use of the id can hit a stranger.
-2. Inside, a shell says that it is there, on standard output. By then every process of bwrap's has asked the
-   kernel to be killed with its parent.
-3. The shell waits for a line on standard input, and becomes the job only if it comes: a starter that was
-   killed on the way leaves nothing behind, neither a job without a watcher nor a lock that nobody frees.
+The job does not begin before all is in force. Inside, a shell writes a line and waits for one, and only then
+becomes the job. When its line comes, every process of bwrap's has asked the kernel to be killed with its
+parent, and the first process of the namespace is found: it and the shell get their limits and their control
+group, and a process descriptor is kept, so that no later use of the id can hit a stranger. A starter that is
+killed on the way leaves nothing behind: the shell has nobody to write to, or its line never comes. (bwrap's
+own --block-fd goes on when the other end closes; a report on --json-status-fd falls between bwrap's asking
+to die with its parent and its letting the child go on: killed there, it left a child that waits for ever.)
 
 To end it, the first process is killed: the kernel then kills everything in its process namespace before the
 descriptor reports the exit, whatever sessions or ignored signals it has.
@@ -15,7 +14,6 @@ descriptor reports the exit, whatever sessions or ignored signals it has.
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import selectors
@@ -74,15 +72,13 @@ class Live:
     def __init__(
         self,
         process: subprocess.Popen[bytes],
-        status: int,
-        block: int,
         limits: Limits,
         group: Group | None,
         late: Mapping[int, tuple[int, int]],
     ) -> None:
         """`late` are the resource limits that are to be set from outside."""
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-        self._process, self._status, self._limits, self._group = process, status, limits, group
+        self._process, self._limits, self._group = process, limits, group
         self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
         self._began = time.monotonic()
         self._out, self._err = Collector(limits.output_bytes), Collector(limits.output_bytes)
@@ -95,19 +91,16 @@ class Live:
         self._pidfd = -1
         orphans.adopt()
         try:
-            self.pid = self._first_process()
+            self._await_shell()
+            self.pid = procfs.namespace_leader(process.pid)
             self._pidfd = os.pidfd_open(self.pid)
             self._limit(late)
-            os.write(block, b"1")
-            self._read(self._stdout.fileno())
             os.write(self._stdin.fileno(), b"\n")
         except BaseException as error:
             complaint = self._abandon()
             if isinstance(error, ProcessLookupError | BrokenPipeError | EOFError):
                 raise StartError(complaint or "bwrap ended while it was setting up") from error
             raise
-        finally:
-            os.close(block)
 
     def poll(self) -> int | None:
         return None if self._outcome is None else self._outcome.exit
@@ -145,29 +138,22 @@ class Live:
             self._close()
             self._ended.set()
 
-    def _first_process(self) -> int:
-        """The id that bwrap reports. Raises: EOFError when it ended before, StartError after too long."""
-        text = b""
-        while b"\n" not in text:
-            text += self._read(self._status)
-        return int(json.loads(text.partition(b"\n")[0])["child-pid"])
-
-    def _read(self, number: int) -> bytes:
-        """A byte of what bwrap or the shell inside reports. Raises: EOFError, StartError."""
-        ready, _, _ = select.select([number], [], [], max(0.0, self._began + START_S - time.monotonic()))
+    def _await_shell(self) -> None:
+        """Raises: EOFError when bwrap ended before, StartError when it takes too long."""
+        ready, _, _ = select.select([self._stdout], [], [], START_S)
         if not ready:
             raise StartError(f"the sandbox was not up after {START_S:g} s")
-        if not (chunk := os.read(number, 1)):
+        if not os.read(self._stdout.fileno(), 1):
             raise EOFError
-        return chunk
 
-    def _limit(self, limits: Mapping[int, tuple[int, int]]) -> None:
-        """Put limits and the control group on the process that waits; all that it starts inherits them."""
-        rlimits.put(self.pid, limits)
-        if self._group is not None:
-            self._group.add(self.pid)
-        with suppress(PermissionError):  # bwrap may not be ours to touch here; then it stays as it is
-            Path(f"/proc/{self.pid}/oom_score_adj").write_text("1000")
+    def _limit(self, late: Mapping[int, tuple[int, int]]) -> None:
+        """Put limits and the control group on what is there; all that it starts inherits them."""
+        for pid in procfs.tree(self.pid):
+            rlimits.put(pid, late)
+            if self._group is not None:
+                self._group.add(pid)
+            with suppress(PermissionError):  # bwrap's may not be ours to touch here; then it stays as it is
+                Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
 
     def _abandon(self) -> str:
         """Let go of a start that failed; what bwrap said about it."""
@@ -192,7 +178,6 @@ class Live:
             if self._pidfd >= 0:
                 os.close(self._pidfd)
             self._pidfd = -1
-        os.close(self._status)
         orphans.release()
 
     def _carry(self, stdin: bytes) -> None:
@@ -256,8 +241,8 @@ class Live:
             if self._pidfd >= 0:
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
-    def _reap(self) -> int | None:
-        """The exit code that bwrap reports, None when the job's program never started."""
+    def _reap(self) -> int:
+        """The exit code of bwrap, which is the job's; negative when a signal ended bwrap itself."""
         wall = time.monotonic() + _DRAIN_S
         while True:
             pid, status, used = os.wait4(self._process.pid, os.WNOHANG)
@@ -271,27 +256,18 @@ class Live:
         used = orphans.reap(self.pid) or used
         reaped = int(1000 * (used.ru_utime + used.ru_stime))
         self._cpu_ms = max(self._cpu_ms, reaped) if spent is None else spent
-        os.set_blocking(self._status, False)
-        text = b""
-        with suppress(BlockingIOError):
-            while chunk := os.read(self._status, 4096):
-                text += chunk
-        for line in text.splitlines():
-            found = json.loads(line).get("exit-code")
-            if found is not None:
-                return int(found)
-        return None
+        return self._process.returncode
 
-    def _verdict_of(self, code: int | None) -> Outcome:
+    def _verdict_of(self, code: int) -> Outcome:
         limits, status, detail, number = self._limits, self._verdict, self._detail, code
         if status is None and self._group is not None and self._group.out_of_memory():
             status, detail = "oom", f"more than {limits.memory_bytes} bytes of memory (control group)"
         if status is not None:
             number = {"timeout": 124}.get(status, 128 + signal.SIGKILL)
-        elif detail and code in (None, 128 + signal.SIGKILL):
+        elif detail and code == 128 + signal.SIGKILL:
             status, number = "exited", 128 + signal.SIGKILL
-        elif code is None:
-            status, number, detail = "launcher", 125, "bwrap ended without saying how the job did"
+        elif code < 0:
+            status, number, detail = "crash", 128 - code, "bwrap itself was ended from outside"
         elif code - 128 in _LIMIT_SIGNALS:
             status, detail = "limit", f"ended by {signal.Signals(code - 128).name}"
         elif code - 128 == signal.SIGKILL and self._cpu_ms >= 1000 * limits.cpu_s:
@@ -302,7 +278,7 @@ class Live:
             status = "exited"
         wall_ms = int(1000 * (time.monotonic() - self._began))
         out, err = self._out.stream(), self._err.stream()
-        return Outcome(status, number or 0, out, err, wall_ms, self._cpu_ms, detail)
+        return Outcome(status, number, out, err, wall_ms, self._cpu_ms, detail)
 
 
 def _write(number: int, rest: memoryview) -> memoryview:

@@ -36,6 +36,21 @@ def tree(pid: int) -> list[int]:
     return found
 
 
+def namespace_leader(pid: int) -> int:
+    """The first process of the nested process namespace below a process whose descendants stand in line.
+
+    Raises: ProcessLookupError when the line ends before.
+    """
+    while True:
+        children = tree(pid)[1:]
+        if not children:
+            raise ProcessLookupError(f"process {pid} has no child")
+        pid = children[0]
+        for line in _read(f"/proc/{pid}/status").splitlines():
+            if line.startswith("NSpid:") and len(line.split()) > 2:
+                return pid
+
+
 def usage(pid: int) -> Usage:
     pids = tree(pid)
     private = ticks = 0

@@ -125,9 +125,7 @@ class Restricted:
     ) -> Live:
         group = cgroup.create(job.limits.memory_bytes)
         limits = rlimits.wanted(job.limits, watched=group is None)
-        status, status_in = os.pipe()
-        block_in, block = os.pipe()
-        wiring = chain.Wiring(status_in, block_in)
+        wiring = chain.Wiring()
         try:
             line = chain.command(
                 job,
@@ -146,21 +144,17 @@ class Restricted:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
-                pass_fds=(*wiring.passed, status_in, block_in, *job.inherit, *pass_fds),
+                pass_fds=(*wiring.passed, *job.inherit, *pass_fds),
                 start_new_session=True,
                 umask=0o022,
             )
         except BaseException:
-            os.close(status)
-            os.close(block)
             if group is not None:
                 group.close()
             raise
         finally:
             wiring.close()
-            os.close(status_in)
-            os.close(block_in)
-        return Live(process, status, block, job.limits, group, limits if uid is None else {})
+        return Live(process, job.limits, group, limits if uid is None else {})
 
     def probe(self) -> str:
         """A nonce comes back from inside, and a file that anyone on the host may read does not."""
@@ -216,7 +210,7 @@ def _version(bwrap: str) -> tuple[int, ...]:
 def _mend(reason: str) -> str:
     """The reason with what mends it."""
     low = reason.lower()
-    if "user namespace" in low or "uid map" in low or "creating new namespace" in low:
+    if "namespace" in low or "uid map" in low:
         mend = _NAMESPACES
     elif "proc" in low and "mount" in low:
         mend = _CONTAINER

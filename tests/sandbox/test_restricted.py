@@ -1,0 +1,522 @@
+"""The restricted launcher: what a job sees, how each end is named, and that nothing is left of it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import random
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spak import sandbox
+from spak.errors import UnavailableError
+from spak.ports import MIB, Job, Limits, Outcome
+from spak.sandbox import Restricted, cgroup, chain, restricted, slots
+
+pytestmark = pytest.mark.sandbox
+
+ROOT = os.geteuid() == 0
+
+
+@pytest.fixture(scope="module")
+def launcher() -> Restricted:
+    return Restricted()
+
+
+@pytest.fixture
+def workspace() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def sh(text: str, workspace: Path, **more: object) -> Job:
+    return Job(("/bin/sh", "-c", text), workspace, **more)  # type: ignore[arg-type]
+
+
+def living(mark: str) -> list[str]:
+    """Command lines with the mark of processes that are not dead already."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            line = (entry / "cmdline").read_bytes().decode(errors="replace").replace("\0", " ")
+            state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, NotADirectoryError, ProcessLookupError, PermissionError):
+            continue
+        if mark in line and state not in "ZX":
+            found.append(line)
+    return found
+
+
+def gone(mark: str, within_s: float = 1.0) -> bool:
+    until = time.monotonic() + within_s
+    while living(mark):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+# ---- ordinary work
+
+
+def test_exit_code_streams_and_place(launcher: Restricted, workspace: Path) -> None:
+    outcome = launcher.run(sh('cat; pwd; echo "$HOME $GIVEN $TMPDIR"; echo no >&2; exit 7', workspace,
+                              stdin=b"typed\n", env={"GIVEN": "a b"}))  # fmt: skip
+    assert (outcome.status, outcome.exit) == ("exited", 7)
+    assert outcome.stdout.data == b"typed\n/ws\n/ws a b /tmp\n"
+    assert outcome.stderr.data == b"no\n"
+    assert not outcome.stdout.truncated and outcome.stdout.size == len(outcome.stdout.data)
+
+
+def test_files_made_inside_stand_in_the_workspace(launcher: Restricted, workspace: Path) -> None:
+    (workspace / "given").write_text("before")
+    (workspace / "given").chmod(0o600)
+    assert launcher.run(sh("cat given > made && echo after > given", workspace)).exit == 0
+    assert (workspace / "made").read_text() == "before"
+    assert (workspace / "given").read_text() == "after\n"
+    assert (workspace / "made").stat().st_mode & 0o777 == 0o644
+
+
+def test_read_only_workspace(launcher: Restricted, workspace: Path) -> None:
+    (workspace / "given").write_text("text")
+    outcome = launcher.run(sh("cat given; echo more >> given", workspace, writable=False))
+    assert outcome.exit != 0 and outcome.stdout.data == b"text"
+    assert (workspace / "given").read_text() == "text"
+
+
+@pytest.mark.parametrize("argv, code", [(("no-such-program",), 127), (("/usr",), 126), (("./text",), 126)])
+def test_a_program_that_cannot_run_is_the_jobs_own_exit(
+    launcher: Restricted, workspace: Path, argv: tuple[str, ...], code: int
+) -> None:
+    (workspace / "text").write_text("not a program")
+    outcome = launcher.run(Job(argv, workspace))
+    assert (outcome.status, outcome.exit) == ("exited", code)
+    assert outcome.stderr.data
+
+
+def test_the_program_is_the_file_and_not_a_shell_builtin(launcher: Restricted, workspace: Path) -> None:
+    assert launcher.run(Job(("exit", "3"), workspace)).exit == 127
+    words = ("printf", "%s|", "$HOME", "*", "a b", "; true", "")
+    assert launcher.run(Job(words, workspace)).stdout.data == b"$HOME|*|a b|; true||"
+
+
+def test_odd_names(launcher: Restricted, workspace: Path) -> None:
+    odd = workspace / os.fsdecode(b"a b\nc'\"$(id)\xff -- *")
+    odd.mkdir()
+    outcome = launcher.run(sh('echo content > "$1" && cat "$1"', odd))
+    assert outcome.status == "exited"
+    outcome = launcher.run(Job(("touch", "--", "-n\n"), odd))
+    assert outcome.exit == 0 and (odd / "-n\n").exists()
+
+
+def test_a_virtual_environment_works_where_only_its_owner_can_go(
+    launcher: Restricted, tmp_path: Path
+) -> None:
+    private = tmp_path / "home"
+    private.mkdir(mode=0o700)
+    (private / "ws").mkdir()
+    (private / "ws" / "test_it.py").write_text("def test_it():\n    assert 6 * 7 == 42\n")
+    argv = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py")
+    binds = (Path(sys.prefix), Path(sys.base_prefix))
+    outcome = launcher.run(Job(argv, private / "ws", binds=binds))
+    assert outcome.exit == 0, outcome
+    assert b"1 passed" in outcome.stdout.data
+    outcome = launcher.run(sh(f"touch {sys.prefix}/probe", private / "ws", binds=binds))
+    assert outcome.exit != 0 and not Path(sys.prefix, "probe").exists()
+
+
+# ---- jobs that cannot start
+
+
+def test_refusals_are_outcomes(launcher: Restricted, workspace: Path) -> None:
+    folder = os.open("/", os.O_RDONLY)
+    jobs = [
+        Job((), workspace),
+        Job(("",), workspace / "missing"),
+        Job(("echo", "a\0b"), workspace),
+        Job(("-c", "id"), workspace),
+        Job(("true",), workspace, env={"A=B": "c"}),
+        Job(("true",), workspace, env={"A": "\0"}),
+        Job(("true",), workspace, binds=(Path("/no/such/toolchain"),)),
+        Job(("true",), workspace, binds=(Path("relative"),)),
+        Job(("true",), workspace, binds=(Path("/"),)),
+        Job(("true",), workspace, binds=(Path("/proc/1"),)),
+        Job(("true",), workspace, inherit=(folder,)),
+        Job(("true",), workspace, inherit=(9999,)),
+        Job(("echo", "x" * 10_000_000), workspace),
+    ]
+    try:
+        for job in jobs:
+            outcome = launcher.run(job)
+            assert (outcome.status, outcome.exit) == ("launcher", 125), job
+            assert outcome.detail and not outcome.stdout.data
+            child = launcher.start(job)
+            assert child.poll() == 125 and child.wait(1).status == "launcher"
+            child.kill()
+    finally:
+        os.close(folder)
+    assert launcher.run(Job(("true",), workspace)).exit == 0
+
+
+@pytest.mark.skipif(not ROOT, reason="only root changes owners")
+def test_folders_of_the_system_are_not_workspaces(launcher: Restricted) -> None:
+    before = Path("/usr").stat()
+    for folder in ("/", "/usr", "/etc", "/tmp", "/root"):
+        outcome = launcher.run(Job(("true",), Path(folder)))
+        assert outcome.status == "launcher" and "workspace" in outcome.detail
+    assert Path("/usr").stat().st_uid == before.st_uid
+
+
+# ---- limits and ends
+
+
+def test_timeout_ends_whatever_hides(launcher: Restricted, workspace: Path) -> None:
+    mark = f"31.{os.getpid()}{random.randrange(10**6)}"
+    text = (
+        f"trap '' TERM HUP INT; echo partial; (setsid sleep {mark} &) ; (trap '' TERM; sleep {mark}) & "
+        f"setsid sh -c '(sleep {mark} </dev/null >/dev/null 2>&1 &)'; sleep {mark}"
+    )
+    began = time.monotonic()
+    outcome = launcher.run(sh(text, workspace, limits=Limits(wall_s=0.5)))
+    assert outcome.status == "timeout" and outcome.stdout.data == b"partial\n"
+    assert time.monotonic() - began < 5 and outcome.wall_ms >= 500
+    assert living(mark) == []
+
+
+def test_what_a_job_leaves_in_the_background_ends_with_it(launcher: Restricted, workspace: Path) -> None:
+    mark = f"32.{os.getpid()}{random.randrange(10**6)}"
+    outcome = launcher.run(sh(f"setsid sleep {mark} & exit 4", workspace))
+    assert (outcome.status, outcome.exit) == ("exited", 4)
+    assert living(mark) == []
+
+
+EATER = "x = [bytearray(16 << 20) for _ in range(1000)]"
+
+
+@pytest.mark.parametrize("grouped", [True, False], ids=["control group", "watched"])
+def test_memory(
+    launcher: Restricted, workspace: Path, monkeypatch: pytest.MonkeyPatch, grouped: bool
+) -> None:
+    if not grouped:
+        monkeypatch.setattr(cgroup, "create", lambda memory_bytes: None)
+    binds = (Path(sys.prefix), Path(sys.base_prefix))
+    limits = Limits(wall_s=30, memory_bytes=256 * MIB)
+    rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # The watched eater stays below the wide limit on its data, so the watcher has to find it.
+    code = EATER if grouped else "import time; x = [bytearray(16 << 20) for _ in range(40)]; time.sleep(20)"
+    outcome = launcher.run(Job((sys.executable, "-I", "-c", code), workspace, limits=limits, binds=binds))
+    assert outcome.status == "oom" and outcome.detail
+    assert outcome.wall_ms < 20_000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - rss < 50_000
+
+
+def test_memory_of_a_child_that_is_replaced_again_and_again(launcher: Restricted, workspace: Path) -> None:
+    text = f"while :; do {sys.executable} -I -c '{EATER}'; done"
+    limits = Limits(wall_s=60, cpu_s=60, memory_bytes=128 * MIB)
+    outcome = launcher.run(
+        sh(text, workspace, limits=limits, binds=(Path(sys.prefix), Path(sys.base_prefix)))
+    )
+    assert outcome.status == "oom" and outcome.wall_ms < 30_000
+
+
+def test_fork_bomb(launcher: Restricted, workspace: Path) -> None:
+    mark = f"bomb{os.getpid()}{random.randrange(10**6)}"
+    done: list[Outcome] = []
+    limits = Limits(wall_s=2, processes=64)
+    job = Job(
+        ("/bin/bash", "-c", "bomb() { bomb | bomb & }; while :; do bomb; done", mark),
+        workspace,
+        limits=limits,
+    )
+    thread = threading.Thread(target=lambda: done.append(launcher.run(job)))
+    thread.start()
+    most = 0.0
+    while thread.is_alive():
+        began = time.monotonic()
+        assert subprocess.run(["true"]).returncode == 0
+        most = max(most, time.monotonic() - began)
+        time.sleep(0.05)
+    thread.join()
+    assert done[0].status in ("timeout", "limit")
+    assert most < 2
+    assert gone(mark)
+    assert launcher.run(sh("true | true", workspace)).exit == 0
+
+
+def test_a_gigabyte_of_output(launcher: Restricted, workspace: Path) -> None:
+    size = 10**9
+    rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    text = f"echo first; head -c {size} /dev/zero; echo last"
+    outcome = launcher.run(sh(text, workspace, limits=Limits(wall_s=100)))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - rss < 50_000
+    stream = outcome.stdout
+    assert outcome.exit == 0 and stream.truncated and len(stream.data) == MIB
+    assert stream.size == size + 11
+    assert stream.data.startswith(b"first\n\0") and stream.data.endswith(b"\0last\n")
+    sha = hashlib.sha256(b"first\n")
+    for _ in range(1000):
+        sha.update(bytes(10**6))
+    sha.update(b"last\n")
+    assert stream.sha256 == urlsafe_b64encode(sha.digest())[:43].decode()
+
+
+def test_file_size_and_cpu_time(launcher: Restricted, workspace: Path) -> None:
+    limits = Limits(wall_s=30, cpu_s=1, file_bytes=MIB)
+    outcome = launcher.run(sh("exec head -c 2M /dev/zero > big", workspace, limits=limits))
+    assert outcome.status == "limit" and "SIGXFSZ" in outcome.detail
+    for text in ("while :; do :; done", "trap '' XCPU; while :; do :; done"):
+        outcome = launcher.run(sh(text, workspace, limits=limits))
+        assert outcome.status == "limit", outcome
+        assert 900 <= outcome.cpu_ms < 4000
+
+
+def test_cpu_time_of_many_processes_counts_together(launcher: Restricted, workspace: Path) -> None:
+    text = "for n in 1 2 3 4; do (while :; do :; done) & done; wait"
+    outcome = launcher.run(sh(text, workspace, limits=Limits(wall_s=60, cpu_s=1)))
+    assert outcome.status == "limit" and outcome.cpu_ms < 4000
+
+
+def test_a_crash_is_not_an_exit(launcher: Restricted, workspace: Path) -> None:
+    outcome = launcher.run(sh("kill -SEGV $$", workspace))
+    assert (outcome.status, outcome.exit) == ("crash", 128 + signal.SIGSEGV)
+    assert "SIGSEGV" in outcome.detail
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the foreign architecture is 32-bit x86")
+def test_a_foreign_system_call_kills(launcher: Restricted, workspace: Path) -> None:
+    (workspace / "foreign.c").write_text(
+        'int main(void) { int r; __asm__ volatile("int $0x80" : "=a"(r) : "a"(20)); return r > 0 ? 0 : 1; }'
+    )
+    assert launcher.run(Job(("gcc", "-o", "foreign", "foreign.c"), workspace)).exit == 0
+    outcome = launcher.run(Job(("./foreign",), workspace))
+    assert outcome.status == "crash" and "SIGSYS" in outcome.detail
+
+
+# ---- side by side
+
+
+def test_two_at_once_do_not_share_a_limit(launcher: Restricted) -> None:
+    limits = Limits(wall_s=30, processes=24)
+    text = "for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do sleep 1 & done; wait; id -u > me"
+    done: list[Outcome] = []
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+        for folder in (one, two):
+            Path(folder).chmod(0o755)
+        threads = [
+            threading.Thread(
+                target=lambda job: done.append(launcher.run(job)),
+                args=(sh(text, Path(folder), limits=limits),),
+            )
+            for folder in (one, two)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [outcome.exit for outcome in done] == [0, 0], done
+        owners = {Path(folder, "me").stat().st_uid for folder in (one, two)}
+        assert len(owners) == (2 if ROOT else 1)
+
+
+def test_a_second_sandbox_in_the_same_workspace(launcher: Restricted, workspace: Path) -> None:
+    child = launcher.start(sh("read -r _; echo done > late", workspace, stdin=b""), ())
+    child.wait(5)
+    first = launcher.start(Job(("sleep", "20"), workspace))
+    assert launcher.run(sh("echo now > made", workspace)).exit == 0
+    assert first.poll() is None
+    first.kill()
+    assert (workspace / "made").read_text() == "now\n"
+
+
+# ---- a child that its starter talks to
+
+
+def test_start_passes_descriptors_and_tells_the_process_id(launcher: Restricted, workspace: Path) -> None:
+    mine, theirs = os.pipe()
+    back, answer = os.pipe()
+    text = (
+        f"import os; os.write({answer}, str(os.getpid()).encode() + os.read({mine}, 9)); os.read({mine}, 1)"
+    )
+    job = Job((sys.executable, "-I", "-c", text), workspace, binds=(Path(sys.prefix), Path(sys.base_prefix)))
+    child = launcher.start(job, pass_fds=(mine, answer))
+    os.close(mine)
+    os.close(answer)
+    os.write(theirs, b" heard")
+    assert os.read(back, 100) == b"1 heard"
+    assert child.poll() is None
+    status = Path(f"/proc/{child.pid}/status").read_text()
+    assert "NSpid:\t" in status and status.split("NSpid:")[1].split("\n")[0].split()[-1] == "1"
+    clock = (~child.pid << 3) | 2
+    assert time.clock_gettime_ns(clock) > 0
+    os.close(theirs)
+    os.close(back)
+    outcome = child.wait(10)
+    assert (outcome.status, outcome.exit) == ("exited", 0)
+    assert child.poll() == 0
+
+
+def test_kill_returns_when_nothing_lives(launcher: Restricted, workspace: Path) -> None:
+    mark = f"33.{os.getpid()}{random.randrange(10**6)}"
+    child = launcher.start(sh(f"(setsid sleep {mark} &); echo up; exec sleep {mark}", workspace))
+    pid = child.pid
+    while len(living(mark)) < 2:
+        time.sleep(0.01)
+    child.kill()
+    assert living(mark) == [] and not Path(f"/proc/{pid}").exists()
+    outcome = child.wait(0)
+    assert (outcome.status, outcome.exit) == ("exited", 137) and outcome.detail
+    child.kill()
+
+
+def test_wait_and_wall_time_end_a_child(launcher: Restricted, workspace: Path) -> None:
+    child = launcher.start(Job(("sleep", "20"), workspace))
+    assert child.wait(0.2).status == "timeout"
+    child = launcher.start(Job(("sleep", "20"), workspace, limits=Limits(wall_s=0.2)))
+    assert child.wait(10).status == "timeout"
+
+
+def test_more_filter_for_a_child(launcher: Restricted, workspace: Path) -> None:
+    """A second program that refuses uname with EPERM."""
+    number = {"x86_64": 63, "aarch64": 160}[os.uname().machine]
+    lines = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
+    extra = b"".join(struct.pack("=HBBI", *line) for line in lines)
+    job = sh("uname || echo refused; grep Seccomp: /proc/self/status", workspace)
+    outcome = launcher.start(job, seccomp_extra=extra).wait(10)
+    assert outcome.stdout.data == b"refused\nSeccomp:\t2\n"
+    assert launcher.start(job, seccomp_extra=b"odd").wait(10).status == "launcher"
+
+
+def test_the_lock_lives_as_long_as_the_sandbox_and_not_in_the_job(
+    launcher: Restricted, workspace: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "lock"
+    lock = os.open(path, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    child = launcher.start(sh("ls -l /proc/self/fd; exec sleep 20", workspace, inherit=(lock,)))
+    os.close(lock)
+    other = os.open(path, os.O_RDWR)
+    with pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    child.kill()
+    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(other)
+    assert b"lock" not in child.wait(1).stdout.data
+
+
+def test_nothing_outlives_a_killed_runner(launcher: Restricted, workspace: Path, tmp_path: Path) -> None:
+    """kill -9 at any moment of a start: no job goes on, and the lock that went in comes free."""
+    path = tmp_path / "lock"
+    mark = f"34.{os.getpid()}{random.randrange(10**6)}"
+    chance = random.Random(5)
+    for _ in range(25):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                lock = os.open(path, os.O_RDWR | os.O_CREAT)
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                launcher.run(Job(("sleep", mark), workspace, inherit=(lock,)))
+            finally:
+                os._exit(1)
+        time.sleep(chance.uniform(0, 0.04))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        assert gone(mark), living(mark)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT)
+        until = time.monotonic() + 2
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                assert time.monotonic() < until, "the lock is still held"
+                time.sleep(0.01)
+        os.close(lock)
+
+
+# ---- whether it works at all
+
+
+def test_probe_and_description(launcher: Restricted) -> None:
+    assert launcher.probe() == ""
+    (row,) = sandbox.describe()
+    assert row["launcher"] == "restricted" and row["ok"] is True and row["mend"] == ""
+    assert "bubblewrap" in str(row["detail"]) and "memory by" in str(row["detail"])
+
+
+def fake(folder: Path, body: str, version: str = "bubblewrap 0.8.0") -> str:
+    """A search path whose bwrap answers --version and then does what the body says."""
+    program = folder / "bwrap"
+    program.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "{version}" && exit\n{body}\n')
+    program.chmod(0o755)
+    return f"{folder}:{restricted._SEARCH}"
+
+
+REFUSAL = "bwrap: No permissions to create new namespace, likely because the kernel does not allow it"
+
+
+def test_a_bubblewrap_that_does_not_work(
+    monkeypatch: pytest.MonkeyPatch, workspace: Path, open_programs: Path
+) -> None:
+    for body, said, mend in (
+        (f"echo '{REFUSAL}' >&2; exit 1", "No permissions", "sysctl"),
+        (
+            'echo "bwrap: Can\'t mount proc on /newroot/proc: Operation not permitted" >&2; exit 1',
+            "proc",
+            "container",
+        ),
+        ("exit 0", "setting up", "docs/sandbox.md"),
+    ):
+        monkeypatch.setattr(restricted, "_SEARCH", fake(open_programs, body))
+        broken = Restricted()
+        outcome = broken.run(Job(("true",), workspace))
+        assert outcome.status == "launcher" and said in outcome.detail
+        assert said in broken.probe() and mend in broken.probe()
+        (row,) = sandbox.describe()
+        assert row["ok"] is False and mend in str(row["mend"])
+
+
+def test_a_sandbox_that_does_not_isolate(launcher: Restricted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nonce comes back, and so does a file of the host."""
+    monkeypatch.setattr(chain, "_sights", lambda *given: ["--ro-bind", "/", "/", "--proc", "/proc"])
+    assert "does not isolate" in launcher.probe()
+
+
+@pytest.fixture
+def open_programs() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_a_missing_or_old_bubblewrap(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, open_programs: Path
+) -> None:
+    monkeypatch.setattr(restricted, "_SEARCH", str(tmp_path))
+    with pytest.raises(UnavailableError) as caught:
+        Restricted()
+    assert caught.value.code == "unavailable.sandbox" and "bubblewrap" in caught.value.hint
+    (row,) = sandbox.describe()
+    assert row["ok"] is False and "apt-get install bubblewrap" in str(row["mend"])
+    monkeypatch.setattr(restricted, "_SEARCH", fake(open_programs, "", version="bubblewrap 0.4.1"))
+    with pytest.raises(UnavailableError):
+        Restricted()
+
+
+@pytest.mark.skipif(not ROOT, reason="only root has slots")
+def test_no_slot_left(launcher: Restricted, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "UIDS", range(0))
+    outcome = launcher.run(Job(("true",), workspace))
+    assert outcome.status == "launcher" and "taken" in outcome.detail
