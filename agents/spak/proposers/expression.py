@@ -1,7 +1,7 @@
 """Requirements of a parameter space: a small expression language with its own evaluator.
 
 Takes text such as `TILE % (WIDTH * 2) == 0 or LAYOUT == 'DOT'` and the names it may use; gives a
-`Requirement` that answers yes or no for a point. Integers, strings, names, `+ - * // %`, comparisons, `in` a
+`Requirement` that answers yes or no for a point. Numbers, strings, names, `+ - * // %`, comparisons, `in` a
 list, `and`, `or`, `not` and parentheses are all there is: Python's parser reads the text, and every node that
 is not on the list is refused before anything is computed. Text, nodes and numbers are bounded; nothing is
 ever executed.
@@ -18,26 +18,28 @@ from spak.errors import UsageError
 
 MAX_TEXT = 500
 MAX_NODES = 200
-MAX_BITS = 64
+LIMIT = 2**64
+"""What numbers stay below."""
 
-Scalar = int | str
-_Value = Scalar | bool | tuple[Scalar, ...]
+Number = int | float
+Scalar = bool | int | float | str
+_Value = Scalar | tuple[Scalar, ...]
 _Function = Callable[[Mapping[str, Scalar]], _Value]
 
-_ARITHMETIC: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+_ARITHMETIC: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-_ORDER: Mapping[type[ast.cmpop], Callable[[int, int], bool]] = {
+_ORDER: Mapping[type[ast.cmpop], Callable[[Number, Number], bool]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-_HINT = "use integers, strings, parameter names, + - * // %, comparisons, in [...], and, or, not, parentheses"
+_HINT = "use numbers, strings, parameter names, + - * // %, comparisons, in [...], and, or, not, parentheses"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def requirement(text: str, names: frozenset[str]) -> Requirement:
 
 def _build(text: str, node: ast.expr) -> _Function:
     match node:
-        case ast.Constant(value=int() | str() as value) if not isinstance(value, bool):
+        case ast.Constant(value=int() | float() | str() as value) if not isinstance(value, bool):
             return lambda point: value
         case ast.Name(id=name):
             return lambda point: point[name]
@@ -92,7 +94,7 @@ def _build(text: str, node: ast.expr) -> _Function:
             return _negation(text, _build(text, inner))
         case ast.UnaryOp(op=ast.USub(), operand=inner):
             number = _build(text, inner)
-            return lambda point: -_integer(text, number(point))
+            return lambda point: -_number(text, number(point))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
             return _arithmetic(text, _ARITHMETIC[type(op)], _build(text, left), _build(text, right))
         case ast.BoolOp(op=op, values=values):
@@ -112,11 +114,13 @@ def _boolean(text: str, every: bool, parts: list[_Function]) -> _Function:
     return lambda point: combine(_truth(text, part(point)) for part in parts)
 
 
-def _arithmetic(text: str, apply: Callable[[int, int], int], left: _Function, right: _Function) -> _Function:
+def _arithmetic(
+    text: str, apply: Callable[[Number, Number], Number], left: _Function, right: _Function
+) -> _Function:
     def compute(point: Mapping[str, Scalar]) -> _Value:
-        a, b = _integer(text, left(point)), _integer(text, right(point))
+        a, b = _number(text, left(point)), _number(text, right(point))
         try:
-            return _integer(text, apply(a, b))
+            return _number(text, apply(a, b))
         except ZeroDivisionError as error:
             raise _error(text, "divides by zero") from error
 
@@ -142,22 +146,22 @@ def _compare(text: str, op: ast.cmpop, left: _Value, right: _Value) -> bool:
         case ast.NotEq():
             return _scalar(text, left) != _scalar(text, right)
         case _ if type(op) in _ORDER:
-            return _ORDER[type(op)](_integer(text, left), _integer(text, right))
+            return _ORDER[type(op)](_number(text, left), _number(text, right))
         case _:
             raise _error(text, f"holds something that is not allowed ({type(op).__name__})")
 
 
-def _integer(text: str, value: _Value) -> int:
-    if type(value) is not int:
-        raise _error(text, f"computes with {value!r}, which is not an integer")
-    if value.bit_length() > MAX_BITS:
-        raise _error(text, f"computes a number beyond {MAX_BITS} bits")
+def _number(text: str, value: _Value) -> Number:
+    if isinstance(value, bool | str | tuple):
+        raise _error(text, f"computes with {value!r}, which is not a number")
+    if not abs(value) < LIMIT:
+        raise _error(text, "computes a number that is out of range")
     return value
 
 
 def _scalar(text: str, value: _Value) -> Scalar:
-    if isinstance(value, bool | tuple):
-        raise _error(text, f"compares {value!r}, which is neither an integer nor a string")
+    if isinstance(value, tuple):
+        raise _error(text, "compares a list")
     return value
 
 

@@ -5,9 +5,9 @@ that a requirement ties together form a component whose valid combinations are l
 alone. A point is one combination of each component, so that counting, drawing evenly and finding what has not
 been tried need neither luck nor a walk through the whole space.
 
-    {"TILE": [16, 32, 64],                  choices: integers and strings
-     "ROWS": {"range": [1, 7, 2]},          1, 3, 5, 7 (the step may be left out: 1)
-     "WIDTH": {"log": [4, 16]},             4, 8, 16
+    {"TILE": [16, 32, 64],                  choices: numbers, strings, true and false
+     "ROWS": {"range": [1, 7, 2]},          1, 3, 5, 7 (a step that is left out is 1)
+     "WIDTH": {"log": [4, 16]},             4, 8, 16: doubled at each step
      "require": ["TILE % WIDTH == 0"]}      see spak.proposers.expression
 """
 
@@ -24,7 +24,7 @@ from typing import Any
 
 from spak import canon
 from spak.errors import UsageError, UserError
-from spak.proposers.expression import Requirement, Scalar, requirement
+from spak.proposers.expression import Number, Requirement, Scalar, requirement
 
 MAX_PARAMETERS = 64
 MAX_CHOICES = 256
@@ -65,7 +65,7 @@ class Space:
 
     def number(self, point: Mapping[str, Any]) -> int | None:
         """The number of a point; None for what is not a valid point of this space."""
-        if set(point) != set(self.choices) or any(type(value) not in (int, str) for value in point.values()):
+        if set(point) != set(self.choices):
             return None
         number = 0
         for component in reversed(self.components):
@@ -73,6 +73,8 @@ class Space:
             try:
                 rank = component.combinations.index(values)
             except ValueError:
+                return None
+            if any(type(a) is not type(b) for a, b in zip(component.combinations[rank], values, strict=True)):
                 return None
             number = number * len(component.combinations) + rank
         return number
@@ -155,24 +157,29 @@ def _choices(name: str, value: Any) -> tuple[Scalar, ...]:
     match value:
         case list() if value:
             found = value
-        case {"range": [int() as low, int() as high, *rest], **extra} if not extra and len(rest) < 2:
-            step = rest[0] if rest else 1
-            if type(step) is not int or step < 1 or (high - low) // step >= MAX_CHOICES:
-                raise _error(
-                    f"`{name}`: the step is at least 1, and a range has at most {MAX_CHOICES} values"
-                )
-            found = list(range(low, high + 1, step))
-        case {"log": [int() as low, int() as high], **extra} if not extra and low > 0:
-            found = list(itertools.takewhile(lambda x: x <= high, (low << k for k in range(64))))
+        case {"range": [low, high, *rest], **extra} if not extra and _numbers(low, high, *rest):
+            found = _range(name, low, high, *rest)
+        case {"log": [low, high], **extra} if not extra and _numbers(low, high) and low > 0:
+            found = list(itertools.takewhile(lambda x: x <= high, (low * 2**k for k in range(MAX_CHOICES))))
         case _:
             raise _error(f"`{name}` is neither a list of choices, nor a range, nor a log range above 0")
     if not found or len(found) > MAX_CHOICES:
         raise _error(f"`{name}` has {'no choice' if not found else f'more than {MAX_CHOICES} choices'}")
-    if any(type(item) not in (int, str) for item in found):
-        raise _error(f"`{name}` has a choice that is neither an integer nor a string")
+    if not all(isinstance(item, bool | int | float | str) for item in found):
+        raise _error(f"`{name}` has a choice that is no number, no string and not true or false")
     if len(set(found)) != len(found):
         raise _error(f"`{name}` has the same choice twice")
-    return tuple(found)
+    return tuple(int(item) if isinstance(item, float) and item.is_integer() else item for item in found)
+
+
+def _numbers(*values: Any) -> bool:
+    return len(values) <= 3 and all(type(value) in (int, float) for value in values)
+
+
+def _range(name: str, low: Number, high: Number, step: Number = 1) -> list[Scalar]:
+    if step <= 0 or (high - low) / step >= MAX_CHOICES:
+        raise _error(f"`{name}`: the step is above 0, and a range has at most {MAX_CHOICES} values")
+    return [value for k in range(MAX_CHOICES) if (value := low + k * step) <= high]
 
 
 def _groups(choices: Mapping[str, Any], rules: Sequence[Requirement]) -> list[tuple[str, ...]]:

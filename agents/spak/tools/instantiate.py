@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from spak import canon
@@ -40,9 +41,12 @@ class Instantiate:
                 "template": {**PATH, "description": "The template, a path relative to the workspace."},
                 "path": {**PATH, "description": "The file to write."},
                 "params": {
-                    "description": "Names such as TILE to integers or words; FLAGS to compiler flags.",
+                    "description": "Names such as TILE to numbers or words; FLAGS to compiler flags.",
                     "type": "object",
-                    "additionalProperties": {"type": ["integer", "string"], "maxLength": 1024},
+                    "additionalProperties": {
+                        "type": ["string", "number", "boolean"],
+                        "maxLength": 1024,
+                    },
                 },
                 "flags": {
                     "description": "Compiler flags for the first line.",
@@ -102,16 +106,21 @@ def _instantiate(call: Call) -> ToolResult:
 
 
 def _value(name: str, value: Any) -> str:
-    good = (type(value) is int and value.bit_length() <= MAX_BITS) or (
-        isinstance(value, str) and _VALUE.fullmatch(value) is not None
-    )
-    if not good:
-        raise UsageError(
-            "instantiate.value",
-            f"{name} cannot stand for {str(value)[:70]!a}",
-            "a value is an integer or one word of letters, digits, dots and underscores",
-        )
-    return str(value)
+    match value:
+        case bool():
+            return str(int(value))
+        case int() if value.bit_length() <= MAX_BITS:
+            return str(value)
+        case float() if isfinite(value):
+            return repr(value)
+        case str() if _VALUE.fullmatch(value):
+            return value
+        case _:
+            raise UsageError(
+                "instantiate.value",
+                f"{name} cannot stand for {str(value)[:70]!a}",
+                "a value is a number or one word of letters, digits, dots and underscores",
+            )
 
 
 def _flag_text(name: str, value: Any) -> list[str]:
