@@ -438,10 +438,11 @@ class _Sorter:
         known: Mapping[str, Any] = getattr(self.catalog, table)
         found = known.get(name)
         if found is None:
+            code = _UNKNOWN[table]
             what = table.removesuffix("s")
             hint = did_you_mean(name, known) or f"known: {', '.join(sorted(known)) or 'none'}"
             fix = self.report.replace(value.start, nearest(name, known))
-            self.report.error(f"lang.unknown_{what}", f"unknown {what} '{name}'", hint, value.start, fix)
+            self.report.error(code, f"unknown {what} '{name}'", hint, value.start, fix)
         return Choice(name, options, value, found)
 
     # ---- keys and values of settings
@@ -551,6 +552,11 @@ class _Sorter:
             self.report.error("lang.name", f"'{name}' has letters outside ASCII", hint, token)
 
 
+_UNKNOWN = {
+    "validators": "lang.unknown_validator",
+    "proposers": "lang.unknown_proposer",
+    "backends": "lang.unknown_backend",
+}
 _OWNERS = {
     "agent": "an AGENT",
     "config": "CONFIG",
