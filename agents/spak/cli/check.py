@@ -17,19 +17,18 @@ from spak.cli import common
 def command(files: tuple[Path, ...], strict: bool, as_json: bool) -> int:
     """Check FILES: 0 when no error was found (with --strict: no warning), else 3."""
     from spak import config
-    from spak.lang import check, parse, render
+    from spak.lang import check, parse
 
     catalog = config.catalog()
     bad = {"error", "warning"} if strict else {"error"}
     documents: list[dict[str, Any]] = []
     for file in files:
-        parsed = parse(common.read_text(file), str(file))
+        parsed = parse(common.read_input(file), str(file))
         found = check(parsed, catalog)
         ok = not any(item.severity in bad for item in found)
         documents.append({"file": str(file), "ok": ok, "diagnostics": [item.to_json() for item in found]})
         if not as_json:
-            for item in found:
-                click.echo(render(item, parsed.text, str(file)), err=True)
+            common.show_diagnostics(found, parsed.text, str(file))
             common.say(f"{file}: {'ok' if ok else 'not ok'}")
     all_ok = all(document["ok"] for document in documents)
     if as_json:

@@ -5,17 +5,24 @@ With --json exactly one document goes to standard output; everything for people 
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from spak.errors import SpakError, UsageError
 
+if TYPE_CHECKING:
+    from spak.lang import Diagnostic
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+MAX_INPUT = 16 << 20
+"""Bytes of an input file; what is larger is no spec, answer or artifact."""
 
 EXIT = {"succeeded": 0, "failed": 1, "refused": 5, "waiting": 4, "cancelled": 6, "paused": 6, "running": 6}
 """Exit code of a run by the state in which a command leaves it."""
@@ -40,7 +47,12 @@ def emit(document: Any) -> None:
     """Print the one JSON document."""
     import json
 
-    click.echo(json.dumps(document, ensure_ascii=False, indent=2, default=str))
+    text = json.dumps(document, ensure_ascii=False, indent=2, default=str)
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:  # a file name that is not UTF-8
+        data = json.dumps(document, indent=2, default=str).encode()
+    click.echo(data)
 
 
 def say(text: str = "") -> None:
@@ -50,29 +62,38 @@ def say(text: str = "") -> None:
 
 def guarded(group: click.Group) -> int:
     """Run the command line; every error ends as a sentence and an exit code."""
-    as_json = "--json" in sys.argv[1:]
+    arguments = sys.argv[1 : sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]
+    as_json = "--json" in arguments
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file name may hold any bytes
     try:
         code = group.main(standalone_mode=False)
+        sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        hint = "spak --help lists the commands"
+        return _fail(True, "usage.arguments", "no command", hint, 2) if as_json else _help(error)
     except click.ClickException as error:
-        return _fail(as_json, "usage.arguments", error.format_message(), _try(error), 2, error)
-    except click.Abort:
+        return _fail(as_json, "usage.arguments", error.format_message(), _try(error), 2)
+    except (click.Abort, KeyboardInterrupt):
         return _fail(as_json, "run.interrupted", "interrupted", "spak resume goes on", 6)
-    except KeyboardInterrupt:
-        return _fail(as_json, "run.interrupted", "interrupted", "spak resume goes on", 6)
-    except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  (outlives this function)
-        return 1
     except SpakError as error:
         return _fail(as_json, error.code, error.message, error.hint, error.exit_code, error)
     except RecursionError:
-        return _fail(as_json, "usage.input", "the input is nested too deep", "", 2)
+        return _fail(as_json, "usage.input", "the input is nested too deep", "make it flatter", 2)
+    except BrokenPipeError:
+        return _nobody_reads()
     except OSError as error:
-        return _fail(
-            as_json, "usage.file", f"{error.strerror}: {error.filename}", "check the path and its rights", 2
-        )
+        named = f": {error.filename}" if error.filename is not None else ""
+        message = f"{error.strerror or error}{named}"
+        return _fail(as_json, "usage.file", message, "check the path, its rights and the space", 2)
+    except Exception as error:
+        if os.environ.get("SPAK_TRACEBACK"):
+            raise
+        message = f"{type(error).__name__}: {error}"
+        return _fail(as_json, "bug.unexpected", message, "please report it; SPAK_TRACEBACK=1 says where", 70)
 
 
 def runs_dir(given: Path | None) -> Path:
@@ -90,15 +111,17 @@ def find_run(selector: str, given: Path | None) -> tuple[Path, str]:
     from spak.ledger.files import FileLedgers
 
     folder = Path(selector)
-    if folder.joinpath("trace.jsonl").is_file():
+    if selector and os.path.lexists(folder / "trace.jsonl"):
         return folder.resolve().parent, folder.resolve().name
+    if "/" in selector and folder.is_dir():
+        raise UsageError("usage.run", f"{selector} holds no run", "a run's folder holds trace.jsonl")
     root = runs_dir(given)
     known = FileLedgers(root).runs()
     if not known:
         raise UsageError("usage.run", f"there are no runs in {root}", "start one: spak run FILE")
     if selector == "latest":
         return root, known[-1]
-    found = [name for name in known if name.startswith(selector)]
+    found = [name for name in known if selector and name.startswith(selector)]
     if selector in known:
         found = [selector]
     if len(found) == 1:
@@ -107,14 +130,37 @@ def find_run(selector: str, given: Path | None) -> tuple[Path, str]:
     raise UsageError("usage.run", problem, "spak runs lists them")
 
 
-def read_text(path: Path) -> bytes:
-    """The bytes of an input file. Raises: UsageError `usage.file`."""
+def read_input(path: Path, limit: int = MAX_INPUT) -> bytes:
+    """The bytes of an input file, at most `limit`. Raises: UsageError `usage.file`."""
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
     except OSError as error:
         raise UsageError(
             "usage.file", f"{path}: {error.strerror}", "check the path and its rights"
         ) from error
+    if len(data) > limit:
+        raise UsageError("usage.file", f"{path} is larger than {limit} bytes", "name a smaller file")
+    return data
+
+
+def show_diagnostics(found: Iterable[Diagnostic], text: str, name: str) -> None:
+    """Each finding with its line and a caret, for people."""
+    from spak.lang import render
+
+    for item in found:
+        say(render(item, text, name))
+
+
+def _nobody_reads() -> int:
+    """Whoever read standard output is gone; what is still in its buffer must not complain at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 1
+
+
+def _help(error: click.ClickException) -> int:
+    say(error.format_message())
+    return 2
 
 
 def _try(error: click.ClickException) -> str:
@@ -138,8 +184,10 @@ def _fail(
 
 
 def run_id() -> str:
-    """A new run's name: sortable by time, unique by chance."""
+    """A new run's name: sortable by time to the millisecond, unique by chance."""
     import secrets
     import time
 
-    return time.strftime("%Y%m%d-%H%M%S", time.gmtime()) + "-" + secrets.token_hex(3)
+    now = time.time_ns() // 1_000_000
+    second = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now // 1000))
+    return f"{second}-{now % 1000:03x}{secrets.token_hex(2)}"

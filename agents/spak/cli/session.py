@@ -88,7 +88,7 @@ def begin(
     Raises: SpecError (exit 3), UnavailableError (7), UsageError (2), LedgerError.
     """
     chosen = config.settings()
-    text = common.read_text(spec)
+    text = common.read_input(spec)
     full = config.catalog()
     program = compile_program(parse(text, str(spec)), full, dict(inputs or {}))
     if proposer and proposer != "model" and proposer not in full.proposers:
@@ -161,7 +161,7 @@ def _mode(asked: Mode | None, program: Program, chosen: config.Settings, backend
 
 
 def _source(spec: Path, given: Path | None) -> Path | None:
-    """What is copied into the workspace: --workspace, else the folder beside FILE.spak that is called FILE."""
+    """What is copied into the workspace: --workspace, else the folder FILE beside FILE.spak."""
     if given is not None:
         if not given.is_dir():
             raise UsageError("usage.workspace", f"{given} is not a folder", "name a folder with --workspace")

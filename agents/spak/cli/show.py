@@ -70,9 +70,8 @@ def _print(seen: View, with_registers: bool) -> None:
         say(f"  why: {', '.join(seen.refusal['codes'])}")
         if seen.refusal["error"]:
             error = seen.refusal["error"]
-            say(
-                f"  R4: {error['code']}: expected {error['expected']}, received {error['received']}. {error['hint']}"
-            )
+            say(f"  R4: {error['code']}: expected {error['expected']}, received {error['received']}")
+            say(f"      {error['hint']}")
         if seen.refusal["knob"]:
             say(f"  knob: {seen.refusal['knob']}")
     if with_registers:

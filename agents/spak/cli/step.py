@@ -69,7 +69,7 @@ def _repeated(held: object, text: str, as_json: bool) -> int:
 def _text(answer: str | None, answer_file: Path | None) -> str | None:
     if answer_file is None:
         return answer
-    data = sys.stdin.buffer.read() if str(answer_file) == "-" else common.read_text(answer_file)
+    data = sys.stdin.buffer.read() if str(answer_file) == "-" else common.read_input(answer_file)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
