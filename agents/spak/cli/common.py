@@ -43,6 +43,25 @@ def runs_option(function: F) -> F:
     )(function)
 
 
+def timeout_option(function: F) -> F:
+    return click.option(
+        "--timeout", type=_Seconds(), metavar="S", help="Stop advancing after S seconds; the run can go on."
+    )(function)
+
+
+class _Seconds(click.FloatRange):
+    """Seconds from 0 to a year: what a timer can be set to."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0, max=366 * 86400)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        seconds = super().convert(value, param, ctx)
+        return (
+            self.fail(f"{value} is not a number of seconds.", param, ctx) if seconds != seconds else seconds
+        )
+
+
 def emit(document: Any) -> None:
     """Print the one JSON document."""
     import json

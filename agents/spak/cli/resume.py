@@ -15,7 +15,7 @@ from spak.cli import common
     "--mode", type=click.Choice(["stepwise", "semi_auto", "full_auto"]), help="Another mode from here on."
 )
 @click.option("--backend", default="", help="Another backend from here on.")
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Stop advancing after S seconds.")
+@common.timeout_option
 @common.runs_option
 @common.json_option
 def command(

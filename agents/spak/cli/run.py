@@ -24,7 +24,7 @@ MODES = click.Choice(["stepwise", "semi_auto", "full_auto"])
     "--workspace", type=click.Path(path_type=Path), help="A folder to copy into the run's workspace."
 )
 @click.option("--in-place", is_flag=True, help="Work in the folder itself instead of a copy.")
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Stop advancing after S seconds.")
+@common.timeout_option
 @click.option(
     "--seed", type=click.IntRange(min=0, max=2**53 - 1), help="Seed of the run; drawn if not given."
 )

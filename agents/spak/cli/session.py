@@ -17,12 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spak import config
+from spak import canon, config
 from spak.cli import common
-from spak.errors import UnavailableError, UsageError
+from spak.errors import SpecError, UnavailableError, UsageError, UserError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.lang import parse
+from spak.lang.catalog import Catalog
+from spak.ledger.faults import typed
 from spak.ledger.files import FileLedgers
 from spak.program import Mode, Program
 from spak.program import compile as compile_program
@@ -58,10 +60,13 @@ class Session:
         return view(ledger.run, state, ledger.head, ledger.count, self.stop, prompt)
 
     def save(self) -> View:
-        """Write the projections; what cannot be written is no reason to lose the run."""
+        """Write the projections; the ledger is whole without them, so a full disk costs only a warning."""
         seen = self.view()
-        _write(self.folder / "context.json", context(seen, self.run.state))
-        _write(self.folder / "metrics.json", {"run": seen.run, "state": seen.state, **seen.metrics})
+        try:
+            _write(self.folder / "context.json", context(seen, self.run.state))
+            _write(self.folder / "metrics.json", {"run": seen.run, "state": seen.state, **seen.metrics})
+        except OSError as error:
+            common.say(f"spak: context.json and metrics.json are not up to date: {error.strerror}")
         return seen
 
     def listen(self, listener: Callable[[Record, State], None]) -> None:
@@ -90,7 +95,8 @@ def begin(
     chosen = config.settings()
     text = common.read_input(spec)
     full = config.catalog()
-    program = compile_program(parse(text, str(spec)), full, dict(inputs or {}))
+    program = _compiled(text, spec, full, inputs or {})
+    _recordable(program.inputs)
     if proposer and proposer != "model" and proposer not in full.proposers:
         known = ", ".join([*sorted(full.proposers), "model"])
         raise UnavailableError(
@@ -99,10 +105,12 @@ def begin(
     host = config.host(chosen, program, backend)
     name = common.run_id()
     folder = root / name
-    place = _workspace(folder, _source(spec, workspace), workspace if in_place else None)
+    source = _source(spec, workspace)
     backend_name = backend or program.backend or chosen.backend
     picked, auto = _mode(mode, program, chosen, backend_name)
+    _make(folder)
     try:
+        place = _workspace(folder, source, workspace if in_place else None)
         body = genesis(
             text.decode("utf-8"),
             config.used(full, program),
@@ -111,7 +119,7 @@ def begin(
             secrets.randbits(52) if seed is None else seed,
             {
                 "run": name,
-                "spec": spec.name,
+                "spec": spec.name.encode("utf-8", "replace").decode(),
                 "mode": picked,
                 "auto_steps": auto,
                 "backend": backend_name,
@@ -152,6 +160,32 @@ def reopen(root: Path, name: str, *, mode: Mode | None = None, backend: str = ""
     picked, auto = _mode(mode or known, rules.program, chosen, asked)
     run = Run.open(ledgers, name, host, place, restore=not in_place)
     return Session(run, folder, picked, int(about.get("auto_steps", 0)) or auto)
+
+
+def _compiled(text: bytes, spec: Path, full: Catalog, inputs: Mapping[str, str]) -> Program:
+    """The Program of a spec file; what is wrong with it is shown line by line."""
+    parsed = parse(text, str(spec))
+    try:
+        return compile_program(parsed, full, dict(inputs))
+    except SpecError as error:
+        common.show_diagnostics(error.diagnostics, parsed.text, str(spec))  # type: ignore[arg-type]
+        raise
+
+
+def _recordable(inputs: Mapping[str, Any]) -> None:
+    """Raises: UsageError `usage.input` for a value that no record can hold."""
+    try:
+        canon.dumps(dict(inputs))
+    except UserError as error:
+        raise UsageError("usage.input", f"--input: {error.message}", error.hint) from error
+
+
+def _make(folder: Path) -> None:
+    """The folder of a new run. Raises: LedgerError `ledger.readonly`, `ledger.full`, `ledger.io`."""
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise typed(error, "making the run folder", folder) from error
 
 
 def _mode(asked: Mode | None, program: Program, chosen: config.Settings, backend: str) -> tuple[Mode, int]:

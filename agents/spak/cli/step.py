@@ -19,7 +19,7 @@ from spak.errors import RunError, UsageError
 )
 @click.option("--answer", help="The answer itself.")
 @click.option("--backend", default="", help="Who answers if no answer is given.")
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Stop advancing after S seconds.")
+@common.timeout_option
 @common.runs_option
 @common.json_option
 def command(
