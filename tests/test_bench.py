@@ -1,0 +1,65 @@
+"""The bench's own arithmetic: verdicts against aims, and modules that say what they measure."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+BENCH = Path(__file__).resolve().parents[1] / "bench"
+
+
+@pytest.fixture(scope="module")
+def bench() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("bench_main", BENCH / "__main__.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("ours", "floor", "aim", "verdict"),
+    [
+        (1.1, 1.0, "<= 1.1", "PASS"),
+        (1.2, 1.0, "<= 1.1", "MISS"),
+        (20_000, None, ">= 20,000", "PASS"),
+        (0.5, 1.0, ">= 0.8 of floor", "MISS"),
+        (0.9, 1.0, ">= 0.8 of floor, 2 MB/s", "PASS"),
+        (0.5, 1.0, "< 0.5", "MISS"),
+        (7, 7, "", ""),
+    ],
+)
+def test_a_verdict_compares_with_the_aim(
+    bench: ModuleType, ours: float, floor: float | None, aim: str, verdict: str
+) -> None:
+    assert bench.verdict({"name": "x", "ours": ours, "floor": floor, "aim": aim}) == verdict
+
+
+def test_an_aim_that_is_no_comparison_is_an_error(bench: ModuleType) -> None:
+    with pytest.raises(ValueError, match="about 3"):
+        bench.verdict({"name": "x", "ours": 1, "floor": 1, "aim": "about 3"})
+
+
+def test_a_table_has_a_line_per_figure(bench: ModuleType) -> None:
+    row = {
+        "name": "replay",
+        "ours": 32547.0,
+        "floor": None,
+        "unit": "records/s",
+        "aim": ">= 1",
+        "verdict": "PASS",
+    }
+    lines = bench.table([row]).splitlines()
+    assert len(lines) == 2
+    assert lines[1].split() == ["replay", "32,547", "-", "records/s", ">=", "1", "PASS"]
+
+
+@pytest.mark.parametrize("path", sorted(BENCH.glob("bench_*.py")), ids=lambda path: path.stem)
+def test_every_module_has_rows(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    assert any(isinstance(node, ast.FunctionDef) and node.name == "rows" for node in tree.body)
