@@ -21,7 +21,7 @@ MODULES = sorted(SPAK.rglob("*.py"))
 BIN = Path(sys.executable).parent
 
 SOURCE_ROOTS = ("platform", "agents", "specs", "sandbox", "tests")
-PURE = ("kernel", "program", "lang", "policy", "records", "shell", "patch", "paths", "canon")
+PURE = ("kernel", "program", "lang", "records", "shell", "patch", "paths", "canon")
 IMPURE_MODULES = {
     "time",
     "random",
@@ -36,7 +36,11 @@ IMPURE_MODULES = {
 HEAVY = ("django", "lark", "numpy", "optuna", "re2", "rich", "sqlalchemy", "pynvml")
 
 LONGEST = 500
-LONG_FOR_A_REASON: dict[str, str] = {}
+LONG_FOR_A_REASON: dict[str, str] = {
+    "agents/spak/kernel/step.py": "the cognitive loop is one state machine, read in one go",
+    "agents/spak/lang/outline.py": "one pass from the tree to tasks and settings, a method per place",
+    "agents/spak/shell/read.py": "one recursive descent over the shell's grammar",
+}
 """Path below the repository to the one idea that makes a file longer than LONGEST lines."""
 
 
@@ -85,6 +89,7 @@ def test_importing_spak_and_its_command_is_light() -> None:
 def test_the_pure_core_asks_nobody(name: str) -> None:
     """Imports inside functions count as well; import-linter sees only whole modules of ours."""
     files = [SPAK / f"{name}.py"] if (SPAK / f"{name}.py").exists() else sorted((SPAK / name).rglob("*.py"))
+    assert files
     for path in files:
         assert not imported(path) & IMPURE_MODULES, module_id(path)
 
@@ -119,13 +124,15 @@ def test_a_module_says_what_it_is_for(path: Path) -> None:
 
 
 def test_files_stay_short() -> None:
-    tracked = [*MODULES, *(ROOT / "bench").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    tracked = [*MODULES, *(ROOT / "bench").glob("*.py")]
     lines = {module_id(path): len(path.read_text().splitlines()) for path in tracked}
     long = {name for name, count in lines.items() if count > LONGEST}
     assert long == set(LONG_FOR_A_REASON), "split it, or say above which one idea makes it this long"
 
 
-def test_test_modules_have_names_of_their_own() -> None:
-    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
-    assert [name for name, count in names.items() if count > 1] == []
+def test_helpers_of_tests_have_names_of_their_own() -> None:
+    """Test modules may share a name (importmode importlib); what they import from `tests/` may not."""
+    helpers = Counter(path.stem for path in (ROOT / "tests").glob("*.py"))
+    known = set(sys.stdlib_module_names) | {"spak", "spakweb", "bench"}
+    assert not set(helpers) & known
     assert not list((ROOT / "tests").rglob("__init__.py"))
