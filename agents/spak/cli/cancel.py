@@ -18,7 +18,7 @@ def command(run: str, runs_dir: Path | None, as_json: bool) -> int:
     from spak.cli import session, show
 
     root, name = common.find_run(run, runs_dir)
-    held = session.reopen(root, name)
+    held = session.reopen(root, name, bare=True)
     try:
         held.run.cancel()
         seen = held.save()

@@ -12,7 +12,12 @@ from spak.cli import common
 @click.command()
 @click.argument("run", default="latest")
 @click.option(
-    "--at", "at", type=int, required=True, metavar="SEQ", help="Proposals before this record are copied."
+    "--at",
+    "at",
+    type=click.IntRange(min=1),
+    required=True,
+    metavar="SEQ",
+    help="Proposals before this record are copied.",
 )
 @common.runs_option
 @common.json_option

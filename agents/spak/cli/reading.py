@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from spak.cli.artifacts import with_artifacts
+from spak.errors import UsageError
 from spak.kernel.replay import Replay
 from spak.ledger.files import FileLedgers
 from spak.records import Record
@@ -32,22 +35,45 @@ def view_of(root: Path, run: str) -> View:
         effect = found.state.r6
         waits = not found.state.ended and effect is not None and effect.cls == "ask"
         prompt = prompt_of(effect, reader.blobs) if waits and effect is not None else None
-        return view(run, found.state, reader.head, reader.count, "paused", prompt)
+        stop = "" if is_held(root / run) else "paused"
+        seen = view(run, found.state, reader.head, reader.count, stop, prompt)
+        return seen if found.rules is None else with_artifacts(seen, root / run, found.rules.r3)
     finally:
         reader.close()
 
 
-def prompt_at(root: Path, run: str, seq: int) -> str | None:
-    """The prompt that a permit sent, made again from the records before it; None when it sent none."""
+def is_held(folder: Path) -> bool:
+    """Whether a process holds the run's lease now; taking it to find out would refuse somebody else."""
+    try:
+        found = (folder / "lock").stat()
+        locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return False
+    place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    return any(line.split()[1] == "FLOCK" and place in line.split() for line in locks)
+
+
+def prompt_at(root: Path, run: str, seq: int) -> str:
+    """The prompt that a permit sent, made again from the records before it.
+
+    Raises: UsageError `usage.record` when that record asked nothing.
+    """
     reader = FileLedgers(root).reader(run)
+    asked: list[int] = []
     try:
         found = Replay()
         for record, _ in reader.read():
             found.feed(record)
             effect = found.state.r6
-            if record.seq == seq:
-                asked = effect is not None and effect.items and effect.id == record.content
-                return prompt_of(effect, reader.blobs).text if asked and effect is not None else None
-        return None
+            if effect is not None and effect.items and effect.id == record.content:
+                if record.seq == seq:
+                    return prompt_of(effect, reader.blobs).text
+                asked.append(record.seq)
     finally:
         reader.close()
+    known = (
+        f"these records asked something: {', '.join(map(str, asked))}"
+        if asked
+        else "no record asked anything"
+    )
+    raise UsageError("usage.record", f"record {seq} of run {run} asked nothing", known)

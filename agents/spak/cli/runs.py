@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from spak.cli import common
+from spak.errors import UserError
 
 
 @click.command()
@@ -19,23 +20,33 @@ def command(runs_dir: Path | None, as_json: bool) -> int:
     from spak.ledger.files import FileLedgers
 
     root = common.runs_dir(runs_dir)
-    rows = [_row(root / name) for name in FileLedgers(root).runs()]
+    rows = [_row(root, name) for name in FileLedgers(root).runs()]
     if as_json:
         common.emit({"runs": rows})
         return 0
     if not rows:
         common.say(f"no runs in {root}\nnext: spak run FILE")
     for row in rows:
-        click.echo(f"{row['run']}  {row['state']:<10} {row['task']}")
+        click.echo(f"{row['run']}  {row['state'] or row['problem']:<10} {row['task']}")
     if rows:
         common.say("next: spak show RUN")
     return 0
 
 
-def _row(folder: Path) -> dict[str, Any]:
-    """A run from its projection; one that never came to a stop is shown as running."""
+def _row(root: Path, name: str) -> dict[str, Any]:
+    """A run from its projection; where the ledger has gone on since, from the ledger itself."""
+    from spak.cli import reading
+
+    folder = root / name
     try:
-        found = json.loads((folder / "context.json").read_text(encoding="utf-8"))
-        return {"run": folder.name, "state": found["state"], "task": found["task"]}
+        projection = folder / "context.json"
+        if projection.stat().st_mtime_ns >= (folder / "trace.jsonl").stat().st_mtime_ns:
+            found = json.loads(projection.read_text(encoding="utf-8"))
+            return {"run": name, "state": found["state"], "task": found["task"], "problem": ""}
     except (OSError, ValueError, KeyError, TypeError):
-        return {"run": folder.name, "state": "running", "task": ""}
+        pass  # no projection, or none that can be read: the ledger knows
+    try:
+        seen = reading.view_of(root, name)
+    except UserError as error:
+        return {"run": name, "state": "", "task": "", "problem": error.code}
+    return {"run": name, "state": seen.state, "task": seen.task, "problem": ""}

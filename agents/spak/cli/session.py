@@ -19,6 +19,7 @@ from typing import Any
 
 from spak import canon, config
 from spak.cli import common
+from spak.cli.artifacts import with_artifacts
 from spak.errors import SpecError, UnavailableError, UsageError, UserError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
@@ -29,7 +30,7 @@ from spak.ledger.files import FileLedgers
 from spak.program import Mode, Program
 from spak.program import compile as compile_program
 from spak.records import Record
-from spak.runner import Run, Stop, View, view
+from spak.runner import Host, Run, Stop, View, view
 from spak.runner.genesis import genesis
 from spak.runner.project import context
 from spak.workspace import Workspace
@@ -57,7 +58,8 @@ class Session:
         waits = not state.ended and state.r6 is not None and state.r6.cls == "ask"
         prompt = self.run.performer.prompt(self.run.pending()) if waits else None
         ledger = self.run.ledger
-        return view(ledger.run, state, ledger.head, ledger.count, self.stop, prompt)
+        seen = view(ledger.run, state, ledger.head, ledger.count, self.stop, prompt)
+        return with_artifacts(seen, self.folder, self.run.rules.r3, self.run.workspace.directory)
 
     def save(self) -> View:
         """Write the projections; the ledger is whole without them, so a full disk costs only a warning."""
@@ -136,8 +138,10 @@ def begin(
     return Session(run, folder, picked, auto)
 
 
-def reopen(root: Path, name: str, *, mode: Mode | None = None, backend: str = "") -> Session:
-    """Take up a run: the lease, the replay, the workspace as R3 says.
+def reopen(
+    root: Path, name: str, *, mode: Mode | None = None, backend: str = "", bare: bool = False
+) -> Session:
+    """Take up a run: the lease, the replay, the workspace as R3 says. `bare`: nothing will be done in it.
 
     Raises: LedgerError, UnavailableError, RunError.
     """
@@ -151,7 +155,7 @@ def reopen(root: Path, name: str, *, mode: Mode | None = None, backend: str = ""
     rules = Rules.of(first.body)
     chosen = config.settings()
     asked = backend or str(about.get("backend", ""))
-    host = config.host(chosen, rules.program, asked)
+    host = Host() if bare else config.host(chosen, rules.program, asked)
     folder = root / name
     in_place = str(about.get("in_place", ""))
     place = _workspace(folder, None, Path(in_place) if in_place else None)

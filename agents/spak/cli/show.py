@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from spak.cli import common
-from spak.errors import UsageError
 
 if TYPE_CHECKING:
     from spak.cli.session import Session
@@ -28,10 +27,6 @@ def command(run: str, prompt_seq: int | None, runs_dir: Path | None, as_json: bo
     root, name = common.find_run(run, runs_dir)
     if prompt_seq is not None:
         text = reading.prompt_at(root, name, prompt_seq)
-        if text is None:
-            raise UsageError(
-                "usage.record", f"record {prompt_seq} asked nothing", "name the seq of a permit of an ask"
-            )
         common.emit({"run": name, "seq": prompt_seq, "prompt": text}) if as_json else click.echo(text)
         return 0
     return show(reading.view_of(root, name), as_json, with_registers=True)

@@ -52,7 +52,7 @@ def copied(records: Iterable[Record], at: int) -> Copied:
         state = step(rules, state, record).state
         kept.append(record)
     if genesis is None or at != last + 1:
-        raise RunError("run.fork", f"there is no record {at} to fork at", f"records go from 1 to {last}")
+        raise RunError("run.fork", f"there is no record {at} to fork at", f"--at takes 1 to {last + 1}")
     return Copied(genesis, tuple(kept), None)
 
 
