@@ -16,7 +16,7 @@ from spak.sandbox.restricted import Restricted
 from spak.validators.cpu_profiler import CpuProfiler
 
 HACKS = Path(__file__).parent / "validators" / "hacks"
-EXAMPLES = data.path("specs/examples/attention")
+EXAMPLES = data.path("specs/examples/attention_tuner")
 N = 128
 """Small, so that the adversarial suite is cheap; hostile candidates know it."""
 

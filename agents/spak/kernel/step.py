@@ -604,6 +604,8 @@ class _Turn:
         body = {**(route or {}), "signal": signal}
         if target is not None:
             body["to"] = f"{target}/"
+        if code:
+            body.setdefault("code", code)
         self.commit(Kind.ROUTE, body)
         r7 = self.state.r7
         if failing:

@@ -98,6 +98,7 @@ def _compile(call: Call) -> ToolResult:
             "-o",
             f"./{output}",
             *(flag for flag in flags if flag.startswith("-l")),
+            "-lm",
         ),
         timeout_s=args.get("timeout_s"),
         output_bytes=4 * MIB,
