@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -80,9 +81,7 @@ def test_a_sample_that_is_no_positive_integer_is_refused(bad: Any) -> None:
 
 @given(st.lists(st.booleans(), max_size=100), st.integers(2, 1000), st.integers(1, 80))
 def test_it_is_the_betting_rule(wins: list[bool], evidence: int, max_pairs: int) -> None:
-    """Against the rule in its textbook form: a capital that grows by half or halves, compared as a fraction."""
-    from fractions import Fraction
-
+    """Against the rule in its textbook form: a capital that grows by half or halves, as a fraction."""
     rule = {**DEFAULTS, "evidence": evidence, "max_pairs": max_pairs}
     gain = loss = Fraction(1)
     expected, used = "undecided", 0

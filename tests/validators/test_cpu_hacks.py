@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cpu_calls import HACKS, Lab, code, from_malloc, verdict
-from spak.ports import Toolchain
+from cpu_calls import HACKS, Lab, code, from_malloc
+from spak.ports import Measurement, Toolchain
 from spak.validators.cpu_build import Workshop, compiler, run_trusted
 from spak.validators.cpu_profiler import CpuProfiler
 
@@ -74,17 +74,14 @@ def test_caught(lab: Lab, name: str) -> None:
 def test_no_gain(lab: Lab, name: str) -> None:
     """It gives right answers, so it is measured; what it does beside that is in its own windows."""
     measurement = lab.measure(lab.hack(name), rivals={"incumbent": lab.hack("honest")})
-    assert measurement.status == "measured", measurement.checks
-    assert verdict(measurement).outcome in ("not_improved", "undecided")
+    _no_gain(measurement)
     if name in ("spins_a_little", "floods_caches"):
         assert measurement.metrics["time_ns"] > 1.1 * measurement.metrics["incumbent_ns"]
 
 
 def test_patched_clock_shows_no_gain(lab: Lab) -> None:
     binary = lab.hack("patches_clock", f"-DOFFSET={from_malloc('clock_gettime')}")
-    measurement = lab.measure(binary, rivals={"incumbent": lab.hack("honest")})
-    assert measurement.status == "measured", measurement.checks
-    assert verdict(measurement).outcome in ("not_improved", "undecided")
+    _no_gain(lab.measure(binary, rivals={"incumbent": lab.hack("honest")}))
 
 
 def test_without_the_second_filter_the_first_holds(lab: Lab) -> None:
@@ -134,6 +131,14 @@ def test_work_between_calls_is_seen(lab: Lab, unfiltered: CpuProfiler) -> None:
 
 def test_the_clock_counts_threads(lab: Lab, unfiltered: CpuProfiler) -> None:
     rivals = {"incumbent": lab.hack("honest")}
-    measurement = lab.measure(lab.hack("thread"), rivals=rivals, profiler=unfiltered)
+    _no_gain(lab.measure(lab.hack("thread"), rivals=rivals, profiler=unfiltered))
+
+
+def _no_gain(measurement: Measurement) -> None:
+    """Measured, and nowhere near what the hack is after.
+
+    Code laid out otherwise may differ by a few per cent, so that the verdict itself is asked for only between
+    equal binaries (test_cpu_profiler).
+    """
     assert measurement.status == "measured", measurement.checks
-    assert verdict(measurement).outcome != "improved"
+    assert measurement.metrics["time_ns"] > 0.8 * measurement.metrics["incumbent_ns"]

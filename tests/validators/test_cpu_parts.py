@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import mmap
 import os
 import subprocess
@@ -37,7 +38,8 @@ def test_imports_are_those_that_nm_sees(lab: Lab) -> None:
         names = {line.split()[-1].partition("@")[0] for line in seen.splitlines()}
         assert cpu_symbols.imports(path.read_bytes()) == names
     assert cpu_symbols.forbidden((lab.folder / lab.compiled(EXAMPLES / "naive.c")).read_bytes()) == ()
-    assert cpu_symbols.forbidden((lab.folder / lab.hack("imports_system")).read_bytes()) == (
+    wanting = (lab.folder / lab.hack("imports_system")).read_bytes()
+    assert cpu_symbols.forbidden(wanting) == (
         "getenv",
         "system",
     )
@@ -77,7 +79,7 @@ def test_places_are_disjoint_aligned_and_all_over() -> None:
         found = places(source, sizes)
         ends = sorted(zip(found, sizes, strict=True))
         assert all(at % 64 == 0 and at >= 0 for at in found)
-        assert all(at + size <= after for (at, size), (after, _) in zip(ends, ends[1:], strict=False))
+        assert all(at + size <= after for (at, size), (after, _) in itertools.pairwise(ends))
         assert ends[-1][0] + ends[-1][1] <= ARENA_BYTES
         firsts.add(found[1])
     assert len(firsts) > 450
@@ -88,9 +90,9 @@ def test_the_inputs_cannot_be_written_by_who_holds_the_descriptor() -> None:
     arena = Arena(sealed=True)
     try:
         for flags in (os.O_RDWR, os.O_WRONLY):
-            with pytest.raises(OSError, match="denied|permitted"):
+            with pytest.raises(OSError, match=r"denied|permitted"):
                 _write_through(f"/proc/self/fd/{arena.fd}", flags)
-        with pytest.raises(OSError, match="permitted|Bad file|Invalid"):
+        with pytest.raises(OSError, match=r"permitted|Bad file|Invalid"):
             os.ftruncate(arena.fd, 0)
         arena.floats[0] = 1.5
         assert np.frombuffer(os.pread(arena.fd, 4, 0), np.float32)[0] == 1.5
@@ -173,6 +175,7 @@ def test_the_reference_runs_on_one_thread() -> None:
     a = np.random.default_rng(9).standard_normal((700, 700))
     with one_thread() as limited:
         assert limited
+        time.sleep(0.3)  # helper threads of earlier products stop spinning
         process, thread = time.process_time_ns(), time.thread_time_ns()
         for _ in range(6):
             a @ a
@@ -184,10 +187,8 @@ def test_the_peak_is_measured_and_kept() -> None:
     workshop = Workshop()
     peak = workshop.flops_peak(None)
     assert 1e9 < peak < 1e13
-    assert (
-        workshop.flops_peak(None, again=True) >= peak == workshop.flops_peak(None)
-        or workshop.flops_peak(None) > peak
-    )
+    assert workshop.flops_peak(None) == peak
+    assert workshop.flops_peak(None, again=True) >= peak
     folder = workshop.folder
     workshop.close()
     assert not folder.exists()
