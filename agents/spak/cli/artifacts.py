@@ -20,7 +20,7 @@ from spak.workspace.tree import at, differences, load
 
 
 def with_artifacts(seen: View, folder: Path, before: str, workspace: Path | None = None) -> View:
-    """The view with its artifacts: files as `{name, path, size, sha256}`, the best as `{name, path, blob}`."""
+    """The view with its artifacts: files as `{name, path, size, sha256}`, the best `{name, path, blob}`."""
     best = ({**row, "path": _blob(folder, str(row["blob"]))} for row in seen.artifacts)
     now = str(seen.registers["R3"])
     return replace(seen, artifacts=(*best, *_written(folder, before, now, workspace or folder / "workspace")))
