@@ -70,6 +70,8 @@ class _Inside:
         self.index = LAST
 
     def step(self, step: StepPlan, index: int) -> None:
+        if self.report.full:
+            return
         self.index = index
         given = {
             entry.key: self.command(entry) if is_command(step, entry) else self.value(entry)
@@ -125,7 +127,7 @@ class _Inside:
 
     def variable(self, path: str, at: ast.Value, hole: Hole | None = None) -> None:
         problem = self.scope.problem(path, self.task, self.index)
-        if problem is None:
+        if problem is None or self.report.full:
             return
         message, hint = problem
         self.report.error("lang.unbound_variable", message, hint, at)

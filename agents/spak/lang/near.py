@@ -14,9 +14,10 @@ def nearest(word: str, names: Iterable[str]) -> str:
     folded = word.lower()
     limit = max(1, min(3, len(word) // 3))
     best, best_name = limit + 1, ""
+    letters = set(folded)
     for name in names:
         other = name.lower()
-        if abs(len(other) - len(folded)) > limit:
+        if abs(len(other) - len(folded)) > limit or len(letters.symmetric_difference(other)) > 2 * limit:
             continue
         slips = _distance(folded, other, best)
         if slips < best:

@@ -175,6 +175,8 @@ class _Sorter:
                 hint = "split the agent"
                 self.report.error("lang.too_many_tasks", f"more than {MAX_TASKS} tasks", hint, task.start + 1)
                 break
+            if self.report.full:
+                break
             self.sort_task(task)
 
     def sort_agent_settings(self, entries: list[ast.Entry]) -> None:
@@ -247,6 +249,8 @@ class _Sorter:
         self.sort_task_settings(task)
         joined: list[ast.Condition] | None = None
         for item in node.items:
+            if self.report.full:
+                return
             match item:
                 case ast.Step():
                     self.sort_step(task, item, task.steps)

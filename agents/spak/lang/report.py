@@ -40,7 +40,7 @@ class Report:
     @property
     def full(self) -> bool:
         """True when more findings would only be thrown away."""
-        return len(self.found) >= 4 * LIMIT
+        return self.errors >= LIMIT
 
     def offsets(self, at: Span | int) -> tuple[int, int]:
         if isinstance(at, int):
@@ -61,6 +61,6 @@ class Report:
         at: Span | int,
         fix: tuple[Edit, ...] | None,
     ) -> None:
-        if len(self.found) < (4 * LIMIT if severity is Severity.ERROR else 2 * LIMIT):
+        if len(self.found) < (2 * LIMIT if severity is Severity.ERROR else LIMIT):
             start, end = self.offsets(at)
             self.found.append(self.source.diagnostic(severity, code, message, hint, start, end, fix))
