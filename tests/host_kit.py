@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from spak.kernel.rules import Rules
-from spak.lang.catalog import Catalog, NamedEntry, ToolEntry, ValidatorEntry
 from spak.lang import parse
+from spak.lang.catalog import Catalog, NamedEntry, ToolEntry, ValidatorEntry
 from spak.ledger.files import FileLedgers
 from spak.ports import Call, Ledgers, MeasureCall, Measurement, Subject, ToolResult
 from spak.program import compile as compile_program

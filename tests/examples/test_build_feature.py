@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from cli_kit import EXAMPLES, run_dir, spak
 
 SPEC = str(EXAMPLES / "build_feature.spak")

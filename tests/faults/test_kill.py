@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from host_kit import TUNING, reopen, start
 
+from host_kit import TUNING, reopen, start
 from spak.kernel.replay import replay
 from spak.ledger.verify import verify
 from spak.runner import Run

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_kit import FAST, SAME, World, exited, fresh, measured, program, rules, tool, tuning
 
+from kernel_kit import FAST, SAME, World, exited, fresh, measured, program, rules, tool, tuning
 from spak.kernel.state import Effect, State
 from spak.kernel.step import expects, step
 from spak.program import All, Atom, Budgets, Compare, Heuristic, Proposing, Ref, Step, Task, Template

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from host_kit import TUNING, reopen, start
 
+from host_kit import TUNING, reopen, start
 from spak.errors import LedgerError, RunError
 from spak.kernel.replay import replay
 from spak.ledger.files import FileLedgers

@@ -1,0 +1,61 @@
+"""kill -9 of a runner that really compiles and measures: what was recorded stays, byte for byte."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cli_kit import spak
+from tuner_kit import shortened
+
+
+def children_of(marker: str) -> list[str]:
+    """Command lines of processes that mention a path of this test."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and int(folder.name) != os.getpid():
+            try:
+                line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            except OSError:
+                continue
+            if marker in line:
+                found.append(line)
+    return found
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("records", [4, 14, 25])
+def test_the_records_before_the_kill_stay_and_the_run_goes_on(tmp_path: Path, records: int) -> None:
+    spec = shortened(tmp_path, 4)
+    runner = subprocess.Popen(
+        [sys.executable, "-c", "from spak.cli import main; main()", "run", str(spec), "--seed", "3"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    trace = None
+    while time.monotonic() < deadline:
+        trace = next(iter(tmp_path.glob(".spak/runs/*/trace.jsonl")), None)
+        if trace is not None and trace.read_bytes().count(b"\n") >= records:
+            break
+        time.sleep(0.01)
+    os.kill(runner.pid, signal.SIGKILL)
+    runner.wait()
+    assert trace is not None
+    time.sleep(1)
+    assert children_of(str(tmp_path)) == []
+    before = trace.read_bytes()
+    whole = before[: before.rfind(b"\n") + 1]
+    code, seen = spak(tmp_path, "resume", "latest", "--json")
+    assert (code, seen["state"]) == (0, "succeeded"), seen
+    assert trace.read_bytes().startswith(whole)
+    assert spak(tmp_path, "ledger", "verify", "latest", "--json")[0] == 0
+    assert spak(tmp_path, "replay", "latest", "--json")[1]["summary_hash"] == seen["summary_hash"]
