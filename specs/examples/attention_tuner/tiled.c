@@ -355,6 +355,7 @@ INLINE void take_rows(const float *Q, long n, long first, float *copy, const flo
             store(copy + r * D + d, load(row + d) * 0.125f);
         q[r] = copy + r * D;
 #else
+        (void)copy;
         q[r] = row;
 #endif
     }

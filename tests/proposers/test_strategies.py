@@ -1,0 +1,72 @@
+"""The strategies on recorded timings of the attention kernel: what they find, and how soon."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from spak.ports import PlanRequest, Trial
+from spak.proposers import space as spaces
+from spak.proposers.tuner import Tuner
+
+DATA = json.loads((Path(__file__).parent / "attention_times.json").read_text())
+SPACE: Mapping[str, Any] = DATA["space"]
+PARSED = spaces.parse(SPACE)
+
+
+def recorded() -> dict[int, int]:
+    """The microseconds of each point, by its number."""
+    names = [name for name in SPACE if name != "require"]
+    points = (
+        dict(zip(names, values, strict=True))
+        for values in itertools.product(*(SPACE[name] for name in names))
+    )
+    numbers = [number for point in points if (number := PARSED.number(point)) is not None]
+    return dict(zip(numbers, DATA["us"], strict=True))
+
+
+TIMES = recorded()
+BEST = min(TIMES.values())
+
+
+def search(strategy: str, seed: int, evaluations: int) -> list[int]:
+    trials: list[Trial] = []
+    options = {"tool": "instantiate", "strategy": strategy}
+    for turn in range(evaluations):
+        request = PlanRequest("p", "t", "s", turn, seed, options, SPACE, {}, tuple(trials))
+        params = Tuner().propose(request)[0].params
+        number = PARSED.number(params)
+        assert number is not None
+        trials.append(Trial({}, params, "measured", float(TIMES[number])))
+    return [int(trial.value or 0) for trial in trials]
+
+
+def within(times: list[int], factor: float) -> int:
+    """Evaluations until a time within the factor of the best; one more than were made when there is none."""
+    return next((k + 1 for k, time in enumerate(times) if time <= BEST * factor), len(times) + 1)
+
+
+def test_the_table_covers_the_space_and_is_hard() -> None:
+    assert len(TIMES) == PARSED.size == 2304
+    assert sum(time <= 1.05 * BEST for time in TIMES.values()) <= 0.01 * len(TIMES)
+    assert sum(time <= 1.20 * BEST for time in TIMES.values()) <= 0.02 * len(TIMES)
+
+
+def test_the_default_finds_it_within_sixty_evaluations() -> None:
+    runs = [search("surrogate", seed, 60) for seed in range(8)]
+    assert median(within(times, 1.05) for times in runs) <= 30
+    assert all(within(times, 1.20) <= 60 for times in runs)
+    assert all(DATA["naive_us"] >= 20 * min(times) for times in runs)
+
+
+@pytest.mark.parametrize(("strategy", "seeds"), [("climb", 10), ("anneal", 10), ("tpe", 4)])
+def test_the_others_beat_chance(strategy: str, seeds: int) -> None:
+    found = [min(search(strategy, seed, 60)) for seed in range(seeds)]
+    chance = [min(search("random", seed, 60)) for seed in range(60)]
+    assert median(found) < median(chance)
