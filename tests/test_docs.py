@@ -211,6 +211,11 @@ def test_every_page_is_reached_from_the_index() -> None:
         assert path.name == "index.md" or f"({path.name})" in index, path.name
 
 
+def test_pages_that_the_code_names_are_here() -> None:
+    named = {name for path in SOURCE for name in re.findall(r"\bdocs/[a-z_/0-9-]+\.md", path.read_text())}
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
 def test_the_changelog_knows_this_version() -> None:
     assert f"## {spak.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
