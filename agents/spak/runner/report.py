@@ -6,7 +6,6 @@ figure stands in the ledger; nothing here is measured. No script, no font, no fi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -39,7 +38,7 @@ dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 .figure { font-size: 2.2rem; font-weight: 650; } .soft { color: var(--soft); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .875rem; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td.v { white-space: nowrap; } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 code { font: .85em ui-monospace, monospace; overflow-wrap: anywhere; }
 svg { width: 100%; height: auto; } svg text { fill: var(--soft); font-size: 12px; }
 .improved { color: var(--good); } .fail { color: var(--bad); } .measured, .static { color: var(--plain); }
@@ -116,7 +115,9 @@ def plot(rows: Sequence[Attempted], baseline_ms: float | None) -> str:
     parts.append(_best_line(rows, x, y))
     for index, row in enumerate(rows, start=1):
         parts.append(_point(index, row, x, y))
-    parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 8}" text-anchor="middle">candidate</text></svg>')
+    for number in range(5, len(rows) + 1, 5):
+        parts.append(f'<text x="{x(number):.1f}" y="{HEIGHT - 24}" text-anchor="middle">{number}</text>')
+    parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 6}" text-anchor="middle">candidate</text></svg>')
     parts.append(
         '<p class=soft><span class="improved">● improved</span>, <span class="measured">○ measured</span>, '
         '<span class="fail">× failed</span>; the line is the best so far; milliseconds of CPU time, log scale</p>'
@@ -142,7 +143,12 @@ def _proofs(view: View, proof: Proof, facts: Facts) -> dict[str, str]:
         "ledger": f"{proof.records} records, {'verified' if proof.ledger_ok else 'NOT whole'}, head {proof.head}",
         "replay": ("equal" if proof.replay_equal else "DIFFERENT") + f", summary {proof.summary}",
     }
-    found |= {name: json.dumps(value) for name, value in facts.evidence.items()}
+    bound, reached = facts.evidence.get("bound_ns"), facts.evidence.get("bound_ppm")
+    if isinstance(bound, int) and isinstance(reached, int):
+        found["roofline"] = (
+            f"{bound / 1e6:.3f} ms at the measured peak of {facts.evidence.get('flops_peak', 0) / 1e9:.0f} GFLOP/s; "
+            f"the best reaches {reached / 1e4:.0f} % of it"
+        )
     if view.refusal is not None:
         found["why"] = ", ".join(view.refusal["codes"])
         found["knob"] = str(view.refusal["knob"])
@@ -161,10 +167,10 @@ def _table(rows: Sequence[Attempted]) -> str:
     body = []
     for index, row in enumerate(rows, start=1):
         glyph, word = _MARK.get(row.outcome, ("?", row.outcome))
-        verdict = f"{glyph} {word}" + (f": {row.code}" if row.outcome == "fail" else "")
+        verdict = f"{glyph} {word}" + (f": {row.code}" if row.outcome == "fail" and row.code else "")
         shown = ", ".join(f"{name}={value}" for name, value in row.params.items()) or row.tool
         body.append(
-            f'<tr><td class=n>{index}<td class="{escape(row.outcome)}">{escape(verdict)}'
+            f'<tr><td class=n>{index}<td class="v {escape(row.outcome)}">{escape(verdict)}'
             f"<td class=n>{_milliseconds(row.value)}<td class=n>{_percent(row.spread_ppm)}"
             f"<td class=n>{'' if row.ratio is None else f'{row.ratio:.3f}'}<td><code>{escape(shown)}</code></tr>"
         )
@@ -213,7 +219,7 @@ def _point(index: int, row: Attempted, x: Any, y: Any) -> str:
     title = f"<title>{index}: {escape(row.outcome)} {_milliseconds(row.value)} {escape(shown)}</title>"
     across = x(index)
     if not row.value or row.outcome == "fail":
-        down = HEIGHT - BOTTOM
+        down = HEIGHT - BOTTOM - 6
         return (
             f'<g class="fail" stroke="currentColor" stroke-width="1.5">{title}'
             f'<path d="M{across - 4:.1f} {down - 4}l8 8m0 -8l-8 8"/></g>'
