@@ -86,7 +86,7 @@ def guarded(group: click.Group) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a file name may hold any bytes
     try:
-        code = group.main(standalone_mode=False)
+        code = group.main(prog_name="spak", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as stop:

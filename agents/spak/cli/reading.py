@@ -71,9 +71,5 @@ def prompt_at(root: Path, run: str, seq: int) -> str:
                 asked.append(record.seq)
     finally:
         reader.close()
-    known = (
-        f"these records asked something: {', '.join(map(str, asked))}"
-        if asked
-        else "no record asked anything"
-    )
-    raise UsageError("usage.record", f"record {seq} of run {run} asked nothing", known)
+    hint = f"these did: {', '.join(map(str, asked))}" if asked else "no record of this run did"
+    raise UsageError("usage.record", f"record {seq} of run {run} asked nothing", hint)
