@@ -416,8 +416,13 @@ def test_the_lock_lives_as_long_as_the_sandbox_and_not_in_the_job(
     assert b"lock" not in child.wait(1).stdout.data
 
 
-def test_nothing_outlives_a_killed_runner(launcher: Restricted, workspace: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [0o755, 0o700], ids=["open", "hidden"])
+def test_nothing_outlives_a_killed_runner(
+    launcher: Restricted, workspace: Path, tmp_path: Path, mode: int
+) -> None:
     """kill -9 at any moment of a start: no job goes on, and the lock that went in comes free."""
+    (workspace / "ws").mkdir()
+    workspace.chmod(mode)
     path = tmp_path / "lock"
     mark = f"34.{os.getpid()}{random.randrange(10**6)}"
     chance = random.Random(5)
@@ -427,10 +432,10 @@ def test_nothing_outlives_a_killed_runner(launcher: Restricted, workspace: Path,
             try:
                 lock = os.open(path, os.O_RDWR | os.O_CREAT)
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                launcher.run(Job(("sleep", mark), workspace, inherit=(lock,)))
+                launcher.run(Job(("sleep", mark), workspace / "ws", inherit=(lock,)))
             finally:
                 os._exit(1)
-        time.sleep(chance.uniform(0, 0.04))
+        time.sleep(chance.uniform(0, 0.05))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         assert gone(mark), living(mark)

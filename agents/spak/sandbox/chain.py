@@ -3,11 +3,6 @@
     prlimit, setpriv (root only: limits; unprivileged user id, no groups, no new privileges)
       bwrap (every namespace, no capabilities, read-only system, filter) -> the job
 
-When the workspace or a toolchain lies below a folder that the unprivileged user may not enter (a clone in
-root's home), bwrap could not even name it. Then a first bwrap, as root, lays a private root out in which
-those folders stand at their names inside, below parents that anyone may enter. It is plumbing, not the
-sandbox: no namespace but the mounts is its own, and nothing of the job runs before the drop.
-
 Options go through descriptors (`--args`), so no host path is in a command line that the job or a neighbour
 could read. Takes a job that `check` found sound; starts nothing.
 """
@@ -96,11 +91,33 @@ def check(job: Job, descriptors: Iterable[int] = ()) -> str:
     return ""
 
 
+def places(job: Job) -> list[str]:
+    """The workspace and the toolchains that need a mount of their own, one inside another after it."""
+    system = [Path("/usr"), *(Path("/", name) for name in _MERGED)]
+    apart = [
+        bind
+        for bind in sorted(set(job.binds))
+        if not any(bind.is_relative_to(known) for known in system)
+    ]  # fmt: skip
+    return [str(job.workspace), *map(str, apart)]
+
+
+def hidden(paths: Iterable[str], uid: int) -> bool:
+    """Whether that user may not walk to one of the paths, by the mode bits of every folder on the way."""
+    return any(
+        not _enterable(parent, uid)
+        for path in map(Path, paths)
+        for start in {path, path.resolve()}
+        for parent in start.parents
+    )
+
+
 def command(
     job: Job,
     programs: Programs,
     wiring: Wiring,
     uid: int | None,
+    sources: Sequence[str],
     *,
     first_process: bool = False,
     filters: Sequence[bytes] = (),
@@ -108,20 +125,15 @@ def command(
 ) -> list[str]:
     """The whole argument vector.
 
-    `uid` is the user to drop to, None to stay who we are; `limits` are prlimit's options on the way down.
+    `uid` is the user to drop to, None to stay who we are; `sources` are where to find `places` now; `limits`
+    are prlimit's options on the way down.
     """
-    workspace = str(job.workspace)
-    binds = _visible(job.binds)
     line: list[str] = []
     if uid is not None:
-        if any(_hidden(Path(path), uid) for path in (workspace, *binds)):
-            options = b"\0".join(map(os.fsencode, _plumbing(workspace, binds)))
-            line += [programs.bwrap, "--args", str(wiring.memory(options)), "--"]
-            workspace = "/ws"
         drop = ("--reuid", str(uid), "--regid", str(uid), "--clear-groups", "--no-new-privs")
         line += [programs.prlimit, *limits, "--", programs.setpriv, *drop, "--"]
     lock = job.inherit[0] if job.inherit else None
-    inner = [*_isolation(wiring, first_process, filters, lock), *_sights(job, wiring, workspace, binds)]
+    inner = [*_isolation(wiring, first_process, filters, lock), *_sights(job, wiring, sources)]
     options = b"\0".join(map(os.fsencode, inner))
     return [*line, programs.bwrap, "--args", str(wiring.memory(options)), "--", *_GATE, *job.argv]
 
@@ -142,16 +154,16 @@ def _isolation(
         yield from ("--add-seccomp-fd", str(wiring.memory(one)))
 
 
-def _sights(job: Job, wiring: Wiring, workspace: str, binds: Iterable[str]) -> Iterator[str]:
+def _sights(job: Job, wiring: Wiring, sources: Sequence[str]) -> Iterator[str]:
     """What can be seen, in order: a later mount covers an earlier one, and `/` closes after the last."""
     yield from _system()
     yield from ("--proc", "/proc", "--dev", "/dev")
     yield from ("--size", str(max(16 * MIB, min(job.limits.memory_bytes // 4, 512 * MIB))), "--tmpfs", "/tmp")
     for name, content in _etc():
         yield from ("--perms", "0644", "--ro-bind-data", str(wiring.memory(content)), f"/etc/{name}")
-    for bind in binds:
-        yield from ("--ro-bind", bind, bind)
-    yield from ("--bind" if job.writable else "--ro-bind", workspace, "/ws")
+    for source, target in zip(sources[1:], places(job)[1:], strict=True):
+        yield from ("--ro-bind", source, target)
+    yield from ("--bind" if job.writable else "--ro-bind", sources[0], "/ws")
     yield from ("--remount-ro", "/", "--size", str(64 * MIB), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
     yield from ("--chdir", "/ws")
     env = {"PATH": _PATH, "HOME": "/ws", "TMPDIR": "/tmp", "LANG": "C.UTF-8", **job.env}
@@ -178,39 +190,6 @@ def _etc() -> tuple[tuple[str, bytes], ...]:
     """The few files that libc and tools look for, with nothing of the host in them."""
     files = sorted(data.path("sandbox/etc").iterdir())
     return tuple((file.name, file.read_bytes()) for file in files)
-
-
-def _plumbing(workspace: str, binds: Sequence[str]) -> Iterator[str]:
-    """A root for the sandbox's own bwrap to start from.
-
-    bwrap makes the parents of a mount 0700, so each is made before; and it builds its new root on `/tmp`.
-    """
-    parents = {parent for bind in binds for parent in Path(bind).parents} | {Path("/tmp")}
-    parents -= {Path("/"), Path("/etc")}
-    for parent in sorted(parents):
-        yield from ("--perms", "0755", "--dir", str(parent))
-    yield from _system()
-    yield from ("--bind", "/proc", "/proc", "--dev-bind", "/dev", "/dev")
-    for bind in binds:
-        yield from ("--ro-bind", bind, bind)
-    yield from ("--bind", workspace, "/ws")
-
-
-def _visible(binds: Iterable[Path]) -> list[str]:
-    """The folders that need a mount of their own: sorted, so that one inside another comes after it."""
-    system = [Path("/usr"), *(Path("/", name) for name in _MERGED)]
-    return [
-        str(bind)
-        for bind in sorted(set(binds))
-        if not any(bind.is_relative_to(known) for known in system)
-    ]  # fmt: skip
-
-
-def _hidden(path: Path, uid: int) -> bool:
-    """Whether that user may not walk to the path, by mode bits of every folder on the way."""
-    return any(
-        not _enterable(parent, uid) for start in {path, path.resolve()} for parent in start.parents
-    )  # fmt: skip
 
 
 def _enterable(folder: Path, uid: int) -> bool:

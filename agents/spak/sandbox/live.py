@@ -117,6 +117,11 @@ class Live:
         if not self._ended.wait(timeout_s):
             self._sentence("timeout", f"still running after the {timeout_s:g} s that its starter gave")
             self._ended.wait()
+        return self.result()
+
+    def result(self) -> Outcome:
+        """How it ended, however long that takes."""
+        self._ended.wait()
         if self._outcome is None:
             raise BugError("bug.sandbox", "the thread that watched a sandbox ended before it")
         return self._outcome

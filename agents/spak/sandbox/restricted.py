@@ -19,13 +19,14 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
 from spak.errors import BugError, UnavailableError
 from spak.lang.catalog import NamedEntry
 from spak.ports import Child, Job, Limits, Outcome
-from spak.sandbox import cgroup, chain, rlimits, seccomp, slots
+from spak.sandbox import cgroup, chain, plumbing, rlimits, seccomp, slots
 from spak.sandbox.live import Live, NotStarted, StartError
 
 _SEARCH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
@@ -67,62 +68,93 @@ class Restricted:
             ) from error
 
     def run(self, job: Job) -> Outcome:
-        """Run it to its end in this thread."""
+        """Run it to its end."""
         try:
-            live, slot = self._start(job, (), False, b"")
+            job, slot = self._admit(job, ())
+            if slot is not None and chain.hidden(chain.places(job), slot.uid):
+                live = self._carry(job, slot, (), False, b"")
+            else:
+                return self._here(job, slot)
         except Refused as error:
             return Outcome("launcher", 125, detail=str(error))
         try:
-            return live.pump(job.stdin)
-        finally:
-            if slot is not None:
-                slot.release()
+            return live.result()
+        except BaseException:
+            live.kill()
+            raise
 
     def start(self, job: Job, pass_fds: Sequence[int] = (), seccomp_extra: bytes = b"") -> Child:
         """Start the job as the first process of its namespace and return; a thread carries its output.
 
-        It ends when the thread that called this ends: the kernel ties a child to its parent's thread. A
-        job that cannot be started gives a child that has ended already, with status `launcher`.
+        A job that cannot be started gives a child that has ended already, with status `launcher`.
         """
         try:
-            live, slot = self._start(job, pass_fds, True, seccomp_extra)
+            job, slot = self._admit(job, pass_fds)
+            return self._carry(job, slot, pass_fds, True, seccomp_extra)
         except Refused as error:
             return NotStarted(str(error))
 
-        def carry() -> None:
-            try:
-                live.pump(job.stdin)
-            finally:
-                if slot is not None:
-                    slot.release()
-
-        threading.Thread(target=carry, name="spak-sandbox", daemon=True).start()
-        return live
-
-    def _start(
-        self, job: Job, pass_fds: Sequence[int], first_process: bool, extra: bytes
-    ) -> tuple[Live, slots.Slot | None]:
+    def _admit(self, job: Job, pass_fds: Sequence[int]) -> tuple[Job, slots.Slot | None]:
+        """The job with its workspace resolved and, for root, given to a user of its own. Raises: Refused."""
         if why := chain.check(job, pass_fds):
             raise Refused(why)
         job = replace(job, workspace=job.workspace.resolve())
+        if not self._root:
+            return job, None
         slot = None
         try:
-            if self._root:
-                slot = slots.take(job.workspace)
-                slots.own(job.workspace, slot.uid)
-            return self._spawn(job, slot.uid if slot else None, pass_fds, first_process, extra), slot
-        except (slots.SlotError, StartError, OSError) as error:
-            if slot is not None:
-                slot.release()
-            raise Refused(str(error)) from error
-        except BaseException:
-            if slot is not None:
-                slot.release()
+            slot = slots.take(job.workspace)
+            slots.own(job.workspace, slot.uid)
+        except BaseException as error:
+            _release(slot)
+            if isinstance(error, slots.SlotError | OSError):
+                raise Refused(str(error)) from error
             raise
+        return job, slot
+
+    def _here(self, job: Job, slot: slots.Slot | None) -> Outcome:
+        try:
+            return self._spawn(job, slot.uid if slot else None, (), False, b"").pump(job.stdin)
+        finally:
+            _release(slot)
+
+    def _carry(
+        self, job: Job, slot: slots.Slot | None, pass_fds: Sequence[int], first_process: bool, extra: bytes
+    ) -> Live:
+        """Start it in a thread that stays with it to its end: bwrap dies with the thread that started it."""
+        started: Future[Live] = Future()
+
+        def carry() -> None:
+            try:
+                live = self._spawn(job, slot.uid if slot else None, pass_fds, first_process, extra)
+            except BaseException as error:
+                _release(slot)
+                started.set_exception(error)
+                return
+            started.set_result(live)
+            try:
+                live.pump(job.stdin)
+            finally:
+                _release(slot)
+
+        threading.Thread(target=carry, name="spak-sandbox", daemon=True).start()
+        return started.result()
 
     def _spawn(
         self, job: Job, uid: int | None, pass_fds: Sequence[int], first_process: bool, extra: bytes
     ) -> Live:
+        """bwrap with its shell waiting inside. Raises: Refused."""
+        try:
+            return self._chain(job, uid, pass_fds, first_process, extra)
+        except (StartError, slots.SlotError, OSError) as error:
+            raise Refused(str(error)) from error
+
+    def _chain(
+        self, job: Job, uid: int | None, pass_fds: Sequence[int], first_process: bool, extra: bytes
+    ) -> Live:
+        sources = chain.places(job)
+        if uid is not None and chain.hidden(sources, uid):
+            sources = plumbing.lay(sources, slots.private_folder())
         group = cgroup.create(job.limits.memory_bytes)
         limits = rlimits.wanted(job.limits, watched=group is None)
         wiring = chain.Wiring()
@@ -132,6 +164,7 @@ class Restricted:
                 self._programs,
                 wiring,
                 uid,
+                sources,
                 first_process=first_process,
                 filters=(extra,) if extra else (),
                 limits=rlimits.options(limits),
@@ -187,6 +220,11 @@ class Restricted:
         memory = f"memory by control group v{places.version}" if places.version else "memory by watching"
         who = f"users {slots.UIDS[0]}-{slots.UIDS[-1]}" if self._root else "your own user"
         return f"bubblewrap {'.'.join(map(str, self.version))}, {who}, {memory}, seccomp {platform.machine()}"
+
+
+def _release(slot: slots.Slot | None) -> None:
+    if slot is not None:
+        slot.release()
 
 
 def _program(name: str, hint: str) -> str:

@@ -24,7 +24,7 @@ COUNT = 64
 UIDS = range(FIRST, FIRST + COUNT)
 """Inside 60000-64999, which Debian's policy leaves to local use, and below every subordinate range."""
 
-_LOCKS = (Path("/run/spak"), Path("/tmp/spak-0"))
+_FOLDERS = (Path("/run/spak"), Path("/tmp/spak-0"))
 _SYSTEM = (
     "bin boot dev etc home lib lib64 media mnt opt proc root run sbin srv sys tmp usr var var/lib var/tmp"
 )
@@ -69,7 +69,7 @@ def take(workspace: Path) -> Slot:
         if held is not None and held[0] == str(workspace):
             _held[owner] = (held[0], held[1] + 1)
             return Slot(owner)
-        folder = _lock_folder()
+        folder = private_folder()
         for uid in sorted(UIDS, key=lambda uid: uid != owner):
             if uid not in _held and (lock := _lock(folder / str(uid))) is not None:
                 _locks[uid], _held[uid] = lock, (str(workspace), 1)
@@ -103,6 +103,19 @@ def own(root: Path, uid: int) -> int:
     return changed
 
 
+def private_folder() -> Path:
+    """The first folder of the list that is root's alone, made if it is not there. Raises: SlotError."""
+    for folder in _FOLDERS:
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            info = folder.lstat()
+        except OSError:
+            continue
+        if stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid() and not info.st_mode & 0o077:
+            return folder
+    raise SlotError(f"none of {', '.join(map(str, _FOLDERS))} can be used; make one with mode 0700")
+
+
 def _walk(root: Path) -> Iterator[tuple[str, os.stat_result]]:
     """Every entry with its own status, the root first; only files, folders and links."""
     top = root.stat()
@@ -118,19 +131,6 @@ def _walk(root: Path) -> Iterator[tuple[str, os.stat_result]]:
                     folders.append(entry.path)
                 if stat.S_IFMT(info.st_mode) in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK):
                     yield entry.path, info
-
-
-def _lock_folder() -> Path:
-    """The first folder of the list that is root's alone, made if it is not there. Raises: SlotError."""
-    for folder in _LOCKS:
-        try:
-            folder.mkdir(mode=0o700, exist_ok=True)
-            info = folder.lstat()
-        except OSError:
-            continue
-        if stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid() and not info.st_mode & 0o077:
-            return folder
-    raise SlotError(f"none of {', '.join(map(str, _LOCKS))} can be used for locks; make one with mode 0700")
 
 
 def _lock(path: Path) -> int | None:
