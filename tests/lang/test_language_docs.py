@@ -30,7 +30,7 @@ def test_every_setting_has_its_row(setting):
     assert f"| `{setting.example}` | {setting.since} |" in DOC
 
 
-@pytest.mark.parametrize("word", [*WORDS, *KEYWORDS, *ANNOTATIONS])
+@pytest.mark.parametrize("word", sorted({*WORDS, *KEYWORDS, *ANNOTATIONS}))
 def test_every_word_is_named(word):
     assert re.search(rf"\b{word}\b", DOC, re.IGNORECASE)
 
