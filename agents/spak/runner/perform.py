@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spak import canon
-from spak.errors import SpakError
+from spak.errors import SpakError, UserError
 from spak.kernel.state import Effect
 from spak.ports import Blobs, Call, MeasureCall, Measurement, PlanRequest, Prompt, Subject, ToolResult
 from spak.program import Program
@@ -156,7 +156,7 @@ class Performer:
             if effect.watch:
                 body["facts"] = self._facts(effect.watch)
             if writes:
-                body["r3"] = self.workspace.commit()
+                self._commit(body)
         elif writes:
             self.workspace.rollback()
         body["key"] = canon.content_hash([result.status, result.exit, result.key])
@@ -168,6 +168,15 @@ class Performer:
         if result.truncated:
             side |= {"size": result.size, "sha256": result.sha256}
         return Proposed(Kind.ACT, body, side)
+
+    def _commit(self, body: dict[str, Any]) -> None:
+        """Take what a tool left into the workspace's root; what can not be taken is undone and said."""
+        try:
+            body["r3"] = self.workspace.commit()
+        except UserError as error:
+            self.workspace.rollback()
+            body |= {"outcome": "limit", "code": error.code}
+            del body["exit"]
 
     def _facts(self, atoms: Sequence[Mapping[str, Any]]) -> list[bool]:
         """The answers to file conditions, in order. A file that cannot be read contains nothing."""
