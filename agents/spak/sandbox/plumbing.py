@@ -1,10 +1,10 @@
 """Names that an unprivileged user can reach for folders that only root can.
 
 A clone in root's home, a Python in root's home: both lie below a folder that the sandbox's user may not
-enter, so its bwrap could not even name them. A thread goes into a mount namespace of its own, mounts a small private
-folder there, and binds each of the paths to a name in it; what the thread starts sees these names. Nothing
-else does, this process's other threads included, and nothing has to be taken down: it goes with the last
-process that was started there.
+enter, so its bwrap could not even name them. A thread goes into a mount namespace of its own, mounts a small
+private folder there, and binds each of the paths to a name in it; what the thread starts sees these names.
+Nothing else does, this process's other threads included, and nothing has to be taken down: it goes with the
+last process that was started there.
 
 (A first bwrap as root did the same and cost 6 ms. Worse, it drops its privileges and then may not kill the
 inner one, which has another user: killed with the runner, it left a whole sandbox behind.)
