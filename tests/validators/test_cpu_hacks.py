@@ -22,7 +22,7 @@ CAUGHT = {
     "writes_nan": "non_finite",
     "writes_infinity": "non_finite",
     "first_call_only": "non_finite",
-    "wrong_now_and_then": "incorrect",
+    "wrong_now_and_then": "incorrect non_finite",
     "lazy": "non_finite",
     "thread": "forbidden_call",
     "fork": "forbidden_call",

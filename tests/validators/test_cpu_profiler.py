@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from cpu_calls import EXAMPLES, Lab, N, code, verdict
-from spak.errors import UnavailableError
 from spak.kernel.decide import DEFAULTS, decide
 from spak.ports import Child, Job, MeasureCall, Subject, Toolchain
 from spak.sandbox.restricted import Restricted
@@ -111,7 +110,7 @@ def test_a_shorter_rule_of_the_program_is_kept(lab: Lab) -> None:
         {"binary": lab.hack("honest"), "n": N},
         lab.folder,
         lab.launcher,
-        rivals={"incumbent": _subject(lab, lab.hack("honest"))},
+        rivals={"incumbent": _subject(lab, lab.hack("honest", "-DWASTE=25"))},
         rule={"max_pairs": 2},
     )
     measurement = lab.profiler.measure(call)
@@ -218,9 +217,9 @@ def test_time_that_is_up_ends_the_sampling(lab: Lab) -> None:
 
 def test_nothing_runs_without_a_launcher(lab: Lab) -> None:
     call = MeasureCall("m1", "CpuProfiler", {"binary": lab.hack("honest")}, lab.folder, None)
-    with pytest.raises(UnavailableError) as caught:
-        lab.profiler.measure(call)
-    assert caught.value.code == "unavailable.sandbox"
+    measurement = lab.profiler.measure(call)
+    assert (measurement.status, code(measurement)) == ("unavailable", "launcher")
+    assert not measurement.metrics
 
 
 def test_a_compiler_that_fails_is_named(lab: Lab) -> None:
@@ -233,9 +232,8 @@ def test_a_compiler_that_fails_is_named(lab: Lab) -> None:
         lab.launcher,
         toolchain=Toolchain(programs={"gcc": "/bin/false"}),
     )
-    with pytest.raises(UnavailableError) as caught:
-        profiler.measure(call)
-    assert caught.value.code == "unavailable.compiler"
+    measurement = profiler.measure(call)
+    assert (measurement.status, code(measurement)) == ("unavailable", "toolchain")
 
 
 def test_nothing_is_left_behind(lab: Lab) -> None:

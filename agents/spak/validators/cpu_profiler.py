@@ -32,7 +32,7 @@ from spak.errors import UnavailableError
 from spak.kernel.decide import DEFAULTS
 from spak.lang.catalog import ValidatorEntry
 from spak.ports import MeasureCall, Measurement, Subject
-from spak.validators import cpu_symbols
+from spak.validators import cpu_symbols, launch
 from spak.validators.cpu_blas import one_thread
 from spak.validators.cpu_build import Workshop
 from spak.validators.cpu_process import Violation
@@ -84,21 +84,20 @@ class CpuProfiler:
         self._workshop = workshop
 
     def measure(self, call: MeasureCall) -> Measurement:
-        """Raises: UnavailableError when there is no launcher (`unavailable.sandbox`) or compiler."""
-        if call.launcher is None:
-            raise UnavailableError(
-                "unavailable.sandbox", "CpuProfiler runs nothing outside a sandbox", "run spak doctor"
-            )
         began, cpu = time.monotonic(), _cpu_s()
         evaluation = _Evaluation(call)
+        status: Literal["measured", "checked", "void", "timeout", "unavailable"] = "measured"
         try:
+            if call.launcher is None:
+                raise UnavailableError("unavailable.sandbox", launch.NO_LAUNCHER)
             evaluation.read()
             with one_thread() as limited, ExitStack() as stack:
                 evaluation.evidence["blas_limited"] = limited
                 evaluation.run(self._bench(call, evaluation, began, stack), stack)
-            status: Literal["measured", "checked", "void", "timeout"] = "measured"
         except Violation as violation:
             status = evaluation.blame(violation)
+        except UnavailableError as error:
+            status = evaluation.lacks(error)
         result = evaluation.result(status)
         return replace(
             result, wall_ms=int(1000 * (time.monotonic() - began)), cpu_ms=int(1000 * (_cpu_s() - cpu))
@@ -176,12 +175,19 @@ class _Evaluation:
     def blame(self, violation: Violation) -> Literal["checked", "void", "timeout"]:
         """Write the failed check down; what a rival or the host did makes the measurement worthless."""
         name = f"rival.{violation.side}" if violation.side else "candidate"
-        self.checks.append({"name": name, "ok": False, "code": violation.code, "detail": violation.detail})
+        self.checks.append(launch.check(name, False, violation.code, violation.detail))
         if violation.side or violation.code in VOID:
             return "void"
         return "timeout" if violation.code == "timeout" else "checked"
 
-    def result(self, status: Literal["measured", "checked", "void", "timeout"]) -> Measurement:
+    def lacks(self, error: UnavailableError) -> Literal["unavailable"]:
+        """Write down what is not there: the sandbox, or a program of the toolchain."""
+        sandbox = error.code == "unavailable.sandbox"
+        name, code = ("ran", "launcher") if sandbox else ("toolchain", "toolchain")
+        self.checks.append(launch.check(name, False, code, error.message))
+        return "unavailable"
+
+    def result(self, status: Literal["measured", "checked", "void", "timeout", "unavailable"]) -> Measurement:
         samples = {f"{side.name}_empty": tuple(side.empty) for side in self.sides if side.empty}
         if not self.pairs:
             samples |= {side.name: tuple(side.times) for side in self.sides if side.times}
@@ -225,7 +231,7 @@ class _Evaluation:
         return side
 
     def _ok(self, name: str, detail: str) -> None:
-        self.checks.append({"name": name, "ok": True, "code": "", "detail": detail})
+        self.checks.append(launch.check(name, True, detail=detail))
 
 
 def _content(workspace: Path, name: str) -> bytes:
