@@ -92,8 +92,13 @@ def _gpu() -> dict[str, Any]:
 
 
 def _folder(root: Path) -> dict[str, Any]:
-    import os
+    """Whether runs can be kept there, found out by making a folder in the nearest one that exists."""
+    import tempfile
 
     place = next(folder for folder in (root, *root.resolve().parents) if folder.exists())
-    ok = os.access(place, os.W_OK)
-    return _row("runs folder", ok, str(root), "" if ok else "choose another with --runs-dir or SPAK_RUNS_DIR")
+    try:
+        with tempfile.TemporaryDirectory(prefix=".spak-doctor-", dir=place):
+            return _row("runs folder", True, str(root))
+    except OSError as error:
+        mend = "choose another with --runs-dir or SPAK_RUNS_DIR"
+        return _row("runs folder", False, f"{root}: {error.strerror}", mend)

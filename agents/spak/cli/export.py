@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from spak.cli import common
+
+if TYPE_CHECKING:
+    from spak.ledger.verify import Footer
+    from spak.ports import Ledger
 
 
 @click.command()
@@ -28,13 +34,7 @@ def command(run: str, output: Path | None, runs_dir: Path | None, as_json: bool)
         raise UsageError("usage.arguments", "--json needs --output", "the run itself goes to standard output")
     reader = FileLedgers(root).reader(name)
     try:
-        if output is None:
-            footer = export(reader, sys.stdout.buffer)
-        else:
-            aside = output.with_name(output.name + ".part")
-            with aside.open("wb") as stream:
-                footer = export(reader, stream)
-            aside.replace(output)
+        footer = export(reader, sys.stdout.buffer) if output is None else _into(output, reader)
     finally:
         reader.close()
     if as_json:
@@ -52,3 +52,26 @@ def command(run: str, output: Path | None, runs_dir: Path | None, as_json: bool)
             f"{footer.count} records and {footer.blobs} blobs in {output}\nnext: spak ledger verify {output}"
         )
     return 0
+
+
+def _into(output: Path, reader: Ledger) -> Footer:
+    """The whole file, or none: written aside and renamed."""
+    from spak.errors import UsageError
+    from spak.ledger.export import export
+
+    aside = output.with_name(output.name + ".part")
+    try:
+        try:
+            with aside.open("wb") as stream:
+                footer = export(reader, stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            aside.replace(output)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise UsageError(
+            "usage.file", f"{output}: {error.strerror}", "check the path, its rights and the space"
+        ) from error
+    return footer

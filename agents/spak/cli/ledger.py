@@ -27,6 +27,8 @@ def verify_command(run: str, checkpoint: Path | None, runs_dir: Path | None, as_
     from spak.ledger.blobs import FileBlobs
     from spak.ledger.verify import read_checkpoint, verify
 
+    if checkpoint is not None:
+        common.read_input(checkpoint)  # a file that is not there is wrong usage, not a bad checkpoint
     mark = None if checkpoint is None else read_checkpoint(checkpoint)
     if lines.is_file(run):
         report = verify(lines.open_file(run), exported=True, checkpoint=mark)

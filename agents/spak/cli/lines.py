@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 from spak.cli import common
 from spak.errors import LedgerError, UsageError
-from spak.ledger.export import is_record_line
-from spak.records import Record, decode
+from spak.ledger.chain import follow
+from spak.records import Record
 
 
 def is_file(selector: str) -> bool:
@@ -27,20 +28,27 @@ def open_file(selector: str) -> Iterator[bytes]:
 
 
 def records(selector: str, runs_dir: Path | None) -> Iterator[Record]:
-    """The records of a run or an exported file; a torn last line is left out."""
-    if is_file(selector):
-        for line in open_file(selector):
-            if not line.endswith(b"\n"):
-                return
-            if is_record_line(line):
-                yield decode(line)
-        return
-    from spak.cli.reading import records_of
+    """The records of a run or an exported file, each checked against the one before; a torn tail is left out.
 
-    root, name = common.find_run(selector, runs_dir)
-    found = False
-    for record in records_of(root, name):
-        found = True
+    Raises: LedgerError `ledger.tampered` (naming the first record that is not as written), `ledger.empty`.
+    """
+    if is_file(selector):
+        name, found = selector, _of_file(selector)
+    else:
+        from spak.cli.reading import records_of
+
+        root, name = common.find_run(selector, runs_dir)
+        found = records_of(root, name)
+    empty = True
+    for record in found:
+        empty = False
         yield record
-    if not found:
-        raise LedgerError("ledger.empty", f"run {name} has no records", "")
+    if empty:
+        raise LedgerError("ledger.empty", f"{name} has no records", "name a run or an exported file")
+
+
+def _of_file(path: str) -> Iterator[Record]:
+    whole = takewhile(lambda line: line.endswith(b"\n"), open_file(path))
+    chained = takewhile(lambda line: not line.startswith((b'{"blob":', b'{"blobs":')), whole)
+    for record, _ in follow(chained, path):
+        yield record
