@@ -35,6 +35,7 @@ START_S = 20.0
 """How long bwrap may take to set up; apart from the job's own time, for machines that are busy."""
 
 _DRAIN_S = 5.0
+_WARM_S = 0.004
 _CHUNK = 1 << 18
 _TICK_S = 0.1
 _WATCH_S = 0.02
@@ -144,10 +145,20 @@ class Live:
             self._ended.set()
 
     def _await_shell(self) -> None:
-        """Raises: EOFError when bwrap ended before, StartError when it takes too long."""
-        ready, _, _ = select.select([self._stdout], [], [], START_S)
-        if not ready:
-            raise StartError(f"the sandbox was not up after {START_S:g} s")
+        """Wait for the shell's line. Raises: EOFError when bwrap ended before, StartError after too long.
+
+        A move into a control group makes the kernel wait about 10 ms, unless another one has just been made.
+        So bwrap itself is moved while it works, and moved again, until the processes that count can follow
+        at once.
+        """
+        until, step = time.monotonic() + START_S, START_S if self._group is None else _WARM_S
+        if self._group is not None:
+            self._group.add(self._process.pid)
+        while not select.select([self._stdout], [], [], step)[0]:
+            if time.monotonic() > until:
+                raise StartError(f"the sandbox was not up after {START_S:g} s")
+            if self._group is not None:
+                self._group.add(self._process.pid)
         if not os.read(self._stdout.fileno(), 1):
             raise EOFError
 
