@@ -209,4 +209,4 @@ def run_id() -> str:
 
     now = time.time_ns() // 1_000_000
     second = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now // 1000))
-    return f"{second}-{now % 1000:03x}{secrets.token_hex(2)}"
+    return f"{second}-{now % 1000:03x}{secrets.randbits(20):05x}"

@@ -33,4 +33,5 @@ def command(run: str, at: int, runs_dir: Path | None, as_json: bool) -> int:
         held.close()
     if stopped_at is not None:
         common.say(f"copied up to record {stopped_at}: what stands there has to be answered again")
-    return show.show(seen, as_json)
+    code = show.show(seen, as_json)
+    return 0 if seen.state == "paused" else code  # made, and not yet advanced: that is what was asked for

@@ -1,0 +1,145 @@
+"""`spak run`: the document, the exit code of every end, where each mode stops."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli_calls import ASK, HELLO, Cli
+
+DOCUMENT = {
+    "run", "state", "task", "summary_hash", "chain_head", "records",
+    "metrics", "artifacts", "waiting", "refusal",
+}  # fmt: skip
+
+
+def run(cli: Cli, folder: Path, text: str, *flags: str) -> tuple[int, dict[str, object]]:
+    (folder / "spec.spak").write_text(text)
+    done = cli("run", "spec.spak", *flags, "--json")
+    assert set(done.json) == DOCUMENT, done.out
+    return done.code, done.json
+
+
+def test_a_run_that_succeeds(cli: Cli, runs: Path) -> None:
+    done = cli("run", HELLO, "--json")
+    assert (done.code, set(done.json)) == (0, DOCUMENT)
+    assert (done.json["state"], done.json["task"]) == ("succeeded", "Hello")
+    assert done.json["metrics"]["steps"] == 3 and done.json["metrics"]["elapsed_ms"] >= 0
+    folder = runs / done.json["run"]
+    (made,) = done.json["artifacts"]
+    assert made["name"] == "hello.txt" and made["size"] == 35
+    assert made["path"] == str(Path(".spak/runs") / done.json["run"] / "workspace/hello.txt")
+    lines = (folder / "trace.jsonl").read_text().splitlines()
+    assert done.json["records"] == len(lines)
+    assert done.json["chain_head"] == json.loads(lines[-1])["#"]
+    assert json.loads((folder / "context.json").read_text())["task_state"] == "SUCCESS"
+    assert json.loads((folder / "metrics.json").read_text())["steps"] == 3
+
+
+def test_for_people_nothing_goes_to_standard_output(cli: Cli) -> None:
+    done = cli("run", HELLO)
+    assert (done.code, done.out) == (0, "")
+    assert "succeeded" in done.err and "next: spak replay" in done.err
+
+
+def test_the_same_seed_gives_the_same_summary(cli: Cli, ended: str) -> None:
+    summary = cli("show", ended, "--json").json["summary_hash"]
+    assert cli("run", HELLO, "--seed", "7", "--json").json["summary_hash"] == summary
+    assert cli("run", HELLO, "--seed", "8", "--json").json["summary_hash"] != summary
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "state", "reason"),
+    [
+        (
+            'task T { step a: tool.run { cmd: "false" } success: exit_code(a) == 0 }',
+            1, "failed", "run.success_unmet",
+        ),
+        ('task T { step a: tool.read_file { path: "gone" } }', 1, "failed", "tool.exit"),
+        (
+            'AGENT A LEVEL 2 { CONFIG { BUDGET { steps: 2 } } START -> a '
+            'TASK a { step s: tool.run { cmd: "true" } step t: tool.run { cmd: "true" } '
+            'step u: tool.run { cmd: "true" } } }',
+            5, "refused", "budget.steps",
+        ),
+        (
+            'AGENT A LEVEL 5 { CONFIG { BUDGET { watchdog: 3 } } START -> a '
+            'TASK a { step s: tool.run { cmd: "true" } NEXT { success -> b } } '
+            'TASK b { step s: tool.run { cmd: "true" } NEXT { success -> a } } }',
+            1, "failed", "run.watchdog_loop",
+        ),
+        (
+            'AGENT A LEVEL 2 { START -> a '
+            'TASK a { step s: tool.read_file { path: "gone" } NEXT { success -> b } } '
+            'TASK b { step s: tool.run { cmd: "true" } } }',
+            1, "failed", "tool.exit",
+        ),
+    ],
+)  # fmt: skip
+def test_ends_that_are_no_success(
+    cli: Cli, tmp_path: Path, text: str, code: int, state: str, reason: str
+) -> None:
+    found, document = run(cli, tmp_path, text)
+    assert (found, document["state"]) == (code, state), document
+    refusal = document["refusal"]
+    assert isinstance(refusal, dict)
+    assert set(refusal) == {"state", "codes", "evidence", "knob", "error"}
+    assert refusal["codes"] == [reason] and refusal["evidence"]
+    assert document["waiting"] is None
+    people = cli("run", "spec.spak")
+    assert people.code == code and reason in people.err and "next: spak show" in people.err
+    assert cli("resume", "latest", "--json").code == code
+    assert cli("replay", "latest", "--json").json["equal"] is True
+
+
+def test_stepwise_waits_at_the_question(cli: Cli, tmp_path: Path) -> None:
+    for flags in ([], ["--mode", "stepwise"], ["--mode", "full_auto"], ["--backend", "manual"]):
+        code, document = run(cli, tmp_path, ASK, *flags)
+        assert (code, document["state"]) == (4, "waiting"), flags
+        assert isinstance(document["waiting"], dict)
+        assert document["waiting"]["prompt"] == "Say one word."
+        assert set(document["waiting"]) == {"kind", "task", "step", "role", "id", "prompt"}
+        names = [item["name"] for item in document["artifacts"]]  # type: ignore[attr-defined]
+        assert names == ["before.txt"]
+
+
+def test_a_workspace_is_copied_and_in_place_is_not(cli: Cli, tmp_path: Path, runs: Path) -> None:
+    for name in ("copied", "own"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.txt").write_text("mine")
+    done = cli("run", HELLO, "--workspace", "copied", "--json")
+    assert [item["name"] for item in done.json["artifacts"]] == ["hello.txt"]
+    assert [path.name for path in (tmp_path / "copied").iterdir()] == ["mine.txt"]
+    assert (runs / done.json["run"] / "workspace/mine.txt").read_text() == "mine"
+    done = cli("run", HELLO, "--workspace", "own", "--in-place", "--json")
+    assert (done.code, done.json["artifacts"][0]["path"]) == (0, "own/hello.txt")
+    assert (tmp_path / "own/hello.txt").exists()
+
+
+def test_the_folder_beside_a_spec_is_its_workspace(cli: Cli, tmp_path: Path, runs: Path) -> None:
+    (tmp_path / "beside.spak").write_text(
+        'task B { step a: tool.run { cmd: "cat given.txt" } success: exit_code(a) == 0 }'
+    )
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside/given.txt").write_text("given")
+    assert cli("run", "beside.spak", "--json").code == 0
+
+
+def test_runs_dir_by_flag_environment_and_file(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "spak.toml").write_text('[runs]\ndir = "by file"\n')
+    assert cli("run", HELLO, "--json").code == 0
+    assert cli("run", HELLO, "--json", env={"SPAK_RUNS_DIR": "by environment"}).code == 0
+    assert cli("run", HELLO, "--json", "--runs-dir", "by flag", env={"SPAK_RUNS_DIR": "not here"}).code == 0
+    for name in ("by file", "by environment", "by flag"):
+        assert len(list((tmp_path / name).iterdir())) == 1, name
+    assert not (tmp_path / "not here").exists() and not (tmp_path / ".spak").exists()
+
+
+def test_names_of_runs_are_in_the_order_of_time() -> None:
+    from spak.cli.common import run_id
+
+    names = [run_id() for _ in range(2000)]
+    times = [name[: len("20260101-000000-abc")] for name in names]
+    assert times == sorted(times) and len(set(times)) > 1

@@ -1,0 +1,174 @@
+"""`spak step`, `spak resume`, `spak approve`, `spak cancel` and `spak fork`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli_calls import Cli
+
+TWO = """
+AGENT Two LEVEL 2 {
+  START -> go
+  TASK go {
+    step one: llm.query { role: "a" prompt_template: "First?" output_var: first }
+    step two: llm.query { role: "b" prompt_template: "After {{first}}?" output_var: second }
+    step keep: tool.write_file { path: "both.txt" content: "{{first}} {{second}}" }
+  }
+}
+"""
+
+
+# ---- step ----------------------------------------------------------------------------------------------
+
+
+def test_an_answer_is_taken_and_the_run_goes_on(cli: Cli, waiting: str, runs: Path) -> None:
+    done = cli("step", "--resume", "--answer", "word", "--json")
+    assert (done.code, done.json["state"], done.json["run"]) == (0, "succeeded", waiting)
+    assert (runs / waiting / "workspace/word.txt").read_text() == "word"
+    assert [item["name"] for item in done.json["artifacts"]] == ["before.txt", "word.txt"]
+    again = cli("step", waiting, "--answer", "word", "--json")
+    assert (again.code, again.json["records"]) == (0, done.json["records"])
+    other = cli("step", waiting, "--answer", "another", "--json")
+    assert (other.code, other.error) == (1, "run.not_waiting")
+
+
+@pytest.mark.parametrize("text", ["", "two\nlines\n", "☃", "x" * 100_000, "{{question}}", '{"$blob":"x"}'])
+def test_any_text_is_an_answer(cli: Cli, tmp_path: Path, waiting: str, runs: Path, text: str) -> None:
+    (tmp_path / "answer").write_text(text)
+    assert cli("step", waiting, "--answer-file", "answer", "--json").code == 0
+    assert (runs / waiting / "workspace/word.txt").read_text() == text
+    assert cli("replay", waiting, "--json").json["equal"] is True
+
+
+def test_an_answer_from_standard_input_gives_the_same_run(cli: Cli, waiting: str) -> None:
+    fork = cli("fork", waiting, "--at", "5", "--json").json["run"]
+    by_pipe = cli("step", waiting, "--answer-file", "-", "--json", stdin=b"word").json
+    by_flag = cli("step", fork, "--answer", "word", "--json").json
+    assert by_pipe["summary_hash"] == by_flag["summary_hash"]
+
+
+def test_a_step_without_answer_or_backend_still_waits(cli: Cli, waiting: str) -> None:
+    before = cli("show", "--json").json["summary_hash"]
+    for flags in ([], ["--resume"], ["--backend", "manual"]):
+        done = cli("step", *flags, "--json")
+        assert (done.code, done.json["state"]) == (4, "waiting")
+        assert done.json["summary_hash"] == before
+    wrong = cli("step", "--backend", "nobody", "--json")
+    assert (wrong.code, wrong.error) == (7, "unavailable.backend")
+
+
+def test_the_next_question_waits_again(cli: Cli, tmp_path: Path, runs: Path) -> None:
+    (tmp_path / "two.spak").write_text(TWO)
+    run = cli("run", "two.spak", "--json").json["run"]
+    second = cli("step", "--answer", "here", "--json")
+    assert (second.code, second.json["waiting"]["prompt"]) == (4, "After here?")
+    assert cli("step", "--answer", "there", "--json").code == 0
+    assert (runs / run / "workspace/both.txt").read_text() == "here there"
+
+
+# ---- resume and approve --------------------------------------------------------------------------------
+
+
+def test_resume_changes_nothing_in_a_run_that_ended(cli: Cli, ended: str, runs: Path) -> None:
+    before = (runs / ended / "trace.jsonl").read_bytes()
+    done = cli("resume", ended, "--json")
+    assert (done.code, done.json["state"]) == (0, "succeeded")
+    assert (runs / ended / "trace.jsonl").read_bytes() == before
+
+
+def test_resume_of_a_waiting_run_waits(cli: Cli, waiting: str) -> None:
+    done = cli("resume", waiting, "--json")
+    assert (done.code, done.json["state"]) == (4, "waiting")
+
+
+def test_resume_puts_the_workspace_back(cli: Cli, waiting: str, runs: Path) -> None:
+    (runs / waiting / "workspace/before.txt").write_text("changed meanwhile")
+    (runs / waiting / "workspace/stray.txt").write_text("stray")
+    assert cli("resume", waiting, "--json").code == 4
+    assert (runs / waiting / "workspace/before.txt").read_text() == "before\n"
+    assert not (runs / waiting / "workspace/stray.txt").exists()
+
+
+def test_resume_in_place_refuses_a_folder_that_changed(cli: Cli, tmp_path: Path) -> None:
+    from cli_calls import ASK
+
+    (tmp_path / "ask.spak").write_text(ASK)
+    (tmp_path / "own").mkdir()
+    assert cli("run", "ask.spak", "--workspace", "own", "--in-place", "--json").code == 4
+    (tmp_path / "own/before.txt").write_text("mine now")
+    done = cli("resume", "latest", "--json")
+    assert (done.code, done.error) == (1, "workspace.changed")
+    assert (tmp_path / "own/before.txt").read_text() == "mine now"
+    (tmp_path / "own/before.txt").write_text("before\n")
+    assert cli("step", "--answer", "word", "--json").code == 0
+    assert (tmp_path / "own/word.txt").read_text() == "word"
+
+
+def test_nothing_waits_for_an_approval(cli: Cli, waiting: str) -> None:
+    for flags in ([], ["--deny"], ["--expires", "60"]):
+        done = cli("approve", waiting, *flags, "--json")
+        assert (done.code, done.error) == (1, "run.no_approval")
+    assert cli("approve", waiting, "--expires", "0", "--json").error == "usage.arguments"
+
+
+# ---- cancel --------------------------------------------------------------------------------------------
+
+
+def test_a_cancelled_run_has_ended(cli: Cli, waiting: str) -> None:
+    done = cli("cancel", waiting, "--json")
+    assert (done.code, done.json["state"]) == (6, "cancelled")
+    assert done.json["refusal"]["codes"] == ["run.cancelled"]
+    assert cli("resume", waiting, "--json").json == {**done.json}
+    assert cli("step", waiting, "--answer", "x", "--json").error == "run.not_waiting"
+    assert cli("replay", waiting, "--json").json["equal"] is True
+
+
+def test_an_ended_run_cannot_be_cancelled(cli: Cli, ended: str) -> None:
+    done = cli("cancel", ended, "--json")
+    assert (done.code, done.json["state"]) == (0, "succeeded")
+
+
+def test_cancelling_needs_no_sandbox(cli: Cli, waiting: str) -> None:
+    gone = {"SPAK_SANDBOX_LAUNCHER": "gone"}
+    assert cli("resume", waiting, "--json", env=gone).error == "unavailable.sandbox"
+    assert cli("cancel", waiting, "--json", env=gone).json["state"] == "cancelled"
+
+
+# ---- fork ----------------------------------------------------------------------------------------------
+
+
+def test_a_fork_tries_another_answer(cli: Cli, waiting: str, runs: Path) -> None:
+    first = cli("step", waiting, "--answer", "word", "--json").json
+    done = cli("fork", waiting, "--at", "5", "--json")
+    assert (done.code, done.json["state"]) == (4, "waiting")
+    assert done.json["run"] != waiting and done.json["waiting"]["prompt"] == "Say one word."
+    other = cli("step", done.json["run"], "--answer", "other", "--json")
+    assert other.code == 0 and other.json["summary_hash"] != first["summary_hash"]
+    assert (runs / done.json["run"] / "workspace/word.txt").read_text() == "other"
+    assert (runs / waiting / "workspace/word.txt").read_text() == "word"
+    for run in (waiting, done.json["run"]):
+        assert cli("replay", run, "--json").json["equal"] is True
+        assert cli("ledger", "verify", run).code == 0
+
+
+def test_a_fork_of_everything_is_the_same_run_again(cli: Cli, ended: str) -> None:
+    shown = cli("show", ended, "--json").json
+    done = cli("fork", ended, "--at", str(shown["records"]), "--json")
+    assert (done.code, done.json["state"]) == (0, "succeeded")
+    assert done.json["summary_hash"] == shown["summary_hash"]
+
+
+def test_a_fork_in_the_middle_can_go_on(cli: Cli, ended: str) -> None:
+    shown = cli("show", ended, "--json").json
+    done = cli("fork", ended, "--at", "2", "--json")
+    assert done.json["state"] == "paused"
+    assert done.code == 0
+    assert cli("resume", done.json["run"], "--json").json["summary_hash"] == shown["summary_hash"]
+
+
+def test_a_fork_at_no_record(cli: Cli, ended: str, runs: Path) -> None:
+    done = cli("fork", ended, "--at", "999", "--json")
+    assert (done.code, done.error) == (1, "run.fork")
+    assert [path.name for path in runs.iterdir()] == [ended]
