@@ -221,7 +221,9 @@ def test_a_blob_that_is_gone_or_changed(cli: Cli, tmp_path: Path, runs: Path) ->
         'task Long { step a: tool.run { cmd: "seq 9000" output_var: all }\n'
         '  step b: tool.write_file { path: "all.txt" content: all } }'
     )
-    run = cli("run", "long.spak", "--json").json["run"]
+    done = cli("run", "long.spak", "--json")
+    assert done.code == 0
+    run = done.json["run"]
     assert cli("ledger", "verify", run).code == 0
     blob = next(path for path in (runs / run / "blobs").rglob("*") if path.is_file())
     blob.write_bytes(b"something else")

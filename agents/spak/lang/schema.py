@@ -5,9 +5,9 @@ was expected, what was received and a hint, so that they can stand in R4 and in 
 the same in every version of every library. It knows no `$ref`, no formats and no defaults: `check_schema`
 refuses whatever is outside the dialect. Patterns are RE2: linear time, whatever a model sends.
 
-Two stand-ins pass wherever a string is wanted: `{"$blob": sha, "size": n}`, a value too long to hold inline,
-and `{"$text": [...]}`, one that is put together later. `UNKNOWN` passes everywhere: `check` puts it where a
-variable stands.
+Two stand-ins pass wherever a string is wanted: `{"$blob": sha}`, with `size` and `head` where they are known,
+for a value too long to hold inline, and `{"$text": [...]}` for one that is put together later. `UNKNOWN`
+passes everywhere: `check` puts it where a variable stands.
 """
 
 from __future__ import annotations
@@ -234,8 +234,8 @@ def _check_any_of(branches: Sequence[Mapping[str, Any]], value: Any, path: str) 
 def _is_stand_in(value: object) -> bool:
     if not isinstance(value, Mapping):
         return False
-    if len(value) == 2 and "$blob" in value:
-        size = value.get("size")
+    if "$blob" in value and value.keys() <= {"$blob", "size", "head"}:
+        size = value.get("size", 0)
         return isinstance(value["$blob"], str) and type(size) is int and size >= 0
     return len(value) == 1 and isinstance(value.get("$text"), (list, tuple))
 
