@@ -23,7 +23,7 @@ import pytest
 from spak import sandbox
 from spak.errors import UnavailableError
 from spak.ports import MIB, Job, Limits, Outcome
-from spak.sandbox import Restricted, cgroup, chain, restricted, slots
+from spak.sandbox import Restricted, cgroup, chain, live, restricted, slots
 
 pytestmark = pytest.mark.sandbox
 
@@ -491,6 +491,17 @@ def test_a_bubblewrap_that_does_not_work(
         assert said in broken.probe() and mend in broken.probe()
         (row,) = sandbox.describe()
         assert row["ok"] is False and mend in str(row["mend"])
+
+
+def test_a_bubblewrap_that_hangs(
+    monkeypatch: pytest.MonkeyPatch, workspace: Path, open_programs: Path
+) -> None:
+    mark = f"35.{os.getpid()}{random.randrange(10**6)}"
+    monkeypatch.setattr(restricted, "_SEARCH", fake(open_programs, f"sleep {mark} & sleep {mark}"))
+    monkeypatch.setattr(live, "START_S", 0.3)
+    outcome = Restricted().run(Job(("true",), workspace))
+    assert outcome.status == "launcher" and "not up after" in outcome.detail
+    assert living(mark) == []
 
 
 def test_a_sandbox_that_does_not_isolate(launcher: Restricted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,13 +172,17 @@ class Live:
                 Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
 
     def _abandon(self) -> str:
-        """Let go of a start that failed; what bwrap said about it."""
+        """Let go of a start that failed, and of all that it has started; what bwrap said about it."""
         try:
             self._process.wait(1.0)
-        except subprocess.TimeoutExpired:  # the inner one first: without its parent it might wait for ever
-            self._strike()
-            self._process.kill()
+        except subprocess.TimeoutExpired:
+            down = procfs.tree(self._process.pid)
+            for pid in reversed(down):  # from the inside: without its parent, bwrap's child waits for ever
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             self._process.wait()
+            for pid in down[1:]:
+                orphans.reap(pid)
         if self._pidfd >= 0:
             orphans.reap(self.pid)
         said = self._stderr.read(4096)
