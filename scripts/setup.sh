@@ -29,7 +29,7 @@ missing_programs() {
     done
     # gcc does not bring the C library's headers along.
     if ! command -v gcc >/dev/null ||
-        { [ ! -e "$STAMP" ] && ! echo '#include <stdio.h>' | gcc -E -x c - >/dev/null 2>&1; }; then
+        { [ ! -e "$STAMP" ] && ! gcc -E -x c - <<<'#include <stdio.h>' >/dev/null 2>&1; }; then
         if command -v dnf >/dev/null; then echo glibc-devel
         elif command -v pacman >/dev/null; then echo glibc
         else echo libc6-dev; fi

@@ -36,7 +36,7 @@ class Machine:
         self.script("id", "echo 1000")
         for name in SYSTEM:
             self.script(name, "exit 0")
-        self.script("python3", f'exec {sys.executable} "$@"')
+        self.script("python3", f'exec "{sys.executable}" "$@"')
         self.script("uv", f'[ "$1" = --version ] && exit 0; echo "uv $*" >> "{self.log}"; exit 1')
         self.script("apt-get", f'echo "apt-get $*" >> "{self.log}"; exit 1')
 
