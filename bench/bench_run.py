@@ -64,7 +64,11 @@ def rows() -> list[dict[str, Any]]:
 def _rows(folder: Path) -> list[dict[str, Any]]:
     append_ms, sqlite_ms = _append_floor(folder), _sqlite_floor(folder)
     floor = max(append_ms, sqlite_ms)
-    small, effect, large = _run(folder, "write", 100), _run(folder, "write", 1000), _run(folder, "write", 5000)
+    small, effect, large = (
+        _run(folder, "write", 100),
+        _run(folder, "write", 1000),
+        _run(folder, "write", 5000),
+    )
     short, shared = _run(folder, "pure", 100), _run(folder, "pure", 5000)
     return [
         _row("durable step: CPU over the floor", effect["cpu_ms"] - floor, floor, "ms", "<= 0.5"),
@@ -77,7 +81,9 @@ def _rows(folder: Path) -> list[dict[str, Any]]:
         _row("pure step, sharing: CPU", shared["cpu_ms"], floor, "ms", ""),
         _row("durable step: bytes at 5,000 steps", large["bytes"], small["bytes"], "B per step", "<= 1024"),
         _row("pure step: bytes at 5,000 steps", shared["bytes"], short["bytes"], "B per step", "<= 1024"),
-        _row("CPU per step, 5,000 over 100 steps", large["cpu_ms"] / small["cpu_ms"], 1.0, "ratio", "<= 1.25"),
+        _row(
+            "CPU per step, 5,000 over 100 steps", large["cpu_ms"] / small["cpu_ms"], 1.0, "ratio", "<= 1.25"
+        ),
         _row("memory grown from 100 to 5,000 steps", shared["grown_mib"], 0.0, "MiB", "<= 4"),
         _row("replay", shared["replayed"], 20000, "records/s", ">= 20000"),
     ]

@@ -1,4 +1,4 @@
-"""A host for runner tests: plain tools and a validator with a table, a real ledger and workspace around them."""
+"""A host for runner tests: plain tools, a validator with a table, a real ledger and workspace around them."""
 
 from __future__ import annotations
 

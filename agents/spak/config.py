@@ -173,17 +173,25 @@ def launcher(chosen: Settings, program: Program) -> Launcher:
     from spak.sandbox import LAUNCHERS
 
     needed = RANKS.get(program.sandbox.upper(), 1)
-    names = [chosen.launcher] if chosen.launcher else sorted(LAUNCHERS, key=lambda name: RANKS.get(name.upper(), 0))
+    names = (
+        [chosen.launcher]
+        if chosen.launcher
+        else sorted(LAUNCHERS, key=lambda name: RANKS.get(name.upper(), 0))
+    )
     for name in names:
         if name not in LAUNCHERS:
             raise UnavailableError(
-                "unavailable.sandbox", f"there is no launcher {name!r}", f"known launchers: {', '.join(LAUNCHERS)}"
+                "unavailable.sandbox",
+                f"there is no launcher {name!r}",
+                f"known launchers: {', '.join(LAUNCHERS)}",
             )
         if RANKS.get(name.upper(), 0) >= needed:
             made = LAUNCHERS[name]()
             problem = made.probe()
             if problem:
-                raise UnavailableError("unavailable.sandbox", f"the launcher {name} does not work here", problem)
+                raise UnavailableError(
+                    "unavailable.sandbox", f"the launcher {name} does not work here", problem
+                )
             return made
     raise UnavailableError(
         "unavailable.sandbox",
@@ -213,7 +221,12 @@ def versions() -> Mapping[str, str]:
     for name, path in toolchain().programs.items():
         try:
             done = subprocess.run(
-                [path, "--version"], capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL
+                [path, "--version"],
+                capture_output=True,
+                text=True,
+                timeout=20,
+                check=False,
+                stdin=subprocess.DEVNULL,
             )
         except (OSError, subprocess.TimeoutExpired):
             continue
@@ -229,7 +242,9 @@ def _file(path: Path) -> dict[str, dict[str, Any]]:
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise UsageError("usage.config", f"{path.name} cannot be read: {error}", "mend or remove it") from error
+        raise UsageError(
+            "usage.config", f"{path.name} cannot be read: {error}", "mend or remove it"
+        ) from error
 
 
 def _integer(name: str, text: str) -> int:

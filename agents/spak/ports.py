@@ -88,7 +88,7 @@ class Launcher(Protocol):
     entry: NamedEntry
 
     def probe(self) -> str:
-        """Empty when a nonce came back from inside and a forbidden read failed; else why not, and the mend."""
+        """Empty when a nonce came back from inside and a forbidden read failed; else why not, and a mend."""
 
     def run(self, job: Job) -> Outcome: ...
     def start(self, job: Job, pass_fds: Sequence[int] = (), seccomp_extra: bytes = b"") -> Child:
@@ -124,7 +124,7 @@ class Toolchain:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool did. `key` holds only what a repetition would repeat (exit, named diagnostics; no clocks)."""
+    """What a tool did. `key` holds only what a repetition would repeat: exit, named diagnostics; no clock."""
 
     status: Status
     exit: int = 0
@@ -319,7 +319,10 @@ class Ledgers(Protocol):
         """A new run, which exists with its genesis or not at all; the lease is held."""
 
     def open(self, run: str) -> Ledger:
-        """Take the lease of a run. Raises: LedgerError `ledger.busy`, `ledger.unknown_run`, `ledger.tampered`."""
+        """Take the lease of a run.
+
+        Raises: LedgerError `ledger.busy`, `ledger.unknown_run`, `ledger.tampered`.
+        """
 
     def reader(self, run: str) -> Ledger:
         """Read without a lease; append is refused."""

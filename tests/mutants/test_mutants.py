@@ -118,7 +118,8 @@ MUTANTS = [
         "rollback moves R3",
         "kernel/step.py",
         "        self.undo(task, step, pending.name, error, route)",
-        '        self.state = change(self.state, r3="x")\n        self.undo(task, step, pending.name, error, route)',
+        '        self.state = change(self.state, r3="x")\n'
+        "        self.undo(task, step, pending.name, error, route)",
         f"{STEP}::test_an_effect_that_was_undone_is_rolled_back_and_r3_stays",
     ),
     Mutant(

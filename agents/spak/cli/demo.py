@@ -86,18 +86,16 @@ def _print(found: object, document: dict[str, object]) -> None:
         say(f"best          {metrics['best_ms']:.3f} ms (median, spread {spread:.1f} %)")
         say(f"speed-up      {metrics['speedup']:.2f}x, ratio of medians, measured again on fresh inputs")
         if metrics.get("bound_ppm"):
-            say(
-                f"roofline      {metrics['bound_ppm'] / 1e4:.0f} % of the measured peak ({metrics['bound_ns'] / 1e6:.3f} ms bound)"
-            )
+            bound = f"({metrics['bound_ns'] / 1e6:.3f} ms bound)"
+            say(f"roofline      {metrics['bound_ppm'] / 1e4:.0f} % of the measured peak {bound}")
     say(f"evaluations   {metrics.get('evaluations', 0)}")
     say(f"cost          {document['cpu_s']} CPU-s, {document['wall_s']} s wall")
     say(f"stopped       {found.facts.stopped or found.view.state}")
     if found.view.refusal:
         say(f"why           {', '.join(found.view.refusal['codes'])}; knob: {found.view.refusal['knob']}")
     say(f"winner        {found.facts.winner}")
-    say(
-        f"ledger        {'verified' if found.proof.ledger_ok else 'NOT WHOLE'}, {found.proof.records} records, head {found.proof.head}"
-    )
+    whole = "verified" if found.proof.ledger_ok else "NOT WHOLE"
+    say(f"ledger        {whole}, {found.proof.records} records, head {found.proof.head}")
     say(
         f"replay        {'equal' if found.proof.replay_equal else 'DIFFERENT'}, summary {found.proof.summary}"
     )

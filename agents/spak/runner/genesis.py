@@ -23,7 +23,7 @@ def genesis(
     host: Mapping[str, Any],
     proposer: str = "",
 ) -> dict[str, Any]:
-    """The body of a genesis record. `proposer` overrides who fills the plans (`model`: nobody but a model)."""
+    """The body of a genesis record. `proposer` overrides who fills plans (`model`: nobody but a model)."""
     rules: dict[str, Any] = {
         "semantics": SEMANTICS,
         "spec": spec,

@@ -4,6 +4,8 @@ Takes the View of a run, its table of candidates and what was checked about its 
 figure stands in the ledger; nothing here is measured. No script, no font, no file from elsewhere.
 """
 
+# ruff: noqa: E501  markup reads best as one line
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

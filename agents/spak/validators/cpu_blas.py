@@ -8,7 +8,7 @@ caller is told.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def one_thread() -> Iterator[bool]:
             put(count)
 
 
-def _libraries() -> list[tuple[ctypes._CFuncPtr, ctypes._CFuncPtr]]:
+def _libraries() -> list[tuple[Callable[[], int], Callable[[int], object]]]:
     """(get, set) of each BLAS that is loaded in this process."""
     paths = set()
     for line in Path("/proc/self/maps").read_text().splitlines():

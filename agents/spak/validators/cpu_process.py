@@ -95,6 +95,7 @@ class Process:
         argv = ("/ws/driver", *map(str, theirs), "/ws/kernel.so", symbol)
         self._child: Child | None = None
         self._stat = -1
+        self._last = 0
         try:
             self._child = launcher.start(
                 Job(argv=argv, workspace=folder, writable=False, limits=limits), pass_fds=theirs
