@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,13 +54,24 @@ class Done:
 Cli = Callable[..., Done]
 
 
-def forked(folder: Path, args: tuple[str, ...], stdin: bytes, env: Mapping[str, str]) -> Done:
+def nothing() -> None:
+    """What a child does first."""
+
+
+def forked(
+    folder: Path,
+    args: tuple[str, ...],
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    before: Callable[[], None] = nothing,
+) -> Done:
+    """One call; `before` is done in the child, before the command begins."""
     with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
         given.write(stdin)
         given.seek(0)
         child = os.fork()
         if child == 0:
-            become(folder, args, env, (given.fileno(), out.fileno(), err.fileno()))
+            become(folder, args, env or {}, before, (given.fileno(), out.fileno(), err.fileno()))
         _, status = os.waitpid(child, 0)
         texts = []
         for file in (out, err):
@@ -67,7 +80,13 @@ def forked(folder: Path, args: tuple[str, ...], stdin: bytes, env: Mapping[str, 
     return Done(os.waitstatus_to_exitcode(status), *texts)
 
 
-def become(folder: Path, args: tuple[str, ...], env: Mapping[str, str], files: tuple[int, ...]) -> None:
+def become(
+    folder: Path,
+    args: tuple[str, ...],
+    env: Mapping[str, str],
+    before: Callable[[], None],
+    files: tuple[int, ...],
+) -> None:
     """Be `spak ARGS` until the end of this process."""
     code: object = 99
     try:
@@ -81,6 +100,7 @@ def become(folder: Path, args: tuple[str, ...], env: Mapping[str, str], files: t
             del os.environ[name]
         os.environ.update(env)
         os.chdir(folder)
+        before()
         sys.argv = ["spak", *args]
         main()
     except SystemExit as stop:
@@ -92,3 +112,68 @@ def become(folder: Path, args: tuple[str, ...], env: Mapping[str, str], files: t
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code if isinstance(code, int) else 0)
+
+
+def processes(marker: str) -> list[str]:
+    """Command lines of living processes that name the marker."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        except OSError:
+            continue  # it ended meanwhile
+        if marker in line:
+            found.append(line)
+    return found
+
+
+def gone(marker: str, within_s: float = 1.0) -> bool:
+    """Whether no process names the marker, a second from now at the latest."""
+    until = time.monotonic() + within_s
+    while processes(marker):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def held_to(done: Done, args: tuple[str, ...]) -> Done:
+    """What every call is held to."""
+    assert "Traceback" not in done.err, done.err
+    assert "bug." not in done.err, done.err
+    if "--json" in args:
+        assert done.out.startswith("{"), (done.out, done.err)
+        assert isinstance(json.loads(done.out), dict)
+    return done
+
+
+class Background:
+    """`spak ARGS` as a process of its own, to be signalled."""
+
+    def __init__(self, folder: Path, *args: str) -> None:
+        self.args = args
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("SPAK_")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", "from spak.cli import main; main()", *args],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def until(self, seen: Callable[[], object], within_s: float = 30.0) -> None:
+        """Wait until something can be seen."""
+        until = time.monotonic() + within_s
+        while not seen():
+            assert self.process.poll() is None, self.process.communicate()
+            assert time.monotonic() < until, "nothing was seen"
+            time.sleep(0.01)
+
+    def kill(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def done(self) -> Done:
+        out, err = self.process.communicate(timeout=60)
+        return Done(self.process.returncode, out, err)

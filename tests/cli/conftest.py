@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from cli_calls import ASK, HELLO, Cli, Done, forked
+from cli_calls import ASK, HELLO, Cli, Done, forked, held_to, nothing
 from spak import config
 from spak.cli import run, session, show  # noqa: F401  imported once, here, not in every child
 from spak.proposers import PROPOSERS
@@ -26,16 +25,16 @@ def warm() -> None:
 
 @pytest.fixture
 def cli(tmp_path: Path, warm: None) -> Cli:
-    """`cli("run", FILE, "--json")` in the test's folder; `stdin` and `env` by name."""
+    """`cli("run", FILE, "--json")` in the test's folder; `stdin`, `env`, `before` and `folder` by name."""
 
-    def call(*args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Done:
-        done = forked(tmp_path, args, stdin, env or {})
-        assert "Traceback" not in done.err, done.err
-        assert "bug." not in done.err, done.err
-        if "--json" in args:
-            assert done.out.startswith("{"), (done.out, done.err)
-            assert isinstance(json.loads(done.out), dict)
-        return done
+    def call(
+        *args: str,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        before: Callable[[], None] = nothing,
+        folder: Path = tmp_path,
+    ) -> Done:
+        return held_to(forked(folder, args, stdin, env, before), args)
 
     return call
 
@@ -44,7 +43,7 @@ def cli(tmp_path: Path, warm: None) -> Cli:
 def finished(tmp_path_factory: pytest.TempPathFactory, warm: None) -> Path:
     """A runs folder with one ended run of hello.spak; copy it before you change it."""
     folder = tmp_path_factory.mktemp("finished")
-    done = forked(folder, ("run", HELLO, "--json", "--seed", "7"), b"", {})
+    done = forked(folder, ("run", HELLO, "--json", "--seed", "7"))
     assert done.code == 0, done.err
     return folder / ".spak/runs"
 
@@ -54,7 +53,7 @@ def asking(tmp_path_factory: pytest.TempPathFactory, warm: None) -> Path:
     """A runs folder with one run that waits for an answer; copy it before you change it."""
     folder = tmp_path_factory.mktemp("asking")
     (folder / "ask.spak").write_text(ASK)
-    done = forked(folder, ("run", "ask.spak", "--json", "--seed", "7"), b"", {})
+    done = forked(folder, ("run", "ask.spak", "--json", "--seed", "7"))
     assert done.code == 4, done.err
     return folder / ".spak/runs"
 

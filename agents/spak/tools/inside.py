@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from spak.ports import MIB, Call, Job, Outcome, Toolchain
+from spak.ports import Call, Job, Outcome, Toolchain
 
 ENVIRONMENT = {
     "HOME": "/tmp",
@@ -44,9 +44,9 @@ def run(
     timeout_s: float | None = None,
     stdin: bytes = b"",
     env: Mapping[str, str] | None = None,
-    output_bytes: int = MIB,
+    output_bytes: int = 0,
 ) -> Outcome:
-    """Run it. A `timeout_s` only ever shortens the call's own limit."""
+    """Run it. `timeout_s` only ever shortens the call's own limit, `output_bytes` only ever raises it."""
     if call.launcher is None:
         return Outcome("launcher", 125, detail="no launcher was given; nothing runs outside a sandbox")
     limits = replace(
