@@ -1,0 +1,121 @@
+"""`spak fmt FILE...`: the canonical layout of specs, in place."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spak.cli import common
+from spak.errors import UsageError
+
+STDIN = Path("-")
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 when a file would change.")
+@click.option("--diff", is_flag=True, help="Write nothing; print what would change.")
+@common.json_option
+def command(files: tuple[Path, ...], check: bool, diff: bool, as_json: bool) -> int:
+    """Lay out FILES anew, comments kept; of a folder every .spak below it; `-` reads standard input."""
+    from spak.lang.format import format_text
+
+    if as_json and STDIN in files:
+        raise UsageError("usage.arguments", "--json can not be given with -", "name a file")
+    documents: list[dict[str, Any]] = []
+    for file in specs(files):
+        data = read(file)
+        made = format_text(data, str(file))
+        new = made.text.encode()
+        changed = made.ok and new != data
+        document: dict[str, Any] = {"file": str(file), "ok": made.ok, "changed": changed}
+        document["diagnostics"] = [item.to_json() for item in made.diagnostics] if not made.ok else []
+        if not made.ok:
+            errors = [item for item in made.diagnostics if item.severity == "error"]
+            common.show_diagnostics(errors, made.text, str(file))
+        elif diff:
+            document["diff"] = unified(data.decode(), made.text, str(file))
+            if not as_json:
+                click.echo(document["diff"], nl=False)
+        elif file == STDIN and not check:
+            click.echo(new, nl=False)
+        elif changed and not check:
+            replace(file, new)
+        documents.append(document)
+    if as_json:
+        common.emit({"files": documents})
+    else:
+        summary(documents, written=not (check or diff))
+    if not all(document["ok"] for document in documents):
+        return 3
+    return 1 if check and any(document["changed"] for document in documents) else 0
+
+
+def specs(files: tuple[Path, ...]) -> list[Path]:
+    """The files that were named; for a folder every .spak below it. Raises: UsageError `usage.file`."""
+    found: list[Path] = []
+    for file in files:
+        if file == STDIN or not file.is_dir():
+            found.append(file)
+            continue
+        below = sorted(path for path in file.rglob("*.spak") if path.is_file())
+        if not below:
+            raise UsageError("usage.file", f"{file} holds no .spak file", "name a spec or a folder of specs")
+        found += below
+    return list(dict.fromkeys(found))
+
+
+def read(file: Path) -> bytes:
+    """The bytes of a file, or of standard input for `-`."""
+    if file != STDIN:
+        return common.read_input(file)
+    data = sys.stdin.buffer.read(common.MAX_INPUT + 1)
+    if len(data) > common.MAX_INPUT:
+        raise UsageError(
+            "usage.file", f"the input is larger than {common.MAX_INPUT} bytes", "give a smaller one"
+        )
+    return data
+
+
+def unified(old: str, new: str, name: str) -> str:
+    """The change as a unified diff, empty where there is none."""
+    lines = difflib.unified_diff(
+        old.splitlines(keepends=True), new.splitlines(keepends=True), name, name, n=3
+    )
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
+
+
+def replace(file: Path, data: bytes) -> None:
+    """Write a file whole or not at all: aside, flushed, renamed; its mode stays, and a link is followed."""
+    file = file.resolve()
+    handle, aside = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        Path(aside).chmod(stat.S_IMODE(file.stat().st_mode))
+        Path(aside).replace(file)
+    except BaseException:
+        Path(aside).unlink(missing_ok=True)
+        raise
+
+
+def summary(documents: list[dict[str, Any]], written: bool) -> None:
+    for document in documents:
+        if document["changed"]:
+            common.say(f"{document['file']}: {'formatted' if written else 'would change'}")
+    changed = sum(document["changed"] for document in documents)
+    broken = sum(not document["ok"] for document in documents)
+    same = len(documents) - changed - broken
+    parts = [f"{changed} {'formatted' if written else 'to format'}", f"{same} as they should be"]
+    common.say(", ".join(parts + ([f"{broken} with errors"] if broken else [])))
