@@ -109,9 +109,11 @@ def become(
         sys.excepthook(*sys.exc_info())
         code = 1
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code if isinstance(code, int) else 0)
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code if isinstance(code, int) else 0)
 
 
 def processes(marker: str) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from spak import canon
+from spak.errors import RunError
 from spak.ports import Call
 from spak.tools import TOOLS
 
@@ -76,7 +77,7 @@ def test_write_file(do: Any, workspace: Path) -> None:
     assert codes(do("write_file", path="a/b.c/d", content="x")) == ["path.not_a_folder"]
 
 
-def test_a_full_disk_is_a_limit_and_leaves_the_old_file(
+def test_a_full_disk_is_no_result_and_leaves_the_old_file(
     workspace: Path, do: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (workspace / "a").write_text("old")
@@ -85,8 +86,9 @@ def test_a_full_disk_is_a_limit_and_leaves_the_old_file(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "rename", full)
-    result = do("write_file", path="a", content="new")
-    assert (result.status, result.output) == ("limit", b"the workspace failed: No space left on device\n")
+    with pytest.raises(RunError, match="No space left on device") as found:
+        do("write_file", path="a", content="new")
+    assert found.value.code == "workspace.full"
     assert [item.name for item in workspace.iterdir()] == ["a"] and (workspace / "a").read_text() == "old"
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from spak import canon
-from spak.errors import UserError
+from spak.errors import RunError, UserError
 from spak.ports import Call, Outcome, ToolResult
 
 MISSING = 127
@@ -82,8 +82,10 @@ def of_outcome(
 def guarded(work: Callable[[Call], ToolResult], call: Call) -> ToolResult:
     """Do a tool's work on the host: a user's error is exit 1, a host in trouble is no result of the tool's.
 
-    With `limit` and `crash` the runner rolls the workspace back, so a write that stopped half-way leaves
-    nothing.
+    With `crash` the runner rolls the workspace back, so a write that stopped half-way leaves nothing. A full
+    disk is not recorded at all: the run stops, and does the step again once there is space.
+
+    Raises: RunError `workspace.full`.
     """
     started, cpu = time.monotonic_ns(), time.thread_time_ns()
     try:
@@ -91,9 +93,14 @@ def guarded(work: Callable[[Call], ToolResult], call: Call) -> ToolResult:
     except UserError as error:
         result = failed(error.code, error.message, error.hint)
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise RunError(
+                "workspace.full",
+                f"no space while {call.tool} wrote ({error.strerror})",
+                "free some space and go on with `spak resume`; the files before the step are kept",
+            ) from error
         text = f"the workspace failed: {error.strerror or error}\n".encode()
-        result = ToolResult("limit" if full else "crash", 1, text, len(text), canon.digest(text))
+        result = ToolResult("crash", 1, text, len(text), canon.digest(text))
     return _timed(result, (time.monotonic_ns() - started) // 10**6, (time.thread_time_ns() - cpu) // 10**6)
 
 
