@@ -48,6 +48,14 @@ _KNOWN: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     },
     "runs": {"dir": str},
 }
+_RANGES: Mapping[tuple[str, str], tuple[float, float]] = {
+    ("execution", "steps"): (1, 1_000_000),
+    ("sandbox", "wall_s"): (0.1, 7 * 86_400),
+    ("sandbox", "cpu_s"): (1, 7 * 86_400),
+    ("sandbox", "memory_mib"): (16, 1 << 24),
+    ("sandbox", "processes"): (4, 1 << 20),
+    ("sandbox", "output_kib"): (1, 1 << 20),
+}
 _ENVIRONMENT: Mapping[str, tuple[str, str]] = {
     "SPAK_LLM_MODE": ("llm", "mode"),
     "SPAK_EXECUTION_MODE": ("execution", "mode"),
@@ -265,7 +273,20 @@ def _judge(values: Mapping[str, Any]) -> None:
                     "usage.config", f"unknown key {key} in [{table}]", f"known: {', '.join(_KNOWN[table])}"
                 )
             if not isinstance(value, wanted) or isinstance(value, bool):
-                raise UsageError("usage.config", f"[{table}] {key} has a value of the wrong type: {value!r}")
+                raise _bad(table, key, value, "docs/configuration.md lists the settings")
+            if (table, key) in _RANGES and isinstance(value, (int, float)):
+                least, most = _RANGES[table, key]
+                if not least <= value <= most:
+                    raise _bad(table, key, value, f"a number from {least} to {most}")
     mode = values.get("execution", {}).get("mode")
     if mode is not None and mode not in MODES:
-        raise UsageError("usage.config", f"[execution] mode is {mode!r}", f"one of: {', '.join(MODES)}")
+        raise _bad("execution", "mode", mode, f"one of: {', '.join(MODES)}")
+    for item in values.get("sandbox", {}).get("binds", ()):
+        if not isinstance(item, str) or not Path(item).is_absolute() or not Path(item).exists():
+            raise _bad("sandbox", "binds", item, "name folders that exist, by absolute paths")
+    if values.get("runs", {}).get("dir") == "":
+        raise _bad("runs", "dir", "", "name a folder, or leave the key out")
+
+
+def _bad(table: str, key: str, value: object, hint: str) -> UsageError:
+    return UsageError("usage.config", f"[{table}] {key} can not be {value!r}", hint)

@@ -1,0 +1,114 @@
+"""`spak verify`: an artifact against the axioms of a spec; what is not checked does not count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli_calls import Cli
+
+SPEC = """
+system_model Rules {
+  axiom: "Inputs are contiguous."
+  axiom: "It never sleeps." CHECK not_contains { text: "sleep" }
+  axiom: "It exports attention." CHECK exports_symbol { symbol: ["attention"] }
+}
+task T { step a: tool.run { cmd: "true" } }
+"""
+GOOD = "void attention(void) { }\n"
+BAD = "int helper(void) {\n  return sleep(1);\n}\n"
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    path = tmp_path / "rules.spak"
+    path.write_text(SPEC)
+    return path
+
+
+def test_an_artifact_that_complies(cli: Cli, spec: Path, tmp_path: Path) -> None:
+    (tmp_path / "good.c").write_text(GOOD)
+    done = cli("verify", "--artifact", "good.c", "--spec", "rules.spak", "--json")
+    assert (done.code, done.json) == (
+        0,
+        {
+            "artifact": "good.c",
+            "spec": "rules.spak",
+            "passed": True,
+            "violations": [],
+            "unchecked": ["Inputs are contiguous."],
+            "held": ["It never sleeps.", "It exports attention."],
+        },
+    )
+    people = cli("verify", "--artifact", "good.c", "--spec", "rules.spak")
+    assert people.code == 0 and "unchecked: Inputs are contiguous." in people.err
+
+
+def test_an_artifact_that_does_not(cli: Cli, spec: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.c").write_text(BAD)
+    done = cli("verify", "--artifact", "bad.c", "--spec", "rules.spak", "--json")
+    assert (done.code, done.json["passed"], done.json["held"]) == (1, False, [])
+    first, second = done.json["violations"]
+    assert first == {
+        "index": 2,
+        "axiom": "It never sleeps.",
+        "check": "not_contains",
+        "code": "forbidden_text",
+        "message": "contains 'sleep'",
+        "line": 2,
+    }
+    assert (second["index"], second["code"]) == (3, "missing_symbol")
+    people = cli("verify", "--artifact", "bad.c", "--spec", "rules.spak")
+    assert people.code == 1 and "bad.c:2: contains 'sleep' [forbidden_text]" in people.err
+
+
+def test_what_is_not_checked_has_not_passed(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "plain.spak").write_text(
+        'system_model M { axiom: "Be good." } task T { step a: tool.run { cmd: "true" } }'
+    )
+    (tmp_path / "good.c").write_text(GOOD)
+    done = cli("verify", "--artifact", "good.c", "--spec", "plain.spak", "--json")
+    assert (done.code, done.json["passed"], done.json["unchecked"]) == (1, False, ["Be good."])
+    assert "nothing was checked" in cli("verify", "--artifact", "good.c", "--spec", "plain.spak").err
+
+
+@pytest.mark.parametrize(
+    ("check", "code"),
+    [
+        ("no_such_check { x: 1 }", "unknown_check"),
+        ("max_lines", "bad_argument"),
+        ("max_lines { lines: -1 }", "bad_argument"),
+        ('contains { text: "a" more: 1 }', "bad_argument"),
+    ],
+)
+def test_a_check_that_cannot_be_done_does_not_hold(cli: Cli, tmp_path: Path, check: str, code: str) -> None:
+    (tmp_path / "odd.spak").write_text(
+        f'system_model M {{ axiom: "A." CHECK {check} }} task T {{ step a: tool.run {{ cmd: "true" }} }}'
+    )
+    (tmp_path / "a.txt").write_text("a")
+    done = cli("verify", "--artifact", "a.txt", "--spec", "odd.spak", "--json")
+    found = done.json.get("violations") or done.json["diagnostics"]
+    assert done.code in (1, 3) and (done.code == 3 or found[0]["code"] == code)
+
+
+def test_files_that_cannot_be_read(cli: Cli, spec: Path, tmp_path: Path) -> None:
+    (tmp_path / "good.c").write_text(GOOD)
+    (tmp_path / "broken.spak").write_text("task {")
+    for artifact, name, code, error in (
+        ("missing.c", "rules.spak", 2, "usage.file"),
+        (".", "rules.spak", 2, "usage.file"),
+        ("good.c", "missing.spak", 2, "usage.file"),
+        ("good.c", "broken.spak", 3, "lang.invalid"),
+    ):
+        done = cli("verify", "--artifact", artifact, "--spec", name, "--json")
+        assert (done.code, done.error) == (code, error), (artifact, name)
+    broken = cli("verify", "--artifact", "good.c", "--spec", "broken.spak", "--json")
+    assert broken.json["diagnostics"]
+    assert cli("verify", "--artifact", "good.c", "--json").error == "usage.arguments"
+
+
+def test_any_bytes_are_an_artifact(cli: Cli, spec: Path, tmp_path: Path) -> None:
+    (tmp_path / "odd.c").write_bytes(bytes(range(256)) * 100)
+    done = cli("verify", "--artifact", "odd.c", "--spec", "rules.spak", "--json")
+    assert done.code == 1 and done.json["violations"][0]["code"] == "missing_symbol"
