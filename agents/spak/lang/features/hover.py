@@ -1,0 +1,79 @@
+"""Hover: what the word at an offset means.
+
+Takes a View and an offset; gives Markdown and the stretch that it is about. Names that the spec gives come
+first (tasks, steps, variables), then the word is looked up among what might have stood in its place, which
+tells a key from a value and a setting of CONFIG from one of a TASK.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spak.lang import settings
+from spak.lang.features import describe, words
+from spak.lang.features.complete import choices
+from spak.lang.features.names import TEXTS, Occurrence, at
+from spak.lang.features.place import spot_of
+from spak.lang.features.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Hover:
+    markdown: str
+    start: int
+    end: int
+
+
+def hover(view: View, offset: int) -> Hover | None:
+    """What is known of the word at the offset."""
+    if view.in_comment(offset):
+        return None
+    item = at(view, offset)
+    if item is not None and not (item.defines and item.kind in TEXTS):
+        text = _named(view, item)
+        if text:
+            return Hover(text, item.start, item.end)
+    word = view.word_at(offset)
+    if not word.text:
+        return None
+    text = _word(view, word.text, offset)
+    return Hover(text, word.start, word.end) if text else None
+
+
+def _named(view: View, item: Occurrence) -> str:
+    catalog = view.catalog
+    match item.kind:
+        case "task":
+            return describe.task(view, item.name)
+        case "step" | "check":
+            return describe.step(view, item.owner, item.name)
+        case "variable" | "builtin":
+            return describe.variable(view, item.name)
+        case "input" | "axiom" | "heuristic" | "prediction":
+            return describe.variable(view, f"{item.kind}.{item.name}")
+        case "tool":
+            tool = catalog.tool(item.name)
+            return describe.tool(tool) if tool is not None else ""
+        case "validator":
+            validator = catalog.validators.get(item.name)
+            return describe.validator(validator) if validator is not None else ""
+        case _:
+            table = catalog.proposers if item.kind == "proposer" else catalog.backends
+            entry = table.get(item.name)
+            return describe.named(item.kind, entry) if entry is not None else ""
+
+
+def _word(view: View, text: str, offset: int) -> str:
+    """The meaning of the choice that the word is; of the keyword or setting where it is none."""
+    here = spot_of(view, view.word_at(offset))
+    for item in choices(view, here):
+        if item.label.lower() == text.lower():
+            return item.about() or describe.word(item.label, words.Word(item.detail))
+    if here.wanted in ("text", "variable", "name") or view.token_at(offset) is None:
+        return ""
+    keyword = words.KEYWORDS.get(text.upper())
+    if keyword is not None:
+        return describe.word(text, keyword)
+    place = settings.place_of(text)
+    found = settings.find(place, text) if place and text in settings.KEYS else None
+    return describe.setting(found) if found is not None else ""
