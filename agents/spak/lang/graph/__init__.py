@@ -1,0 +1,26 @@
+"""The task graph of a spec: read from the text, laid out, drawn."""
+
+from spak.lang.graph.draw import describe, node_id, route_id, to_svg
+from spak.lang.graph.layout import Layout, PlacedNode, Route, lay_out
+from spak.lang.graph.model import Change, Edge, Graph, Kind, Node, State, graph_of
+from spak.lang.graph.style import STATES, STYLE
+
+__all__ = [
+    "STATES",
+    "STYLE",
+    "Change",
+    "Edge",
+    "Graph",
+    "Kind",
+    "Layout",
+    "Node",
+    "PlacedNode",
+    "Route",
+    "State",
+    "describe",
+    "graph_of",
+    "lay_out",
+    "node_id",
+    "route_id",
+    "to_svg",
+]

@@ -1,0 +1,179 @@
+"""The graph of a spec: a node for each task and for each target that is not there, an edge for each trigger.
+
+Takes a Spec, also one that did not parse whole, and needs no catalog: what is drawn is what is written.
+Judging it is the business of `check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from spak.lang.ast import Edge as WrittenEdge
+from spak.lang.ast import (
+    Entry,
+    Evaluation,
+    ListValue,
+    MapValue,
+    Name,
+    Next,
+    Spec,
+    Start,
+    Step,
+    Tagged,
+    Task,
+    Text,
+)
+
+Kind = Literal["steps", "plan", "missing"]
+"""A task with steps written out, one that leaves a choice to a proposer, and a target without a TASK."""
+Change = Literal["", "same", "added", "removed", "changed"]
+"""In a difference of two graphs; empty in the graph of one spec."""
+
+
+class State(StrEnum):
+    """What a task of a run is doing."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING = "waiting"
+    PAUSED = "paused"
+    DONE = "done"
+    FAILED = "failed"
+    REFUSED = "refused"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    name: str
+    kind: Kind = "steps"
+    start: bool = False
+    terminal: bool = False
+    goal: str = ""
+    steps: int = 0
+    checks: int = 0
+    tools: tuple[str, ...] = ()
+    validator: str = ""
+    proposer: str = ""
+    line: int = 0
+    """Where its name stands; of a missing task, where it is first named."""
+    change: Change = ""
+    was: str = ""
+    """Its old name, in a difference where it was renamed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    source: str
+    target: str
+    trigger: str
+    line: int = 0
+    change: Change = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    name: str
+    nodes: tuple[Node, ...]
+    """In order of declaration, missing ones last; names are unique."""
+    edges: tuple[Edge, ...]
+
+    @property
+    def start(self) -> Node | None:
+        return next((node for node in self.nodes if node.start), None)
+
+
+def graph_of(spec: Spec) -> Graph:
+    """The graph of a spec. Of two tasks with one name the first counts, as it does for `check`."""
+    tasks: dict[str, Task] = {}
+    for task in spec.tasks():
+        if task.name:
+            tasks.setdefault(task.name, task)
+    edges: dict[tuple[str, str, str], Edge] = {}
+    named: dict[str, int] = {}
+    start, at = _start(spec, tasks)
+    if start:
+        named[start] = at
+    for task in tasks.values():
+        for edge in edges_of(task):
+            line = spec.source.line(edge.start)
+            edges.setdefault(
+                (task.name, edge.trigger, edge.target), Edge(task.name, edge.target, edge.trigger, line)
+            )
+            named.setdefault(edge.target, line)
+    nodes = [_node(spec, task, task.name == start) for task in tasks.values()]
+    nodes += [
+        Node(name, "missing", start=name == start, line=line)
+        for name, line in named.items()
+        if name not in tasks
+    ]
+    name = spec.agent.name if spec.agent is not None else next(iter(tasks), "")
+    return Graph(name, tuple(nodes), tuple(edges.values()))
+
+
+def edges_of(task: Task) -> Iterator[WrittenEdge]:
+    """The edges of a task that are whole."""
+    for item in task.items:
+        if isinstance(item, Next):
+            yield from (edge for edge in item.items if edge.trigger and edge.target)
+
+
+def _start(spec: Spec, tasks: dict[str, Task]) -> tuple[str, int]:
+    """Where a run begins, and the line that says so: START, else the first task."""
+    for item in (*spec.items, *(spec.agent.items if spec.agent is not None else ())):
+        if isinstance(item, Start) and item.target:
+            return item.target, spec.source.line(item.end - 1)
+    first = next(iter(tasks.values()), None)
+    if first is None or (spec.agent is not None and not spec.source.problems):
+        return "", 0
+    return first.name, spec.source.line(first.start)
+
+
+def _node(spec: Spec, task: Task, start: bool) -> Node:
+    settings: dict[str, Entry] = {}
+    kinds: list[str] = []
+    steps = checks = 0
+    for item in task.items:
+        if isinstance(item, Step):
+            steps += 1
+            kinds.append(item.kind)
+        elif isinstance(item, Evaluation):
+            checks += len(item.items)
+            kinds += [check.kind for check in item.items]
+        elif isinstance(item, Entry):
+            settings.setdefault(item.key.upper(), item)
+    tools = _tools(settings.get("TOOLS"))
+    if "TOOLS" not in settings:
+        tools = dict.fromkeys(kind.partition(".")[2] for kind in kinds if kind.startswith("tool."))
+    plans = "llm.plan" in kinds or (not steps and bool(tools))
+    goal = settings["GOAL"].value if "GOAL" in settings else None
+    return Node(
+        task.name,
+        "plan" if plans else "steps",
+        start=start,
+        terminal=next(edges_of(task), None) is None,
+        goal=goal.value if isinstance(goal, Text) else "",
+        steps=steps,
+        checks=checks,
+        tools=tuple(tool for tool in tools if tool),
+        validator=_word(settings.get("VALIDATOR")),
+        proposer=_word(settings.get("PROPOSER")),
+        line=spec.source.line(task.start + 1),
+    )
+
+
+def _tools(entry: Entry | None) -> dict[str, None]:
+    if entry is None or isinstance(entry.value, MapValue):
+        return {}
+    items = entry.value.items if isinstance(entry.value, ListValue) else (entry.value,)
+    return {item.value: None for item in items if isinstance(item, (Name, Text))}
+
+
+def _word(entry: Entry | None) -> str:
+    """The name in `VALIDATOR name`, `VALIDATOR name { options }`; empty for none."""
+    value = entry.value if entry is not None else None
+    word = value.name if isinstance(value, Tagged) else value.value if isinstance(value, (Name, Text)) else ""
+    return "" if word.lower() in ("none", "null") else word
