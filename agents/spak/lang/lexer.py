@@ -27,7 +27,7 @@ _TOKEN = re.compile(
     (?>[\s\ufeff]+|//[^\n]*|\#[^\n]*)*+
     (?:
       ([^\W\d]\w*+(?:[.-]\w++)*+)                                  # 1 word
-    | (\"\"\"(?:[^"\\]++|\\\"\"\"|\\|"(?!""))*+\"\"\")             # 2 long string
+    | (\"\"\"(?:[^"\\]++|\\\"\"\"|\\(?!\"\"\")|"(?!""))*\"\"\")    # 2 long string; see below
     | ("(?!"")(?:[^"\\\n]++|\\[^\n])*+")                           # 3 string
     | (-?[0-9][0-9_]*+(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?(?![\w.])) # 4 number
     | (->)                                                         # 5
@@ -42,6 +42,8 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+# The long string's repeat is not possessive: up to Python 3.11.4 a negative lookahead inside one goes wrong
+# (cpython issue 100061). Its alternatives exclude each other, so going back finds nothing new.
 _WORD, _LONG, _SHORT, _NUMBER, _ARROW, _CMP, _PUNCTUATION, _END, _OPEN, _SINGLE, _BAD_NUMBER = range(1, 12)
 
 
