@@ -46,7 +46,7 @@ def main() -> int:
     for name in given.names or known:
         found = measure(name)
         failed += [name] if found is None else []
-        rows += [{"bench": name, **row, "verdict": verdict(row)} for row in found or ()]
+        rows += found or []
     if given.json:
         print(json.dumps({"machine": machine(), "rows": rows, "failed": failed}, indent=2))
     else:
@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def measure(name: str) -> list[dict[str, Any]] | None:
-    """The rows of one module, or None when it failed; what it says meanwhile goes to standard error."""
+    """The rows of one module with their verdicts, or None when it failed; what it says meanwhile goes to standard error."""
     print(f"bench_{name} ...", file=sys.stderr, flush=True)
     done = subprocess.run(
         [sys.executable, "-m", "bench", "--only", name], cwd=HERE.parent, stdout=subprocess.PIPE, check=False
@@ -68,7 +68,11 @@ def measure(name: str) -> list[dict[str, Any]] | None:
         print(f"bench_{name} failed, exit {done.returncode}", file=sys.stderr)
         return None
     found: list[dict[str, Any]] = json.loads(lines[-1])
-    return found
+    try:
+        return [{"bench": name, **row, "verdict": verdict(row)} for row in found]
+    except ValueError as error:
+        print(f"bench_{name}: {error}", file=sys.stderr)
+        return None
 
 
 def verdict(row: dict[str, Any]) -> str:
