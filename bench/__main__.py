@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def measure(name: str) -> list[dict[str, Any]] | None:
-    """The rows of one module with their verdicts, or None when it failed; what it says meanwhile goes to standard error."""
+    """The rows of one module with verdicts, or None when it failed; its other words go to standard error."""
     print(f"bench_{name} ...", file=sys.stderr, flush=True)
     done = subprocess.run(
         [sys.executable, "-m", "bench", "--only", name], cwd=HERE.parent, stdout=subprocess.PIPE, check=False
