@@ -172,3 +172,14 @@ def test_a_fork_at_no_record(cli: Cli, ended: str, runs: Path) -> None:
     done = cli("fork", ended, "--at", "999", "--json")
     assert (done.code, done.error) == (1, "run.fork")
     assert [path.name for path in runs.iterdir()] == [ended]
+
+
+def test_a_fork_that_fails_leaves_nothing(cli: Cli, waiting: str, tmp_path: Path) -> None:
+    """An imported run has its records and not its files."""
+    assert cli("export", waiting, "-o", "run.jsonl").code == 0
+    assert cli("import", "run.jsonl", "--runs-dir", "taken").code == 0
+    for verb in (("fork", "--at", "3"), ("step", "--answer", "word"), ("resume",)):
+        done = cli(*verb, "--runs-dir", "taken", "--json")
+        assert (done.code, done.error) == (1, "workspace.object"), verb
+    assert [path.name for path in (tmp_path / "taken").iterdir()] == [waiting]
+    assert cli("show", "--runs-dir", "taken", "--json").json["state"] == "waiting"

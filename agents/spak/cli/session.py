@@ -257,18 +257,23 @@ def fork(root: Path, parent: str, at: int) -> tuple[Session, int | None]:
     name = common.run_id()
     folder = root / name
     about = {**copy.genesis.body["host"], "in_place": ""}
-    shutil.copytree(root / parent / "store", folder / "store")
-    if (root / parent / "blobs").is_dir():
-        shutil.copytree(root / parent / "blobs", folder / "blobs")
     rules = Rules.of(copy.genesis.body)
     host = config.host(config.settings(), rules.program, str(about.get("backend", "")))
-    place = Workspace(folder / "workspace", folder / "store")
-    run = Run.create(ledgers, name, forking.genesis_of(copy, name, parent, at, about), host, place)
+    _make(folder)
     try:
-        run.adopt(copy.proposals)
-        place.restore(run.state.r3)
+        for kept in ("store", "blobs"):
+            if (root / parent / kept).is_dir():
+                shutil.copytree(root / parent / kept, folder / kept)
+        place = Workspace(folder / "workspace", folder / "store")
+        run = Run.create(ledgers, name, forking.genesis_of(copy, name, parent, at, about), host, place)
+        try:
+            run.adopt(copy.proposals)
+            place.restore(run.state.r3)
+        except BaseException:
+            run.close()
+            raise
     except BaseException:
-        run.close()
+        shutil.rmtree(folder, ignore_errors=True)
         raise
     known = about.get("mode")
     mode: Mode = known if known in config.MODES else "stepwise"
