@@ -18,17 +18,19 @@ def command(files: tuple[Path, ...], strict: bool, as_json: bool) -> int:
     """Check FILES: 0 when no error was found (with --strict: no warning), else 3."""
     from spak import config
     from spak.lang import check, parse
+    from spak.lang.beside import files_beside
+    from spak.lang.imports import resolve
 
     catalog = config.catalog()
     bad = {"error", "warning"} if strict else {"error"}
     documents: list[dict[str, Any]] = []
     for file in files:
-        parsed = parse(common.read_input(file), str(file))
-        found = check(parsed, catalog)
+        whole = resolve(parse(common.read_input(file), str(file)), files_beside(file))
+        found = check(whole.parsed, catalog)
         ok = not any(item.severity in bad for item in found)
         documents.append({"file": str(file), "ok": ok, "diagnostics": [item.to_json() for item in found]})
         if not as_json:
-            common.show_diagnostics(found, parsed.text, str(file))
+            common.show_diagnostics(found, whole.parsed.text, str(file), whole.texts)
             common.say(f"{file}: {'ok' if ok else 'not ok'}")
     all_ok = all(document["ok"] for document in documents)
     if as_json:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -163,12 +163,14 @@ def read_input(path: Path, limit: int = MAX_INPUT) -> bytes:
     return data
 
 
-def show_diagnostics(found: Iterable[Diagnostic], text: str, name: str) -> None:
-    """Each finding with its line and a caret, for people."""
+def show_diagnostics(
+    found: Iterable[Diagnostic], text: str, name: str, texts: Mapping[str, str] | None = None
+) -> None:
+    """Each finding with its line and a caret, for people; `texts` has those of imported files."""
     from spak.lang import render
 
     for item in found:
-        say(render(item, text, name))
+        say(render(item, (texts or {}).get(item.file, text), item.file or name))
 
 
 def _nobody_reads() -> int:

@@ -24,7 +24,9 @@ from spak.errors import SpecError, UnavailableError, UsageError, UserError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.lang import parse
+from spak.lang.beside import files_beside
 from spak.lang.catalog import Catalog
+from spak.lang.imports import Resolved, resolve
 from spak.ledger.faults import typed
 from spak.ledger.files import FileLedgers
 from spak.program import Mode, Program
@@ -97,7 +99,7 @@ def begin(
     chosen = config.settings()
     text = common.read_input(spec)
     full = config.catalog()
-    program = _compiled(text, spec, full, inputs or {})
+    whole, program = _compiled(text, spec, full, inputs or {})
     _recordable(program.inputs)
     if proposer and proposer != "model" and proposer not in full.proposers:
         known = ", ".join([*sorted(full.proposers), "model"])
@@ -114,7 +116,7 @@ def begin(
     try:
         place = _workspace(folder, source, workspace if in_place else None)
         body = genesis(
-            text.decode("utf-8"),
+            whole.parsed.text,
             config.used(full, program),
             dict(inputs or {}),
             place.snapshot(),
@@ -130,6 +132,7 @@ def begin(
                 "toolchain": dict(config.versions()),
             },
             proposer,
+            whole.policy,
         )
         run = Run.create(FileLedgers(root), name, body, host, place)
     except BaseException:
@@ -166,13 +169,13 @@ def reopen(
     return Session(run, folder, picked, int(about.get("auto_steps", 0)) or auto)
 
 
-def _compiled(text: bytes, spec: Path, full: Catalog, inputs: Mapping[str, str]) -> Program:
-    """The Program of a spec file; what is wrong with it is shown line by line."""
-    parsed = parse(text, str(spec))
+def _compiled(text: bytes, spec: Path, full: Catalog, inputs: Mapping[str, str]) -> tuple[Resolved, Program]:
+    """A spec file with its imports, and its Program; what is wrong with it is shown line by line."""
+    whole = resolve(parse(text, str(spec)), files_beside(spec))
     try:
-        return compile_program(parsed, full, dict(inputs))
+        return whole, compile_program(whole.parsed, full, dict(inputs))
     except SpecError as error:
-        common.show_diagnostics(error.diagnostics, parsed.text, str(spec))  # type: ignore[arg-type]
+        common.show_diagnostics(error.diagnostics, whole.parsed.text, str(spec), whole.texts)  # type: ignore[arg-type]
         raise
 
 

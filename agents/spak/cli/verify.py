@@ -47,8 +47,10 @@ def axioms(spec: Path) -> list[dict[str, Any]]:
     """
     from spak import config
     from spak.lang import check, parse
+    from spak.lang.beside import files_beside
+    from spak.lang.imports import resolve
 
-    parsed = parse(common.read_input(spec), str(spec))
+    parsed = resolve(parse(common.read_input(spec), str(spec)), files_beside(spec)).parsed
     found = check(parsed, config.catalog())
     if errors := [item for item in found if item.severity == "error"]:
         raise SpecError("lang.invalid", f"{spec} has {len(errors)} errors", f"spak check {spec}", found)

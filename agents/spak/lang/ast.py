@@ -8,6 +8,7 @@ only. Words keep their spelling; whether a setting's key or value is known is th
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -282,16 +283,33 @@ class Tokens:
         return len(self.kinds)
 
 
-class Source:
-    """A text with its tokens and the findings of the parser; finds lines, makes diagnostics."""
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A stretch of a put-together text that came from a file: text[start:end] is the file's from `at` on."""
 
-    __slots__ = ("_lines", "name", "problems", "text", "tokens")
+    start: int
+    end: int
+    at: int
+    file: str
+    lines: Lines
+
+
+class Source:
+    """A text with its tokens and the findings of the parser; finds lines, makes diagnostics.
+
+    Where the text was put together from several files (imports.py), `origins` says what came from where, and
+    findings are told in the file that they are about. `partial` says that something is missing from the text.
+    """
+
+    __slots__ = ("_lines", "name", "origins", "partial", "problems", "text", "tokens")
 
     def __init__(self, name: str, text: str, tokens: Tokens, problems: tuple[Diagnostic, ...] = ()) -> None:
         self.name = name
         self.text = text
         self.tokens = tokens
         self.problems = problems
+        self.origins: tuple[Origin, ...] = ()
+        self.partial = False
         self._lines: Lines | None = None
 
     @property
@@ -308,6 +326,21 @@ class Source:
         """The characters of tokens start to end (exclusive)."""
         return self.tokens.starts[start], self.tokens.ends[max(start, end - 1)]
 
+    def origin(self, offset: int) -> Origin | None:
+        """The stretch that holds a character; None where the text is one file's."""
+        if not self.origins:
+            return None
+        index = bisect_right(self.origins, offset, key=lambda item: item.start) - 1
+        return self.origins[max(0, index)]
+
+    def where(self, token: int) -> str:
+        """`line 12`, or `line 12 of shared.spak` where that is another file."""
+        origin = self.origin(self.tokens.starts[token])
+        if origin is None or not origin.file:
+            return f"line {self.line(token)}"
+        line = origin.lines.line(self.tokens.starts[token] - origin.start + origin.at)
+        return f"line {line} of {origin.file}"
+
     def diagnostic(
         self,
         severity: Severity,
@@ -318,11 +351,30 @@ class Source:
         end: int,
         fix: tuple[Edit, ...] | None = None,
     ) -> Diagnostic:
-        """A finding at the characters start to end."""
+        """A finding at the characters start to end, told in the file that they came from."""
         end = max(start, end)
-        line, column = self.lines.place(start)
-        end_line, end_column = self.lines.place(end)
-        return Diagnostic(severity, code, message, hint, start, end, line, column, end_line, end_column, fix)
+        origin = self.origin(start)
+        lines, file = self.lines, ""
+        if origin is not None:
+            shift = origin.at - origin.start
+            start, end = start + shift, min(end, origin.end) + shift
+            lines, file, fix = origin.lines, origin.file, self._moved(fix, origin)
+        line, column = lines.place(start)
+        end_line, end_column = lines.place(end)
+        return Diagnostic(
+            severity, code, message, hint, start, end, line, column, end_line, end_column, fix, file
+        )
+
+    def _moved(self, fix: tuple[Edit, ...] | None, origin: Origin) -> tuple[Edit, ...] | None:
+        """A fix in the file's own offsets; none when it reaches into another file."""
+        moved = []
+        for start, end, text in fix or ():
+            place = self.origin(start)
+            if place is None or place.file != origin.file or end > place.end:
+                return None
+            shift = place.at - place.start
+            moved.append((start + shift, end + shift, text))
+        return tuple(moved) if fix else None
 
 
 @dataclass(frozen=True)

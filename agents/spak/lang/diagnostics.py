@@ -28,7 +28,8 @@ Edit = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. `fix` is a list of edits of the same text that a machine may apply."""
+    """One finding. `fix` is a list of edits of the same text that a machine may apply. `file` names the
+    imported file that it is about; it is empty for the text that was asked about."""
 
     severity: Severity
     code: str
@@ -41,10 +42,11 @@ class Diagnostic:
     end_line: int
     end_column: int
     fix: tuple[Edit, ...] | None = None
+    file: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The object that `spak check --json` prints."""
-        return {
+        return ({"file": self.file} if self.file else {}) | {
             "line": self.line,
             "column": self.column,
             "end_line": self.end_line,
@@ -95,8 +97,8 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     return tuple(found)
 
 
-def _place(item: Diagnostic) -> tuple[int, int, str, str]:
-    return item.start, item.end, item.code, item.message
+def _place(item: Diagnostic) -> tuple[str, int, int, str, str]:
+    return item.file, item.start, item.end, item.code, item.message
 
 
 def render(diagnostic: Diagnostic, text: str, filename: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from spak.lang import ast, settings, values
 from spak.lang.catalog import Catalog, NamedEntry, ToolEntry, ValidatorEntry
+from spak.lang.diagnostics import Severity
 from spak.lang.near import did_you_mean, nearest
 from spak.lang.report import Report
 from spak.lang.schema import violations
@@ -103,11 +104,16 @@ class Outline:
     heuristics: list[tuple[str, str]] = field(default_factory=list)
     predictions: list[str] = field(default_factory=list)
     tasks: dict[str, TaskPlan] = field(default_factory=dict)
+    partial: bool = False
+    """True when an IMPORT was not followed."""
 
     @property
     def broken(self) -> bool:
         """True when the text did not parse whole: what is missing may only have been lost."""
-        return bool(self.spec.source.problems)
+        source = self.spec.source
+        return (
+            self.partial or source.partial or any(item.severity is Severity.ERROR for item in source.problems)
+        )
 
 
 def outline(spec: ast.Spec, catalog: Catalog) -> Outline:
@@ -180,15 +186,18 @@ class _Sorter:
             self.sort_task(task)
 
     def sort_agent_settings(self, entries: list[ast.Entry]) -> None:
-        found = self.known(entries, "agent", _AGENT_WORDS, opaque=True)
-        if "IMPORT" in found:
-            hint = "paste what the other file holds; composition comes with a later version"
-            self.report.error("lang.import_unsupported", "IMPORT is not supported yet", hint, found["IMPORT"])
+        imports = [entry for entry in entries if entry.key.upper() == "IMPORT"]
+        rest = [entry for entry in entries if entry.key.upper() != "IMPORT"]
+        found = self.known(rest, "agent", _AGENT_WORDS, opaque=True)
+        if imports and not self.report.source.partial:
+            self.made.partial = True
+            hint = "what it brings is unknown here: check the file where it lies"
+            self.report.error("lang.import_unresolved", "IMPORT was not followed", hint, imports[0])
         if "POLICY" in found:
             self.plain_setting(found["POLICY"], "agent")
-            hint = "until then a tool runs if TOOLS lists it and a launcher is there"
+            hint = "the run carries its text; a tool runs if TOOLS lists it and a launcher is there"
             self.report.warn(
-                "lang.policy_unused", "this version does not enforce POLICY yet", hint, found["POLICY"]
+                "lang.policy_unused", "this version does not evaluate POLICY yet", hint, found["POLICY"]
             )
         if "INPUTS" in found:
             self.made.inputs = values.inputs(found["INPUTS"].value, self.report)
@@ -223,10 +232,6 @@ class _Sorter:
             match item:
                 case ast.Axiom():
                     self.made.axioms.append(item.text.value)
-                    if item.check is not None:
-                        hint = "the axiom goes to the prompt and is reported as unchecked"
-                        message = f"this version does not run CHECK {item.check.name}"
-                        self.report.warn("lang.check_unused", message, hint, item.check)
                 case ast.Heuristic():
                     self.made.heuristics.append((item.text.value, item.when.value if item.when else ""))
                 case ast.Prediction():
@@ -240,7 +245,7 @@ class _Sorter:
         task = TaskPlan(node)
         self.check_name(node.name, node.start + 1, "a task")
         if node.name and node.name in self.made.tasks:
-            hint = f"the first is on line {self.report.source.line(self.made.tasks[node.name].node.start)}"
+            hint = f"the first is on {self.report.source.where(self.made.tasks[node.name].node.start)}"
             self.report.error("lang.duplicate_task", f"a second task '{node.name}'", hint, node.start + 1)
         elif node.name:
             self.made.tasks[node.name] = task
@@ -469,9 +474,9 @@ class _Sorter:
                 else:
                     self.unknown_key(entry, names, _OWNERS[place])
             elif setting.key in found:
-                line = self.report.source.line(found[setting.key].start)
+                hint = f"the first is on {self.report.source.where(found[setting.key].start)}"
                 message = f"{setting.key} is given twice"
-                self.report.error("lang.duplicate_key", message, f"the first is on line {line}", entry.start)
+                self.report.error("lang.duplicate_key", message, hint, entry.start)
             else:
                 found[setting.key] = entry
                 if entry.default is not None:

@@ -13,6 +13,9 @@ from spak.kernel.rules import SEMANTICS
 from spak.lang.catalog import Catalog
 from spak.records import FORMAT
 
+BUILTIN = "builtin:tool-in-TOOLS-and-launcher"
+"""The policy of a spec that has none."""
+
 
 def genesis(
     spec: str,
@@ -22,12 +25,15 @@ def genesis(
     seed: int,
     host: Mapping[str, Any],
     proposer: str = "",
+    policy: str = "",
 ) -> dict[str, Any]:
-    """The body of a genesis record. `proposer` overrides who fills plans (`model`: nobody but a model)."""
+    """The body of a genesis record. `spec` has its imports resolved; `proposer` overrides who fills plans
+    (`model`: nobody but a model); `policy` is the text of the spec's POLICY, which is carried and not yet
+    evaluated: the built-in rule decides."""
     rules: dict[str, Any] = {
         "semantics": SEMANTICS,
         "spec": spec,
-        "policy": "builtin:tool-in-TOOLS-and-launcher",
+        "policy": policy or BUILTIN,
         "inputs": dict(inputs),
         "catalog": catalog.to_json(),
         "limits": {},
