@@ -1,7 +1,7 @@
 """The main job, as `make demo` runs it: how much faster the best kernel is, and what finding it cost.
 
-One whole run of specs/examples/attention_tuner.spak. The floor of the speed-up is the naive kernel at -O2; the
-floor of the time is the roofline bound, from the FMA peak measured in the same run.
+One whole run of specs/examples/attention_tuner.spak. The floor of the speed-up is the naive kernel at -O2;
+the floor of the time is the roofline bound, from the FMA peak measured in the same run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ def rows() -> list[dict[str, Any]]:
     """The table: name, ours, floor, unit, aim."""
     with tempfile.TemporaryDirectory(prefix="spak-bench-") as folder:
         done = subprocess.run(
-            [sys.executable, "-c", "from spak.cli import main; main()", "demo", "--json", "--runs-dir", folder],
+            [
+                sys.executable,
+                "-c",
+                "from spak.cli import main; main()",
+                "demo",
+                "--json",
+                "--runs-dir",
+                folder,
+            ],
             capture_output=True,
             text=True,
             check=False,
