@@ -4,6 +4,7 @@
     ├── UserError            the caller can mend it; `hint` says how
     │   ├── UsageError       usage.*      exit 2  wrong call, missing or unreadable file
     │   ├── SpecError        lang.*       exit 3  diagnostics of a spec or a policy
+    │   ├── EditRefused      edit.*       exit 1  an edit of a spec that can not be made
     │   ├── LedgerError      ledger.*     exit 1  tampered, torn, busy, full, read-only
     │   ├── RunError         run.*        exit 1  the run cannot go on as asked
     │   └── UnavailableError unavailable.* exit 7 sandbox, model, device or server is not there
@@ -47,6 +48,12 @@ class SpecError(UserError):
     def __init__(self, code: str, message: str, hint: str = "", diagnostics: tuple[object, ...] = ()) -> None:
         super().__init__(code, message, hint)
         self.diagnostics = diagnostics
+
+
+class EditRefused(UserError):
+    """An edit whose precondition does not hold; the text is as it was."""
+
+    exit_code = 1
 
 
 class LedgerError(UserError):
