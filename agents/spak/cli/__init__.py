@@ -16,6 +16,7 @@ from spak import __version__
 VERBS: dict[str, tuple[str, str]] = {
     "check": ("check", "parse and check specs"),
     "fmt": ("fmt", "lay out specs anew, comments kept"),
+    "graph": ("graph", "draw the task graph of a spec, or what changed in it"),
     "run": ("run", "start a run and advance it until it ends or waits"),
     "step": ("step", "give an answer, or call the backend, and go on to the next stop"),
     "resume": ("resume", "go on after a crash or a stop"),

@@ -32,7 +32,8 @@ MOST_TOLD = 40
 """Edges that the description names one by one."""
 _CUT = 10
 """How much of its corners a plan's box lacks."""
-_ORDER = {"same": 0, "": 0, "changed": 1, "removed": 2, "added": 3}
+_ORDER = {"removed": 0, "same": 1, "": 1, "changed": 2, "added": 3}
+"""What is drawn first: where lines run together, the one that stays covers the one that goes."""
 
 
 def to_svg(layout: Layout, prefix: str = "g", style: bool = True, interactive: bool = False) -> str:
@@ -253,7 +254,11 @@ def _slope(route: Route, before: Point, near: Point, far: Point, after: Point) -
     """How far sideways, for each pixel down, a line may go on behind its label; 0 where it stands upright."""
     label = route.y + route.height // 2
     upright = near[0] == far[0] and min(near[1], far[1]) <= label <= max(near[1], far[1])
-    if not upright or not (before[0] < near[0] < after[0] or before[0] > near[0] > after[0]):
+    if (
+        not upright
+        or after[1] == far[1]
+        or not (before[0] < near[0] < after[0] or before[0] > near[0] > after[0])
+    ):
         return 0.0
     middle = (near[1] + far[1]) / 2
     most = min(

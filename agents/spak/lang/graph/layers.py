@@ -196,7 +196,7 @@ def _trunk(made: Skeleton, target: int, turn: bool, size: int) -> list[int]:
         made.left.append(TRUNK_MARGIN)
         made.right.append(TRUNK_MARGIN)
         made.height.append(0)
-        made.weight.append(4.0)
+        made.weight.append(1.0)
         made.up.append([])
         made.down.append([])
         if pieces:

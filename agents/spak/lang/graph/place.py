@@ -103,7 +103,8 @@ def _wishes(made: Skeleton, found: Ports) -> tuple[list[Wishes], list[Wishes]]:
 
     A label of a link to the next rank keeps the same distance from both boxes, that of the port where it
     leaves; so the boxes of a chain stand exactly below each other, whatever their ports. One that goes to a
-    trunk follows its box and pulls nothing: pulls that way would bend a long chain.
+    trunk follows its box and pulls nothing, and a trunk pulls its box only where no such label does: else
+    they would bend a long chain more and more.
     """
     above: list[Wishes] = [[] for _ in made.layer]
     below: list[Wishes] = [[] for _ in made.layer]
@@ -127,7 +128,8 @@ def _wishes(made: Skeleton, found: Ports) -> tuple[list[Wishes], list[Wishes]]:
         if pieces:
             enter = (found.enter_bottom if turn else found.enter_top)[box]
             wish(pieces[0], box, enter)
-            wish(box, pieces[0], -enter)
+            if not (below if turn else above)[box]:
+                wish(box, pieces[0], -enter)
         for near, far in pairwise(pieces):
             wish(near, far, 0.0)
             wish(far, near, 0.0)

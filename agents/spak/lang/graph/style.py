@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from spak.lang.graph.model import State
 
 _LIGHT = """--g-bg:var(--bg,#f7f9fb);--g-surface:var(--surface,#fff);--g-line:#6b7684;--g-edge:#59636e;\
---g-text:var(--text,#1a2029);--g-muted:var(--muted,#57606a);--g-accent:var(--accent,#0a5cc2);--g-on:#fff;\
+--g-faint:#858f99;--g-text:var(--text,#1a2029);--g-muted:var(--muted,#57606a);--g-accent:var(--accent,#0a5cc2);--g-on:#fff;\
 --g-good:#116d32;--g-bad:#b3261e;--g-warn:#8a5200;--g-calm:#0b6a75;--g-violet:#6f3cc4;\
 --g-good-bg:#e3f5e8;--g-bad-bg:#fdeaea;--g-warn-bg:#fdf3dc;--g-blue-bg:#e4effd;--g-violet-bg:#f1e9fd"""
 _DARK = """--g-bg:var(--bg,#0f141a);--g-surface:var(--surface,#1a212a);--g-line:#7f8b99;--g-edge:#95a1ae;\
---g-text:var(--text,#e8edf3);--g-muted:var(--muted,#a3adb9);--g-accent:var(--accent,#6cb0ff);--g-on:#0b1016;\
+--g-faint:#66717d;--g-text:var(--text,#e8edf3);--g-muted:var(--muted,#a3adb9);--g-accent:var(--accent,#6cb0ff);--g-on:#0b1016;\
 --g-good:#59c97a;--g-bad:#ff8a80;--g-warn:#e5b04d;--g-calm:#4fc3cf;--g-violet:#c3a0ff;\
 --g-good-bg:#14301f;--g-bad-bg:#3a1a1c;--g-warn-bg:#332711;--g-blue-bg:#12283f;--g-violet-bg:#2a1f40"""
 
@@ -49,7 +49,10 @@ stroke-linejoin:round}}
 .spak-graph .t-timeout,.spak-graph .t-plateau{{fill:var(--g-warn)}}
 .spak-graph .to-missing .line{{stroke:var(--g-bad);stroke-dasharray:5 4}}
 .spak-graph .to-missing .tip{{fill:var(--g-bad)}}
-.spak-graph .d-same{{opacity:.62}}
+.spak-graph .d-same>.line{{stroke:var(--g-faint)}}
+.spak-graph .d-same>.tip{{fill:var(--g-faint)}}
+.spak-graph .d-same>.box,.spak-graph .d-same>.inner{{stroke:var(--g-faint);stroke-width:1}}
+.spak-graph .d-same .name{{fill:var(--g-muted)}}
 .spak-graph .d-added>.box{{stroke:var(--g-good);fill:var(--g-good-bg);stroke-width:2}}
 .spak-graph .d-removed>.box{{stroke:var(--g-bad);fill:var(--g-bad-bg);stroke-width:2;stroke-dasharray:2 3}}
 .spak-graph .d-changed>.box{{stroke:var(--g-warn);fill:var(--g-warn-bg);stroke-width:2}}
@@ -60,7 +63,6 @@ stroke-linejoin:round}}
 .spak-graph .d-removed>.tip,.spak-graph .x-removed{{fill:var(--g-bad)}}
 .spak-graph .d-changed>.tip,.spak-graph .x-changed{{fill:var(--g-warn)}}
 .spak-graph .x-same{{fill:var(--g-muted)}}
-.spak-graph .x-removed{{text-decoration:line-through}}
 .spak-graph .b-added rect{{stroke:var(--g-good)}}
 .spak-graph .b-added text{{fill:var(--g-good)}}
 .spak-graph .b-removed rect{{stroke:var(--g-bad)}}

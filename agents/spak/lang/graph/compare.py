@@ -1,0 +1,72 @@
+"""The difference of two specs as one graph, in which every node and edge says what became of it.
+
+Tasks are the same task when they have the same name, or when `renames` says so. A task is changed when
+anything in it but its edges is, or when START moved to or from it; edges speak for themselves. What was
+removed is drawn where its edges put it, with the line numbers of the old text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from spak.lang.ast import Next, Spec, shape
+from spak.lang.graph.model import Change, Edge, Graph, Node, graph_of
+
+
+def graph_difference(old: Spec, new: Spec, renames: Mapping[str, str] | None = None) -> Graph:
+    """One graph of both; `renames` gives the new name of each renamed task by its old one."""
+    before, after = graph_of(old), graph_of(new)
+    names = {node.name for node in after.nodes}
+    told = {one: other for one, other in (renames or {}).items() if other in names and one not in names}
+    earlier = {told.get(node.name, node.name): node for node in before.nodes}
+    old_bodies = {told.get(name, name): body for name, body in _bodies(old).items()}
+    new_bodies = _bodies(new)
+    nodes = [
+        _node(node, earlier.get(node.name), old_bodies.get(node.name), new_bodies.get(node.name))
+        for node in after.nodes
+    ]
+    nodes += [
+        replace(node, start=False, change="removed") for name, node in earlier.items() if name not in names
+    ]
+    return Graph(after.name or before.name, tuple(nodes), tuple(_edges(before, after, told)))
+
+
+def _bodies(spec: Spec) -> dict[str, Any]:
+    """What each task holds, without its name and its edges."""
+    found: dict[str, Any] = {}
+    for task in spec.tasks():
+        if task.name and task.name not in found:
+            found[task.name] = shape(tuple(item for item in task.items if not isinstance(item, Next)))
+    return found
+
+
+def _node(node: Node, old: Node | None, old_body: Any, new_body: Any) -> Node:
+    if old is None or (old.kind == "missing") > (node.kind == "missing"):
+        return replace(node, change="added")
+    if (node.kind == "missing") > (old.kind == "missing"):
+        return replace(node, change="removed")
+    was = old.name if old.name != node.name else ""
+    changed: Change = "same" if old_body == new_body and old.start == node.start and not was else "changed"
+    return replace(node, change=changed, was=was)
+
+
+def _edges(before: Graph, after: Graph, told: Mapping[str, str]) -> list[Edge]:
+    """Those of the new graph, then those that only the old one had."""
+    moved = [
+        replace(edge, source=told.get(edge.source, edge.source), target=told.get(edge.target, edge.target))
+        for edge in before.edges
+    ]
+    old_keys = {(edge.source, edge.trigger, edge.target) for edge in moved}
+    new_keys = {(edge.source, edge.trigger, edge.target) for edge in after.edges}
+    kept = [
+        replace(edge, change="same" if (edge.source, edge.trigger, edge.target) in old_keys else "added")
+        for edge in after.edges
+    ]
+    gone = [
+        replace(edge, change="removed")
+        for edge in moved
+        if (edge.source, edge.trigger, edge.target) not in new_keys
+    ]
+    return kept + gone
