@@ -282,6 +282,24 @@ def test_a_reader_that_has_gone(tmp_path: Path, ended: str, argv: list[str]) -> 
     assert b"Traceback" not in done.stderr and b"Exception ignored" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "argv", [["runs"], ["runs", "--json"], ["show", "gone", "--json"], ["export"], ["--help"]]
+)
+@pytest.mark.parametrize("how", [">/dev/full", ">&-", "2>&-"])
+def test_an_output_that_is_full_or_closed(tmp_path: Path, ended: str, argv: list[str], how: str) -> None:
+    program = "from spak.cli import main; main()"
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {how}', "sh", sys.executable, "-c", program, *argv],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode in (0, 1, 2), done.stderr
+    assert b"Traceback" not in done.stderr and b"Exception ignored" not in done.stderr
+    assert b"bug." not in done.stderr
+
+
 def test_the_question_may_be_asked_in_any_script(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "ask.spak").write_text(ASK.replace("Say one word.", "言葉 ☃"), encoding="utf-8")
     assert "言葉 ☃" in cli("run", "ask.spak", "--json").out

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
@@ -74,6 +74,16 @@ def emit(document: Any) -> None:
     click.echo(data)
 
 
+def output() -> BinaryIO:
+    """Standard output for bytes; where the caller has closed it, nowhere."""
+    return open(os.devnull, "wb") if sys.stdout is None else sys.stdout.buffer  # noqa: PTH123
+
+
+def errors() -> BinaryIO:
+    """Standard error for bytes; where the caller has closed it, nowhere."""
+    return open(os.devnull, "wb") if sys.stderr is None else sys.stderr.buffer  # noqa: PTH123
+
+
 def say(text: str = "") -> None:
     """A line for people."""
     click.echo(text, err=True)
@@ -87,7 +97,8 @@ def guarded(group: click.Group) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # a file name may hold any bytes
     try:
         code = group.main(prog_name="spak", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by the caller: nobody wants to hear
+            sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
@@ -103,8 +114,10 @@ def guarded(group: click.Group) -> int:
     except RecursionError:
         return _fail(as_json, "usage.input", "the input is nested too deep", "make it flatter", 2)
     except BrokenPipeError:
-        return _nobody_reads()
+        _give_up_output()
+        return 1
     except OSError as error:
+        _give_up_output()  # it may be standard output itself that is full
         named = f": {error.filename}" if error.filename is not None else ""
         message = f"{error.strerror or error}{named}"
         return _fail(as_json, "usage.file", message, "check the path, its rights and the space", 2)
@@ -173,10 +186,13 @@ def show_diagnostics(
         say(render(item, (texts or {}).get(item.file, text), item.file or name))
 
 
-def _nobody_reads() -> int:
-    """Whoever read standard output is gone; what is still in its buffer must not complain at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return 1
+def _give_up_output() -> None:
+    """Where standard output cannot be written (gone, full), its buffer must not complain at exit."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _help(error: click.ClickException) -> int:
@@ -197,7 +213,10 @@ def _fail(
         document: dict[str, Any] = {"error": {"code": code, "message": message, "hint": hint}}
         if diagnostics:
             document["diagnostics"] = [item.to_json() for item in diagnostics]
-        emit(document)
+        try:
+            emit(document)
+        except OSError:  # then the sentence on standard error has to do
+            _give_up_output()
     say(f"spak: {message} [{code}]")
     if hint:
         say(f"  hint: {hint}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +33,7 @@ def command(run: str, output: Path | None, runs_dir: Path | None, as_json: bool)
         raise UsageError("usage.arguments", "--json needs --output", "the run itself goes to standard output")
     reader = FileLedgers(root).reader(name)
     try:
-        footer = export(reader, sys.stdout.buffer) if output is None else _into(output, reader)
+        footer = export(reader, common.output()) if output is None else _into(output, reader)
     finally:
         reader.close()
     if as_json:

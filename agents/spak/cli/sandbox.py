@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 
@@ -66,9 +65,9 @@ def probe(launcher: str, workspace: Path | None, argv: tuple[str, ...], as_json:
             }
         )
         return code
-    sys.stdout.buffer.write(outcome.stdout.data)
-    sys.stdout.buffer.flush()
-    sys.stderr.buffer.write(outcome.stderr.data)
+    for stream, kept in ((common.output(), outcome.stdout), (common.errors(), outcome.stderr)):
+        stream.write(kept.data)
+        stream.flush()
     if outcome.status != "exited":
         common.say(f"spak: {outcome.status}: {outcome.detail}")
     return code
