@@ -3,9 +3,11 @@
 Takes a Parsed and a Catalog; gives Diagnostics in order of place, those of the parser included. It walks the
 outline (structure and names), then what depends on more than one place:
 
-1. the graph: START, targets, unreachable tasks, loops without a budget, triggers that nobody gives
-2. steps: variables, command lines, arguments and options against their schemas, conditions
-3. the level: what the spec can do against what its LEVEL allows
+1. the graph: START, targets, unreachable tasks, ways to an end, loops without a budget, triggers that nobody
+   gives
+2. steps: variables, command lines, arguments and options against their schemas, conditions (check_steps.py)
+3. what nothing uses: variables, inputs, heuristics (check_use.py)
+4. the level: what the spec can do against what its LEVEL allows
 
 A finding is an error only if no Program can be built or the run would surely not be the one that is written.
 Where the text did not parse whole, nothing is said about what is missing from it.
@@ -16,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from spak.lang import ast, check_steps
+from spak.lang import ast, check_steps, check_use
 from spak.lang.catalog import Catalog
 from spak.lang.diagnostics import Diagnostic, Edit, in_order
+from spak.lang.lookalike import odd, reading
 from spak.lang.near import did_you_mean, nearest
 from spak.lang.outline import Outline, TaskPlan, outline
 from spak.lang.parser import Parsed
@@ -42,7 +45,8 @@ def examine(spec: ast.Spec, catalog: Catalog) -> Outline:
         if made.report.full:
             break
         check_steps.check_task(made, scope, task)
-    check_steps.check_proposer(made, made.proposer)
+    check_steps.check_proposer(made, scope, made.proposer)
+    check_use.check_use(made, scope)
     check_level(made)
     return made
 
@@ -71,6 +75,7 @@ def check_graph(made: Outline) -> None:
                 _tell_missing(made, edge.target, edge.start + 2)
         _check_triggers(made, task)
     _check_reach(made)
+    _check_ends(made)
     _check_loops(made)
 
 
@@ -90,9 +95,9 @@ def _tell_missing(made: Outline, name: str, token: int) -> None:
     near = nearest(name, made.tasks)
     if near:
         fix = made.report.replace(token, near)
-        made.report.error(
-            "lang.unknown_task", f"there is no task '{name}'", f"did you mean '{near}'?", token, fix
-        )
+        letter = f" {odd(name)} only looks alike" if reading(name) == near else ""
+        hint = f"did you mean '{near}'?{letter}"
+        made.report.error("lang.unknown_task", f"there is no task '{name}'", hint, token, fix)
         return
     fix = (_new_task(made, name),) if name.isascii() and "." not in name else None
     hint = f'define it: TASK {name} {{ GOAL "..." }}'
@@ -121,7 +126,8 @@ def _check_triggers(made: Outline, task: TaskPlan) -> None:
         if trigger not in given:
             who = f"validator {entry.name}" if entry else "a task without VALIDATOR"
             hint = did_you_mean(trigger, given) or f"it gives: {', '.join(dict.fromkeys(given))}"
-            made.report.warn("lang.dead_trigger", f"{who} never gives '{trigger}'", hint, edge.start)
+            fix = made.report.replace(edge.start, nearest(trigger, given))
+            made.report.warn("lang.dead_trigger", f"{who} never gives '{trigger}'", hint, edge.start, fix)
 
 
 def _check_reach(made: Outline) -> None:
@@ -135,6 +141,33 @@ def _check_reach(made: Outline) -> None:
             made.report.warn(
                 "lang.unreachable_task", f"task '{name}' is never reached", hint, task.node.start + 1
             )
+
+
+def _check_ends(made: Outline) -> None:
+    """The first task, in order, from which no task without edges can be reached."""
+    start = start_of(made)
+    if not start or made.broken:
+        return
+    before: dict[str, list[str]] = {}
+    ends = []
+    for name, task in made.tasks.items():
+        targets = [edge.target for edge in task.edges.values()]
+        if not targets or any(target not in made.tasks for target in targets):
+            ends.append(name)
+        for target in targets:
+            before.setdefault(target, []).append(name)
+    able = set(ends)
+    while ends:
+        for name in before.get(ends.pop(), ()):
+            if name not in able:
+                able.add(name)
+                ends.append(name)
+    seen = reach(made, [start])
+    stuck = next((name for name in made.tasks if name in seen and name not in able), None)
+    if stuck is not None:
+        message = f"no way leads from '{stuck}' to an end"
+        hint = "a run ends well in a task without NEXT: add one, and an edge that leads to it"
+        made.report.warn("lang.no_end", message, hint, made.tasks[stuck].node.start + 1)
 
 
 def _check_loops(made: Outline) -> None:
@@ -245,11 +278,15 @@ def check_level(made: Outline) -> None:
     for needed, what, at in capabilities(made):
         if needed > level and what not in told:
             told.add(what)
+            fix = made.report.replace(made.level, str(needed))
             made.report.error(
-                "lang.level_exceeded", f"LEVEL {level} is exceeded: {what}", f"LEVEL {needed}", at
+                "lang.level_exceeded", f"LEVEL {level} is exceeded: {what}", f"LEVEL {needed}", at, fix
             )
     if level >= 3 and made.config.get("MODE") in ("semi_auto", "full_auto"):
         _check_unwatched(made)
+    if level >= 4 and made.config.get("MODE") == "full_auto" and not made.budget and not made.broken:
+        hint = "CONFIG { BUDGET { steps: 200 } }; without it the default of 1000 steps and an hour holds"
+        made.report.warn("lang.no_budget", "MODE full_auto without a BUDGET", hint, made.level)
 
 
 def _check_unwatched(made: Outline) -> None:

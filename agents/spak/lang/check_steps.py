@@ -6,11 +6,13 @@ as UNKNOWN before their schema, so that what is literal is judged now.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from spak.lang import ast, command, values
-from spak.lang.near import did_you_mean
+from spak.lang.lookalike import odd, reading
+from spak.lang.near import did_you_mean, nearest
 from spak.lang.outline import Choice, Outline, StepPlan, TaskPlan
 from spak.lang.schema import UNKNOWN, Violation, violations
 from spak.lang.scope import Scope
@@ -23,6 +25,8 @@ LAST = 1 << 30
 ATOMS = {"file_contains": 2, "file_exists": 1}
 READERS = ("exit_code", "metric")
 
+_WORD_IN_BRACES = re.compile(r"\{\{[ \t]*([^\W\d][\w.-]*)[ \t]*\}\}")
+
 
 def check_task(made: Outline, scope: Scope, task: TaskPlan) -> None:
     inside = _Inside(made, scope, task)
@@ -30,22 +34,23 @@ def check_task(made: Outline, scope: Scope, task: TaskPlan) -> None:
         inside.step(step, index)
     for step in task.checks:
         inside.step(step, LAST)
-    for condition in (*task.success, *task.invariant):
+    for condition in task.success:
         inside.condition(condition)
+    inside.invariants()
     goal = task.settings.get("GOAL")
     if goal is not None and isinstance(goal.value, ast.Text):
-        values.fixed_text(made.report, made.inputs)(goal.value)
+        values.fixed_text(made.report, made.inputs, scope.read)(goal.value)
     if task.validator is not None and task.validator.entry is not None:
         inside.options(task.validator)
     if task.proposer is not made.proposer:
-        check_proposer(made, task.proposer)
+        check_proposer(made, scope, task.proposer)
 
 
-def check_proposer(made: Outline, choice: Choice | None) -> None:
+def check_proposer(made: Outline, scope: Scope, choice: Choice | None) -> None:
     """The options of a proposer, which are fixed before the run."""
     if choice is None or choice.entry is None:
         return
-    leaf = values.fixed_text(made.report, made.inputs)
+    leaf = values.fixed_text(made.report, made.inputs, scope.read)
     given = values.plain_map(choice.options, made.report, leaf)
     if choice.entry.schema:
         _tell(made, violations(choice.entry.schema, given), choice.options, choice.at, "option")
@@ -68,6 +73,8 @@ class _Inside:
         self.task = task
         self.report = made.report
         self.index = LAST
+        self.watching = False
+        """True inside an invariant."""
 
     def step(self, step: StepPlan, index: int) -> None:
         if self.report.full:
@@ -113,24 +120,56 @@ class _Inside:
         found = holes(value.value)
         for hole in found:
             self.variable(hole.path, value, hole)
+        if "{{" in value.value and not value.value.isascii():
+            self.lookalikes(value)
         if not found:
             parts = split(value.value)
             return "".join(part for part in parts if isinstance(part, str))
         return {"$text": []}
 
+    def lookalikes(self, value: ast.Text) -> None:
+        """`{{fіx}}` with a letter that only looks right is text and no variable."""
+        for match in _WORD_IN_BRACES.finditer(value.value):
+            if seen := reading(match[1]):
+                place = self.report.inside(value, r"\{\{[ \t]*(" + re.escape(match[1]) + r")[ \t]*\}\}")
+                fix = self.report.replace(place, seen) if place else None
+                message = f"'{match[1]}' is no variable: {odd(match[1])} only looks alike"
+                self.report.warn("lang.lookalike", message, f"did you mean '{seen}'?", place or value, fix)
+
     def doubt(self, value: ast.Name) -> None:
-        near = did_you_mean(value.value, self.scope.setters) if len(value.value) > 3 else ""
+        near = nearest(value.value, self.scope.setters) if len(value.value) > 3 else ""
         if near:
-            hint = f"{near} it is taken as text: quotes say that it is meant so"
+            hint = f"did you mean '{near}'? it is taken as text: quotes say that it is meant so"
             message = f"'{value.value}' is no variable"
-            self.report.warn("lang.bare_word", message, hint, value)
+            fix = self.report.replace(value, near)
+            self.report.warn("lang.bare_word", message, hint, value, fix)
 
     def variable(self, path: str, at: ast.Value, hole: Hole | None = None) -> None:
         problem = self.scope.problem(path, self.task, self.index)
-        if problem is None or self.report.full:
+        late = self.watching and self.too_late(path)
+        if self.report.full or (problem is None and not late):
             return
-        message, hint = problem
-        self.report.error("lang.unbound_variable", message, hint, at)
+        place: Any = at
+        if isinstance(at, ast.Text):
+            place = self.report.inside(at, r"\{\{[ \t]*(" + re.escape(path) + r")[ \t]*\}\}") or at
+        if self.watching and (late or path in self.scope.setters):
+            hint = "it is asked after every tool step, the first one too"
+            message = f"the invariant reads '{path}' before it has a value"
+            self.report.error("lang.invariant", message, hint, place)
+        elif problem is not None:
+            message, hint = problem
+            near = nearest(path, self.scope.variables()) if hint.startswith("did you mean") else ""
+            exact = near and (place is not at or isinstance(at, ast.Name))
+            fix = self.report.replace(place, near) if exact else None
+            self.report.error("lang.unbound_variable", message, hint, place, fix)
+
+    def too_late(self, path: str) -> bool:
+        """True for what only a later step of this task gives: an exit code, the value of a check."""
+        head, _, rest = path.partition(".")
+        if head == "exit_code":
+            before = {step.node.name for step in self.task.steps[: self.index]}
+            return rest in self.task.taken and rest not in before
+        return head == "metric" and any(rest == check.node.name for check in self.task.checks)
 
     def command(self, entry: ast.Entry) -> Any:
         value = entry.value
@@ -163,8 +202,24 @@ class _Inside:
 
     # ---- conditions
 
+    def invariants(self) -> None:
+        """They are asked after every tool step, so what they read must be known before the first."""
+        if not self.task.invariant:
+            return
+        acting = (index for index, step in enumerate(self.task.steps) if step.kind != "ask")
+        self.index = next(acting, -1)
+        if self.task.plans:
+            self.index = 0
+        if self.index < 0:
+            hint = "it is asked after tool steps, and this task has none: success: is asked at the end"
+            self.report.warn("lang.idle_invariant", "nothing ever asks this", hint, self.task.invariant[0])
+            self.index = LAST
+        self.watching = self.index != LAST
+        for condition in self.task.invariant:
+            self.condition(condition)
+        self.index, self.watching = LAST, False
+
     def condition(self, node: ast.Condition) -> None:
-        self.index = LAST
         match node:
             case ast.Logic():
                 for item in node.items:
@@ -217,11 +272,9 @@ class _Inside:
     def operand(self, node: ast.Value) -> None:
         match node:
             case ast.Name():
-                if (
-                    node.value
-                    and node.value.lower() not in values.CONSTANTS
-                    and node.value not in self.scope.metrics
-                ):
+                if node.value in self.scope.metrics:
+                    self.variable(f"metric.{node.value}", node)
+                elif node.value and node.value.lower() not in values.CONSTANTS:
                     self.variable(node.value, node)
             case ast.Text():
                 self.leaf(node)
@@ -245,7 +298,8 @@ class _Inside:
     def unknown_function(self, node: ast.Call) -> None:
         known = (*ATOMS, *READERS)
         hint = did_you_mean(node.name, known) or f"known: {', '.join(known)}"
-        self.report.error("lang.unknown_function", f"unknown function '{node.name}'", hint, node.start)
+        fix = self.report.replace(node.start, nearest(node.name, known))
+        self.report.error("lang.unknown_function", f"unknown function '{node.name}'", hint, node.start, fix)
 
 
 def _tell(
@@ -261,7 +315,10 @@ def _tell(
         place: Any = (
             at if entry is None else (entry.start if item.code == "schema.unknown_member" else entry.value)
         )
-        made.report.error("lang.argument", _sentence(item, what), item.hint or _wanted(item), place)
+        fix = None
+        if item.code == "schema.unknown_member" and entry is not None:
+            fix = made.report.replace(place, nearest(entry.key, item.expected))
+        made.report.error("lang.argument", _sentence(item, what), item.hint or _wanted(item), place, fix)
 
 
 def _sentence(item: Violation, what: str) -> str:

@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 from spak.lang import ast, settings, values
 from spak.lang.catalog import Catalog, NamedEntry, ToolEntry, ValidatorEntry
-from spak.lang.diagnostics import Severity
+from spak.lang.diagnostics import Edit, Severity
+from spak.lang.lookalike import odd, reading
 from spak.lang.near import did_you_mean, nearest
 from spak.lang.report import Report
 from spak.lang.schema import violations
@@ -336,11 +337,20 @@ class _Sorter:
             if step.tool is not None and step.tool.name not in task.tools:
                 hint = f"add {step.tool.name} to TOOLS, or leave TOOLS out"
                 message = f"'{step.tool.name}' is not in TOOLS of task '{task.name}'"
-                self.report.error("lang.tool_not_listed", message, hint, step.node.start + 3)
+                fix = self.listed(task, step.tool.name)
+                self.report.error("lang.tool_not_listed", message, hint, step.node.start + 3, fix)
         for step in task.steps:
             if step.kind == "plan" and "TOOLS" not in task.settings:
                 hint = "TOOLS [cc, write_file]: what the plan may choose from"
                 self.report.error("lang.no_tools", "llm.plan needs TOOLS", hint, step.node.start + 3)
+
+    def listed(self, task: TaskPlan, tool: str) -> tuple[Edit, ...] | None:
+        """The fix that adds a tool to the task's TOOLS."""
+        value = task.settings["TOOLS"].value
+        if not isinstance(value, ast.ListValue):
+            return None
+        end = self.report.offsets(value.items[-1] if value.items else value.start)[1]
+        return ((end, end, f", {tool}" if value.items else tool),)
 
     # ---- a step
 
@@ -414,7 +424,8 @@ class _Sorter:
         word = self.word(entry)
         if word and word not in ON_FAIL:
             hint = did_you_mean(word, ON_FAIL) or f"one of {', '.join(ON_FAIL)}"
-            self.report.error("lang.value", f"on_fail can not be '{word}'", hint, entry.value)
+            fix = self.report.replace(entry.value, nearest(word, ON_FAIL))
+            self.report.error("lang.value", f"on_fail can not be '{word}'", hint, entry.value, fix)
         return word
 
     # ---- names of the catalog
@@ -427,7 +438,9 @@ class _Sorter:
                 *(alias for tool in self.catalog.tools.values() for alias in tool.aliases),
             ]
             hint = did_you_mean(name, names) or f"known: {', '.join(sorted(self.catalog.tools)) or 'none'}"
-            self.report.error("lang.unknown_tool", f"unknown tool '{name}'", hint, at)
+            near = nearest(name, names)
+            fix = self.report.replace(at, f"tool.{near}" if near and isinstance(at, int) else near)
+            self.report.error("lang.unknown_tool", f"unknown tool '{name}'", hint, at, fix)
         return found
 
     def choice(self, entry: ast.Entry, table: str) -> Choice | None:
@@ -547,17 +560,25 @@ class _Sorter:
         source = self.report.source
         if value.value not in settings.KEYS or source.line(value.start) == source.line(entry.start):
             return False
+        _, end = self.report.offsets(entry.start)
+        fix = ((end, end, " none"),) if entry.key.upper() == "VALIDATOR" else None
         self.report.error(
-            "lang.missing_value", f"{entry.key} has no value", settings.example(entry.key), entry.start
+            "lang.missing_value", f"{entry.key} has no value", settings.example(entry.key), entry.start, fix
         )
         return True
 
     def check_name(self, name: str, token: int, what: str) -> None:
         if "." in name:
             self.report.error("lang.name", f"{what} can not have a dot in its name", "use _", token)
+        elif seen := reading(name):
+            fix = self.report.replace(token, seen)
+            message, hint = (
+                f"'{name}' is not '{seen}': {odd(name)} only looks alike",
+                f"did you mean '{seen}'?",
+            )
+            self.report.error("lang.lookalike", message, hint, token, fix)
         elif not name.isascii():
-            odd = next(char for char in name if not char.isascii())
-            hint = f"'{odd}' (U+{ord(odd):04X}) may look like another letter: use a-z, 0-9, _, -"
+            hint = f"{odd(name)} is none of a-z, 0-9, _, -"
             self.report.error("lang.name", f"'{name}' has letters outside ASCII", hint, token)
 
 

@@ -23,11 +23,12 @@ from spak.lang.ast import Source, Spec, Tokens
 from spak.lang.build import Builder
 from spak.lang.diagnostics import Diagnostic, Severity, in_order
 from spak.lang.lexer import MAX_DEPTH, Problem, Vocabulary, lex, vocabulary
+from spak.lang.lookalike import turns
 
 MAX_BYTES = 256 * 1024
 MAX_NOTS = 8
 PASS, NEW, APPEND, DROP, BUILD, ACCEPT = range(6)
-WARNINGS = frozenset({"lang.escape"})
+WARNINGS = frozenset({"lang.escape", "lang.direction"})
 
 _FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 _MARKDOWN = re.compile(r"\\(?=[_\-\[\]{}>*#.])")
@@ -97,6 +98,7 @@ def parse(text: str | bytes, name: str = "") -> Parsed:
         return _parsed(name, text, tokens, (), [_depth_problem(tokens, token)])
     if problems and (chat := _chat(text, tokens)):
         return _parsed(name, text, tokens, (), [chat])
+    problems += _turned(text)
     builder = Builder(text, tokens)
     items = _run(tokens, builder)
     if items is None:
@@ -260,13 +262,30 @@ def _depth_problem(tokens: Tokens, token: int) -> Problem:
     return ("lang.too_deep", message, hint, tokens.starts[token], tokens.ends[token], None)
 
 
+def _turned(text: str) -> list[Problem]:
+    """Characters that turn the direction of the text; one finding for all of them."""
+    places = turns(text)
+    if not places:
+        return []
+    message = (
+        f"the text's direction is turned here (U+{ord(text[places[0]]):04X}): it is not what it looks like"
+    )
+    hint = f"take these characters out ({len(places)} in this file)"
+    fix = tuple((at, at + 1, "") for at in places)
+    return [("lang.direction", message, hint, places[0], places[0] + 1, fix)]
+
+
 def _chat(text: str, tokens: Tokens) -> Problem | None:
     """A spec that came through a chat: in a code fence, or with Markdown escapes; one finding for it all."""
     fences = [match for match in _FENCE.finditer(text) if _outside(match.end() - 1, tokens)]
     if fences:
         hint = "give the text between the ``` lines alone"
         message = "a chat answer, not a spec: there is a code fence"
-        return ("lang.fenced", message, hint, fences[0].end() - 3, fences[0].end(), None)
+        fix = None
+        if len(fences) == 2:
+            inside = text.find("\n", fences[0].end()) + 1
+            fix = ((0, inside, ""), (fences[1].start(), len(text), "")) if inside else None
+        return ("lang.fenced", message, hint, fences[0].end() - 3, fences[0].end(), fix)
     escapes = [match.start() for match in _MARKDOWN.finditer(text) if _outside(match.start(), tokens)]
     if escapes:
         first = escapes[0]

@@ -369,7 +369,9 @@ class _Recovery:
             ):
                 key = self.word(at)
                 hint = settings.example(key.upper()) or "write a value after it"
-                self.note("lang.missing_value", f"{key} has no value", hint, at, None)
+                end = self.ends[at]
+                fix = ((end, end, " none"),) if key.upper() == "VALIDATOR" else None
+                self.note("lang.missing_value", f"{key} has no value", hint, at, fix)
                 self.insert(at + 1, name)
                 at += 1
             at += 1

@@ -6,6 +6,8 @@ again, and past the limit nothing more is kept.
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import Protocol
 
 from spak.lang.ast import Source
@@ -19,6 +21,14 @@ class Span(Protocol):
     def end(self) -> int: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Characters:
+    """A place given by characters of the text and not by tokens."""
+
+    start: int
+    end: int
+
+
 class Report:
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -28,7 +38,7 @@ class Report:
     def error(
         self, code: str, message: str, hint: str, at: Span | int, fix: tuple[Edit, ...] | None = None
     ) -> None:
-        """An error at a node, or at one token."""
+        """An error at a node, at one token, or at some characters."""
         self.errors += 1
         self._add(Severity.ERROR, code, message, hint, at, fix)
 
@@ -45,7 +55,15 @@ class Report:
     def offsets(self, at: Span | int) -> tuple[int, int]:
         if isinstance(at, int):
             return self.source.offsets(at, at + 1)
+        if isinstance(at, Characters):
+            return at.start, at.end
         return self.source.offsets(at.start, at.end)
+
+    def inside(self, at: Span, pattern: str) -> Characters | None:
+        """The first characters of a node that a pattern matches, or its first group where it has one."""
+        start, end = self.offsets(at)
+        match = re.compile(pattern).search(self.source.text, start, end)
+        return Characters(*match.span(match.re.groups and 1)) if match else None
 
     def replace(self, at: Span | int, text: str) -> tuple[Edit, ...] | None:
         """The fix that puts a text in the place of a node; none where there is no text to put."""

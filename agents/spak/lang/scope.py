@@ -27,6 +27,8 @@ class Scope:
                 if step.output_var:
                     self.setters.setdefault(step.output_var, []).append((task.name, index))
             self.metrics.update(check.node.name for check in task.checks)
+        self.read: set[str] = set()
+        """Every path that was asked for."""
         self.measured = any(task.validator for task in made.tasks.values())
         self._below: dict[str, frozenset[str]] = {}
 
@@ -49,6 +51,7 @@ class Scope:
 
     def problem(self, path: str, task: TaskPlan, index: int) -> tuple[str, str] | None:
         """Why the variable has no value before step `index` of a task (and a hint); None when it may have."""
+        self.read.add(path)
         head, dot, rest = path.partition(".")
         if not dot:
             return self._plain_problem(path, task, index)

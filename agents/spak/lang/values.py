@@ -79,8 +79,10 @@ def as_text(value: ast.Text | ast.Name) -> Any:
     return value.value
 
 
-def fixed_text(report: Report, known: Mapping[str, Any]) -> Leaf:
-    """A leaf for what is fixed before the run: texts may name inputs, `{{input.n}}`, and nothing else."""
+def fixed_text(report: Report, known: Mapping[str, Any], read: set[str] | None = None) -> Leaf:
+    """A leaf for what is fixed before the run: texts may name inputs, `{{input.n}}`, and nothing else.
+
+    What is read is added to `read`."""
 
     def leaf(value: ast.Text | ast.Name) -> Any:
         if isinstance(value, ast.Name):
@@ -94,6 +96,8 @@ def fixed_text(report: Report, known: Mapping[str, Any]) -> Leaf:
 
     def check(path: str, at: ast.Text | ast.Name) -> None:
         if path.startswith("input.") and path[6:] in known:
+            if read is not None:
+                read.add(path)
             return
         hint = did_you_mean(path, [f"input.{name}" for name in known]) or "only {{input.NAME}} is known here"
         report.error("lang.unbound_variable", f"'{path}' has no value before the run", hint, at)
