@@ -64,3 +64,31 @@ def test_a_fix_mends_its_finding(name, text):
             if (other.line, other.code, other.message) == (item.line, item.code, item.message)
         ]
         assert len(same) < sum((other.line, other.message) == (item.line, item.message) for other in before)
+
+
+ELSEWHERE = {
+    "test_imports.py": (
+        "import_collision",
+        "import_content",
+        "import_cycle",
+        "import_depth",
+        "import_missing",
+    )
+    + ("import_path",),
+    "test_parse.py": ("encoding", "too_deep", "too_large", "too_many_tasks"),
+    "test_schema.py": ("schema",),
+    "../test_program.py": ("input", "invalid"),
+}
+"""Codes that no chunk can show: they need other files, other bytes, or a great many of them."""
+
+
+def test_every_code_of_the_language_has_a_case():
+    page = (CASES.parents[2] / "docs" / "errors.md").read_text()
+    codes = set(re.findall(r"^- `lang\.(\w+)`", page, re.MULTILINE))
+    for file, shown in ELSEWHERE.items():
+        text = (CASES.parent / file).read_text()
+        assert [code for code in shown if f"lang.{code}" not in text] == [], file
+        codes -= set(shown)
+    for _, text in chunks():
+        codes -= {item.code.removeprefix("lang.") for item in check(parse(text), CATALOG)}
+    assert sorted(codes) == []

@@ -25,7 +25,8 @@ from spak.lang.lookalike import odd, reading
 from spak.lang.near import did_you_mean, nearest
 from spak.lang.outline import Outline, TaskPlan, outline
 from spak.lang.parser import Parsed
-from spak.lang.scope import Scope, reach
+from spak.lang.reach import cycles, reach
+from spak.lang.scope import Scope
 
 ALWAYS = ("success", "fail", "timeout")
 
@@ -184,51 +185,6 @@ def _check_loops(made: Outline) -> None:
             made.report.warn("lang.unbounded_loop", message, hint, inside[0])
 
 
-def cycles(made: Outline, counts: Any) -> Iterator[list[str]]:
-    """The strongly connected parts with a cycle, along the edges that count; tasks in order of declaration.
-
-    Tarjan's algorithm without recursion: a chain of 2,000 tasks is legal.
-    """
-    order = {name: index for index, name in enumerate(made.tasks)}
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    on_stack: set[str] = set()
-    stack: list[str] = []
-    targets = {
-        name: [
-            edge.target
-            for trigger, edge in task.edges.items()
-            if edge.target in order and counts(task, trigger)
-        ]
-        for name, task in made.tasks.items()
-    }
-    for root in made.tasks:
-        work = [(root, 0)] if root not in index else []
-        while work:
-            name, at = work.pop()
-            if at == 0:
-                index[name] = low[name] = len(index)
-                stack.append(name)
-                on_stack.add(name)
-            for place in range(at, len(targets[name])):
-                other = targets[name][place]
-                if other not in index:
-                    work += [(name, place + 1), (other, 0)]
-                    break
-                if other in on_stack:
-                    low[name] = min(low[name], index[other])
-            else:
-                if low[name] == index[name]:
-                    part = stack[stack.index(name) :]
-                    del stack[-len(part) :]
-                    on_stack.difference_update(part)
-                    if len(part) > 1 or name in targets[name]:
-                        yield sorted(part, key=order.__getitem__)
-                if work:
-                    above = work[-1][0]
-                    low[above] = min(low[above], low[name])
-
-
 # ---- the level -----------------------------------------------------------------------------------------
 
 
@@ -278,9 +234,9 @@ def check_level(made: Outline) -> None:
     for needed, what, at in capabilities(made):
         if needed > level and what not in told:
             told.add(what)
-            fix = made.report.replace(made.level, str(needed))
+            raised = made.report.replace(made.level, str(needed))
             made.report.error(
-                "lang.level_exceeded", f"LEVEL {level} is exceeded: {what}", f"LEVEL {needed}", at, fix
+                "lang.level_exceeded", f"LEVEL {level} is exceeded: {what}", f"LEVEL {needed}", at, raised
             )
     if level >= 3 and made.config.get("MODE") in ("semi_auto", "full_auto"):
         _check_unwatched(made)

@@ -21,7 +21,7 @@ import orjson
 
 from spak.lang.ast import Source, Spec, Tokens
 from spak.lang.build import Builder
-from spak.lang.diagnostics import Diagnostic, Severity, in_order
+from spak.lang.diagnostics import Diagnostic, Edit, Severity, in_order
 from spak.lang.lexer import MAX_DEPTH, Problem, Vocabulary, lex, vocabulary
 from spak.lang.lookalike import turns
 
@@ -281,7 +281,7 @@ def _chat(text: str, tokens: Tokens) -> Problem | None:
     if fences:
         hint = "give the text between the ``` lines alone"
         message = "a chat answer, not a spec: there is a code fence"
-        fix = None
+        fix: tuple[Edit, ...] | None = None
         if len(fences) == 2:
             inside = text.find("\n", fences[0].end()) + 1
             fix = ((0, inside, ""), (fences[1].start(), len(text), "")) if inside else None

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from spak.lang.near import nearest
 from spak.lang.outline import Outline, TaskPlan
+from spak.lang.reach import below
 
 PLAIN = ("last_tool_output", "goal", "error")
 MARKS = ("best", "baseline", "runner_up")
@@ -30,7 +31,8 @@ class Scope:
         self.read: set[str] = set()
         """Every path that was asked for."""
         self.measured = any(task.validator for task in made.tasks.values())
-        self._below: dict[str, frozenset[str]] = {}
+        self._below: dict[str, int] = {}
+        self._place = {name: index for index, name in enumerate(made.tasks)}
 
     def variables(self) -> list[str]:
         return [*self.setters, *PLAIN, *(f"input.{name}" for name in self.made.inputs)]
@@ -90,7 +92,7 @@ class Scope:
         if setters is None:
             return self._unknown(name, self.variables(), f"no step has output_var: {name}")
         for owner, place in setters:
-            if (owner == task.name and place < index) or task.name in self.below(owner):
+            if (owner == task.name and place < index) or self.follows(task.name, owner):
                 return None
         owner, place = setters[0]
         step = self.made.tasks[owner].steps[place].node.name
@@ -101,21 +103,8 @@ class Scope:
         near = nearest(path, known)
         return f"unbound variable '{path}'", f"did you mean '{near}'?" if near else otherwise
 
-    def below(self, name: str) -> frozenset[str]:
-        """The tasks that can be reached from a task by one edge or more."""
-        if name not in self._below:
-            self._below[name] = frozenset(reach(self.made, [name], include=False))
-        return self._below[name]
-
-
-def reach(made: Outline, names: list[str], include: bool = True) -> set[str]:
-    """The tasks that can be reached from some, themselves included or not."""
-    found: set[str] = set(names) if include else set()
-    queue = list(names)
-    while queue:
-        task = made.tasks.get(queue.pop())
-        for edge in task.edges.values() if task else ():
-            if edge.target in made.tasks and edge.target not in found:
-                found.add(edge.target)
-                queue.append(edge.target)
-    return found
+    def follows(self, name: str, owner: str) -> bool:
+        """True when a task can be reached from another by one edge or more."""
+        if not self._below:
+            self._below = below(self.made)
+        return bool(self._below[owner] >> self._place[name] & 1)
