@@ -9,7 +9,8 @@ from __future__ import annotations
 import resource
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -54,14 +55,33 @@ class Disk:
         try:
             return self.cli(*args, "--runs-dir", str(self.root / "runs"), before=self._limit(free))
         finally:
-            filler.unlink(missing_ok=True)
+            if free is not None:
+                filler.unlink(missing_ok=True)
 
-    def _limit(self, free: int | None):  # type: ignore[no-untyped-def]
+    def _limit(self, free: int | None) -> Callable[[], None]:
         def limit() -> None:
             if free is not None and not self.mounted:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (free, resource.RLIM_INFINITY))
 
         return limit
+
+    @contextmanager
+    def read_only(self, run: str) -> Iterator[None]:
+        """The disk read-only where it is mounted; else the lease is a file that not even root may write."""
+        if self.mounted:
+            subprocess.run(["mount", "-o", "remount,ro", str(self.root)], check=True)
+            try:
+                yield
+            finally:
+                subprocess.run(["mount", "-o", "remount,rw", str(self.root)], check=True)
+            return
+        lock = self.root / "runs" / run / "lock"
+        lock.unlink()
+        lock.symlink_to("/sys/devices/system/cpu/online")
+        try:
+            yield
+        finally:
+            lock.unlink()
 
     def runs(self) -> list[str]:
         return [
@@ -137,3 +157,27 @@ def test_a_full_disk_while_answering_and_exporting(cli: Cli, disk: Disk, tmp_pat
     assert not list(disk.root.glob("run.jsonl*"))
     assert disk.call("export", run, "-o", output, "--json").code == 0
     assert disk.call("ledger", "verify", output).code == 0
+
+
+@pytest.mark.sandbox
+def test_a_run_folder_that_is_read_only(disk: Disk, tmp_path: Path) -> None:
+    (tmp_path / "ask.spak").write_text(
+        'task Ask { step q: llm.query { role: "r" prompt_template: "Say." output_var: word }\n'
+        '  step keep: tool.write_file { path: "word.txt" content: word } }'
+    )
+    run = disk.call("run", "ask.spak", "--json").json["run"]
+    before = (disk.root / "runs" / run / "trace.jsonl").read_bytes()
+    with disk.read_only(run):
+        for verb in (("resume",), ("step", "--answer", "word"), ("cancel",)):
+            done = disk.call(*verb[:1], run, *verb[1:], "--json")
+            assert (done.code, done.error) == (1, "ledger.readonly"), verb
+            assert "--runs-dir" in done.json["error"]["hint"]
+        assert disk.call("show", run, "--json").json["state"] == "waiting"
+        assert disk.call("runs", "--json").json["runs"][0]["state"] == "waiting"
+        assert disk.call("replay", run, "--json").json["equal"] is True
+        assert disk.call("ledger", "verify", run).code == 0
+        assert disk.call("export", run).code == 0
+        report = disk.call("report", run, "--json")
+        assert disk.mounted is False or (report.code, report.error) == (2, "usage.file")
+    assert (disk.root / "runs" / run / "trace.jsonl").read_bytes() == before
+    assert disk.call("step", run, "--answer", "word", "--json").json["state"] == "succeeded"
