@@ -340,6 +340,27 @@ def test_a_success_in_between_starts_the_count_of_rollbacks_again() -> None:
     assert run.bodies("end")[0]["codes"] == ["budget.retries"]
 
 
+def test_tasks_that_fail_in_turns_without_any_effect_end_the_run() -> None:
+    """Two tools whose arguments never fit, each with the other as its way out: nobody is asked in between."""
+    tasks = [
+        Task(name, steps=(Step("s", "tool", other, {"text": 5}),), edges={"fail": to}, retries=3)
+        for name, other, to in (("a", "look", "b"), ("b", "write", "a"))
+    ]
+    run = world(*tasks).run()
+    assert not run.effects
+    assert run.bodies("end")[0]["codes"] == ["run.rollbacks"]
+    assert len(run.bodies("route")) < 20
+
+
+@pytest.mark.parametrize("said", ["1e999", "9" * 5000, "-1e999"])
+def test_a_number_too_big_for_a_record_stays_text(said: str) -> None:
+    first = Step("a", "tool", "look", {"text": "x"}, output_var="metric.m")
+    second = Step("b", "tool", "look", {"text": Template(("m = ", Ref("metric.m")))})
+    run = world(Task("t", steps=(first, second)), script=lambda e, n: exited(0, out=said, key=str(n))).run()
+    assert run.state.status == "succeeded"
+    assert run.effects[1].args == {"text": f"m = {said}"}
+
+
 # ---- selection -----------------------------------------------------------------------------------------
 
 GOOD = {"tool": "write", "args": {"text": "ok"}}

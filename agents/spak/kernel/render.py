@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from math import isfinite
 from typing import Any, assert_never
 
 from spak import canon, shell
@@ -90,9 +91,11 @@ def is_reference(value: Any) -> bool:
 
 
 def number(text: Any) -> Any:
-    """The number that a text is, or the value itself: outputs of programs are compared as numbers."""
-    if type(text) is str and _NUMBER.match(text.strip()):
-        value = float(text)
+    """The number that a text is, or the value itself: outputs of programs are compared as numbers.
+
+    A text too big for a double stays text: a record holds no infinity.
+    """
+    if type(text) is str and _NUMBER.match(text.strip()) and isfinite(value := float(text)):
         return int(value) if value.is_integer() and abs(value) <= canon.MAX_INT else value
     return text
 

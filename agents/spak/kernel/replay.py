@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from spak import canon
 from spak.errors import LedgerError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
@@ -90,23 +91,14 @@ def replay(records: Iterable[Record]) -> Replay:
 
 
 def _same(one: Record, other: Record) -> bool:
+    """Compared as canonical bytes: to Python `true` is 1 and a tuple is no list."""
     return (
         one.kind == other.kind
         and one.attempt == other.attempt
         and one.step == other.step
         and one.task == other.task
-        and _plain(one.body) == other.body
+        and canon.dumps(one.body) == canon.dumps(other.body)
     )
-
-
-def _plain(value: Any) -> Any:
-    """The value as a write and a read leave it: tuples are lists."""
-    kind = type(value)
-    if kind is dict:
-        return {name: _plain(item) for name, item in value.items()}
-    if kind is list or kind is tuple:
-        return [_plain(item) for item in value]
-    return value
 
 
 def _decision(record: Record) -> Mapping[str, Any]:

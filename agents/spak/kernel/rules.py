@@ -16,6 +16,7 @@ from spak.errors import LedgerError
 from spak.kernel import seal
 from spak.lang import parse
 from spak.lang.catalog import Catalog
+from spak.lang.schema import check_schema
 from spak.program import Program, Ref
 
 SEMANTICS = 1
@@ -40,7 +41,7 @@ class Rules:
         """The rules of a genesis body.
 
         Raises: LedgerError `ledger.genesis` when it is not one, `ledger.semantics` when this kernel does not
-        know its version, SpecError when its spec does not compile.
+        know its version, SpecError when its spec does not compile or a schema is outside the dialect.
         """
         try:
             rules = genesis["rules"]
@@ -52,6 +53,9 @@ class Rules:
                     "replay it with the version of spak that wrote it",
                 )
             catalog = Catalog.from_json(rules["catalog"])
+            for table in (catalog.tools, catalog.validators):
+                for name, entry in table.items():
+                    check_schema(entry.schema, name)
             parsed = parse(rules["spec"])
             program = programs.compile(parsed, catalog, rules["inputs"])
             program = _with_proposer(program, rules.get("proposer", ""))

@@ -30,6 +30,9 @@ from spak.records import Authority, Kind, Record
 ROLLED_BACK = frozenset({"timeout", "oom", "limit", "launcher", "unknown", "crash", "invalid"})
 """Outcomes of a tool whose changes are undone; a non-zero exit is not one of them."""
 
+UNATTENDED = 8
+"""Misfits in a row, in whatever tasks, with no effect between them: nothing is left that could mend them."""
+
 
 class Stepped(NamedTuple):
     state: State
@@ -78,6 +81,7 @@ class _Turn:
         self.at = at
         self.commits: list[Record] = []
         self.effects: list[Effect] = []
+        self.undone = 0
 
     def done(self) -> Stepped:
         return Stepped(self.state, tuple(self.commits), tuple(self.effects))
@@ -480,9 +484,14 @@ class _Turn:
         count = count + 1 if name == tool else 1
         self.executive(rollbacks=(tool, count))
         self.state = change(self.state, r4=error)
-        if count >= self.rules.program.budgets.rollbacks:
+        self.undone += 1
+        if count >= self.rules.program.budgets.rollbacks or self.undone > UNATTENDED:
             self.commit(Kind.ROUTE, route)
-            self.end("failed", "run.rollbacks", f"{tool or step.id} failed {count} times in a row: see R4")
+            self.end(
+                "failed",
+                "run.rollbacks",
+                f"{tool or step.id} failed, {max(count, self.undone)} in a row: see R4",
+            )
             return
         if route["signal"] == "timeout" and "timeout" in task.edges:
             self.finish_task("timeout", error["code"], route)
