@@ -10,6 +10,7 @@ import sys
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from spak import __version__
 
@@ -17,6 +18,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "check": ("check", "parse and check specs"),
     "fmt": ("fmt", "lay out specs anew, comments kept"),
     "graph": ("graph", "draw the task graph of a spec, or what changed in it"),
+    "lsp": ("lsp", "the language server, for editors"),
     "run": ("run", "start a run and advance it until it ends or waits"),
     "step": ("step", "give an answer, or call the backend, and go on to the next stop"),
     "resume": ("resume", "go on after a crash or a stop"),
@@ -32,6 +34,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "report": ("report", "write a run's report as one HTML page"),
     "verify": ("verify", "check an artifact against the axioms of a spec"),
     "sandbox": ("sandbox", "try out the sandbox"),
+    "completion": ("completion", "shell completion for bash, zsh or fish"),
     "doctor": ("doctor", "what is installed, what works, and what mends the rest"),
     "demo": ("demo", "run the main job: tune a real kernel on this machine"),
 }
@@ -50,7 +53,17 @@ class _Lazy(click.Group):
             return None
         command = import_module(f"spak.cli.{found[0]}").command
         assert isinstance(command, click.Command)
+        if ctx.resilient_parsing:  # a shell asks for completions
+            from spak.cli.completion import know_runs
+
+            know_runs(command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The verbs by their table; to import every one for its help would take half a second."""
+        found = [CompletionItem(name, help=line) for name, (_, line) in VERBS.items()]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [item for item in found if item.value.startswith(incomplete)] + options
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -373,7 +373,7 @@ class _Chooser:
     def index(self, plan: TaskPlan | None) -> int:
         """The step that the spot is in; behind all of them where it is in none."""
         for index, step in enumerate(plan.steps if plan is not None else ()):
-            start, end = self.view.source.offsets(step.node.start, step.node.end)
+            start, end = self.view.outline.report.source.offsets(step.node.start, step.node.end)
             if start <= self.here.word.start <= end:
                 return index
         return LAST

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spak.lang import ast, settings
-from spak.lang.check import check
 from spak.lang.check_steps import READERS
 from spak.lang.diagnostics import Edit, Severity, apply_fix
 from spak.lang.features.view import Place, View
@@ -93,9 +92,38 @@ def at(view: View, offset: int) -> Occurrence | None:
 
 
 def definition(view: View, offset: int) -> tuple[Place, ...]:
-    """Where the name at the offset is given."""
+    """Where the name at the offset is given, here or in an imported file; the file that an IMPORT names."""
     item = at(view, offset)
-    return tuple(Place(other.start, other.end) for other in same(view, item) if other.defines)
+    if item is None:
+        return _imported_file(view, offset)
+    here = tuple(Place(other.start, other.end) for other in same(view, item) if other.defines)
+    return here or _elsewhere(view, item)
+
+
+def _elsewhere(view: View, item: Occurrence) -> tuple[Place, ...]:
+    """A task that an imported file gives."""
+    plan = view.outline.tasks.get(item.name) if item.kind == "task" else None
+    if plan is None:
+        return ()
+    source = view.outline.report.source
+    start, end = source.offsets(plan.node.start + 1, plan.node.start + 2)
+    origin = source.origin(start)
+    if origin is None or not origin.file:
+        return ()
+    shift = origin.at - origin.start
+    return (Place(start + shift, end + shift, origin.file),)
+
+
+def _imported_file(view: View, offset: int) -> tuple[Place, ...]:
+    folder = view.parsed.name[: view.parsed.name.rfind("/") + 1]
+    agent = view.spec.agent
+    for entry in (*view.spec.items, *(agent.items if agent is not None else ())):
+        if isinstance(entry, ast.Entry) and entry.key.upper() in ("IMPORT", "POLICY"):
+            value = entry.value
+            start, end = view.source.offsets(value.start, value.end)
+            if start <= offset <= end and isinstance(value, ast.Text) and value.value and not value.long:
+                return (Place(0, 0, folder + value.value),)
+    return ()
 
 
 def references(view: View, offset: int, declaration: bool = True) -> tuple[Place, ...]:
@@ -130,7 +158,7 @@ def rename(view: View, offset: int, new: str) -> Renaming:
         return Renaming(problem=problem)
     uses = same(view, item)
     edits = tuple((other.start, other.end, new) for other in uses)
-    after = View(parse(apply_fix(view.text, edits), view.parsed.name), view.catalog)
+    after = View(parse(apply_fix(view.text, edits), view.parsed.name), view.catalog, view.follow)
     again = [other for other in occurrences(after) if other.symbol == (item.kind, new, item.owner)]
     if len(again) != len(uses) or _errors(after) > _errors(view):
         return Renaming(problem=f"'{new}' would change what the spec means")
@@ -138,7 +166,7 @@ def rename(view: View, offset: int, new: str) -> Renaming:
 
 
 def _errors(view: View) -> int:
-    return sum(found.severity == Severity.ERROR for found in check(view.parsed, view.catalog))
+    return sum(found.severity == Severity.ERROR for found in view.diagnostics)
 
 
 def _unfit(view: View, item: Occurrence, new: str) -> str:

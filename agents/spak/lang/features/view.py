@@ -2,19 +2,22 @@
 
 Takes a Parsed and a Catalog; gives the outline, the scope of variables, the tokens as they stand in the text
 (those of the parser may have been mended) and the word at an offset. All offsets are in characters. A view
-is of one text: whoever edits makes a new one.
+is of one text: whoever edits makes a new one. `follow` puts the imports of a spec in (imports.resolve with a
+reader); what is known of the whole (tasks, variables, findings) comes from there, all places from the text.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spak.lang import ast
 from spak.lang.catalog import Catalog
-from spak.lang.check import examine
+from spak.lang.check import check, examine
+from spak.lang.diagnostics import Diagnostic
 from spak.lang.lexer import lex
 from spak.lang.outline import Outline
 from spak.lang.parser import Parsed, tables
@@ -29,10 +32,11 @@ _AFTER = re.compile(r"[\w.-]*")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A stretch of the text."""
+    """A stretch of the text, or of another file."""
 
     start: int
     end: int
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +48,19 @@ class Word:
     end: int
 
 
+Follow = Callable[[Parsed], Parsed]
+
+
 class View:
-    def __init__(self, parsed: Parsed, catalog: Catalog) -> None:
+    def __init__(self, parsed: Parsed, catalog: Catalog, follow: Follow | None = None) -> None:
         self.parsed = parsed
         self.catalog = catalog
+        self.follow = follow
         self.names: tuple[Occurrence, ...] | None = None
         """Kept here by names.occurrences."""
+        self._whole: Parsed | None = None
         self._outline: Outline | None = None
+        self._diagnostics: tuple[Diagnostic, ...] | None = None
         self._scope: Scope | None = None
         self._raw: ast.Tokens | None = None
         self._owners: tuple[list[int], list[ast.Task]] | None = None
@@ -68,10 +78,24 @@ class View:
         return self.parsed.spec.source
 
     @property
+    def whole(self) -> Parsed:
+        """The spec with its imports in it; every place in the text is the same there."""
+        if self._whole is None:
+            self._whole = self.parsed if self.follow is None else self.follow(self.parsed)
+        return self._whole
+
+    @property
     def outline(self) -> Outline:
         if self._outline is None:
-            self._outline = examine(self.spec, self.catalog)
+            self._outline = examine(self.whole.spec, self.catalog)
         return self._outline
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Every finding; those about imported files name them."""
+        if self._diagnostics is None:
+            self._diagnostics = check(self.whole, self.catalog)
+        return self._diagnostics
 
     @property
     def scope(self) -> Scope:

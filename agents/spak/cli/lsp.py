@@ -1,0 +1,25 @@
+"""`spak lsp`: the language server on standard input and output."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+
+@click.command()
+@click.option("--stdio", is_flag=True, help="Talk on standard input and output, as it always does.")
+def command(stdio: bool) -> int:
+    """Answer an editor by the Language Server Protocol until it ends the talk: 0 after `shutdown`, else 1.
+
+    Whatever else is printed goes to standard error, so that the protocol has standard output to itself.
+    """
+    from spak import config
+    from spak.lsp import serve
+
+    sink = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        return serve(config.catalog(), 0, sink)
+    finally:
+        os.close(sink)

@@ -1,0 +1,145 @@
+"""The open documents: their text as the client edits it, and the view of each, made when it is asked for.
+
+Takes the notifications of the protocol; gives Documents. What a document imports is read from the other open
+documents, or from the disk beside it; nothing is written. A change of a document that was never opened is an
+error of the client and raises UnknownDocument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from lsprotocol import types
+from pygls.uris import to_fs_path
+
+from spak.lang import Parsed, parse
+from spak.lang.beside import files_beside
+from spak.lang.catalog import Catalog
+from spak.lang.features import View
+from spak.lang.imports import Reader, resolve
+from spak.lsp.positions import Positions
+
+
+def path_of(uri: str) -> Path | None:
+    """The path of a file's URI; None for a document that is no file."""
+    found = to_fs_path(uri) if uri.startswith("file:") else None
+    return Path(found) if found else None
+
+
+class UnknownDocument(Exception):
+    """The client speaks of a document that is not open."""
+
+
+class Document:
+    """A text and a version of it; each change makes the positions and the view anew."""
+
+    def __init__(self, uri: str, text: str, version: int, owner: Documents) -> None:
+        self.uri = uri
+        self.text = text
+        self.version = version
+        self.owner = owner
+        self.path = path_of(uri)
+        self._positions: Positions | None = None
+        self._view: View | None = None
+
+    @property
+    def positions(self) -> Positions:
+        if self._positions is None:
+            self._positions = Positions(self.text, self.owner.encoding)
+        return self._positions
+
+    @property
+    def view(self) -> View:
+        if self._view is None:
+            follow = self._follow if self.path is not None else None
+            self._view = View(parse(self.text, str(self.path or self.uri)), self.owner.catalog, follow)
+        return self._view
+
+    @property
+    def imports(self) -> bool:
+        """True when what other files hold matters here."""
+        return self.view.whole is not self.view.parsed
+
+    def refresh(self) -> None:
+        """Forget what other files held."""
+        self._view = None
+
+    def _follow(self, parsed: Parsed) -> Parsed:
+        assert self.path is not None
+        return resolve(parsed, self.owner.reader(self.path)).parsed
+
+    def offset(self, position: types.Position) -> int:
+        """The offset of a position of the client, within what the view can see."""
+        return min(self.positions.offset(position.line, position.character), len(self.view.text))
+
+    def range(self, start: int, end: int) -> types.Range:
+        """A range of the client for two offsets."""
+        first, last = self.positions.position(start), self.positions.position(end)
+        return types.Range(types.Position(*first), types.Position(*last))
+
+    def change(self, changes: Iterable[types.TextDocumentContentChangeEvent], version: int) -> None:
+        """Apply changes in order; each is in positions of the text that the one before it left."""
+        for item in changes:
+            if isinstance(item, types.TextDocumentContentChangePartial):
+                found = item.range
+                start = self.positions.offset(found.start.line, found.start.character)
+                end = self.positions.offset(found.end.line, found.end.character)
+                start, end = min(start, end), max(start, end)
+                self.text = self.text[:start] + item.text + self.text[end:]
+            else:
+                self.text = item.text
+            self._positions = self._view = None
+        self.version = version
+
+
+class Documents:
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.encoding = "utf-16"
+        self._open: dict[str, Document] = {}
+
+    def open(self, item: types.TextDocumentItem) -> Document:
+        made = Document(item.uri, item.text, item.version, self)
+        self._open[item.uri] = made
+        return made
+
+    def change(self, params: types.DidChangeTextDocumentParams) -> Document:
+        """Raises: UnknownDocument."""
+        found = self._open.get(params.text_document.uri)
+        if found is None:
+            raise UnknownDocument(params.text_document.uri)
+        found.change(params.content_changes, params.text_document.version)
+        return found
+
+    def close(self, uri: str) -> bool:
+        """True when it was open."""
+        return self._open.pop(uri, None) is not None
+
+    def reader(self, spec: Path) -> Reader:
+        """The files beside a spec: as they stand in the editor where they are open, else as on the disk."""
+        on_disk = files_beside(spec)
+        opened = {item.path: item for item in self._open.values() if item.path is not None}
+
+        def read(name: str) -> bytes | None:
+            found = opened.get(spec.parent / name)
+            return on_disk(name) if found is None else found.text.encode("utf-8", "replace")
+
+        return read
+
+    def text_of(self, path: Path) -> str:
+        """The text of a file, as it stands in the editor where it is open; empty where there is none."""
+        for item in self._open.values():
+            if item.path == path:
+                return item.text
+        try:
+            return path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    def importing(self, uri: str) -> list[Document]:
+        """The other open documents that import something."""
+        return [item for item in self._open.values() if item.uri != uri and item.imports]
+
+    def get(self, uri: str) -> Document | None:
+        return self._open.get(uri)
