@@ -68,13 +68,9 @@ def test_a_fix_mends_its_finding(name, text):
 
 ELSEWHERE = {
     "test_imports.py": (
-        "import_collision",
-        "import_content",
-        "import_cycle",
-        "import_depth",
-        "import_missing",
-    )
-    + ("import_path",),
+        *("import_collision", "import_content", "import_cycle", "import_depth", "import_missing"),
+        "import_path",
+    ),
     "test_parse.py": ("encoding", "too_deep", "too_large", "too_many_tasks"),
     "test_schema.py": ("schema",),
     "../test_program.py": ("input", "invalid"),
