@@ -23,6 +23,14 @@ task Ask {
 }
 """
 
+PLANNING = """
+AGENT Plan LEVEL 5 {
+  CONFIG { BUDGET { steps: 50 } }
+  START -> t
+  TASK t { GOAL "x" TOOLS [write] step p: llm.plan { role: "coder" } }
+}
+"""
+
 
 def test_a_tuning_run_ends_and_replays_to_the_same_summary(tmp_path: Path) -> None:
     run = start(tmp_path, TUNING)
@@ -88,6 +96,18 @@ def test_a_long_answer_is_a_blob_and_comes_back_whole(tmp_path: Path) -> None:
     run.advance("stepwise")
     assert (tmp_path / "run-1/workspace/out.txt").read_text() == "yes " * 50_000
     assert all(len(line) < 70_000 for _, line in run.ledger.read())
+    run.close()
+
+
+@pytest.mark.parametrize("depth", [*range(240, 256), 100_000])
+def test_a_plan_too_deep_for_a_record_is_malformed_and_asked_for_again(tmp_path: Path, depth: int) -> None:
+    run = start(tmp_path, PLANNING)
+    run.advance("stepwise")
+    run.answer('{"candidates": [' + "[" * depth + "]" * depth + "]}")
+    assert run.advance("stepwise") == "waiting"
+    assert run.state.r4 is not None
+    assert run.state.r4["code"] in ("plan.malformed", "schema.type")
+    assert depth < 250 or run.state.r4["code"] == "plan.malformed"
     run.close()
 
 

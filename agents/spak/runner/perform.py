@@ -297,8 +297,9 @@ class Performer:
         """A text that should be a plan: JSON with candidates, or one candidate, also inside a code fence."""
         fenced = _FENCE.match(text)
         try:
-            value = canon.loads(canon.dumps(json.loads(fenced.group(1) if fenced else text)))
-        except (ValueError, SpakError):
+            value = json.loads(fenced.group(1) if fenced else text)
+            value = canon.loads(canon.dumps([[[value]]]))[0][0][0]  # as deep as it will stand in a record
+        except (ValueError, RecursionError, SpakError):
             value = None
         if isinstance(value, Mapping) and "tool" in value:
             value = {"candidates": [value]}
