@@ -15,6 +15,15 @@ from typing import Any
 GRAMMAR_VERSION = 1
 """Raise it when a text that parsed before no longer parses, or means something else."""
 
+TRIGGERS: Mapping[str, str] = {
+    "success": "every step is done and what judges the task is content",
+    "fail": "a step, `success:` or the VALIDATOR says no; a heuristic is told to whoever is asked next",
+    "timeout": "a tool or the VALIDATOR ran out of time",
+    "metric_improved": "a VALIDATOR with a metric finds the candidate better than the best so far",
+    "plateau": "`patience` evaluations without gain, or `evaluations` in all",
+}
+"""What an edge of NEXT may wait for; which of them a VALIDATOR gives is in its entry of the catalog."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
