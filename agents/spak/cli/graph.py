@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,8 @@ from spak.cli import common
 from spak.errors import UsageError
 
 if TYPE_CHECKING:
-    from spak.lang import Parsed
     from spak.lang.graph import Layout
+    from spak.lang.imports import Resolved
 
 FORMATS = ("svg", "json", "mermaid", "dot")
 SUFFIXES = {
@@ -43,13 +42,17 @@ def command(file: Path, form: str | None, output: Path | None, compare: Path | N
     if as_json and output is None and kind != "json":
         hint = "name a file with -o, or leave out one of them"
         raise UsageError("usage.arguments", f"--json prints the graph as JSON, not as {kind}", hint)
+    if str(file) == str(compare) == "-":
+        raise UsageError("usage.arguments", "standard input can not be both specs", "name a file for one")
     _spare([file, *([compare] if compare else [])], output)
     specs = [_read(path) for path in (file, compare) if path is not None]
-    new = specs[0]
-    graph = graph_difference(specs[1].spec, new.spec) if compare is not None else graph_of(new.spec)
+    new = specs[0].parsed.spec
+    graph = graph_difference(specs[1].parsed.spec, new) if compare is not None else graph_of(new)
     layout = lay_out(graph)
-    ok = all(parsed.ok for parsed in specs)
-    found = [{"file": parsed.name, **item.to_json()} for parsed in specs for item in parsed.diagnostics]
+    ok = all(whole.parsed.ok for whole in specs)
+    found = [
+        {"file": whole.parsed.name, **item.to_json()} for whole in specs for item in whole.parsed.diagnostics
+    ]
     document: dict[str, Any] = {"file": str(file), "ok": ok, "diagnostics": found, **to_json(layout)}
     if compare is not None:
         document["compare"] = str(compare)
@@ -60,22 +63,21 @@ def command(file: Path, form: str | None, output: Path | None, compare: Path | N
         common.emit(document)
     elif output is None:
         click.echo(_content(kind, layout, document), nl=False)
-    for parsed in specs:
-        common.show_diagnostics(parsed.diagnostics, parsed.text, parsed.name)
+    for whole in specs:
+        parsed = whole.parsed
+        common.show_diagnostics(parsed.diagnostics, parsed.text, parsed.name, whole.texts)
     _summary(layout, output)
     return 0 if ok else 3
 
 
-def _read(path: Path) -> Parsed:
+def _read(path: Path) -> Resolved:
+    """A spec with what it imports; its files are looked for beside it, those of standard input here."""
+    from spak.cli.fmt import read
     from spak.lang import parse
+    from spak.lang.beside import files_beside
+    from spak.lang.imports import resolve
 
-    if str(path) != "-":
-        return parse(common.read_input(path), str(path))
-    data = sys.stdin.buffer.read(common.MAX_INPUT + 1)
-    if len(data) > common.MAX_INPUT:
-        message = f"the input is larger than {common.MAX_INPUT} bytes"
-        raise UsageError("usage.file", message, "give a smaller one")
-    return parse(data, "-")
+    return resolve(parse(read(path), str(path)), files_beside(path))
 
 
 def _spare(specs: list[Path], output: Path | None) -> None:
@@ -106,11 +108,15 @@ def _summary(layout: Layout, output: Path | None) -> None:
     graph = layout.graph
     missing = [node.name for node in graph.nodes if node.kind == "missing" and node.change != "removed"]
     tasks = sum(node.kind != "missing" for node in graph.nodes)
+    if not graph.nodes:
+        common.say("no task: nothing to draw")
+        return
     parts = [f"{tasks} task{'' if tasks == 1 else 's'}"]
     parts += [f"{len(graph.edges)} edge{'' if len(graph.edges) == 1 else 's'}"]
     if layout.different:
+        changes = [node.change for node in graph.nodes] + [edge.change for edge in graph.edges]
         for change in ("added", "removed", "changed"):
-            count = sum(item.change == change for item in (*graph.nodes, *graph.edges))
+            count = changes.count(change)
             parts += [f"{count} {change}"] if count else []
         if len(parts) == 2:
             parts.append("no change")

@@ -111,9 +111,10 @@ def _node(placed: PlacedNode, prefix: str, live: bool, interactive: bool) -> str
     told = _told(placed)
     buttons = f' role="button" tabindex="0" aria-label="{_attribute(told)}"' if interactive else ""
     state = f' data-state="{placed.state}"' if placed.state else ""
+    file = f' data-file="{_attribute(node.file)}"' if node.file else ""
     parts = [
         f'<g class="{" ".join(classes)}" id="{node_id(node.name, prefix)}" '
-        f'data-task="{_attribute(node.name)}" data-line="{node.line}"{state}{buttons} '
+        f'data-task="{_attribute(node.name)}" data-line="{node.line}"{file}{state}{buttons} '
         f'transform="translate({placed.x} {placed.y})">'
         f"<title>{_text(told)}</title>",
         _outline(placed),
@@ -179,6 +180,7 @@ def _told(placed: PlacedNode) -> str:
     lines += [f"tools: {_list([clean(tool) for tool in node.tools])}"] if node.tools else []
     lines += [f"validator: {clean(node.validator)}"] if node.validator else []
     lines += [f"proposer: {clean(node.proposer)}"] if node.proposer else []
+    lines += [f"from {clean(node.file)}"] if node.file else []
     lines += [f"state: {placed.state}"] if placed.state else []
     lines += [node.change + (f", was {clean(node.was)}" if node.was else "")] if node.change else []
     return "\n".join(lines)

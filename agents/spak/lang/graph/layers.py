@@ -4,7 +4,8 @@ Takes boxes and links by number; gives a Skeleton: items in layers, each joined 
 beside its own. Even layers hold the boxes, odd ones the labels of the links, so that a label has a place of
 its own like a box. A label stands next to its link's source.
 
-1. Walk the links depth first from the first box; a link back to a box still on the path is turned round.
+1. Walk the links depth first from the first box; a link back to a box still on the path is turned round, and
+   so is every link to the first box, which stands on top.
 2. A box is one rank below its lowest predecessor; one with more links down than up moves down to them.
 3. A link over several ranks passes each layer as an item without size. Links to one target share these items
    (a trunk): forty tasks that `fail` to one are one line with forty feeders, and the items stay few.
@@ -70,8 +71,8 @@ class Skeleton:
 
 
 BOX_MARGIN, LABEL_MARGIN, TRUNK_MARGIN = 16.0, 7.0, 8.0
-LIMIT = 2
-"""Items of trunks for each box and link."""
+LIMIT, FREE = 2, 400
+"""Items that trunks may have: for each box and link, and in any drawing."""
 
 
 def skeleton(boxes: Sequence[Box], links: Sequence[Link]) -> Skeleton:
@@ -107,7 +108,7 @@ def skeleton(boxes: Sequence[Box], links: Sequence[Link]) -> Skeleton:
 
 
 def turned(count: int, links: Sequence[Link]) -> list[bool]:
-    """Which links close a cycle, on a walk that takes boxes and links in order."""
+    """Which links close a cycle, on a walk that takes boxes and links in order, or lead to the first."""
     out: list[list[int]] = [[] for _ in range(count)]
     for number, link in enumerate(links):
         out[link.source].append(number)
@@ -122,7 +123,7 @@ def turned(count: int, links: Sequence[Link]) -> list[bool]:
             box, rest = path[-1]
             for number in rest:
                 target = links[number].target
-                if state[target] == 1:
+                if state[target] == 1 or target == 0:
                     back[number] = True
                 elif state[target] == 0:
                     state[target] = 1
@@ -164,7 +165,7 @@ def _add_trunks(made: Skeleton) -> None:
         key = link.target, made.back[number]
         span = abs(made.layer[link.target] - made.layer[made.label(number)]) - 1
         far[key] = max(far.get(key, 0), span)
-    room = 400 + LIMIT * (len(made.boxes) + len(made.links))
+    room = FREE + LIMIT * (len(made.boxes) + len(made.links))
     for key, span in sorted(far.items(), key=lambda item: (item[1], item[0])):
         room -= span
         if span and room < 0:

@@ -60,6 +60,8 @@ class Node:
     proposer: str = ""
     line: int = 0
     """Where its name stands; of a missing task, where it is first named."""
+    file: str = ""
+    """The imported file that the line is of; empty for the spec itself. Edges are where their source is."""
     change: Change = ""
     was: str = ""
     """Its old name, in a difference where it was renamed."""
@@ -94,19 +96,21 @@ def graph_of(spec: Spec) -> Graph:
             tasks.setdefault(task.name, task)
     edges: dict[tuple[str, str, str], Edge] = {}
     named: dict[str, int] = {}
+    files: dict[str, str] = {}
     start, at = _start(spec, tasks)
     if start:
         named[start] = at
     for task in tasks.values():
         for edge in edges_of(task):
-            line = spec.source.line(edge.start)
+            line, file = _place(spec, edge.start)
             edges.setdefault(
                 (task.name, edge.trigger, edge.target), Edge(task.name, edge.target, edge.trigger, line)
             )
-            named.setdefault(edge.target, line)
+            if edge.target not in named:
+                named[edge.target], files[edge.target] = line, file
     nodes = [_node(spec, task, task.name == start) for task in tasks.values()]
     nodes += [
-        Node(name, "missing", start=name == start, line=line)
+        Node(name, "missing", start=name == start, line=line, file=files.get(name, ""))
         for name, line in named.items()
         if name not in tasks
     ]
@@ -121,15 +125,25 @@ def edges_of(task: Task) -> Iterator[WrittenEdge]:
             yield from (edge for edge in item.items if edge.trigger and edge.target)
 
 
+def _place(spec: Spec, token: int) -> tuple[int, str]:
+    """The line of a token in the file that it came from, and that file."""
+    source = spec.source
+    offset = source.tokens.starts[token]
+    origin = source.origin(offset)
+    if origin is None or not origin.file:
+        return source.line(token), ""
+    return origin.lines.line(offset - origin.start + origin.at), origin.file
+
+
 def _start(spec: Spec, tasks: dict[str, Task]) -> tuple[str, int]:
     """Where a run begins, and the line that says so: START, else the first task."""
     for item in (*spec.items, *(spec.agent.items if spec.agent is not None else ())):
         if isinstance(item, Start) and item.target:
-            return item.target, spec.source.line(item.end - 1)
+            return item.target, _place(spec, item.end - 1)[0]
     first = next(iter(tasks.values()), None)
     if first is None or (spec.agent is not None and not spec.source.problems):
         return "", 0
-    return first.name, spec.source.line(first.start)
+    return first.name, _place(spec, first.start)[0]
 
 
 def _node(spec: Spec, task: Task, start: bool) -> Node:
@@ -149,6 +163,7 @@ def _node(spec: Spec, task: Task, start: bool) -> Node:
     if "TOOLS" not in settings:
         tools = dict.fromkeys(kind.partition(".")[2] for kind in kinds if kind.startswith("tool."))
     plans = "llm.plan" in kinds or (not steps and bool(tools))
+    line, file = _place(spec, task.start + 1)
     goal = settings["GOAL"].value if "GOAL" in settings else None
     return Node(
         task.name,
@@ -161,7 +176,8 @@ def _node(spec: Spec, task: Task, start: bool) -> Node:
         tools=tuple(tool for tool in tools if tool),
         validator=_word(settings.get("VALIDATOR")),
         proposer=_word(settings.get("PROPOSER")),
-        line=spec.source.line(task.start + 1),
+        line=line,
+        file=file,
     )
 
 

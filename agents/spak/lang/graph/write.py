@@ -51,6 +51,8 @@ def _node(placed: PlacedNode) -> dict[str, Any]:
         "width": placed.width,
         "height": placed.height,
     }
+    if node.file:
+        found["file"] = node.file
     if placed.state is not None:
         found["state"] = placed.state.value
     if node.change:
