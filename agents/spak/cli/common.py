@@ -24,6 +24,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 MAX_INPUT = 16 << 20
 """Bytes of an input file; what is larger is no spec, answer or artifact."""
 
+_BEYOND = (*range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+"""DEL, the C1 controls and what turns the direction of writing: JSON leaves them as they are."""
+_WRITTEN_OUT = {
+    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    for code in (*range(0x20), *_BEYOND)
+    if chr(code) not in "\n\t"
+}
+_IN_JSON = {code: f"\\u{code:04x}" for code in _BEYOND}
+
 EXIT = {"succeeded": 0, "failed": 1, "refused": 5, "waiting": 4, "cancelled": 6, "paused": 6, "running": 6}
 """Exit code of a run by the state in which a command leaves it."""
 
@@ -68,7 +77,7 @@ def emit(document: Any) -> None:
 
     text = json.dumps(document, ensure_ascii=False, indent=2, default=str)
     try:
-        data = text.encode()
+        data = text.translate(_IN_JSON).encode()
     except UnicodeEncodeError:  # a file name that is not UTF-8
         data = json.dumps(document, indent=2, default=str).encode()
     click.echo(data)
@@ -86,7 +95,18 @@ def errors() -> BinaryIO:
 
 def say(text: str = "") -> None:
     """A line for people."""
-    click.echo(text, err=True)
+    click.echo(plain(text), err=True)
+
+
+def out(text: str, nl: bool = True) -> None:
+    """Text on standard output: exact for a file or a pipe, harmless on a terminal."""
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    click.echo(plain(text) if terminal else text, nl=nl)
+
+
+def plain(text: str) -> str:
+    """The text with every character that a terminal would obey written out: others made it."""
+    return text.translate(_WRITTEN_OUT)
 
 
 def guarded(group: click.Group) -> int:

@@ -43,7 +43,7 @@ def command(files: tuple[Path, ...], check: bool, diff: bool, as_json: bool) -> 
         elif diff:
             document["diff"] = unified(data.decode(), made.text, str(file))
             if not as_json:
-                click.echo(document["diff"], nl=False)
+                common.out(document["diff"], nl=False)
         elif file == STDIN and not check:
             click.echo(new, nl=False)
         elif changed and not check:

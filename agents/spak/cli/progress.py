@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from spak.cli.common import plain
+
 if TYPE_CHECKING:
     from spak.cli.session import Session
     from spak.kernel.state import State
@@ -42,7 +44,7 @@ class Watcher:
             self.status.update(f"TASK {record.task}, step {record.step}: {name}{self._best(state)}")
         rows = self.held.run.history.rows
         for row in rows[self.shown :]:
-            self.console.print(candidate_line(row), highlight=False, markup=False)
+            self.console.print(plain(candidate_line(row)), highlight=False, markup=False)
         self.shown = len(rows)
 
     def _best(self, state: State) -> str:

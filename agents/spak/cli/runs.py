@@ -27,7 +27,7 @@ def command(runs_dir: Path | None, as_json: bool) -> int:
     if not rows:
         common.say(f"no runs in {root}\nnext: spak run FILE")
     for row in rows:
-        click.echo(f"{row['run']}  {row['state'] or row['problem']:<10} {row['task']}")
+        common.out(f"{row['run']}  {row['state'] or row['problem']:<10} {row['task']}")
     if rows:
         common.say("next: spak show RUN")
     return 0

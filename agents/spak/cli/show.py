@@ -27,7 +27,7 @@ def command(run: str, prompt_seq: int | None, runs_dir: Path | None, as_json: bo
     root, name = common.find_run(run, runs_dir)
     if prompt_seq is not None:
         text = reading.prompt_at(root, name, prompt_seq)
-        common.emit({"run": name, "seq": prompt_seq, "prompt": text}) if as_json else click.echo(text)
+        common.emit({"run": name, "seq": prompt_seq, "prompt": text}) if as_json else common.out(text)
         return 0
     return show(reading.view_of(root, name), as_json, with_registers=True)
 
