@@ -39,7 +39,7 @@ def test_standard_output_is_exact_in_a_pipe(capsys: pytest.CaptureFixture[str]) 
 )
 def test_a_terminal_gets_no_sequence_from_arguments(tmp_path: Path, call: list[str]) -> None:
     seen = _on_a_terminal(tmp_path, call)
-    assert "title" in seen
+    assert "spak: " in seen
     assert not set("\x1b\x07\x08\x7f\x9b\u202e") & set(seen)
 
 
