@@ -41,11 +41,19 @@ class Watcher:
         """A record was appended."""
         if record.kind == "permit":
             name = record.body.get("name", record.body["act"])
-            self.status.update(f"TASK {record.task}, step {record.step}: {name}{self._best(state)}")
+            place = f"TASK {record.task}, step {record.step}: {name}"
+            self.status.update(plain(f"{place}{self._count(record.task, state)}{self._best(state)}"))
         rows = self.held.run.history.rows
         for row in rows[self.shown :]:
             self.console.print(plain(candidate_line(row)), highlight=False, markup=False)
         self.shown = len(rows)
+
+    def _count(self, task: str, state: State) -> str:
+        """How far a metric loop has come, of what its rule allows at most."""
+        rule = self.held.run.rules.program.tasks[task].rule
+        if rule is None or not rule.evaluations:
+            return ""
+        return f", evaluation {state.r7.evaluations + 1} of at most {rule.evaluations}"
 
     def _best(self, state: State) -> str:
         best = state.r7.best
