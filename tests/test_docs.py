@@ -20,7 +20,8 @@ ERRORS = (ROOT / "docs" / "errors.md").read_text()
 CLI = (ROOT / "docs" / "cli.md").read_text()
 
 FAMILIES = frozenset(re.findall(r"^- `([a-z]+)\.", ERRORS, re.MULTILINE))
-NOT_CODES = frozenset({"llm.query", "llm.plan"})
+NOT_CODES = frozenset({"llm.query", "llm.plan", "tool.run"})
+TAIL = "\0"
 CODE = re.compile(r"[a-z]+\.[a-z][a-z0-9_]*")
 
 
@@ -32,7 +33,7 @@ def page_id(path: Path) -> str:
 
 
 def strings(tree: ast.AST) -> Iterator[str]:
-    """Every text in the source; one with a variable tail (`f"measure.{x}"`) ends in NAME."""
+    """Every text in the source; one with a variable tail (`f"measure.{x}"`) ends in TAIL."""
     inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
         if (
@@ -40,7 +41,7 @@ def strings(tree: ast.AST) -> Iterator[str]:
             and len(node.values) == 2
             and isinstance(node.values[0], ast.Constant)
         ):
-            yield f"{node.values[0].value}NAME"
+            yield f"{node.values[0].value}{TAIL}"
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
             yield node.value
 
@@ -78,8 +79,8 @@ def codes_in_source() -> tuple[set[str], set[str]]:
         for text in strings(tree):
             if text.partition(".")[0] not in FAMILIES:
                 continue
-            if text.endswith("NAME"):
-                begun.add(text.removesuffix("NAME"))
+            if text.endswith(TAIL):
+                begun.add(text.removesuffix(TAIL))
             elif CODE.fullmatch(text) and text not in NOT_CODES:
                 whole.add(text)
     return whole, begun
