@@ -58,6 +58,29 @@ def text(size: int = MAX_BYTES) -> str:
     return _AGENT.format(tasks="".join(tasks) + end)
 
 
+def many(tasks: int = 1000) -> str:
+    """A spec of that many tasks, each with steps, a variable and edges: as long as a spec may be."""
+    body = "".join(
+        f"  TASK m{n} {{\n    TOOLS [cc, run]\n"
+        f'    step ask: llm.query {{ prompt: "Mend {n}: {{{{last_tool_output}}}}" output_var: p{n} }}\n'
+        f"    step cc: tool.cc {{ source: p{n} }}\n"
+        f"    NEXT {{ success -> m{n + 1}, fail -> m{n} }}\n  }}\n"
+        for n in range(tasks - 1)
+    )
+    end = f'  TASK m{tasks - 1} {{ GOAL "end" }}\n'
+    return _AGENT.format(tasks=body + end).replace("START -> t0", "START -> m0")
+
+
+def ring(tasks: int = 1700) -> str:
+    """Tasks in a circle, each of which reads what the one across sets: the most that scopes can be asked."""
+    body = "".join(
+        f'TASK r{n} {{ step s: tool.run {{ cmd: "x {{{{v{(n + tasks // 2) % tasks}}}}}" output_var: v{n} }} '
+        f"NEXT {{ success -> r{(n + 1) % tasks} }} }}\n"
+        for n in range(tasks)
+    )
+    return f"AGENT Ring LEVEL 5 {{ CONFIG {{ BUDGET {{ steps: 9 }} }} START -> r0\n{body}}}"
+
+
 def catalog() -> Catalog:
     closed: dict[str, Any] = {"type": "object", "additionalProperties": False}
     string = {"type": "string"}
@@ -98,7 +121,27 @@ def rows() -> list[dict[str, Any]]:
     floor = megabytes / _best(lambda: lark.parse(source))
     both = _best(lambda: check(parse(source), known))
     hashed = _best(lambda: parsed.spec.hash)
+    thousand, circle = parse(many()), parse(ring())
+    for made in (thousand, circle):
+        if any(item.severity == "error" for item in check(made, known)):
+            raise AssertionError(check(made, known)[0])
+    checked = _best(lambda: check(thousand, known))
+    asked = _best(lambda: check(circle, known))
     return [
+        {
+            "name": "check of 1,000 tasks",
+            "ours": round(checked, 3),
+            "floor": None,
+            "unit": "s",
+            "aim": "< 0.3",
+        },
+        {
+            "name": "check of a ring of 1,700 tasks",
+            "ours": round(asked, 3),
+            "floor": None,
+            "unit": "s",
+            "aim": "< 0.3",
+        },
         {
             "name": "parse",
             "ours": round(ours, 2),

@@ -157,6 +157,55 @@ def test_inputs_are_read_defaulted_and_judged():
         compiled(AGENT.format(config="", task=""))
 
 
+WITH_INPUT = 'AGENT A LEVEL 2 { INPUTS { DECLARED } START -> a TASK a { GOAL "{{input.n}}" TOOLS [run] } }'
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "wanted"),
+    [
+        ("n: int = 1", "many", "it wants a whole number of at most 2^53-1, like 12"),
+        ("n: int = 1", "9" * 20, "it wants a whole number"),
+        ("n: int = 1", "9" * 5000, "it wants a whole number"),
+        ("n: int = 1", True, "it wants a whole number"),
+        ("n: float = 1", "nan", "it wants a finite number, like 0.5"),
+        ("n: float = 1", "inf", "it wants a finite number"),
+        ("n: bool = true", "yes", "it wants true or false"),
+        ('n: enum("fast", "small") = "fast"', "fats", "did you mean 'fast'? it wants one of fast, small"),
+        ("n: enum(1, 2) = 1", "3", "it wants one of 1, 2"),
+        ("n: enum(1, 2) = 1", True, "it wants one of 1, 2"),
+        ("n: string = 5", "x", None),
+        ('n: enum([1]) = "a"', "x", None),
+    ],
+)
+def test_an_input_that_does_not_fit_is_told_exactly(declared, given, wanted):
+    text = WITH_INPUT.replace("DECLARED", declared)
+    with pytest.raises(SpecError) as caught:
+        compiled(text, n=given)
+    if wanted is None:
+        assert caught.value.diagnostics[0].code == "lang.input_type"
+    else:
+        assert caught.value.code == "lang.input"
+        assert wanted in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "value"),
+    [
+        ("n: int = 1", "-7", -7),
+        ("n: float = 1", "2e-3", 0.002),
+        ("n: bool = true", "False", False),
+        ("n: enum(1, 2) = 1", "2", 2),
+        ('n: enum("1", "2") = "1"', "2", "2"),
+        ("n = 1.5", "2", 2.0),
+        ("n: string", "12", "12"),
+    ],
+)
+def test_an_input_is_read_as_its_type(declared, given, value):
+    text = WITH_INPUT.replace("DECLARED", declared)
+    found = compiled(text, n=given).inputs["n"]
+    assert (found, type(found)) == (value, type(value))
+
+
 def test_inputs_fill_goals_options_and_stay_typed():
     made = agent(
         'GOAL "{{input.kind}} of {{input.n}}" '

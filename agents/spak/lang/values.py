@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, assert_never
 
+from spak.canon import MAX_INT
 from spak.lang import ast
 from spak.lang.near import did_you_mean
 from spak.lang.report import Report
@@ -17,6 +19,12 @@ from spak.lang.template import holes
 
 CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "none": None, "null": None}
 INPUT_TYPES = ("int", "float", "string", "bool", "enum")
+_WANTED = {
+    "int": "a whole number of at most 2^53-1, like 12",
+    "float": "a finite number, like 0.5",
+    "string": "a text",
+    "bool": "true or false",
+}
 
 Leaf = Callable[[ast.Text | ast.Name], Any]
 """What a text or a bare word that is no constant stands for."""
@@ -120,20 +128,25 @@ class Input:
 
     def problem(self, value: Any) -> str:
         """Empty when the value fits; else what is wanted."""
-        fits = {
-            "int": type(value) is int,
-            "float": type(value) in (int, float),
-            "string": isinstance(value, str),
-            "bool": isinstance(value, bool),
-            "enum": value in self.choices,
-        }[self.type]
-        if fits:
-            return ""
-        return (
-            f"one of {', '.join(map(str, self.choices))}"
-            if self.type == "enum"
-            else f"a value of type {self.type}"
-        )
+        match self.type:
+            case "int":
+                fits = type(value) is int and abs(value) <= MAX_INT
+            case "float":
+                fits = type(value) in (int, float) and isfinite(value)
+            case "string":
+                fits = isinstance(value, str)
+            case "bool":
+                fits = isinstance(value, bool)
+            case _:
+                fits = any(type(value) is type(choice) and value == choice for choice in self.choices)
+        return "" if fits else self.wanted
+
+    @property
+    def wanted(self) -> str:
+        """What fits, in words."""
+        if self.type == "enum":
+            return f"one of {', '.join(map(str, self.choices))}"
+        return _WANTED[self.type]
 
     def read(self, value: Any) -> Any:
         """The value of a text as a command line gives it; other values as they are."""
@@ -173,12 +186,17 @@ def inputs(block: ast.Value, report: Report) -> dict[str, Input]:
 
 def _input(entry: ast.Entry, report: Report) -> Input | None:
     """`n: int = 4096`, `kind: enum("a", "b") = "a"`, `path: string`, or `n = 4096` with the type left out."""
-    value, choices, kind = entry.value, (), ""
+    value, kind = entry.value, ""
+    choices: tuple[Any, ...] = ()
     if isinstance(value, ast.Name) and value.value.lower() not in CONSTANTS:
         kind = value.value
     elif isinstance(value, ast.Call):
         kind = value.name
         choices = tuple(plain(item, report, as_text) for item in value.args)
+        if not all(isinstance(choice, (str, int, float)) for choice in choices):
+            hint = 'enum("a", "b") or enum(1, 2, 4)'
+            report.error("lang.input_type", "a choice is a text, a number, true or false", hint, value)
+            return None
     else:
         default = plain(value, report, as_text)
         kind = {bool: "bool", int: "int", float: "float", str: "string"}.get(type(default), "")

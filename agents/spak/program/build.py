@@ -81,12 +81,13 @@ def _inputs(made: Outline, given: Mapping[str, Any]) -> dict[str, Any]:
         if name in given:
             value = declared.read(given[name])
             if wanted := declared.problem(value):
-                raise SpecError(
-                    "lang.input", f"input '{name}' can not be {show(value)}", f"it wants {wanted}"
-                )
+                near = did_you_mean(value, map(str, declared.choices)) if isinstance(value, str) else ""
+                hint = f"{near} it wants {wanted}".lstrip()
+                raise SpecError("lang.input", f"input '{name}' can not be {show(value)}", hint)
             read[name] = value
         elif declared.required:
-            raise SpecError("lang.input", f"input '{name}' has no value", f"--input {name}=VALUE")
+            wanted = declared.wanted
+            raise SpecError("lang.input", f"input '{name}' has no value", f"--input {name}=VALUE: {wanted}")
         else:
             read[name] = declared.default
     return read
