@@ -23,10 +23,11 @@ from spak.lang.catalog import Catalog
 from spak.lang.diagnostics import Diagnostic, Edit, in_order
 from spak.lang.lookalike import odd, reading
 from spak.lang.near import did_you_mean, nearest
-from spak.lang.outline import Outline, TaskPlan, outline
+from spak.lang.outline import Outline, TaskPlan
 from spak.lang.parser import Parsed
 from spak.lang.reach import cycles, reach
 from spak.lang.scope import Scope
+from spak.lang.sorting import outline
 
 ALWAYS = ("success", "fail", "timeout")
 
