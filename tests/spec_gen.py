@@ -10,6 +10,9 @@ import random
 
 from hypothesis import strategies as st
 
+from spak.lang import ast
+from spak.lang.edit import find, ops
+
 NAMES = (
     "a",
     "b1",
@@ -247,7 +250,7 @@ def spec_text(draw: random.Random, noise: float = 0.3, newline: str = "\n") -> s
             out.append(joint(draw, newline))
         elif not (last in TIGHT or word in TIGHT) or draw.random() < 0.7:
             out.append(" ")
-        out.append(word)
+        out.append(word.replace("\n", newline))
         last = word
     return "".join(out) + draw.choice(("", newline, newline * 3, " // end"))
 
@@ -276,4 +279,67 @@ def specs(newline: str = "\n") -> st.SearchStrategy[str]:
     """Texts of specs that parse."""
     return st.builds(
         spec_text, st.randoms(use_true_random=False), st.sampled_from((0.0, 0.1, 0.4)), st.just(newline)
+    )
+
+
+def some_op(draw: random.Random, spec: ast.Spec) -> ops.Op:
+    """An operation by chance, mostly on what is there; it may still be refused."""
+    tasks = list(spec.tasks())
+    names = [task.name for task in tasks] or ["nobody"]
+    task = draw.choice(tasks) if tasks else None
+    name = task.name if task is not None else "nobody"
+    edges = [edge.trigger for *_, edge in find.edges(task)] if task is not None else []
+    steps = [step.name for step in find.steps(task)] if task is not None else []
+    checks = [check.name for *_, check in find.checks(task)] if task is not None else []
+    trigger = draw.choice([*edges, "late"])
+    step = draw.choice([*steps, *checks, "nothing"])
+    fresh = f"new{draw.randrange(3)}"
+    value = draw.choice(
+        ("x", "two\nlines\n", 'q " \\ {{goal}}', 3, -0.5, True, None, ["a", 1], {"k": {"$name": "v"}})
+    )
+    kind = draw.choice(("axiom", "heuristic", "prediction"))
+    when = draw.choice(("", "fail")) if kind == "heuristic" else ""
+    return draw.choice(
+        (
+            ops.AddTask(fresh, after=draw.choice((None, "", *names))),
+            ops.AddTask(fresh, source=f"task {fresh} {{\n  // in\n  step s: tool.run {{ cmd: 1 }}\n}}"),
+            ops.CreateMissingTask(draw.choice(NAMES)),
+            ops.RemoveTask(name),
+            ops.RemoveTask(name, edges=True),
+            ops.RenameTask(name, fresh),
+            ops.AddEdge(name, draw.choice((fresh, "late")), draw.choice(names), draw.choice((None, 0, 1))),
+            ops.RetargetEdge(name, trigger, draw.choice(names)),
+            ops.RenameTrigger(name, trigger, fresh),
+            ops.RemoveEdge(name, trigger),
+            ops.SetStart(name),
+            ops.ClearStart(),
+            ops.SetLevel(draw.randint(0, 5)),
+            ops.Set("GOAL", draw.choice(("x", "a\n\n  b\n")), name),
+            ops.Set("TOOLS", ["cc", "run"], name),
+            ops.Set("VALIDATOR", {"name": "CpuProfiler", "options": {"a": value}}, name),
+            ops.Set("VALIDATOR.warmup", value, name),
+            ops.Set(draw.choice(("RULE.patience", "BUDGET.evaluations", "RETRIES")), 3, name),
+            ops.Set("SPACE.tile", [1, 2], name),
+            ops.Set(draw.choice(("CONFIG.MEMORY", "MEMORY")), "FIFO"),
+            ops.Set(draw.choice(("BUDGET.steps", "CONFIG.BUDGET.tokens")), 7),
+            ops.Set("INPUTS.n", {"type": "int", "default": 5}),
+            ops.Set("POLICY", "rules.mg"),
+            ops.Clear(draw.choice(("GOAL", "VALIDATOR", "RULE", "RULE.patience", "VALIDATOR.k")), name),
+            ops.Clear(draw.choice(("CONFIG", "INPUTS", "CONFIG.BUDGET.steps"))),
+            ops.SetCondition(
+                name, draw.choice(("success", "invariant")), draw.choice(("", "a() and b == 1"))
+            ),
+            ops.AddModelItem(kind, draw.choice(("x", "a\nb")), when, draw.choice((None, 1, 2))),
+            ops.EditModelItem(kind, draw.randint(1, 2), "y", when if kind == "heuristic" else None),
+            ops.RemoveModelItem(kind, draw.randint(1, 2)),
+            ops.AddStep(name, fresh, "tool.run", {"cmd": value}, after=draw.choice((None, "", *steps))),
+            ops.AddStep(name, fresh, "tool.run", {}, evaluation=True),
+            ops.AddStep(name, fresh, source=f"step {fresh}: tool.run {{\n  cmd: 1 // c\n}}"),
+            ops.RemoveStep(name, step),
+            ops.MoveStep(name, step, draw.choice((None, "", *steps))),
+            ops.RenameStep(name, step, fresh),
+            ops.SetKind(name, step, "tool.cc"),
+            ops.SetField(name, step, draw.choice((*KEYS, "output_var")), value),
+            ops.ClearField(name, step, draw.choice(KEYS)),
+        )
     )
