@@ -14,10 +14,9 @@ from spak.cli import common
 @click.option(
     "--seed", type=click.IntRange(min=0, max=2**53 - 1), help="Seed of the search; drawn if not given."
 )
-@click.option("--evaluations", type=click.IntRange(min=1, max=1000), help="At most so many evaluations.")
 @common.runs_option
 @common.json_option
-def command(seed: int | None, evaluations: int | None, runs_dir: Path | None, as_json: bool) -> int:
+def command(seed: int | None, runs_dir: Path | None, as_json: bool) -> int:
     """Tune the attention kernel, then verify and replay what was recorded."""
     import resource
     import time
@@ -30,9 +29,8 @@ def command(seed: int | None, evaluations: int | None, runs_dir: Path | None, as
     root = common.runs_dir(runs_dir)
     spec = data.path("specs/examples/attention_tuner.spak")
     started = time.monotonic()
-    inputs = {} if evaluations is None else {"evaluations": str(evaluations)}
     common.say(f"spak demo: {spec.name} compiles, checks and measures kernels in a sandbox on this machine")
-    held = session.begin(spec, root, inputs=inputs, mode="full_auto", seed=seed)
+    held = session.begin(spec, root, mode="full_auto", seed=seed)
     name = held.run.ledger.run
     common.say(f"run {name}; stop it with Ctrl+C, go on with: spak resume {name}\n")
     try:
