@@ -155,6 +155,18 @@ def test_a_chain_stands_straight() -> None:
 def test_a_chain_with_ways_back_does_not_wander() -> None:
     placed = drawn(60, chain(60) + [(one, one - 3) for one in range(3, 60)])
     assert placed.width < 900
+    with trunks_of(0):
+        assert drawn(60, chain(60) + [(one, 0) for one in range(3, 60)]).width < 900
+
+
+def test_the_points_stay_in_proportion_to_the_links() -> None:
+    """Also where every link to one box could bend at every rank."""
+    for count, pairs in (
+        (1000, chain(1000) + [(one, 0) for one in range(2, 1000)]),
+        (90, [(one, other) for one in range(90) for other in range(90) if one != other]),
+    ):
+        placed = arrange([Box(120, 50)] * count, [Link(one, other, 40, 17) for one, other in pairs])
+        assert sum(map(len, placed.routes)) < 30 * len(pairs)
 
 
 def test_links_to_one_box_share_their_way() -> None:

@@ -9,8 +9,9 @@ its own like a box. A label stands next to its link's source.
 2. A box is one rank below its lowest predecessor; one with more links down than up moves down to them.
 3. A link over several ranks passes each layer as an item without size. Links to one target share these items
    (a trunk): forty tasks that `fail` to one are one line with forty feeders, and the items stay few.
-4. When the trunks together are longer than LIMIT allows, the longest become lanes: they run beside the
-   drawing and take no items at all. This is what keeps hostile graphs linear.
+4. When the trunks together are longer than LIMIT allows, or links pass more of them than BENDS allows, the
+   longest become lanes: they run beside the drawing and take no items at all. This is what keeps hostile
+   graphs linear.
 """
 
 from __future__ import annotations
@@ -71,8 +72,12 @@ class Skeleton:
 
 
 BOX_MARGIN, LABEL_MARGIN, TRUNK_MARGIN = 16.0, 7.0, 8.0
+LOOSE = 0.05
+"""The weight of a label whose link goes far: it follows its box and keeps nobody from standing straight."""
 LIMIT, FREE = 2, 400
 """Items that trunks may have: for each box and link, and in any drawing."""
+BENDS = 6
+"""How often links may pass each of these items, at the worst with a bend each time."""
 
 
 def skeleton(boxes: Sequence[Box], links: Sequence[Link]) -> Skeleton:
@@ -161,16 +166,20 @@ def ranked(count: int, links: Sequence[Link], back: Sequence[bool]) -> list[int]
 def _add_trunks(made: Skeleton) -> None:
     """Join each link's label to its boxes, through a trunk where ranks lie between."""
     far: dict[tuple[int, bool], int] = {}
+    passed: dict[tuple[int, bool], int] = {}
     for number, link in enumerate(made.links):
         key = link.target, made.back[number]
         span = abs(made.layer[link.target] - made.layer[made.label(number)]) - 1
         far[key] = max(far.get(key, 0), span)
+        passed[key] = passed.get(key, 0) + span
     room = FREE + LIMIT * (len(made.boxes) + len(made.links))
-    for key, span in sorted(far.items(), key=lambda item: (item[1], item[0])):
-        room -= span
-        if span and room < 0:
+    bends = BENDS * (FREE + room)
+    for key in sorted(far, key=lambda key: (far[key], passed[key], key)):
+        room -= far[key]
+        bends -= passed[key]
+        if far[key] and (room < 0 or bends < 0):
             continue
-        made.trunks[key] = _trunk(made, *key, span)
+        made.trunks[key] = _trunk(made, *key, far[key])
     for number, link in enumerate(made.links):
         turn, label = made.back[number], made.label(number)
         _join(made, link.source, label, turn)
@@ -178,9 +187,10 @@ def _add_trunks(made: Skeleton) -> None:
         between = abs(made.layer[link.target] - made.layer[label]) - 1
         if trunk is None:
             made.lane[number] = True
+            made.weight[label] = LOOSE
         elif between:
             made.ahead[label] = trunk[between - 1]
-            made.weight[label] = 0.05
+            made.weight[label] = LOOSE
             made.arrives[number] = trunk[0]
             _join(made, label, trunk[between - 1], turn)
         else:
