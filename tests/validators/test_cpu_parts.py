@@ -6,6 +6,7 @@ import fcntl
 import itertools
 import mmap
 import os
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -69,6 +70,36 @@ def test_a_damaged_file_is_a_value_error(lab: Lab) -> None:
             cpu_symbols.imports(bytes(damaged))
         except ValueError:
             continue
+
+
+def _elf(segments: int, entries: int, relocations: int, name: int) -> bytes:
+    """A file of one load segment that is as costly to read as its numbers say."""
+    tables = 64 + 56 * (segments + 1)
+    symbols = tables + 16 * entries
+    moves = symbols + 24 * (relocations + 1)
+    names = moves + 24 * relocations
+    end = names + name + 1
+    head = bytearray(64)
+    head[:6] = b"\x7fELF\x02\x01"
+    struct.pack_into("<Q", head, 32, 64)
+    struct.pack_into("<HH", head, 54, 56, segments + 1)
+    parts = [bytes(head), struct.pack("<IIQQQQQQ", 1, 0, 0, 0, 0, end, 0, 0)]
+    parts += [struct.pack("<IIQQQQQQ", 2, 0, tables, tables, 0, 16 * entries, 0, 0)] * segments
+    known = ((5, names), (6, symbols), (7, moves), (8, 24 * relocations))
+    parts += [struct.pack("<QQ", *(known[index] if index < 4 else (99, 0))) for index in range(entries)]
+    parts += [struct.pack("<IBBHQQ", index, 0, 0, 0, 0, 0) for index in range(relocations + 1)]
+    parts += [struct.pack("<QQq", 0, index + 1 << 32, 0) for index in range(relocations)]
+    return b"".join((*parts, b"a" * name, b"\0"))
+
+
+@pytest.mark.parametrize("size", [(60_000, 10_000, 1, 9), (1, 200_000, 1, 9), (1, 5, 3000, 4 << 20)], ids=str)
+def test_a_file_made_to_cost_the_reader_is_refused_at_once(size: tuple[int, int, int, int]) -> None:
+    assert len(cpu_symbols.imports(_elf(1, 5, 8, 9))) == 8
+    costly = _elf(*size)
+    began = time.process_time()
+    with pytest.raises(ValueError):
+        cpu_symbols.imports(costly)
+    assert time.process_time() - began < 1
 
 
 def test_places_are_disjoint_aligned_and_all_over() -> None:

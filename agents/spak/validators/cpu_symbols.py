@@ -27,6 +27,8 @@ VECTOR_MATH = ("_ZGVb", "_ZGVc", "_ZGVd", "_ZGVe", "_ZGVn")
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _STRTAB, _SYMTAB, _RELA, _RELASZ, _JMPREL, _PLTRELSZ = 5, 6, 7, 8, 23, 2
 _MAX_RELOCATIONS = 100_000
+_MAX_SEGMENTS, _MAX_ENTRIES, _MAX_NAME = 64, 1024, 1024
+"""More than a linker writes; a file made by hand must not cost the reader more time than it is worth."""
 
 
 def forbidden(binary: bytes) -> tuple[str, ...]:
@@ -63,7 +65,7 @@ def _imports(binary: bytes) -> Iterator[str]:
             index = struct.unpack_from("<Q", binary, at + 8)[0] >> 32
             name, _, _, section = struct.unpack_from("<IBBH", binary, symbols + 24 * index)
             if index and section == 0:
-                end = binary.index(b"\0", strings + name)
+                end = binary.index(b"\0", strings + name, strings + name + _MAX_NAME)
                 yield binary[strings + name : end].decode("latin-1")
 
 
@@ -73,6 +75,8 @@ def _segments(binary: bytes) -> list[tuple[int, int, int, int]]:
         struct.unpack_from("<Q", binary, 32)[0],
         *struct.unpack_from("<HH", binary, 54),
     )
+    if count > _MAX_SEGMENTS:
+        raise ValueError("too many segments")
     found = []
     for index in range(count):
         kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", binary, start + index * size)
@@ -84,6 +88,8 @@ def _dynamic(binary: bytes, segments: list[tuple[int, int, int, int]]) -> dict[i
     entries: dict[int, int] = {}
     for kind, offset, _, length in segments:
         if kind == _PT_DYNAMIC:
+            if length > 16 * _MAX_ENTRIES:
+                raise ValueError("too many dynamic entries")
             for at in range(offset, offset + length, 16):
                 tag, value = struct.unpack_from("<QQ", binary, at)
                 if tag == 0:
