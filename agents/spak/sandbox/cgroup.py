@@ -104,7 +104,7 @@ def find(mountinfo: str, own: str) -> Hierarchies:
 def _create(places: Hierarchies, memory_bytes: int) -> Group | None:
     if places.memory is None:
         return None
-    name = f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
+    name = f"{_mine()}{os.getpid()}-{next(_numbers)}"
     memory, cpu = places.memory / name, places.cpu / name if places.cpu else None
     group = Group(places.version, memory, cpu)
     try:
@@ -155,9 +155,14 @@ def _moves(places: Hierarchies) -> bool:
     return True
 
 
+def _mine() -> str:
+    """How names of groups begin here: process ids mean something only within their namespace."""
+    return f"{_PREFIX}{os.stat('/proc/self/ns/pid').st_ino}-"
+
+
 def _sweep(folder: Path) -> None:
-    for left in folder.glob(f"{_PREFIX}*-*"):
-        owner = left.name.removeprefix(_PREFIX).partition("-")[0]
+    for left in folder.glob(f"{_mine()}*-*"):
+        owner = left.name.removeprefix(_mine()).partition("-")[0]
         if owner.isdecimal() and not Path("/proc", owner).exists():
             _remove(left, tries=1)
 
