@@ -1,17 +1,11 @@
 """The recovering parser: runs only after the fast one failed, and finds every error in one pass.
 
 Takes the text and its tokens; gives the tokens as mended, the items of the file, the findings, and the
-builder that made the nodes. First a look at the shape of the file, where people and models slip most:
-
-1. `{{x}}` without quotes;
-2. a key alone on its line before another key has no value;
-3. a word one slip away from a keyword, where the shape says keyword (`TSAK x {`);
-4. braces against indentation: names the line that lost or doubled a `}`.
-
-Then the tables run as in the fast driver, but `TASK name {`, `STEP name :` and `NEXT {` are keywords wherever
-they stand, so that a lost `}` does not swallow the next task. At an error the first mend wins that lets four
-more tokens parse: insert one token, delete one, replace one; else skip to where parsing can go on. A finding
-that follows another within three tokens is a consequence of it and is not told.
+builder that made the nodes. First comes a look at the shape of the file, where people and models slip most
+(shape.py). Then the tables run as in the fast driver, but `TASK name {`, `STEP name :` and `NEXT {` are
+keywords wherever they stand, so that a lost `}` does not swallow the next task. At an error the first mend
+wins that lets four more tokens parse: insert one token, delete one, replace one; else skip to where parsing
+can go on. A finding that follows another within three tokens is a consequence of it and is not told.
 """
 
 from __future__ import annotations
@@ -19,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from spak.lang import settings
 from spak.lang.ast import Tokens
 from spak.lang.build import Builder
-from spak.lang.diagnostics import LIMIT, Lines
+from spak.lang.diagnostics import LIMIT
 from spak.lang.lexer import Problem
-from spak.lang.near import nearest
-from spak.lang.parser import APPEND, BUILD, DROP, NEW, PASS, Tables, can_shift, tables
+from spak.lang.parser import APPEND, BUILD, DROP, NEW, PASS, can_shift
+from spak.lang.shape import Shape
 
 LOOK_AHEAD = 4
 QUIET = 3
@@ -49,14 +42,9 @@ def recover(text: str, tokens: Tokens) -> tuple[Tokens, list[Any], list[Problem]
     return _Recovery(text, tokens).run()
 
 
-class _Recovery:
+class _Recovery(Shape):
     def __init__(self, text: str, tokens: Tokens) -> None:
-        self.text = text
-        self.grammar: Tables = tables()
-        self.number = {name: index for index, name in enumerate(self.grammar.terminals)}
-        self.kinds, self.starts, self.ends = list(tokens.kinds), list(tokens.starts), list(tokens.ends)
-        self.lines = Lines(text)
-        self.found: list[Problem] = []
+        super().__init__(text, tokens)
         self.states: list[int] = [0]
         self.values: list[Any] = []
         self.at = 0
@@ -67,10 +55,7 @@ class _Recovery:
     # ---- the drive
 
     def run(self) -> tuple[Tokens, list[Any], list[Problem], Builder]:
-        self.find_bare_templates()
-        self.find_missing_values()
-        self.find_misspelt_keywords()
-        self.find_lost_braces()
+        self.look()
         tokens = Tokens(self.kinds, self.starts, self.ends)
         builder = Builder(self.text, tokens)
         actions: Any = builder.actions(self.grammar.builders)
@@ -113,20 +98,6 @@ class _Recovery:
         if kind < self.grammar.keyword or self.opens(at) or can_shift(states, kind, self.grammar):
             return kind
         return self.number["NAME"]
-
-    def opens(self, at: int) -> bool:
-        """True for `TASK name {`, `AGENT name LEVEL`, `STEP name :` and `NEXT {`."""
-        shape = self.kinds[at : at + 3]
-        kind, name = shape[0], self.number["NAME"]
-        if kind == self.number["NEXT"]:
-            return len(shape) > 1 and shape[1] == self.number["{"]
-        if len(shape) < 3 or (shape[1] != name and shape[1] < self.grammar.keyword):
-            return False
-        if kind in (self.number["TASK"], self.number["SYSTEM_MODEL"]):
-            return shape[2] == self.number["{"]
-        if kind == self.number["AGENT"]:
-            return shape[2] in (self.number["{"], self.number["LEVEL"])
-        return kind == self.number["STEP"] and shape[2] == self.number[":"]
 
     # ---- mends
 
@@ -220,13 +191,6 @@ class _Recovery:
                     self.insert(self.at, brace)
                 return
 
-    def insert(self, at: int, kind: int) -> None:
-        """A token of no width, after the token before."""
-        place = self.ends[at - 1] if at else 0
-        self.kinds.insert(at, kind)
-        self.starts.insert(at, place)
-        self.ends.insert(at, place)
-
     def parses(self, kinds: list[int], at: int, size: int = 0, ahead: int = LOOK_AHEAD) -> bool:
         """True when the given kinds and then the tokens from `at` on parse, `ahead` of them in all."""
         stack = self.states[:size] if size else list(self.states)
@@ -313,157 +277,3 @@ class _Recovery:
         more = " or more" if len(names) > 6 else ""
         listed = ", ".join(words[:-1]) + (" or " if len(words) > 1 and not more else ", ") + words[-1]
         return f"expected {listed.lstrip(', ')}{more}"
-
-    def show(self, at: int) -> str:
-        if self.kinds[at] == 0:
-            return "the end of the file"
-        word = self.text[self.starts[at] : self.ends[at]].split("\n", 1)[0]
-        return f"'{word if len(word) <= 24 else word[:21] + '...'}'"
-
-    def word(self, at: int) -> str:
-        return self.text[self.starts[at] : self.ends[at]]
-
-    def first_of_line(self, at: int) -> bool:
-        return at == 0 or self.line(at) != self.lines.line(max(0, self.ends[at - 1] - 1))
-
-    def line(self, at: int) -> int:
-        return self.lines.line(self.starts[at])
-
-    # ---- the shape of the file
-
-    def note(
-        self, code: str, message: str, hint: str, at: int, fix: tuple[tuple[int, int, str], ...] | None
-    ) -> None:
-        if len(self.found) < LIMIT:
-            self.found.append((code, message, hint, self.starts[at], self.ends[at], fix))
-
-    def find_bare_templates(self) -> None:
-        """`cmd: {{x}}` is meant as text."""
-        opener, closer = self.number["{"], self.number["}"]
-        at = 0
-        while at + 4 < len(self.kinds):
-            shape = self.kinds[at : at + 5]
-            if shape[:2] == [opener, opener] and shape[3:] == [closer, closer]:
-                start, end = self.starts[at], self.ends[at + 4]
-                self.kinds[at : at + 5] = [self.number["NAME"]]
-                self.starts[at : at + 5] = [start]
-                self.ends[at : at + 5] = [end]
-                hint = "a template is a text: it stands in quotes"
-                fix = ((start, start, '"'), (end, end, '"'))
-                self.note("lang.syntax", f"{self.show(at)} without quotes", hint, at, fix)
-                if len(self.found) >= LIMIT:
-                    return
-            at += 1
-
-    def find_missing_values(self) -> None:
-        """`GOAL` alone on its line, and a setting, a keyword or a brace on the next: a value is missing."""
-        name = self.number["NAME"]
-        at = 0
-        while at + 1 < len(self.kinds):
-            if (
-                self.kinds[at] == name
-                and self.word(at).upper() in settings.KEYS
-                and (self.first_of_line(at) or self.kinds[at - 1] in (self.number["{"], self.number[","]))
-                and self.first_of_line(at + 1)
-                and self.begins(at + 1)
-            ):
-                key = self.word(at)
-                hint = settings.example(key.upper()) or "write a value after it"
-                end = self.ends[at]
-                fix = ((end, end, " none"),) if key.upper() == "VALIDATOR" else None
-                self.note("lang.missing_value", f"{key} has no value", hint, at, fix)
-                self.insert(at + 1, name)
-                at += 1
-            at += 1
-
-    def begins(self, at: int) -> bool:
-        """True when the token begins an item or ends a body."""
-        if self.kinds[at] in (0, self.number["}"]) or self.opens(at):
-            return True
-        return self.kinds[at] == self.number["NAME"] and self.word(at).upper() in settings.KEYS
-
-    def find_misspelt_keywords(self) -> None:
-        """`TSAK x {`, `STPE s1: tool.run`, `NXT {` followed by an arrow."""
-        name, brace, colon = self.number["NAME"], self.number["{"], self.number[":"]
-        for at in range(len(self.kinds) - 3):
-            if self.kinds[at] != name or self.word(at).upper() in settings.KEYS:
-                continue
-            first, second, third = self.kinds[at + 1 : at + 4]
-            if first == name and second == brace and self.first_of_line(at):
-                self.take_as_keyword(at, ("TASK", "AGENT", "SYSTEM_MODEL"))
-            elif first == name and second == self.number["LEVEL"]:
-                self.take_as_keyword(at, ("AGENT",))
-            elif first == name and second == colon and third == name and self.first_of_line(at):
-                self.take_as_keyword(at, ("STEP", "CHECK"))
-            elif first == brace and self.kinds[at + 3] == self.number["->"]:
-                self.take_as_keyword(at, ("NEXT",))
-
-    def take_as_keyword(self, at: int, keywords: Sequence[str]) -> None:
-        word = self.word(at)
-        hit = nearest(word, keywords)
-        if not hit or hit == word.upper():
-            return
-        self.kinds[at] = self.number[hit]
-        meant = hit.lower() if word.islower() else hit
-        fix = ((self.starts[at], self.ends[at], meant),)
-        self.note("lang.syntax", f"unknown word '{word}'", f"did you mean {meant}?", at, fix)
-
-    def find_lost_braces(self) -> None:
-        """Compare braces with indentation, where their counts differ."""
-        opener, closer = self.number["{"], self.number["}"]
-        surplus = self.kinds.count(opener) - self.kinds.count(closer)
-        heads = {self.number[name] for name in ("TASK", "AGENT", "SYSTEM_MODEL")}
-        stack: list[tuple[int, int]] = []
-        at = 0
-        while at < len(self.kinds) and surplus and len(self.found) < LIMIT:
-            if self.kinds[at] == opener:
-                indent = -1 if self.number["AGENT"] in self.kinds[max(0, at - 4) : at] else self.indent(at)
-                stack.append((indent, self.line(at)))
-            elif self.kinds[at] in heads and self.opens(at) and self.first_of_line(at):
-                while surplus > 0 and stack and self.indent(at) <= stack[-1][0]:
-                    self.tell_lost(at, stack.pop()[1])
-                    self.insert(at, closer)
-                    at += 1
-                    surplus -= 1
-            elif self.kinds[at] == closer and stack:
-                indent, line = stack[-1]
-                mine = self.indent(at)
-                if (
-                    surplus > 0
-                    and self.first_of_line(at)
-                    and mine < indent
-                    and any(i == mine for i, _ in stack)
-                ):
-                    self.tell_lost(at, line)
-                    self.insert(at, closer)
-                    surplus -= 1
-                elif surplus < 0 and self.doubled(at, line, indent):
-                    self.tell_doubled(at)
-                    del self.kinds[at], self.starts[at], self.ends[at]
-                    surplus += 1
-                    continue
-                stack.pop()
-            at += 1
-
-    def doubled(self, at: int, line: int, indent: int) -> bool:
-        """A `}` that does not begin its line, closes an earlier one, and is followed by lines further in."""
-        after = at + 1
-        if self.first_of_line(at) or line == self.line(at) or self.kinds[after] == 0:
-            return False
-        return self.first_of_line(after) and self.indent(after) > indent
-
-    def tell_lost(self, at: int, line: int) -> None:
-        place = self.ends[at - 1]
-        message = f"'}}' is missing for the '{{' of line {line}"
-        hint = "the indentation of the lines below says that it belongs here"
-        self.found.append(("lang.syntax", message, hint, place, place, ((place, place, " }"),)))
-
-    def tell_doubled(self, at: int) -> None:
-        hint = "the indentation of the lines below says that it is one too many"
-        self.note("lang.syntax", "unexpected '}'", hint, at, ((self.starts[at], self.ends[at], ""),))
-
-    def indent(self, at: int) -> int:
-        """The column of the first character of the token's line that is not blank, tabs as eight."""
-        first = self.lines.starts[self.line(at) - 1]
-        line = self.text[first : self.starts[at] + 1].expandtabs(8)
-        return len(line) - len(line.lstrip())
