@@ -41,8 +41,8 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A spec with its imports. `texts` has the text of every imported file under the name that findings use;
-    `policy` is empty where there is none."""
+    """A spec with its imports. Where files were put together, `texts` has the text of each under the name
+    that findings use, the spec's own under the empty one. `policy` is empty where there is none."""
 
     parsed: Parsed
     policy: str = ""
@@ -56,7 +56,8 @@ def resolve(parsed: Parsed, read: Reader) -> Resolved:
     if not any(True for _ in _imports(parsed.spec)) and not loader.told:
         return Resolved(parsed, policy)
     loader.load(parsed, ())
-    return Resolved(loader.joined(), policy, {item.name: item.text for item in loader.files.values()})
+    texts = {item.name: item.text for item in loader.files.values()}
+    return Resolved(loader.joined(), policy, {"": parsed.text, **texts})
 
 
 def _settings_of(spec: ast.Spec, key: str) -> Iterator[ast.Entry]:
