@@ -280,7 +280,8 @@ def test_file_size_and_cpu_time(launcher: Restricted, workspace: Path) -> None:
     for text in ("while :; do :; done", "trap '' XCPU; while :; do :; done"):
         outcome = launcher.run(sh(text, workspace, limits=limits))
         assert outcome.status == "limit", outcome
-        assert 900 <= outcome.cpu_ms < 4000
+        # The kernel's limit counts ticks, the control group nanoseconds: they part on a busy virtual machine.
+        assert 600 <= outcome.cpu_ms < 4000
 
 
 def test_cpu_time_of_many_processes_counts_together(launcher: Restricted, workspace: Path) -> None:
