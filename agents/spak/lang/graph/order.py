@@ -11,7 +11,7 @@ from bisect import bisect_right, insort
 
 from spak.lang.graph.layers import Skeleton
 
-WORK = 24_000
+WORK = 12_000
 """Items that all sweeps together may look at, about."""
 SMALL = 500
 """Items up to which neighbours are swapped one by one."""

@@ -15,7 +15,8 @@ from spak.lang.graph.layers import Skeleton
 
 INSET, SPACING = 22, 28
 """How near a corner a link may meet a box, and how far links stand apart where there is room."""
-WORK = 24_000
+WORK = 7_000
+"""Items that all sweeps together may place, about, beyond two sweeps down and up."""
 Wishes = list[tuple[int, float]]
 
 
@@ -75,7 +76,7 @@ def across(made: Skeleton, found: Ports) -> list[float]:
         for item, more in zip(layer, step, strict=True):
             at += more
             x[item] = at
-    rounds = min(8, max(2, WORK // len(x) // 2))
+    rounds = min(8, max(2, WORK // len(x)))
     order = range(len(made.layers))
     for _ in range(rounds):
         for number in order:
