@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
@@ -57,11 +56,7 @@ def start(source: int, sink: int, errors: BinaryIO) -> int:
 
 def finish(child: int) -> int:
     """The exit code of a child."""
-    signal.alarm(int(WAIT_S))
-    try:
-        _, status = os.waitpid(child, 0)
-    finally:
-        signal.alarm(0)
+    _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status)
 
 

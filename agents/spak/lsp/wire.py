@@ -189,11 +189,11 @@ class Conversation:
             if number is not None:
                 self.refuse(number, INVALID_PARAMS, f"parameters of the wrong shape for {method}")
             return
-        self.protocol.handle_message(known)
         if method == "initialize":
             self.initialized = True
             self._watch(message)
-        elif method == "shutdown":
+        self.protocol.handle_message(known)
+        if method == "shutdown":
             self.stopped = True
 
     def _watch(self, message: dict[str, Any]) -> None:

@@ -26,8 +26,7 @@ from spak.lang.scope import Scope
 if TYPE_CHECKING:
     from spak.lang.features.names import Occurrence
 
-_BEFORE = re.compile(r"[\w.-]*\Z")
-_AFTER = re.compile(r"[\w.-]*")
+_LETTERS = re.compile(r"[\w.-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +120,9 @@ class View:
     def word_at(self, offset: int) -> Word:
         """The word whose letters, dots and hyphens touch the offset on either side."""
         line = self.text.rfind("\n", 0, offset) + 1
-        before = _BEFORE.search(self.text, line, offset)
-        after = _AFTER.match(self.text, offset)
-        start = before.start() if before else offset
+        before = _LETTERS.match(self.text[line:offset][::-1])
+        after = _LETTERS.match(self.text, offset)
+        start = offset - (before.end() if before else 0)
         end = after.end() if after else offset
         while start < offset and self.text[start] in ".-":
             start += 1
