@@ -41,7 +41,7 @@ def _do(root: bytes, edit: tuple[str, bytes, object]) -> None:
         return  # the edit would leave the workspace
     try:
         match verb:
-            case "write" if not path.is_symlink():
+            case "write" if not path.is_symlink() and not path.is_fifo():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(bytes(more))  # type: ignore[call-overload]
             case "append" if path.is_file() and not path.is_symlink():

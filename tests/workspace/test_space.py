@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -139,8 +140,10 @@ class TestSnapshot:
     def test_contents_are_stored_once(self, space: Workspace, folder: Path, tmp_path: Path) -> None:
         (folder / "same").write_bytes(b"int a;\n")
         space.begin("e")
-        objects = [path for path in (tmp_path / "store").iterdir() if len(path.name) == 43]
-        assert len(objects) == len({path.read_bytes() for path in objects}) == 15
+        data = (tmp_path / "store" / "pack").read_bytes()
+        assert data.count(b"int a;\n") == data.count(b"secret") == 1
+        assert Workspace(folder, tmp_path / "store").snapshot() == space.snapshot()
+        assert len((tmp_path / "store" / "pack").read_bytes()) == len(data)
 
 
 class TestTransaction:
@@ -283,17 +286,28 @@ class TestTransaction:
         assert space.pending() is not None and space.pending().effect == "e1"
 
     def test_fsyncs_are_counted(self, space: Workspace, folder: Path) -> None:
-        space.begin("e1")
-        before = space.fsyncs
-        (folder / "private").write_bytes(b"x")
+        space.begin("e0")
         space.commit()
-        assert space.fsyncs == before + 2  # the file, and its folder: it may be another file of that name
         space.settle()
-        space.begin("e2")
-        (folder / "new").write_bytes(b"x")
-        before = space.fsyncs
-        space.commit()
-        assert space.fsyncs == before + 2
+
+        def cost(name: str, edit: Callable[[], object]) -> int:
+            before = space.fsyncs
+            space.begin(name)
+            edit()
+            space.commit()
+            space.settle()
+            return space.fsyncs - before
+
+        def replace() -> None:
+            (folder / "aside").write_bytes(b"y")
+            (folder / "aside").rename(folder / "private")
+
+        assert cost("e1", lambda: None) == 1  # the record that names the effect
+        assert cost("e2", lambda: (folder / "private").write_bytes(b"x")) == 2  # and the file
+        assert cost("e3", replace) == 3  # and its folder: it is another file of that name
+        assert cost("e4", lambda: (folder / "new").write_bytes(b"x")) == 3
+        assert cost("e5", (folder / "new").unlink) == 2
+        assert cost("e6", lambda: [(folder / f"{number}").touch() for number in range(100)]) == 2
 
 
 class TestRecovery:
@@ -328,15 +342,23 @@ class TestRecovery:
             Workspace(folder, tmp_path / "store").begin("e2")
         assert caught.value.code == "workspace.pending"
 
-    @pytest.mark.parametrize("text", [b"", b"{}", b"[1]", b'{"format":1', b"\x00" * 40])
-    def test_a_damaged_write_ahead_file_is_a_typed_error(
+    @pytest.mark.parametrize("text", [b"{}", b"[1]", b"spak-pack 9\n", b"\x00" * 11 + b"\xff"])
+    def test_a_store_that_is_none_is_a_typed_error(
         self, space: Workspace, tmp_path: Path, text: bytes
     ) -> None:
         root = space.begin("e1")
-        (tmp_path / "store" / "pending").write_bytes(text)
+        (tmp_path / "store" / "pack").write_bytes(text)
         with pytest.raises(RunError) as caught:
             Workspace(space.directory, tmp_path / "store").recover("e1", root)
-        assert caught.value.code == "workspace.pending"
+        assert caught.value.code == "workspace.object" and caught.value.hint
+        assert (tmp_path / "store" / "pack").read_bytes() == text
+
+    def test_a_record_of_another_format_is_a_typed_error(self, space: Workspace, tmp_path: Path) -> None:
+        space.begin("e1")
+        space._store.begin(b'{"format":9}')
+        with pytest.raises(RunError) as caught:
+            Workspace(space.directory, tmp_path / "store").recover("e1", "")
+        assert caught.value.code == "workspace.pending" and caught.value.hint
 
     def test_a_folder_that_is_gone_comes_back(self, space: Workspace, folder: Path, tmp_path: Path) -> None:
         space.begin("e1")
@@ -349,30 +371,42 @@ class TestRecovery:
         now = {path: about[1:] for path, about in fingerprint(folder).items() if path != b"private"}
         assert now == seen and again.snapshot() == root
 
-    @pytest.mark.parametrize("how", ["missing", "altered"])
+    @pytest.mark.parametrize("synced", [False, True])
     def test_a_damaged_store_changes_nothing_it_cannot_mend(
-        self, space: Workspace, folder: Path, tmp_path: Path, how: str
+        self, space: Workspace, folder: Path, tmp_path: Path, synced: bool
     ) -> None:
+        if synced:
+            space.begin("e0")
+            space.commit()
+            space.settle()
         root = space.begin("e1")
         (folder / "private").write_bytes(b"changed")
-        wanted = next(
-            path
-            for path in (tmp_path / "store").iterdir()
-            if path.is_file() and path.read_bytes() == b"secret"
-        )
-        if how == "missing":
-            wanted.unlink()
-        else:
-            wanted.write_bytes(b"forged")
+        pack = tmp_path / "store" / "pack"
+        whole = pack.read_bytes()
+        pack.write_bytes(whole.replace(b"secret", b"forged"))
         again = Workspace(folder, tmp_path / "store")
         with pytest.raises(RunError) as caught:
             again.recover("e1", root)
         assert caught.value.code == "workspace.object"
         assert (folder / "private").read_bytes() == b"changed"
         assert not list(folder.glob(".spak*")) and again.pending() is not None
-        wanted.write_bytes(b"secret")
-        again.recover("e1", root)
+        pack.write_bytes(whole)
+        Workspace(folder, tmp_path / "store").recover("e1", root)
         assert (folder / "private").read_bytes() == b"secret"
+
+    def test_a_store_cut_short_cannot_undo_and_says_so(
+        self, space: Workspace, folder: Path, tmp_path: Path
+    ) -> None:
+        root = space.begin("e1")
+        (folder / "private").write_bytes(b"changed")
+        pack = tmp_path / "store" / "pack"
+        pack.write_bytes(pack.read_bytes().partition(b"secret")[0])
+        again = Workspace(folder, tmp_path / "store")
+        assert again.recover("e1", root) == [] and again.snapshot() != root
+        with pytest.raises(RunError) as caught:
+            again.restore(root)
+        assert caught.value.code == "workspace.object"
+        assert (folder / "private").read_bytes() == b"changed"
 
 
 class TestRestore:
@@ -397,6 +431,15 @@ class TestRestore:
         with pytest.raises(RunError) as caught:
             space.restore("A" * 43)
         assert caught.value.code == "workspace.object" and identities(folder) == before
+
+    def test_a_copied_store_with_a_step_under_way_serves_a_fork(
+        self, space: Workspace, folder: Path, tmp_path: Path
+    ) -> None:
+        root = space.begin("e1")
+        shutil.copytree(tmp_path / "store", tmp_path / "fork-store")
+        fork = Workspace(tmp_path / "fork", tmp_path / "fork-store")
+        fork.restore(root)
+        assert fork.begin("f1") == root and space.pending() is not None
 
 
 class TestCopyIn:

@@ -103,7 +103,7 @@ def _check(story: Story, store: Path, why: object) -> None:
 
 def test_stopped_at_every_call(tmp_path: Path) -> None:
     calls = _length(tmp_path / "dry")
-    assert calls > 50
+    assert calls > 25
     for at in range(1, calls + 1):
         place = tmp_path / str(at)
         story = _story(place)

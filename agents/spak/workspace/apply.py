@@ -12,11 +12,9 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from spak.workspace.disk import Disk
+from spak.workspace.disk import SYNC_EACH, Disk
 from spak.workspace.store import Store
 from spak.workspace.tree import Node, Scanner, to_bytes, to_text
-
-_SYNC_EACH = 32
 
 
 class Applier:
@@ -34,8 +32,8 @@ class Applier:
         """Bring the open folder to `target`, durably; gives the changed paths in the order of the walk."""
         mode = stat.S_IMODE(os.fstat(fd).st_mode)
         self._folder(fd, target, "", self._mode(target, mode), skip)
-        if self._synced > _SYNC_EACH:
-            self._disk.sync_all(iter(()), self._synced, fd)
+        if self._synced > SYNC_EACH:
+            self._disk.sync_all(fd)
         return self._paths
 
     def _folder(
@@ -143,7 +141,7 @@ class Applier:
     def _sync(self, fd: int) -> None:
         """Each of the first few by itself; many are synced together at the end."""
         self._synced += 1
-        if self._synced <= _SYNC_EACH:
+        if self._synced <= SYNC_EACH:
             self._disk.fsync(fd)
 
     def _mode(self, want: Node, found: int) -> int:

@@ -30,7 +30,7 @@ def copy(source: int, into: int, disk: Disk, bounds: Bounds, never: frozenset[_I
     """
     _weigh(source, bounds, never)
     _copy_folder(source, into, disk, never, top=True)
-    disk.sync_all(iter(()), bounds.entries, into)
+    disk.sync_all(into)
 
 
 def _weigh(source: int, bounds: Bounds, never: frozenset[_Identity]) -> None:

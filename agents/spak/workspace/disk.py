@@ -23,7 +23,8 @@ BATCH = 10_000
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DENIED = (errno.EACCES, errno.EPERM)
-_SYNC_EACH = 32
+SYNC_EACH = 32
+"""How many files are synced one by one; more are synced with their whole file system."""
 
 
 def nothing(call: str) -> None:
@@ -87,6 +88,16 @@ class Disk:
         while done < len(view):
             done += os.write(fd, view[done:])
 
+    def write_at(self, fd: int, data: bytes, at: int) -> None:
+        self._before("write")
+        done = os.pwrite(fd, data, at)
+        while done < len(data):
+            done += os.pwrite(fd, memoryview(data)[done:], at + done)
+
+    def truncate(self, fd: int, size: int) -> None:
+        self._before("truncate")
+        os.ftruncate(fd, size)
+
     def rename(self, old: str, new: str, at: int, to: int | None = None) -> None:
         self._before("rename")
         os.rename(old, new, src_dir_fd=at, dst_dir_fd=at if to is None else to)
@@ -125,15 +136,17 @@ class Disk:
         os.fsync(fd)
         self.fsyncs += 1
 
-    def sync_all(self, fds: Iterator[int], count: int, anywhere: int) -> None:
-        """Sync each of `count` descriptors; when there are many, the file system of `anywhere`."""
-        if count > _SYNC_EACH:
-            self._before("syncfs")
-            _syncfs(anywhere)
-            self.fsyncs += 1
-            return
-        for fd in fds:
-            self.fsync(fd)
+    def fdatasync(self, fd: int) -> None:
+        """As fsync, for an open file whose name, owner and rights are on disk already."""
+        self._before("fsync")
+        os.fdatasync(fd)
+        self.fsyncs += 1
+
+    def sync_all(self, anywhere: int) -> None:
+        """Sync the file system of an open folder: cheaper than many files one by one."""
+        self._before("syncfs")
+        _syncfs(anywhere)
+        self.fsyncs += 1
 
     def remove(self, name: str, at: int) -> None:
         """Remove whatever stands there, however deep, without following a link.

@@ -3,7 +3,7 @@
 Takes the folder and a store beside it; gives the content hash of the folder (register R3), and around each
 effect that may write a transaction:
 
-    begin(effect)    what is there now is durable, and so is a file that names the effect and that root
+    begin(effect)    what is there now is durable, and so is a record that names the effect and that root
     ... the effect runs ...
     commit() -> R3   what it changed is durable        or    rollback()   exactly that is undone
     settle()         once the ledger has the outcome on disk, the way back is no longer needed
@@ -18,19 +18,20 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from spak.errors import BugError, RunError, UsageError
 from spak.workspace import copying, wal
 from spak.workspace.apply import Applier
-from spak.workspace.disk import Disk, nothing, typed
+from spak.workspace.disk import SYNC_EACH, Disk, nothing, typed
 from spak.workspace.lock import WorkspaceLock
 from spak.workspace.store import Store
-from spak.workspace.tree import Bounds, Node, Scanner, Tree, differences, load
+from spak.workspace.tree import Bounds, Node, Scanner, Tree, changed, differences, load, specials
 from spak.workspace.wal import Preimage
 
-_SYNC_EACH = 32
+_NOTHING = Node("d", 0)
 
 
 class Workspace:
@@ -54,6 +55,7 @@ class Workspace:
         self._skip = _skipped(self.directory, Path(store))
         self._state: Literal["clean", "open", "done"] = "clean"
         self._base: Node | None = None
+        self._way_back: tuple[Node | None, Preimage] = (None, Preimage("", ""))
         self._touched: list[str] = []
 
     @property
@@ -73,8 +75,9 @@ class Workspace:
 
     def pending(self) -> Preimage | None:
         """The effect under way and the root to return to, as the disk has it."""
-        with typed("reading the write-ahead file"):
-            return wal.read(self._store.folder)
+        with typed("looking for a step under way"):
+            self._store.look()
+            return self._under_way()
 
     def touched(self) -> list[str]:
         """Paths that are not as they were at `begin`, relative, in order of the walk."""
@@ -100,18 +103,18 @@ class Workspace:
         if self._state != "clean":
             raise BugError("bug.workspace", f"begin of {effect} while the step before is {self._state}")
         with self._held("beginning a step") as fd:
-            under_way = wal.read(self._store.folder)
+            under_way = self._under_way()
             if under_way is not None and under_way.effect != effect:
                 raise RunError(
                     "workspace.pending",
                     "an earlier step was left half done in this workspace",
                     "`spak resume` recovers it first",
                 )
-            tree = self._scan(fd)
-            with self._disk.folder(str(self._store.folder)) as store:
-                self._store.sync(store)
-                wal.write(Preimage.of(effect, tree), store, self._disk)
-                self._disk.fsync(store)
+            tree = self._scanner.scan(fd, self._skip, keep=True)
+            root, preimage = self._way_back
+            preimage = replace(preimage, effect=effect) if root is tree.root else Preimage.of(effect, tree)
+            self._store.begin(wal.encode(preimage))
+            self._way_back = tree.root, preimage
             self._base = tree.root
             self._state = "open"
             return tree.root.digest
@@ -124,12 +127,14 @@ class Workspace:
         base = self._must_be_open("commit")
         with self._held("committing a step") as fd:
             tree = self._scan(fd)
-            self._drop_specials(fd, base, tree.root)
-            self._touched = differences(base, tree.root)
-            if len(self._touched) > _SYNC_EACH:
-                self._disk.sync_all(iter(()), len(self._touched), fd)
-            elif self._touched:
-                self._sync_changed(fd, base, tree.root)
+            self._touched = []
+            if tree.root is not base:
+                self._drop_specials(fd, base, tree.root)
+                self._touched = differences(base, tree.root)
+                if len(self._touched) > SYNC_EACH:
+                    self._disk.sync_all(fd)
+                else:
+                    self._sync_changed(fd, base, tree.root)
             self._state = "done"
             return tree.root.digest
 
@@ -141,35 +146,38 @@ class Workspace:
         if self._state == "clean":
             raise BugError("bug.workspace", "rollback without a step under way")
         with self._held("rolling a step back") as fd:
-            under_way = wal.read(self._store.folder)
+            under_way = self._under_way()
             if under_way is None:
-                raise BugError("bug.workspace", "the write-ahead file of the step under way is gone")
+                raise BugError("bug.workspace", "the record of the step under way is gone")
             return self._undo(fd, self._base or under_way.target(self._store))
 
     def settle(self) -> None:
         """The ledger has the outcome on disk: forget the way back of a committed step."""
         if self._state != "done":
             return
-        with typed("settling a step"), self._disk.folder(str(self._store.folder)) as store:
-            self._store.sync(store)
-            wal.remove(store, self._disk)
+        with typed("settling a step"):
+            self._store.look(write=True)
+            self._store.settle()
         self._base = None
         self._state = "clean"
 
     def recover(self, pending_effect: str | None, root: str) -> list[str]:
         """After a crash: bring the folder back to before the effect that the ledger waits for.
 
-        A write-ahead file that names another effect belongs to a step whose outcome the ledger has: it is
-        dropped. A folder that is gone altogether is restored to `root`. Gives the paths changed.
+        A record that names another effect belongs to a step whose outcome the ledger has: it is dropped.
+        Where power was lost before the record was durable, contents may be lost too; the effect had not
+        begun, so the folder still has them. A folder that is gone altogether is restored to `root`. Gives
+        the paths changed.
         """
         gone = not self.directory.exists()
         with self._held("recovering the workspace") as fd:
-            self._store.sweep()
-            under_way = wal.read(self._store.folder)
+            under_way = self._under_way()
             if under_way is not None and under_way.effect == pending_effect:
+                if self._store.lost:
+                    self._scan(fd)
                 return self._undo(fd, under_way.target(self._store))
-            with self._disk.folder(str(self._store.folder)) as store:
-                wal.remove(store, self._disk)
+            self._store.settle()
+            self._base = None
             self._state = "clean"
             return self._bring_to(fd, root) if gone and root else []
 
@@ -182,9 +190,11 @@ class Workspace:
         """
         if self._state != "clean":
             raise BugError("bug.workspace", f"restore while a step is {self._state}")
-        self._store.sources = () if source is None else (Path(source), Path(source) / "aside")
+        self._store.sources = () if source is None else (Store(Path(source), self._disk),)
         with self._held("restoring the workspace") as fd:
-            return self._bring_to(fd, root)
+            paths = self._bring_to(fd, root)
+            self._store.settle()  # a store that was copied may hold a step of the run that it is from
+            return paths
 
     def copy_in(self, source: Path) -> None:
         """Copy a folder into this one, which must be empty; the original is only read.
@@ -221,14 +231,16 @@ class Workspace:
         with typed(doing):
             self._prepare()
             with self._lock, self._root() as fd:
+                self._store.look(write=True)
                 if os.geteuid() == 0:
                     found = os.fstat(fd)
                     self._disk.owner = (found.st_uid, found.st_gid)
                 yield fd
 
     def _prepare(self) -> None:
-        self._store.prepare()
-        self.directory.mkdir(parents=True, exist_ok=True)
+        for folder in (self._store.folder, self.directory):
+            if not folder.is_dir():
+                folder.mkdir(parents=True, exist_ok=True)
 
     @contextmanager
     def _root(self) -> Iterator[int]:
@@ -240,7 +252,13 @@ class Workspace:
             yield fd
 
     def _scan(self, fd: int, *, keep: bool = True) -> Tree:
-        return self._scanner.scan(fd, self._skip, keep=keep)
+        tree = self._scanner.scan(fd, self._skip, keep=keep)
+        self._store.write()
+        return tree
+
+    def _under_way(self) -> Preimage | None:
+        record = self._store.begun()
+        return None if record is None else wal.decode(record)
 
     def _must_be_open(self, what: str) -> Node:
         if self._state != "open" or self._base is None:
@@ -249,8 +267,7 @@ class Workspace:
 
     def _undo(self, fd: int, target: Node) -> list[str]:
         paths = Applier(self._disk, self._store, self._scanner, exact=True).apply(fd, target, self._skip)
-        with self._disk.folder(str(self._store.folder)) as store:
-            wal.remove(store, self._disk)
+        self._store.settle()
         self._base = None
         self._state = "clean"
         return paths
@@ -259,42 +276,47 @@ class Workspace:
         target = load(self._store, root)
         return Applier(self._disk, self._store, self._scanner, exact=False).apply(fd, target, self._skip)
 
-    def _drop_specials(self, fd: int, old: Node | None, new: Node) -> None:
-        for filename, node in list(new.children.items()):
-            before = old.children.get(filename) if old is not None else None
+    def _drop_specials(self, fd: int, old: Node, new: Node) -> None:
+        for filename in changed(old, new):
+            before, node = old.children.get(filename), new.children.get(filename)
+            if node is None:
+                continue
             if node.kind == "s" and (before is None or before.kind != "s"):
                 self._disk.remove(filename, fd)
                 del new.children[filename]
-            elif node.kind == "d":
+            elif node.kind == "d" and specials(node.children):
                 with self._disk.visit(filename, fd, node.mode) as inner:
-                    self._drop_specials(inner, before, node)
+                    self._drop_specials(inner, before or _NOTHING, node)
 
-    def _sync_changed(self, fd: int, old: Node | None, new: Node) -> bool:
-        """Sync what differs below an open folder, and each folder with a change in it."""
-        was = old.children if old is not None else {}
-        changed = was.keys() != new.children.keys()
-        for filename, node in new.children.items():
-            before = was.get(filename)
+    def _sync_changed(self, fd: int, old: Node, new: Node) -> None:
+        """Sync what changed below an open folder, and each folder in which names changed."""
+        names = old.mode != new.mode
+        for filename in changed(old, new):
+            before, node = old.children.get(filename), new.children.get(filename)
+            if node is None:
+                names = True
+                continue
             same = before is not None and before.kind == node.kind
             if node.kind == "d":
-                if same and before is not None and not differences(before, node):
-                    continue
+                names |= not same
                 with self._disk.visit(filename, fd, node.mode) as inner:
-                    moved = self._sync_changed(inner, before if same else None, node)
-                    if not moved and (before is None or before.mode != node.mode):
-                        self._disk.fsync(inner)
-            elif not same or before is None or (before.digest, before.mode) != (node.digest, node.mode):
-                changed = True
-                if node.kind == "f":
-                    self._sync_file(filename, fd)
-        if changed:
+                    self._sync_changed(inner, before if before is not None and same else _NOTHING, node)
+            elif node.kind == "f":
+                names |= self._sync_file(filename, fd, before, node)
+            else:
+                names |= node.kind == "l"
+        if names:
             self._disk.fsync(fd)
-        return changed
 
-    def _sync_file(self, filename: str, at: int) -> None:
+    def _sync_file(self, filename: str, at: int, before: Node | None, node: Node) -> bool:
+        """Sync a file; True when its name may stand for another file than before."""
         fd = self._disk.open_file(filename, at)
         try:
-            self._disk.fsync(fd)
+            if before is None or before.inode != node.inode:
+                self._disk.fsync(fd)
+                return True
+            (self._disk.fdatasync if before.mode == node.mode else self._disk.fsync)(fd)
+            return False
         finally:
             os.close(fd)
 

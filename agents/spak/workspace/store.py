@@ -1,22 +1,26 @@
-"""Objects of a workspace: file contents, link targets and folder lists under their SHA-256.
+"""What a workspace must keep, in one file that only grows: contents under their SHA-256, and steps begun.
 
-    <store>/<digest>      whole and durable, or not there
-    <store>/aside/        written in this session and not yet synced
-    <store>/pending       the write-ahead file (`spak.workspace.wal`)
-    <store>/lock          the workspace lock
+    <store>/pack    `spak-pack 1\\n`, then records: a head of 64 bytes and the bytes that it names
+    <store>/lock    the workspace lock
 
-Takes bytes or an open file; gives them back, verified. An object gets its name in `sync`, after its fsync, so
-that a loss of power cannot leave a name without its content; until then it is read from `aside`. The folder
-is flat: one fsync of it makes all new names durable.
+A head is kind (1), SHA-256 in base64url (43), length (8), synced (8) and the CRC-32 of these (4). Kinds: `o`
+a file content, link target or folder list, `b` a step begins (`spak.workspace.wal`), `s` nothing is under way
+any more, `x` void. One write appends all that is new, and one sync makes it durable.
+
+A loss of power can take any part of what was not synced. `synced` says how much of the file was known to be
+on disk when the head was written, so whoever opens the file to write verifies the rest once, and voids
+records that are not whole: their contents are stored again when they are seen again, and a step whose record
+is not whole had not begun. The file ends for us where the first head is not whole.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import struct
+import zlib
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
-from io import FileIO
 from pathlib import Path
 
 from spak import canon
@@ -25,56 +29,70 @@ from spak.workspace.disk import Disk
 
 CHUNK = 1 << 20
 
+MAGIC = b"spak-pack 1\n"
+"""Raise the number when an older reader would misread the file."""
+
+_HEAD = struct.Struct(">c43sQQ")
+_CRC = struct.Struct(">I")
+_SIZE = _HEAD.size + _CRC.size
+_BUFFERED = 4 << 20
+_Place = tuple[int, int]
+"""Where the bytes begin, and how many they are."""
+
 
 class Store:
+    """The objects of one workspace; many may read the file, whoever holds the workspace lock may write."""
+
     def __init__(self, folder: Path, disk: Disk) -> None:
         self.folder = folder
-        self._aside = folder / "aside"
-        self._disk = disk
-        self.sources: tuple[Path, ...] = ()
+        self.sources: tuple[Store, ...] = ()
         """Other stores to read from: those of a run that this one was forked from."""
-        self._new: dict[str, None] = {}
-        self._known: set[str] = set()
+        self.lost = False
+        """Something had been written but was not whole when we opened the file."""
+        self._path = folder / "pack"
+        self._disk = disk
+        self._fd = -1
+        self._writable = False
+        self._seen: tuple[int, int, int] = (0, 0, 0)
+        self._index: dict[str, _Place] = {}
+        self._waiting: dict[str, bytes] = {}
+        self._waiting_size = 0
+        self._begun: tuple[str, _Place] | None = None
+        self._end = self._synced = 0
 
-    def prepare(self) -> None:
-        """Make the folders."""
-        self._aside.mkdir(parents=True, exist_ok=True)
+    def __del__(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
+    # ---- looking -----------------------------------------------------------------------------------
+
+    def look(self, *, write: bool = False) -> None:
+        """See what is there, and what others have written since. Raises: RunError `workspace.object`."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            if not write:
+                return self._close()
+            found = self._create()
+        seen = (found.st_dev, found.st_ino, found.st_size)
+        if seen == self._seen and self._writable >= write:
+            return None
+        if seen[:2] != self._seen[:2] or found.st_size < self._end or self._writable < write:
+            self._close()
+            self._fd = os.open(self._path, (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC)
+            self._writable = write
+        self._seen = seen
+        self._index_from(found.st_size)
+        return None
 
     def has(self, digest: str) -> bool:
-        if digest in self._known or digest in self._new:
-            return True
-        if not (self.folder / digest).exists():
-            return False
-        self._known.add(digest)
-        return True
-
-    def put(self, digest: str, data: bytes) -> None:
-        """Keep bytes whose digest is known already."""
-        if not self.has(digest):
-            self._write(digest, iter((data,)))
-
-    def put_file(self, digest: str, fd: int) -> bool:
-        """Keep the content of an open file; False when it is not what `digest` says (any more)."""
-        if self.has(digest):
-            return True
-        hashing = hashlib.sha256()
-
-        def chunks() -> Iterator[bytes]:
-            os.lseek(fd, 0, os.SEEK_SET)
-            while chunk := os.read(fd, CHUNK):
-                hashing.update(chunk)
-                yield chunk
-
-        self._write(digest, chunks())
-        if name(hashing) == digest:
-            return True
-        self._forget(digest)
-        return False
+        if self._fd < 0:
+            self.look()
+        return digest in self._index or digest in self._waiting
 
     def read(self, digest: str) -> bytes:
         """A small object. Raises: RunError `workspace.object`."""
-        with self._open(digest) as file:
-            data = file.read()
+        data = b"".join(self._chunks(digest))
         if canon.digest(data) != digest:
             raise _damaged(digest)
         return data
@@ -82,60 +100,191 @@ class Store:
     def copy_to(self, digest: str, fd: int) -> None:
         """Write an object to an open file. Raises: RunError `workspace.object`; it may be half written."""
         hashing = hashlib.sha256()
-        with self._open(digest) as file:
-            while chunk := file.read(CHUNK):
-                hashing.update(chunk)
-                self._disk.write(fd, chunk)
+        for chunk in self._chunks(digest):
+            hashing.update(chunk)
+            self._disk.write(fd, chunk)
         if name(hashing) != digest:
             raise _damaged(digest)
 
-    def sync(self, at: int) -> None:
-        """Give all new objects their durable names; `at` is the store's open folder, synced by the caller."""
-        if not self._new:
+    def begun(self) -> bytes | None:
+        """The record of the step under way, if one is."""
+        if self._begun is None:
+            return None
+        digest, place = self._begun
+        data = b"".join(self._pieces(place))
+        return data if canon.digest(data) == digest else None
+
+    # ---- writing -----------------------------------------------------------------------------------
+
+    def put(self, digest: str, data: bytes) -> None:
+        """Keep bytes whose digest is known already; they are in the file after `write`."""
+        if not self.has(digest):
+            self._waiting[digest] = data
+            self._waiting_size += len(data)
+            if self._waiting_size > _BUFFERED:
+                self.write()
+
+    def put_file(self, digest: str, fd: int, size: int) -> bool:
+        """Keep the content of an open file; False when it is not what `digest` says (any more)."""
+        if self.has(digest):
+            return True
+        self.write()
+        if self._end == 0:
+            self._append([])
+        hashing, at = hashlib.sha256(), self._end + _SIZE
+        self._put_at(self._head(b"o", digest, size), self._end)
+        os.lseek(fd, 0, os.SEEK_SET)
+        while (chunk := os.read(fd, CHUNK)) and at + len(chunk) <= self._end + _SIZE + size:
+            hashing.update(chunk)
+            self._put_at(chunk, at)
+            at += len(chunk)
+        if chunk or name(hashing) != digest:
+            return False
+        self._index[digest] = (self._end + _SIZE, size)
+        self._end = at
+        return True
+
+    def write(self) -> None:
+        """Write what is new."""
+        if self._waiting:
+            self._append([(b"o", digest, data) for digest, data in self._waiting.items()])
+
+    def begin(self, data: bytes) -> None:
+        """A step begins: its record, and every object put so far, are durable."""
+        new = [(b"o", digest, one) for digest, one in self._waiting.items()]
+        self._append([*new, (b"b", canon.digest(data), data)])
+        try:
+            self._disk.fdatasync(self._fd)
+        except BaseException:
+            self._forget_unsynced()
+            raise
+        self._synced = self._end
+
+    def settle(self) -> None:
+        """Nothing is under way any more. Not synced: a step that came back would name its effect."""
+        if self._begun is not None:
+            self._append([(b"s", "", b"")])
+
+    # ---- private: reading --------------------------------------------------------------------------
+
+    def _chunks(self, digest: str) -> Iterator[bytes]:
+        if digest in self._waiting:
+            yield self._waiting[digest]
             return
-        new = list(self._new)
-        self._disk.sync_all(self._opened(new), len(new), at)
-        for digest in new:
-            self._disk.rename(f"aside/{digest}", digest, at)
-            self._known.add(digest)
-            del self._new[digest]
-
-    def retain(self, digests: set[str]) -> None:
-        """Remember only these as known; the rest costs one look again."""
-        self._known &= digests
-
-    def sweep(self) -> None:
-        """Drop what an earlier session left aside."""
-        for path in self._aside.iterdir():
-            if path.name not in self._new:
-                path.unlink()
-
-    def _write(self, digest: str, chunks: Iterator[bytes]) -> None:
-        with (self._aside / digest).open("wb", buffering=0) as file:
-            for chunk in chunks:
-                self._disk.write(file.fileno(), chunk)
-        self._new[digest] = None
-
-    def _forget(self, digest: str) -> None:
-        (self._aside / digest).unlink(missing_ok=True)
-        self._new.pop(digest, None)
-
-    def _opened(self, digests: list[str]) -> Iterator[int]:
-        for digest in digests:
-            with (self._aside / digest).open("rb", buffering=0) as file:
-                yield file.fileno()
-
-    def _open(self, digest: str) -> FileIO:
-        for folder in (self.folder, self._aside, *self.sources):
-            try:
-                return FileIO(folder / digest)
-            except FileNotFoundError:
-                continue
+        for store in (self, *self.sources):
+            if store.has(digest):
+                yield from store._pieces(store._index[digest])
+                return
         raise RunError(
             "workspace.object",
             f"the stored files lack {digest}",
             "put the run's store folder back from a copy, or name that of the run it was forked from",
         )
+
+    def _pieces(self, place: _Place) -> Iterator[bytes]:
+        at, left = place
+        while left > 0 and (data := os.pread(self._fd, min(CHUNK, left), at)):
+            yield data
+            at, left = at + len(data), left - len(data)
+
+    def _index_from(self, size: int) -> None:
+        """Take in the records from where we had got to."""
+        if self._end == 0:
+            magic = os.pread(self._fd, len(MAGIC), 0)
+            if magic != MAGIC:
+                if magic.strip(b"\0"):
+                    raise _no_pack(self._path)
+                return  # nothing was ever synced here
+            self._end = len(MAGIC)
+        heads = []
+        while (head := self._head_at(self._end)) is not None and self._end + _SIZE + head[2] <= size:
+            heads.append((*head, self._end + _SIZE))
+            self._end += _SIZE + head[2]
+            self._synced = max(self._synced, head[3])
+        for kind, digest, length, _, at in heads:
+            self._take(kind, digest, (at, length))
+
+    def _take(self, kind: bytes, digest: str, place: _Place) -> None:
+        """Take one record into the index; whoever is going to write verifies what may not be on disk."""
+        if self._writable and place[0] >= self._synced and kind in b"ob":
+            hashing = hashlib.sha256()
+            for piece in self._pieces(place):
+                hashing.update(piece)
+            if name(hashing) != digest:
+                self.lost = True
+                self._disk.write_at(self._fd, self._head(b"x", digest, place[1]), place[0] - _SIZE)
+                return
+        match kind:
+            case b"o":
+                self._index[digest] = place
+            case b"b":
+                self._begun = digest, place
+            case b"s":
+                self._begun = None
+
+    def _head_at(self, at: int) -> tuple[bytes, str, int, int] | None:
+        data = os.pread(self._fd, _SIZE, at)
+        if len(data) < _SIZE or _CRC.unpack_from(data, _HEAD.size)[0] != zlib.crc32(data[: _HEAD.size]):
+            return None
+        kind, digest, length, synced = _HEAD.unpack_from(data)
+        return kind, digest.rstrip(b"\0").decode("ascii"), length, synced
+
+    # ---- private: writing --------------------------------------------------------------------------
+
+    def _append(self, records: list[tuple[bytes, str, bytes]]) -> None:
+        """Write records at the end, in one go: when it fails, nothing of them counts."""
+        parts, end = [], self._end
+        if end == 0:
+            parts, end = [MAGIC], len(MAGIC)
+        placed = []
+        for kind, digest, data in records:
+            parts += [self._head(kind, digest, len(data)), data]
+            placed.append((kind, digest, (end + _SIZE, len(data))))
+            end += _SIZE + len(data)
+        self._put_at(b"".join(parts), self._end)
+        self._end = end
+        for kind, digest, place in placed:
+            match kind:
+                case b"o":
+                    self._index[digest] = place
+                    self._waiting.pop(digest, None)
+                case b"b":
+                    self._begun = digest, place
+                case _:
+                    self._begun = None
+        if not self._waiting:
+            self._waiting_size = 0
+
+    def _put_at(self, data: bytes, at: int) -> None:
+        """Write at the end, over whatever a write that failed has left there."""
+        device, inode, size = self._seen
+        if at == self._end and size > at:
+            self._disk.truncate(self._fd, at)
+        self._seen = (device, inode, at + len(data))
+        self._disk.write_at(self._fd, data, at)
+
+    def _head(self, kind: bytes, digest: str, length: int) -> bytes:
+        head = _HEAD.pack(kind, digest.encode(), length, self._synced)
+        return head + _CRC.pack(zlib.crc32(head))
+
+    def _create(self) -> os.stat_result:
+        with self._disk.folder(str(self.folder)) as folder:
+            os.close(self._disk.create("pack", folder))
+            self._disk.fsync(folder)
+        return self._path.stat()
+
+    def _forget_unsynced(self) -> None:
+        """A sync that failed may have thrown away what it could not write: take it as not written."""
+        self._index = {digest: place for digest, place in self._index.items() if place[0] < self._synced}
+        self._end = self._synced
+        self._begun = None
+
+    def _close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd, self._writable, self._seen = -1, False, (0, 0, 0)
+        self._index, self._begun = {}, None
+        self._end = self._synced = 0
 
 
 def name(hashing: hashlib._Hash) -> str:
@@ -147,4 +296,12 @@ def _damaged(digest: str) -> RunError:
         "workspace.object",
         f"the stored file {digest} is not what its name says",
         "restore the run's store folder from a copy; the file in the workspace was left as it is",
+    )
+
+
+def _no_pack(path: Path) -> RunError:
+    return RunError(
+        "workspace.object",
+        f"{path} does not hold the stored files of a run, or is damaged",
+        "restore the run's store folder from a copy; nothing was changed",
     )

@@ -9,8 +9,9 @@ Format of a folder's list (raise TREE when an older reader would misread it): `s
 entry in order of the bytes of its name `kind digest size name\\0`, kind being d, f, x (executable) or l.
 
 A file whose inode, size, mtime and ctime are as they were is not read again, unless it changed so shortly
-before it was read that a later change could bear the same time. Sockets, pipes and devices have no content:
-they are in the tree with kind s and not in any list.
+before it was read that a later change could bear the same time. What is as it was in the scan before is the
+same Node: comparing trees stops there, and such a folder's list is neither made nor hashed again. Sockets,
+pipes and devices have no content: they are in the tree with kind s and not in any list.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import hashlib
 import os
 import stat
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -35,7 +35,7 @@ _RACY_NS = 100_000_000
 _TRIES = 3
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Node:
     """One thing in a tree: kind is d, f, l or s; `mode` its permission bits; `children` by name."""
 
@@ -44,6 +44,9 @@ class Node:
     digest: str = ""
     size: int = 0
     children: dict[str, Node] = field(default_factory=dict)
+    inode: int = 0
+    changed_ns: int = 0
+    """Inode and ctime of a file that was scanned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,40 +60,45 @@ class Bounds:
 @dataclass(slots=True)
 class Tree:
     root: Node
-    modes: Counter[tuple[str, int]] = field(default_factory=Counter)
+    modes: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """How often each mode occurs, by kind of line (d, f, x)."""
 
 
 _Signature = tuple[int, ...]
+_UNSEEN: tuple[None, None] = (None, None)
 
 
 class Scanner:
-    """Reads trees; remembers what it has read by inode."""
+    """Reads trees; remembers what it has read by inode, and the last tree."""
 
     def __init__(self, store: Store, disk: Disk, bounds: Bounds) -> None:
         self.store = store
         self.disk = disk
         self.bounds = bounds
-        self._seen: dict[int, tuple[_Signature, Node]] = {}
+        self._seen: dict[int, tuple[_Signature | None, Node]] = {}
+        self._last: Node | None = None
 
     def scan(self, fd: int, skip: frozenset[str] = frozenset(), *, keep: bool) -> Tree:
         """The tree under an open folder, without the names in `skip` at its top; `keep` stores what is new.
 
         Raises: RunError `workspace.limit`, `workspace.unreadable`, `workspace.changing`.
         """
-        return _Pass(self, keep).tree(fd, skip)
+        this = _Pass(self, keep)
+        self._last = this.folder(fd, stat.S_IMODE(os.fstat(fd).st_mode), skip, 0, self._last)
+        if len(self._seen) > len(this.inodes):
+            for inode in self._seen.keys() - this.inodes:
+                del self._seen[inode]
+        return Tree(self._last, this.modes)
 
     def digest(self, at: int, filename: str, found: os.stat_result) -> str:
         """The digest of one file, from memory where it cannot have changed; stores nothing."""
         return self.file(at, filename, found, keep=False).digest
 
     def file(self, at: int, filename: str, found: os.stat_result, *, keep: bool) -> Node:
-        known = self._seen.get(found.st_ino)
-        if known is not None and known[0] == _signature(found):
-            if keep and not self.store.has(known[1].digest):
-                return self._read(at, filename, keep)
-            return known[1]
-        return self._read(at, filename, keep)
+        signature, node = self._seen.get(found.st_ino, _UNSEEN)
+        if node is None or signature != _signature(found) or (keep and not self.store.has(node.digest)):
+            return self._read(at, filename, keep)
+        return node
 
     def _read(self, at: int, filename: str, keep: bool) -> Node:
         for _ in range(_TRIES):
@@ -103,17 +111,21 @@ class Scanner:
             finally:
                 os.close(fd)
             if digest and _signature(before) == _signature(after):
-                node = Node("f", stat.S_IMODE(before.st_mode), digest, before.st_size)
-                if max(before.st_ctime_ns, before.st_mtime_ns) < started - _RACY_NS:
-                    self._seen[before.st_ino] = (_signature(before), node)
-                else:
-                    self._seen.pop(before.st_ino, None)
-                return node
+                return self._remember(before, digest, started)
         raise RunError(
             "workspace.changing",
             f"a file changes while it is read: {filename!r}",
             "end whatever else writes into the workspace, then go on with `spak resume`",
         )
+
+    def _remember(self, found: os.stat_result, digest: str, started: int) -> Node:
+        mode = stat.S_IMODE(found.st_mode)
+        _, node = self._seen.get(found.st_ino, _UNSEEN)
+        if node is None or node.digest != digest or node.changed_ns != found.st_ctime_ns:
+            node = Node("f", mode, digest, found.st_size, {}, found.st_ino, found.st_ctime_ns)
+        settled = max(found.st_ctime_ns, found.st_mtime_ns) < started - _RACY_NS
+        self._seen[found.st_ino] = (_signature(found) if settled else None, node)
+        return node
 
     def _digest(self, fd: int, size: int, keep: bool) -> str:
         """The digest of an open file; empty when it changed between reading and storing."""
@@ -127,80 +139,80 @@ class Scanner:
         while chunk := os.read(fd, CHUNK):
             hashing.update(chunk)
         digest = name(hashing)
-        return digest if not keep or self.store.put_file(digest, fd) else ""
-
-    def forget_but(self, inodes: set[int], digests: set[str]) -> None:
-        for inode in self._seen.keys() - inodes:
-            del self._seen[inode]
-        self.store.retain(digests)
+        return digest if not keep or self.store.put_file(digest, fd, size) else ""
 
 
 class _Pass:
     """One scan."""
 
     def __init__(self, scanner: Scanner, keep: bool) -> None:
+        self.inodes: set[int] = set()
+        self.modes: dict[tuple[str, int], int] = {}
         self._scanner = scanner
         self._keep = keep
         self._entries = 0
         self._bytes = 0
-        self._inodes: set[int] = set()
-        self._digests: set[str] = set()
-        self._modes: Counter[tuple[str, int]] = Counter()
 
-    def tree(self, fd: int, skip: frozenset[str]) -> Tree:
-        root = self._folder(fd, os.fstat(fd), skip, 0)
-        self._scanner.forget_but(self._inodes, self._digests)
-        return Tree(root, self._modes)
-
-    def _folder(self, fd: int, found: os.stat_result, skip: frozenset[str], depth: int) -> Node:
+    def folder(self, fd: int, mode: int, skip: frozenset[str], depth: int, before: Node | None) -> Node:
+        """The node of an open folder: the one of the scan before where nothing in it changed."""
         if depth > MAX_DEPTH:
             raise _too_much(f"folders are more than {MAX_DEPTH} deep")
-        node = Node("d", stat.S_IMODE(found.st_mode))
+        self._count_mode("d", mode)
+        children: dict[str, Node] = {}
+        old = before.children if before is not None else {}
         with os.scandir(fd) as entries:
             for entry in entries:
                 if entry.name not in skip:
-                    node.children[entry.name] = self._entry(fd, entry, depth)
+                    children[entry.name] = self._entry(fd, entry, depth, old.get(entry.name))
+        if (
+            before is not None
+            and before.mode == mode
+            and old == children
+            and (not self._keep or self._scanner.store.has(before.digest))
+        ):
+            return before
+        node = Node("d", mode, children=children)
         listed = encode(node)
         node.digest = canon.digest(listed)
-        self._digests.add(node.digest)
-        self._modes["d", node.mode] += 1
         if self._keep:
             self._scanner.store.put(node.digest, listed)
         return node
 
-    def _entry(self, fd: int, entry: os.DirEntry[str], depth: int) -> Node:
+    def _entry(self, fd: int, entry: os.DirEntry[str], depth: int, before: Node | None) -> Node:
         found = entry.stat(follow_symlinks=False)
-        self._count(found)
-        if stat.S_ISREG(found.st_mode):
+        mode = found.st_mode
+        self._entries += 1
+        if self._entries > self._scanner.bounds.entries:
+            raise _too_much(f"it holds more than {self._scanner.bounds.entries} files and folders")
+        if stat.S_ISREG(mode):
+            self._bytes += found.st_size
+            if self._bytes > self._scanner.bounds.size_bytes:
+                raise _too_much(f"its files are more than {self._scanner.bounds.size_bytes >> 20} MiB")
             node = self._scanner.file(fd, entry.name, found, keep=self._keep)
-            self._inodes.add(found.st_ino)
-            self._digests.add(node.digest)
-            self._modes["x" if node.mode & 0o100 else "f", node.mode] += 1
+            self.inodes.add(found.st_ino)
+            self._count_mode("x" if node.mode & 0o100 else "f", node.mode)
             return node
-        if stat.S_ISDIR(found.st_mode):
-            with self._scanner.disk.visit(entry.name, fd, stat.S_IMODE(found.st_mode)) as inner:
-                return self._folder(inner, found, frozenset(), depth + 1)
-        if stat.S_ISLNK(found.st_mode):
-            return self._link(fd, entry.name)
-        return Node("s", stat.S_IMODE(found.st_mode))
+        if stat.S_ISDIR(mode):
+            if before is not None and before.kind != "d":
+                before = None
+            mode = stat.S_IMODE(mode)
+            with self._scanner.disk.visit(entry.name, fd, mode) as inner:
+                return self.folder(inner, mode, frozenset(), depth + 1, before)
+        if stat.S_ISLNK(mode):
+            return self._link(fd, entry.name, before)
+        return Node("s", stat.S_IMODE(mode))
 
-    def _link(self, fd: int, filename: str) -> Node:
+    def _link(self, fd: int, filename: str, before: Node | None) -> Node:
         target = to_bytes(os.readlink(filename, dir_fd=fd))
         digest = canon.digest(target)
-        self._digests.add(digest)
         if self._keep:
             self._scanner.store.put(digest, target)
+        if before is not None and before.kind == "l" and before.digest == digest:
+            return before
         return Node("l", 0o777, digest, len(target))
 
-    def _count(self, found: os.stat_result) -> None:
-        self._entries += 1
-        if stat.S_ISREG(found.st_mode):
-            self._bytes += found.st_size
-        bounds = self._scanner.bounds
-        if self._entries > bounds.entries:
-            raise _too_much(f"it holds more than {bounds.entries} files and folders")
-        if self._bytes > bounds.size_bytes:
-            raise _too_much(f"its files are more than {bounds.size_bytes >> 20} MiB")
+    def _count_mode(self, kind: str, mode: int) -> None:
+        self.modes[kind, mode] = self.modes.get((kind, mode), 0) + 1
 
 
 def encode(folder: Node) -> bytes:
@@ -239,7 +251,7 @@ def load(store: Store, digest: str) -> Node:
 def differences(old: Node, new: Node, path: str = "") -> list[str]:
     """Paths that are not the same in both trees: content, kind, mode, there or not there."""
     found = []
-    for filename in sorted({*old.children, *new.children}, key=to_bytes):
+    for filename in changed(old, new):
         before, after = old.children.get(filename), new.children.get(filename)
         here = f"{path}{filename}"
         if before is None or after is None or before.kind != after.kind:
@@ -251,6 +263,13 @@ def differences(old: Node, new: Node, path: str = "") -> list[str]:
         if before.kind == "d":
             found += differences(before, after, f"{here}/")
     return found
+
+
+def changed(old: Node, new: Node) -> list[str]:
+    """Names at the top that do not stand for the same node in both, in order of their bytes."""
+    names = [filename for filename, node in new.children.items() if old.children.get(filename) is not node]
+    names += old.children.keys() - new.children.keys()
+    return sorted(names, key=to_bytes)
 
 
 def at(root: Node, path: str) -> Node | None:

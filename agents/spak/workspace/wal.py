@@ -1,33 +1,28 @@
-"""The write-ahead file: which effect is under way, and what to return to if it is not committed.
+"""The record of a step that begins: which effect it is, and what to return to if it is not committed.
 
     {"effect":id,"format":1,"modes":{"d":493,"f":420,"x":493},"odd":[[path,mode]..],"root":digest,"special":[path..]}
 
-One file in the store, written aside, fsynced, renamed, before the effect begins. It names its effect: a file
-left over from an effect that was committed since must not undo it. The root's objects are durable before it;
+It is in the store (`spak.workspace.store`) and durable, with all objects of its root, before the effect
+begins. It names its effect: a record left over from an effect that was committed since must not undo it.
 `modes` are the usual permission bits by kind of entry, `odd` the exceptions, `special` the sockets, pipes and
 devices that were there before. Paths are base64url, since they may hold any bytes.
 """
 
 from __future__ import annotations
 
-import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from spak import canon
 from spak.errors import RunError, UserError
-from spak.workspace.disk import Disk
 from spak.workspace.store import Store
 from spak.workspace.tree import Node, Tree, at, load, specials, to_bytes, to_text
 
 FORMAT = 1
-"""Version of the write-ahead file; raise it when an older reader would misread it."""
+"""Version of the record; raise it when an older reader would misread it."""
 
-PENDING = "pending"
-_ASIDE = "pending.new"
 _USUAL = {"d": 0o755, "f": 0o644, "x": 0o755}
 
 
@@ -66,48 +61,30 @@ class Preimage:
         return root
 
 
-def write(preimage: Preimage, store: int, disk: Disk) -> None:
-    """Put the file in place; the caller syncs the store folder."""
-    value = {
-        "effect": preimage.effect,
-        "format": FORMAT,
-        "modes": preimage.modes,
-        "odd": [[_armour(path), mode] for path, mode in preimage.odd],
-        "root": preimage.root,
-        "special": [_armour(path) for path in preimage.special],
-    }
-    remove(store, disk, _ASIDE)
-    fd = disk.create(_ASIDE, store)
-    try:
-        disk.write(fd, canon.dumps(value))
-        disk.fsync(fd)
-    finally:
-        os.close(fd)
-    disk.rename(_ASIDE, PENDING, store)
+def encode(preimage: Preimage) -> bytes:
+    """The record as it stands in the store."""
+    return canon.dumps(
+        {
+            "effect": preimage.effect,
+            "format": FORMAT,
+            "modes": preimage.modes,
+            "odd": [[_armour(path), mode] for path, mode in preimage.odd],
+            "root": preimage.root,
+            "special": [_armour(path) for path in preimage.special],
+        }
+    )
 
 
-def read(store: Path) -> Preimage | None:
-    """What is under way, if anything. Raises: RunError `workspace.pending` when the file cannot be read."""
-    try:
-        data = (store / PENDING).read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+def decode(data: bytes) -> Preimage:
+    """The record read back. Raises: RunError `workspace.pending` when it is of another format."""
     try:
         return _decode(canon.loads(data))
     except (KeyError, TypeError, ValueError, AttributeError, UserError) as error:
         raise RunError(
             "workspace.pending",
-            f"the write-ahead file {store / PENDING} is damaged: {error!r}",
-            "put it back from a copy; without it the step under way cannot be undone",
+            f"the record of the step under way cannot be read: {error!r}",
+            "resume the run with the version of SPAK that wrote it",
         ) from error
-
-
-def remove(store: int, disk: Disk, filename: str = PENDING) -> None:
-    """Take the file away; it may be gone already."""
-    try:
-        disk.unlink(filename, store)
-    except FileNotFoundError:
-        pass
 
 
 def _decode(value: Any) -> Preimage:
