@@ -57,3 +57,27 @@ def test_a_patch_may_touch_neither_the_verdict_nor_the_tests(tmp_path: Path, pat
     assert not (run_dir(tmp_path, last) / "workspace/result.txt").exists()
     code, done = spak(tmp_path, "step", "--resume", "--answer-file", FIX, "--json")
     assert (code, done["state"]) == (0, "succeeded")
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("path", ["conftest.py", "pytest.ini"])
+def test_a_patch_may_not_tell_pytest_how_to_run(tmp_path: Path, path: str) -> None:
+    spak(tmp_path, "run", SPEC, "--mode", "stepwise")
+    patch = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+# anything\n"
+    code, last = spak(tmp_path, "step", "--resume", "--answer", patch, "--json")
+    assert (code, last["state"]) == (4, "waiting")
+    assert "patch.protected" in last["waiting"]["prompt"]
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("path", ["slug.py", "slug/__init__.py"])
+def test_code_that_leaves_before_the_tests_have_run_does_not_pass(tmp_path: Path, path: str) -> None:
+    """Exit code 0 without one test: the patched module, or one that hides it, ends the process."""
+    first = '"""Names for files and addresses, made from titles."""'
+    patch = f"--- a/slug.py\n+++ b/slug.py\n@@ -1 +1 @@\n-{first}\n+__import__('os')._exit(0)\n"
+    if path != "slug.py":
+        patch = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+__import__('os')._exit(0)\n"
+    spak(tmp_path, "run", SPEC, "--mode", "stepwise")
+    code, last = spak(tmp_path, "step", "--resume", "--answer", patch, "--json")
+    assert (code, last["state"]) == (1, "failed")
+    assert last["refusal"]["codes"] == ["incomplete"]
