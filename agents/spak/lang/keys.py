@@ -133,6 +133,8 @@ class Keys:
         place = settings.place_of(entry.key)
         if near:
             hint = f"did you mean {near}?"
+            if reading(entry.key).upper() == near.upper():
+                hint += f" {odd(entry.key)} only looks alike"
         elif place:
             hint = f"{entry.key} belongs in {_BLOCKS.get(place, place)}"
         else:
