@@ -1,10 +1,11 @@
 """Durable steps and replay: what kernel, runner and ledger cost together, beside two floors of the same run.
 
 Loops of N tool steps whose tools answer 100 random bytes: no sandbox, a real ledger and a real workspace on
-disk. `effect` makes each step durable by itself, `pure` lets steps share an fsync. Floors: 400 bytes appended
-and fdatasynced, and one row inserted and committed in SQLite (WAL, FULL). Figures: CPU milliseconds per step
-over the larger floor, ledger fsyncs per step (workspace fsyncs apart), bytes per step at 100 and 5,000 steps,
-resident memory, replayed records a second.
+disk. `write` makes each step durable by itself though it writes nothing, `change` gives one file of 1 KB a
+new content each time, `pure` lets steps share an fsync. Floors: 400 bytes appended and fdatasynced, and one
+row inserted and committed in SQLite (WAL, FULL). Figures: CPU milliseconds per step over the larger floor,
+ledger fsyncs per step (workspace fsyncs apart), bytes per step at 100 and 5,000 steps, resident memory,
+replayed records a second.
 """
 
 from __future__ import annotations
@@ -49,7 +50,43 @@ class Answer:
         return ToolResult("exited", 0, text.encode(), len(text), key={"text": text})
 
 
-TOOLS = {"pure": Answer("pure", "pure"), "write": Answer("write", "effect")}
+class Write(Answer):
+    """As Answer, and each call gives one small file of the workspace another content."""
+
+    def run(self, call: Call) -> ToolResult:
+        result = super().run(call)
+        (call.workspace / "kernel.c").write_bytes(result.output * 10)
+        return result
+
+
+TOOLS = {
+    "pure": Answer("pure", "pure"),
+    "write": Answer("write", "effect"),
+    "change": Write("change", "effect"),
+}
+
+
+class _Timed(Workspace):
+    """A workspace that adds up the CPU time of its transactions, in the kernel too."""
+
+    spent_ns = 0
+
+    def begin(self, effect: str) -> str:
+        started = time.process_time_ns()
+        root = super().begin(effect)
+        self.spent_ns += time.process_time_ns() - started
+        return root
+
+    def commit(self) -> str:
+        started = time.process_time_ns()
+        root = super().commit()
+        self.spent_ns += time.process_time_ns() - started
+        return root
+
+    def settle(self) -> None:
+        started = time.process_time_ns()
+        super().settle()
+        self.spent_ns += time.process_time_ns() - started
 
 
 def rows() -> list[dict[str, Any]]:
@@ -69,6 +106,7 @@ def _rows(folder: Path) -> list[dict[str, Any]]:
         _run(folder, "write", 1000),
         _run(folder, "write", 5000),
     )
+    change = _run(folder, "change", 1000)
     short, shared = _run(folder, "pure", 100), _run(folder, "pure", 5000)
     return [
         _row("durable step: CPU over the floor", effect["cpu_ms"] - floor, floor, "ms", "<= 0.5"),
@@ -77,6 +115,21 @@ def _rows(folder: Path) -> list[dict[str, Any]]:
         _row("floor: append + fdatasync", append_ms, append_ms, "ms CPU", ""),
         _row("durable step: ledger fsyncs", effect["fsyncs"], 1.0, "per step", "<= 1.1"),
         _row("durable step: workspace fsyncs", effect["workspace_fsyncs"], 0.0, "per step", ""),
+        _row("step that changes a file: CPU over the floor", change["cpu_ms"] - floor, floor, "ms", ""),
+        _row(
+            "step that changes a file: CPU of the workspace",
+            change["workspace_ms"],
+            append_ms,
+            "ms",
+            "",
+        ),
+        _row(
+            "step that changes a file: workspace fsyncs",
+            change["workspace_fsyncs"],
+            0.0,
+            "per step",
+            "<= 2.1",
+        ),
         _row("pure step, sharing: ledger fsyncs", shared["fsyncs"], 1.0, "per step", "<= 0.1"),
         _row("pure step, sharing: CPU", shared["cpu_ms"], floor, "ms", ""),
         _row("durable step: bytes at 5,000 steps", large["bytes"], small["bytes"], "B per step", "<= 1024"),
@@ -98,7 +151,7 @@ def _run(folder: Path, tool: str, steps: int) -> dict[str, float]:
     name = f"{tool}-{steps}"
     text = SPEC.format(steps=steps, tool=tool)
     catalog = Catalog(tools={key: item.entry for key, item in TOOLS.items()})
-    place = Workspace(folder / name / "workspace", folder / name / "store")
+    place = _Timed(folder / name / "workspace", folder / name / "store")
     compile_program(parse(text), catalog, {})
     body = genesis(text, catalog, {}, place.snapshot(), 1, {"run": name})
     run = Run.create(FileLedgers(folder), name, body, Host(tools=TOOLS), place)
@@ -111,6 +164,7 @@ def _run(folder: Path, tool: str, steps: int) -> dict[str, float]:
     found = {
         "cpu_ms": 1000 * cpu / steps,
         "fsyncs": (run.ledger.fsyncs - fsyncs) / steps,  # type: ignore[attr-defined]
+        "workspace_ms": place.spent_ns / steps / 1e6,
         "workspace_fsyncs": (place.fsyncs - workspace_fsyncs) / steps,
         "bytes": (folder / name / "trace.jsonl").stat().st_size / steps,
         "grown_mib": grown,
