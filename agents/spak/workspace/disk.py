@@ -41,12 +41,16 @@ class Disk:
 
     # ---- opening -----------------------------------------------------------------------------------
 
+    def open_folder(self, name: str, at: int | None = None) -> int:
+        """The folder, open for reading."""
+        return os.open(name, _FOLDER, dir_fd=at)
+
     @contextmanager
     def folder(self, name: str, at: int | None = None, *, force: bool = False) -> Iterator[int]:
         """The folder, open for reading; `force` gives its owner back the rights that a tool took away."""
         if force and at is not None:
             self._open_up(name, at)
-        fd = os.open(name, _FOLDER, dir_fd=at)
+        fd = self.open_folder(name, at)
         try:
             yield fd
         finally:

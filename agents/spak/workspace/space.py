@@ -230,26 +230,28 @@ class Workspace:
         """The folder, open, with the lock held; what the system refuses inside becomes a typed error."""
         with typed(doing):
             self._prepare()
-            with self._lock, self._root() as fd:
-                self._store.look(write=True)
-                if os.geteuid() == 0:
-                    found = os.fstat(fd)
-                    self._disk.owner = (found.st_uid, found.st_gid)
-                yield fd
+            with self._lock:
+                fd = self._open_root()
+                try:
+                    if os.geteuid() == 0:
+                        found = os.fstat(fd)
+                        self._disk.owner = (found.st_uid, found.st_gid)
+                    self._store.look(write=True)
+                    yield fd
+                finally:
+                    os.close(fd)
 
     def _prepare(self) -> None:
         for folder in (self._store.folder, self.directory):
-            if not folder.is_dir():
+            if not os.access(folder, os.F_OK):
                 folder.mkdir(parents=True, exist_ok=True)
 
-    @contextmanager
-    def _root(self) -> Iterator[int]:
+    def _open_root(self) -> int:
         if os.geteuid() != 0:
             mode = stat.S_IMODE(self.directory.stat().st_mode)
             if mode & 0o500 != 0o500:
                 self.directory.chmod(mode | 0o700)
-        with self._disk.folder(str(self.directory)) as fd:
-            yield fd
+        return self._disk.open_folder(str(self.directory))
 
     def _scan(self, fd: int, *, keep: bool = True) -> Tree:
         tree = self._scanner.scan(fd, self._skip, keep=keep)

@@ -33,6 +33,7 @@ MAX_DEPTH = 128
 
 _RACY_NS = 100_000_000
 _TRIES = 3
+_NO_NAMES: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True, eq=False)
@@ -195,12 +196,20 @@ class _Pass:
         if stat.S_ISDIR(mode):
             if before is not None and before.kind != "d":
                 before = None
-            mode = stat.S_IMODE(mode)
-            with self._scanner.disk.visit(entry.name, fd, mode) as inner:
-                return self.folder(inner, mode, frozenset(), depth + 1, before)
+            return self._inner(fd, entry.name, stat.S_IMODE(mode), depth + 1, before)
         if stat.S_ISLNK(mode):
             return self._link(fd, entry.name, before)
         return Node("s", stat.S_IMODE(mode))
+
+    def _inner(self, at: int, filename: str, mode: int, depth: int, before: Node | None) -> Node:
+        if mode & 0o500 != 0o500:
+            with self._scanner.disk.visit(filename, at, mode) as fd:
+                return self.folder(fd, mode, _NO_NAMES, depth, before)
+        fd = self._scanner.disk.open_folder(filename, at)
+        try:
+            return self.folder(fd, mode, _NO_NAMES, depth, before)
+        finally:
+            os.close(fd)
 
     def _link(self, fd: int, filename: str, before: Node | None) -> Node:
         target = to_bytes(os.readlink(filename, dir_fd=fd))
