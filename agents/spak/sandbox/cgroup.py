@@ -157,7 +157,7 @@ def _moves(places: Hierarchies) -> bool:
 
 def _mine() -> str:
     """How names of groups begin here: process ids mean something only within their namespace."""
-    return f"{_PREFIX}{os.stat('/proc/self/ns/pid').st_ino}-"
+    return f"{_PREFIX}{Path('/proc/self/ns/pid').stat().st_ino}-"
 
 
 def _sweep(folder: Path) -> None:
