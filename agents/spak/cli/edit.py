@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from spak.cli import common
-from spak.cli.fmt import STDIN, read, replace, unified
+from spak.cli.fmt import STDIN, put, read, replace, unified
 from spak.errors import SpecError, UsageError
 
 
@@ -47,9 +47,9 @@ def command(
     if as_json:
         common.emit(document(file, many, done))
     elif diff:
-        click.echo(unified(parsed.text, done.text, str(file)), nl=False)
+        put(unified(parsed.text, done.text, str(file)))
     elif not in_place:
-        click.echo(done.text.encode(), nl=False)
+        put(done.text)
     if not as_json:
         verb = "written" if in_place and done.changed else "changed" if done.changed else "as it was"
         common.say(f"{file}: {verb}, {len(many)} operation{'s' if len(many) > 1 else ''}")

@@ -43,9 +43,9 @@ def command(files: tuple[Path, ...], check: bool, diff: bool, as_json: bool) -> 
         elif diff:
             document["diff"] = unified(data.decode(), made.text, str(file))
             if not as_json:
-                common.out(document["diff"], nl=False)
+                put(document["diff"])
         elif file == STDIN and not check:
-            click.echo(new, nl=False)
+            put(made.text)
         elif changed and not check:
             replace(file, new)
         documents.append(document)
@@ -76,12 +76,18 @@ def read(file: Path) -> bytes:
     """The bytes of a file, or of standard input for `-`."""
     if file != STDIN:
         return common.read_input(file)
-    data = sys.stdin.buffer.read(common.MAX_INPUT + 1)
+    data = sys.stdin.buffer.read(common.MAX_INPUT + 1) if sys.stdin is not None else b""
     if len(data) > common.MAX_INPUT:
         raise UsageError(
             "usage.file", f"the input is larger than {common.MAX_INPUT} bytes", "give a smaller one"
         )
     return data
+
+
+def put(text: str) -> None:
+    """A spec's text on standard output: the exact bytes for a file or a pipe, harmless on a terminal."""
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    click.echo(common.plain(text) if terminal else text.encode(), nl=False)
 
 
 def unified(old: str, new: str, name: str) -> str:

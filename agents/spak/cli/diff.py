@@ -1,0 +1,48 @@
+"""`spak diff OLD NEW`: what changed in meaning between two specs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spak.cli import common
+from spak.cli.fmt import STDIN, read
+from spak.errors import UsageError
+
+
+@click.command()
+@click.argument("old", type=click.Path(path_type=Path))
+@click.argument("new", type=click.Path(path_type=Path))
+@common.json_option
+def command(old: Path, new: Path, as_json: bool) -> int:
+    """Compare OLD and NEW by meaning: 0 when they mean the same, 1 when not, 3 when one does not parse."""
+    from spak import config
+    from spak.lang import parse
+    from spak.lang.beside import files_beside
+    from spak.lang.diff import compare, show
+    from spak.lang.imports import resolve
+
+    if old == new == STDIN:
+        raise UsageError("usage.arguments", "standard input can not be both specs", "name a file for one")
+    whole = [resolve(parse(read(path), str(path)), files_beside(path)) for path in (old, new)]
+    document: dict[str, Any] = {"old": str(old), "new": str(new)}
+    if not all(one.parsed.ok for one in whole):
+        errors = [
+            (one, [item for item in one.parsed.diagnostics if item.severity == "error"]) for one in whole
+        ]
+        document["diagnostics"] = [
+            {"file": one.parsed.name, **item.to_json()} for one, wrong in errors for item in wrong
+        ]
+        if as_json:
+            common.emit(document)
+        for one, wrong in errors:
+            common.show_diagnostics(wrong, one.parsed.text, one.parsed.name, one.texts)
+        return 3
+    found = compare(whole[0].parsed, whole[1].parsed, config.catalog())
+    if as_json:
+        common.emit({**document, **found.to_json()})
+    else:
+        common.out(show(found), nl=False)
+    return 0 if found.equal else 1
