@@ -355,7 +355,7 @@ class TestRecovery:
 
     def test_a_record_of_another_format_is_a_typed_error(self, space: Workspace, tmp_path: Path) -> None:
         space.begin("e1")
-        space._store.begin(b'{"format":9}')
+        space._store.begin(b'e1\n{"format":9}')
         with pytest.raises(RunError) as caught:
             Workspace(space.directory, tmp_path / "store").recover("e1", "")
         assert caught.value.code == "workspace.pending" and caught.value.hint

@@ -18,7 +18,6 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -55,7 +54,7 @@ class Workspace:
         self._skip = _skipped(self.directory, Path(store))
         self._state: Literal["clean", "open", "done"] = "clean"
         self._base: Node | None = None
-        self._way_back: tuple[Node | None, Preimage] = (None, Preimage("", ""))
+        self._way_back: tuple[Node | None, bytes] = (None, b"")
         self._touched: list[str] = []
 
     @property
@@ -111,10 +110,9 @@ class Workspace:
                     "`spak resume` recovers it first",
                 )
             tree = self._scanner.scan(fd, self._skip, keep=True)
-            root, preimage = self._way_back
-            preimage = replace(preimage, effect=effect) if root is tree.root else Preimage.of(effect, tree)
-            self._store.begin(wal.encode(preimage))
-            self._way_back = tree.root, preimage
+            if self._way_back[0] is not tree.root:
+                self._way_back = tree.root, wal.encode(Preimage.of(effect, tree))
+            self._store.begin(effect.encode() + b"\n" + self._way_back[1])
             self._base = tree.root
             self._state = "open"
             return tree.root.digest

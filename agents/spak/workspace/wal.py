@@ -1,6 +1,7 @@
 """The record of a step that begins: which effect it is, and what to return to if it is not committed.
 
-    {"effect":id,"format":1,"modes":{"d":493,"f":420,"x":493},"odd":[[path,mode]..],"root":digest,"special":[path..]}
+    <effect id>
+    {"format":1,"modes":{"d":493,"f":420,"x":493},"odd":[[path,mode]..],"root":digest,"special":[path..]}
 
 It is in the store (`spak.workspace.store`) and durable, with all objects of its root, before the effect
 begins. It names its effect: a record left over from an effect that was committed since must not undo it.
@@ -62,10 +63,9 @@ class Preimage:
 
 
 def encode(preimage: Preimage) -> bytes:
-    """The record as it stands in the store."""
+    """The second line of the record: what to return to."""
     return canon.dumps(
         {
-            "effect": preimage.effect,
             "format": FORMAT,
             "modes": preimage.modes,
             "odd": [[_armour(path), mode] for path, mode in preimage.odd],
@@ -78,7 +78,8 @@ def encode(preimage: Preimage) -> bytes:
 def decode(data: bytes) -> Preimage:
     """The record read back. Raises: RunError `workspace.pending` when it is of another format."""
     try:
-        return _decode(canon.loads(data))
+        effect, _, line = data.partition(b"\n")
+        return _decode(effect.decode(), canon.loads(line))
     except (KeyError, TypeError, ValueError, AttributeError, UserError) as error:
         raise RunError(
             "workspace.pending",
@@ -87,11 +88,11 @@ def decode(data: bytes) -> Preimage:
         ) from error
 
 
-def _decode(value: Any) -> Preimage:
+def _decode(effect: str, value: Any) -> Preimage:
     if value["format"] != FORMAT:
         raise ValueError(f"format {value['format']}")
     return Preimage(
-        str(value["effect"]),
+        effect,
         str(value["root"]),
         {kind: int(value["modes"][kind]) for kind in _USUAL},
         tuple((_plain(path), int(mode)) for path, mode in value["odd"]),
