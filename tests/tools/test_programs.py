@@ -159,6 +159,8 @@ def test_cc_reports_the_linker(do: Any, workspace: Path) -> None:
         "-o",
         "/etc/passwd",
         "-fdump-tree-all",
+        "-fopt-info-all=naive.c",
+        "-fstack-usage",
         "-fprofile-use=x",
         "-fuse-ld=x",
         "-L/tmp",

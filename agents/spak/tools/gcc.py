@@ -27,7 +27,17 @@ _REFUSED = (
     "-fdiagnostics",
     "-fuse-ld",
     "-fcompare-debug",
+    "-fopt-info",
+    "-fcallgraph-info",
+    "-fstack-usage",
+    "-fsave-optimization-record",
+    "-fmem-report",
+    "-ftime-report",
+    "-fltrans",
+    "-fresolution",
+    "-fmodule",
 )
+"""Those that load code, write a file beside the output, or print what is new each time."""
 _FLAG = re.compile(FLAG)
 _LINKER = re.compile(r"(?:^|: )((?:undefined reference to|multiple definition of|cannot find) [^\n]{1,200})")
 _OPTIONS = re.compile(r"^(?:gcc|cc1|cc1plus|as|ld): (?:fatal )?error: ([^\n]{1,300})", re.M)
