@@ -15,8 +15,11 @@ def command(stdio: bool) -> int:
     Whatever else is printed goes to standard error, so that the protocol has standard output to itself.
     """
     from spak import config
+    from spak.cli import common
     from spak.lsp import serve
 
+    if os.isatty(0):
+        common.say("spak lsp waits for an editor that speaks the Language Server Protocol; CTRL-C ends it")
     sink = os.dup(1)
     os.dup2(2, 1)
     try:
