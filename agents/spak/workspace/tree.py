@@ -131,7 +131,7 @@ class Scanner:
     def _digest(self, fd: int, size: int, keep: bool) -> str:
         """The digest of an open file; empty when it changed between reading and storing."""
         if size < CHUNK:
-            data = os.read(fd, CHUNK)
+            data = os.read(fd, size + 1)
             digest = canon.digest(data)
             if keep:
                 self.store.put(digest, data)
