@@ -91,7 +91,8 @@ def test_a_file_name_that_is_not_utf8(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(Path(HELLO).read_bytes())
     assert cli("check", name, "--json").json["files"][0]["file"] == name
     assert cli("check", name).code == 0
-    assert cli("run", name, "--json").json["state"] == "succeeded"
+    done = cli("run", name, "--json")
+    assert done.json["state"] == "succeeded", done.out
 
 
 # ---- flags and values ----------------------------------------------------------------------------------
