@@ -134,6 +134,18 @@ def test_resuming_an_ended_run_appends_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "run-1/trace.jsonl").read_bytes() == before
 
 
+def test_cancelling_an_ended_run_appends_nothing(tmp_path: Path) -> None:
+    run = start(tmp_path, TUNING)
+    run.advance("full_auto")
+    run.close()
+    before = (tmp_path / "run-1/trace.jsonl").read_bytes()
+    again = reopen(tmp_path)
+    again.cancel()
+    again.close()
+    assert again.state.status == "succeeded"
+    assert (tmp_path / "run-1/trace.jsonl").read_bytes() == before
+
+
 def test_a_second_runner_is_refused(tmp_path: Path) -> None:
     run = start(tmp_path, ASKING)
     with pytest.raises(LedgerError) as error:

@@ -205,7 +205,9 @@ class Run:
         self.flush()
 
     def cancel(self) -> None:
-        """End the run as cancelled; an ended run stays as it is."""
+        """End the run as cancelled; an ended run stays as it is, its ledger too."""
+        if self.state.ended:
+            return
         self.feed(Proposed(Kind.CONTROL, {"cancel": True}))
         self.flush()
 
