@@ -343,3 +343,15 @@ def some_op(draw: random.Random, spec: ast.Spec) -> ops.Op:
             ops.ClearField(name, step, draw.choice(KEYS)),
         )
     )
+
+
+def damaged(draw: random.Random, text: str) -> str:
+    """The text with a few pieces cut, doubled, moved or replaced."""
+    for _ in range(draw.randint(1, 3)):
+        at, other = draw.randrange(len(text) + 1), draw.randrange(len(text) + 1)
+        end = min(len(text), at + draw.choice((0, 1, 3, 20)))
+        new = draw.choice(
+            ("", "{", "}", '"', '"""', ",", "->", "//", "\0", "é", "\ud800", text[other : other + 9])
+        )
+        text = text[:at] + new + text[end:]
+    return text
