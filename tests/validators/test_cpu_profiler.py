@@ -101,6 +101,11 @@ def test_final_is_compared_with_baseline_and_runner_up(lab: Lab) -> None:
     assert verdict(measurement, "runner_up").outcome == "improved"
     assert measurement.metrics["baseline_ns"] > measurement.metrics["time_ns"]
     assert measurement.metrics["runner_up_ns"] > measurement.metrics["time_ns"]
+    for rival in ("baseline", "runner_up"):
+        times = [ns for pair in measurement.pairs if pair["rival"] == rival for ns in pair["incumbent"]]
+        median, least = statistics.median_low(times), min(times)
+        assert measurement.metrics[f"{rival}_ns"] == median
+        assert measurement.metrics[f"{rival}_spread_ppm"] == (median - least) * 1_000_000 // least
 
 
 def test_a_shorter_rule_of_the_program_is_kept(lab: Lab) -> None:

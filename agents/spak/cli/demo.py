@@ -79,8 +79,8 @@ def _print(found: object, document: dict[str, object]) -> None:
         say(candidate_line(row))
     say()
     if "speedup" in metrics:
-        spread = metrics.get("spread_ppm", 0) / 1e4
-        say(f"baseline      {metrics['baseline_ms']:.3f} ms (median, naive C at -O2)")
+        spread, before = (metrics.get(name, 0) / 1e4 for name in ("spread_ppm", "baseline_spread_ppm"))
+        say(f"baseline      {metrics['baseline_ms']:.3f} ms (median, spread {before:.1f} %; naive C at -O2)")
         say(f"best          {metrics['best_ms']:.3f} ms (median, spread {spread:.1f} %)")
         say(f"speed-up      {metrics['speedup']:.2f}x, ratio of medians, measured again on fresh inputs")
         if metrics.get("bound_ppm"):

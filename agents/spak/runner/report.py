@@ -131,9 +131,11 @@ def _headline(view: View) -> str:
     metrics = view.metrics
     if "speedup" not in metrics:
         return ""
+    baseline, best = (_percent(metrics.get(name)) for name in ("baseline_spread_ppm", "spread_ppm"))
     return (
-        f'<p><span class="figure">{metrics["speedup"]:.1f}×</span> '
-        f'<span class="soft">baseline {metrics["baseline_ms"]:.3f} ms, best {metrics["best_ms"]:.3f} ms, '
+        f'<p><span class="figure">{metrics["speedup"]:.1f}×</span> <span class="soft">'
+        f"baseline {metrics['baseline_ms']:.3f} ms{baseline and f' (spread {baseline})'}, "
+        f"best {metrics['best_ms']:.3f} ms{best and f' (spread {best})'}, "
         f"ratio of medians, {metrics.get('evaluations', 0)} evaluations</span></p>"
     )
 

@@ -22,7 +22,7 @@ import stat
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -208,19 +208,22 @@ class _Evaluation:
         candidate, *rivals = self.sides
         metrics: dict[str, int | float] = {"err_max": candidate.err_max}
         if candidate.times:
-            median, least = statistics.median_low(candidate.times), min(candidate.times)
+            median, least, spread = _spread(candidate.times)
             bound = self.bench.bound_ns()
             metrics |= {
                 "time_ns": median,
                 "time_min_ns": least,
-                "spread_ppm": (median - least) * 1_000_000 // max(least, 1),
+                "spread_ppm": spread,
                 "windows": len(candidate.times),
                 "empty_ns": statistics.median_low(candidate.empty),
                 "bound_ns": bound,
                 "bound_ppm": bound * 1_000_000 // max(least, 1),
                 "flops_peak": self.bench.peak(False),
             }
-        metrics |= {f"{rival.name}_ns": statistics.median_low(rival.times) for rival in rivals if rival.times}
+        for rival in rivals:
+            if rival.times:
+                median, _, spread = _spread(rival.times)
+                metrics |= {f"{rival.name}_ns": median, f"{rival.name}_spread_ppm": spread}
         return metrics
 
     def _side(self, name: str, binary: bytes, stack: ExitStack) -> Side:
@@ -232,6 +235,12 @@ class _Evaluation:
 
     def _ok(self, name: str, detail: str) -> None:
         self.checks.append(launch.check(name, True, detail=detail))
+
+
+def _spread(times: Sequence[int]) -> tuple[int, int, int]:
+    """The median, the least, and how far the median lies above the least, in millionths of it."""
+    median, least = statistics.median_low(times), min(times)
+    return median, least, (median - least) * 1_000_000 // max(least, 1)
 
 
 def _content(workspace: Path, name: str) -> bytes:

@@ -316,8 +316,11 @@ class _Bench:
         bound = self.device.bound_ns(self.problem.flops(self.n))
         if bound:
             found |= {"bound_ns": bound, "bound_ppm": bound * 1_000_000 // least}
-        rivals = {name: taken for name, taken in self.times.items() if name != "candidate" and taken}
-        return found | {f"{name}_ns": statistics.median_low(taken) for name, taken in rivals.items()}
+        for name, taken in self.times.items():
+            if name != "candidate" and taken:
+                median, least = statistics.median_low(taken), min(taken)
+                found |= {f"{name}_ns": median, f"{name}_spread_ppm": (median - least) * 1_000_000 // least}
+        return found
 
 
 def _ask(call: MeasureCall, job: Mapping[str, Any], blobs: bytes) -> dict[str, Any]:

@@ -1,0 +1,58 @@
+"""`spak demo` on a shortened spec: what it prints when it is through, and its one page."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tuner_kit import shortened
+
+SHORT = """
+import sys
+from pathlib import Path
+from spak import data
+from spak.cli import main
+spec, shipped = Path(sys.argv.pop()), data.path
+data.path = lambda name: spec if name.endswith(".spak") else shipped(name)
+main()
+"""
+
+LINES = (
+    r"baseline      \d+\.\d{3} ms \(median, spread \d+\.\d %; naive C at -O2\)",
+    r"best          \d+\.\d{3} ms \(median, spread \d+\.\d %\)",
+    r"speed-up      \d+\.\d\dx, ratio of medians, measured again on fresh inputs",
+    r"roofline      \d+ % of the measured peak \(\d\.\d{3} ms bound\)",
+    r"evaluations   7",
+    r"cost          \d+\.\d CPU-s, \d+\.\d s wall",
+    r"stopped       plateau: .+",
+    r"winner        \.spak/runs/.+/workspace/best\.c",
+    r"ledger        verified, \d+ records, head \S{43}",
+    r"replay        equal, summary \S{43}",
+    r"report        \.spak/runs/.+/report\.html",
+)
+
+
+@pytest.mark.sandbox
+def test_the_demo_tells_what_it_found_and_proves_it(tmp_path: Path) -> None:
+    spec = shortened(tmp_path, 6)
+    done = subprocess.run(
+        [sys.executable, "-c", SHORT, "demo", "--seed", "3", str(spec)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    told = done.stderr
+    assert (done.returncode, done.stdout) == (0, ""), told
+    for line in LINES:
+        assert re.search(f"^{line}$", told, re.MULTILINE), (line, told)
+    candidates = re.findall(r"^ *\d+ [●○×] (?:improved|measured|failed)", told, re.MULTILINE)
+    assert len(candidates) == 5, told
+    spreads = re.findall(r"spread (\d+\.\d) %", told)
+    page = next(tmp_path.glob(".spak/runs/*/report.html")).read_text()
+    assert all(f"spread {spread} %" in page for spread in spreads)
