@@ -16,8 +16,8 @@ from spak.cli import common
 @common.runs_option
 @common.json_option
 def command(runs_dir: Path | None, as_json: bool) -> int:
-    """Look at launchers, programs, devices and folders; exit 7 when runs cannot work here."""
-    rows = [*_system(), *_launchers(), *_programs(), _gpu(), _folder(common.runs_dir(runs_dir))]
+    """Look at launchers, programs, devices, backends and folders; exit 7 when runs cannot work here."""
+    rows = [*_system(), *_launchers(), *_programs(), _gpu(), *_backends(), _folder(common.runs_dir(runs_dir))]
     works = all(row["ok"] for row in rows if row["needed"])
     if as_json:
         common.emit({"ok": works, "checks": rows})
@@ -89,6 +89,14 @@ def _gpu() -> dict[str, Any]:
         return _row("gpu", count > 0, names or "driver without a device", needed=False)
     except pynvml.NVMLError as error:
         return _row("gpu", False, f"none ({error}); CUDA evidence is static only", needed=False)
+
+
+def _backends() -> list[dict[str, Any]]:
+    """Who can answer a question; a run that asks none needs none."""
+    from spak import config
+
+    backends = config.catalog().backends
+    return [_row(f"backend {name}", True, entry.summary, needed=False) for name, entry in backends.items()]
 
 
 def _folder(root: Path) -> dict[str, Any]:
