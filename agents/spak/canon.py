@@ -11,7 +11,7 @@ turns NaN into null in silence. `_plain` finds out first whether the walk is nee
 from __future__ import annotations
 
 import hashlib
-from base64 import urlsafe_b64encode
+from binascii import b2a_base64
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +26,7 @@ ZERO = "A" * 43
 _ORDERED = orjson.OPT_SORT_KEYS
 _DIGITS = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
 _SIXTEEN = b"0" * 16
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 def dumps(value: Any) -> bytes:
@@ -57,7 +58,7 @@ def loads(data: bytes | str) -> Any:
 
 def digest(data: bytes) -> str:
     """SHA-256 in base64url without padding: 43 characters."""
-    return urlsafe_b64encode(hashlib.sha256(data).digest())[:43].decode()
+    return b2a_base64(hashlib.sha256(data).digest()).translate(_URL_SAFE)[:43].decode()
 
 
 def content_hash(value: Any) -> str:

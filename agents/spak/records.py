@@ -79,7 +79,7 @@ class Record:
 
 def content_of(kind: str, authority: str, task: str, step: str, attempt: int, body: Mapping[str, Any]) -> str:
     """The name of a commit: its decision, without place, clock or side notes."""
-    return canon.content_hash([kind, authority, task, step, attempt, body])
+    return canon.content_hash([str(kind), str(authority), task, step, attempt, body])
 
 
 def encode(record: Record, previous: str) -> tuple[str, bytes]:
