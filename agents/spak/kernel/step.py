@@ -147,11 +147,7 @@ class _Turn:
         try:
             match step.kind:
                 case "tool":
-                    args = {
-                        name: render.render(value, self.rules, self.state)
-                        for name, value in step.args.items()
-                    }
-                    self.enter_tool(task, step, step.name, args)
+                    self.enter_tool(task, step, step.name, self.arguments(step))
                 case "plan" | "ask":
                     self.inject(task)
                     self.ask(task, step)
@@ -159,15 +155,15 @@ class _Turn:
                     atoms = render.questions(task.success, self.rules, self.state)
                     self.permit(step, "check", "check", {"atoms": list(atoms)}, "pure")
                 case "validate":
-                    args = {
-                        name: render.render(value, self.rules, self.state)
-                        for name, value in step.args.items()
-                    }
-                    self.validate(task, step, args)
+                    self.validate(task, step, self.arguments(step))
         except render.Unbound as error:
             self.refuse("run.unbound_variable", f"bind {error} before step {step.id} of TASK {task.name}")
         except render.BadCommand as error:
             self.violate(task, step, step.name, [_r4("shell.not_one_command", "one command", "", str(error))])
+
+    def arguments(self, step: Step) -> dict[str, Any]:
+        """Raises: render.Unbound, render.BadCommand."""
+        return {name: render.render(value, self.rules, self.state) for name, value in step.args.items()}
 
     def exhausted(self) -> tuple[str, str] | None:
         """The code and the knob of a budget that is used up, if any is."""
@@ -425,13 +421,7 @@ class _Turn:
         if f"exit_code.{step.id}" in self.rules.wanted:
             self.bind(f"exit_code.{step.id}", exit_code)
         self.executive(rollbacks=("", 0))
-        if self.loops(pending, route["key"]):
-            self.commit(Kind.ROUTE, route)
-            self.end(
-                "failed",
-                "run.watchdog_loop",
-                f"BUDGET {{ watchdog: {self.rules.program.budgets.watchdog + 1} }}",
-            )
+        if self.ended_by_watchdog(pending, route):
             return
         if exit_code == 0:
             self.state = change(self.state, r4=None)
@@ -542,13 +532,7 @@ class _Turn:
             self.undo_measurement(task, step, route)
             return
         self.executive(rollbacks=("", 0))
-        if self.loops(pending, route["key"]):
-            self.commit(Kind.ROUTE, route)
-            self.end(
-                "failed",
-                "run.watchdog_loop",
-                f"BUDGET {{ watchdog: {self.rules.program.budgets.watchdog + 1} }}",
-            )
+        if self.ended_by_watchdog(pending, route):
             return
         if found.signal == "fail":
             self.state = change(
@@ -575,16 +559,20 @@ class _Turn:
             self.state, r7=change(executive, summary=self.state.r7.summary, last=self.state.r7.last)
         )
 
-    def loops(self, pending: Effect, key: str) -> bool:
-        """Has this result stood in the window too often? Idempotent tools may repeat themselves."""
+    def ended_by_watchdog(self, pending: Effect, route: Mapping[str, Any]) -> bool:
+        """End the run whose window holds this result too often. Idempotent tools may repeat themselves."""
         entry = self.rules.catalog.tools.get(pending.name) if pending.act == "tool" else None
         if entry is not None and entry.idempotent:
             return False
         budgets, state = self.rules.program.budgets, self.state
         action = canon.content_hash([pending.name, pending.args])
-        dog, seen = watch.observe(state.r1, pending.task, action, key, state.r3, budgets.window)
+        dog, seen = watch.observe(state.r1, pending.task, action, route["key"], state.r3, budgets.window)
         self.state = change(state, r1=dog)
-        return bool(budgets.watchdog) and seen >= budgets.watchdog
+        if not (budgets.watchdog and seen >= budgets.watchdog):
+            return False
+        self.commit(Kind.ROUTE, route)
+        self.end("failed", "run.watchdog_loop", f"BUDGET {{ watchdog: {budgets.watchdog + 1} }}")
+        return True
 
     def keep_output(self, step: Step, value: Any) -> None:
         kept = value if isinstance(value, str) or render.is_reference(value) else ""
