@@ -1,6 +1,6 @@
-"""Golden ledgers: runs of every semantics version that this kernel knows replay to the summary that they had.
+"""Golden ledgers: runs of each semantics version that this kernel knows replay to the summary of then.
 
-A failure here says that the same proposals under the same rules now lead to other decisions. If that is meant,
+A failure says that the same proposals under the same rules now lead to other decisions. If that is meant,
 raise SEMANTICS (VERSIONING.md) and run make.py; if not, it is a bug, whatever the other tests say.
 """
 
