@@ -1,0 +1,370 @@
+"""Why-not: what keeps a fact from holding, and the least that would let it.
+
+For every rule whose head fits the goal, the cheapest way through its body is sought: a literal may be matched
+by a row that holds, or be taken as missing (cost one); a negated literal that rows stand against costs one
+for each. What a comparison demands of a missing fact is a condition on it. So an attempt with the cost n
+names n facts, to be stated or to go, and with them the rule gives the goal. For a missing fact that rules
+derive, the same is asked again, a few levels down.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spak.policy.errors import PolicyError
+from spak.policy.explain import prove, rule_texts
+from spak.policy.format import format_clause, show_part, show_term
+from spak.policy.functions import COMPARE, GENERATORS, TESTS
+from spak.policy.grouping import transformed, value_of
+from spak.policy.lint import GIVEN
+from spak.policy.plan import Body, Item, Key, ready, sequence, variables
+from spak.policy.syntax import Apply, Atom, Compare, Const, Literal_, Term, Var, Wild
+from spak.policy.values import Inner, Row, encode, order_row, show, to_json
+
+if TYPE_CHECKING:
+    from spak.policy.session import Session
+
+MAX_STATES = 20_000
+MAX_ROWS = 500
+MAX_LEVELS = 3
+Known = dict[str, Inner]
+Goal = tuple[str, tuple[Inner | None, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A fact that nothing gives; None in `args` is any value. `below` says why it is not derived."""
+
+    pred: str
+    args: tuple[Inner | None, ...]
+    text: str
+    below: WhyNot | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """A fact that holds and stands against the goal, with the rule that gives it."""
+
+    pred: str
+    args: Row
+    text: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The least that one rule lacks."""
+
+    rule: str
+    at: str
+    missing: tuple[Missing, ...]
+    against: tuple[Against, ...]
+    conditions: tuple[str, ...]
+    failed: str = ""
+
+    @property
+    def cost(self) -> int:
+        return len(self.missing) + len(self.against)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "rule": self.rule,
+            "at": self.at,
+            "missing": [
+                {
+                    "atom": item.text,
+                    "pred": item.pred,
+                    "args": [None if value is None else to_json(value) for value in item.args],
+                    "why_not": None if item.below is None else item.below.to_json(),
+                }
+                for item in self.missing
+            ],
+            "against": [
+                {"atom": item.text, "pred": item.pred, "args": [to_json(v) for v in item.args], "at": item.at}
+                for item in self.against
+            ],
+            "conditions": list(self.conditions),
+            "failed": self.failed,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """`attempts`, the cheapest first; none when no rule has such a head, so that the fact has to be given."""
+
+    goal: str
+    holds: bool
+    attempts: tuple[Attempt, ...]
+    complete: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "goal": self.goal,
+            "holds": self.holds,
+            "attempts": [attempt.to_json() for attempt in self.attempts],
+            "complete": self.complete,
+        }
+
+    def text(self) -> str:
+        return "\n".join(_lines(self, 0))
+
+
+def _lines(found: WhyNot, depth: int) -> Iterator[str]:
+    pad = "  " * depth
+    if found.holds:
+        yield f"{pad}{found.goal} holds"
+        return
+    if not found.attempts:
+        yield f"{pad}{found.goal} is not given, and no rule derives it"
+        return
+    yield f"{pad}{found.goal} does not hold"
+    for attempt in found.attempts:
+        yield f"{pad}  rule {attempt.at}: {attempt.rule}"
+        for missing in attempt.missing:
+            yield f"{pad}    missing: {missing.text}"
+            if missing.below is not None and missing.below.attempts:
+                yield from _lines(missing.below, depth + 3)
+        for against in attempt.against:
+            yield f"{pad}    against it: {against.text}" + (f" ({against.at})" if against.at else "")
+        for condition in attempt.conditions:
+            yield f"{pad}    where {condition}"
+        if attempt.failed:
+            yield f"{pad}    never: {attempt.failed}"
+
+
+def why_not(session: Session, pred: str, args: tuple[Any, ...]) -> WhyNot:
+    """What is missing for a fact; None and variables in `args` stand for any value."""
+    goal: Goal = (
+        pred,
+        tuple(None if item is None or isinstance(item, Var | Wild) else encode(item) for item in args),
+    )
+    return _Seeker(session).ask(goal, (), 0)
+
+
+class _Seeker:
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.texts = rule_texts(session)
+        self.complete = True
+
+    def ask(self, goal: Goal, above: tuple[Goal, ...], level: int) -> WhyNot:
+        pred, args = goal
+        text = _atom(pred, args)
+        if self.rows(goal):
+            return WhyNot(text, True, ())
+        bodies = self.session.policy.compiled.bodies
+        order = sorted(range(len(bodies)), key=lambda rule: self.texts[rule])
+        attempts = [
+            attempt
+            for rule in order
+            if bodies[rule].head.key == (pred, len(args))
+            for attempt in (self.attempt(bodies[rule], args, (*above, goal), level),)
+            if attempt is not None
+        ]
+        attempts.sort(key=lambda attempt: (bool(attempt.failed), attempt.cost))
+        return WhyNot(text, False, tuple(attempts), self.complete)
+
+    def attempt(
+        self, body: Body, args: tuple[Inner | None, ...], above: tuple[Goal, ...], level: int
+    ) -> Attempt | None:
+        """The cheapest way through one rule; None when its head does not fit."""
+        known: Known = {}
+        later: list[tuple[Term, Inner]] = []
+        for term, value in zip(body.head.args, args, strict=True):
+            if value is None:
+                continue
+            if isinstance(term, Const):
+                if term.value != value:
+                    return None
+            elif isinstance(term, Var) and term.name in body.variables:
+                if known.setdefault(term.name, value) != value:
+                    return None
+            else:
+                later.append((term, value))
+        place = body.clause.place
+        rule, at = format_clause(body.clause), f"{place.file}:{place.line}"
+        state = self.search(body, known, later)
+        if state is None:
+            return Attempt(rule, at, (), (), (), "its comparisons allow no such fact")
+        known, missing, against, conditions = state
+        if not missing and not against and body.clause.transform is not None:
+            heads = sorted(transformed(body, self.matches(body)), key=order_row)[:5]
+            shown = "; ".join(_atom(body.head.pred, row) for row in heads)
+            return Attempt(
+                rule, at, (), (), (), f"the grouping gives {shown}" if shown else "the group is empty"
+            )
+        return Attempt(
+            rule,
+            at,
+            tuple(self.missing(item, known, above, level) for item in missing),
+            tuple(self.against(key, row) for key, row in against),
+            tuple(dict.fromkeys(conditions)),
+        )
+
+    def missing(self, item: Item, known: Known, above: tuple[Goal, ...], level: int) -> Missing:
+        values = tuple(_try(arg, known) for arg in item.args)
+        shown = ", ".join(
+            show(value) if value is not None else show_term(arg) if isinstance(arg, Var) else "_"
+            for value, arg in zip(values, item.args, strict=True)
+        )
+        goal = (item.name, values)
+        below = None
+        if level < MAX_LEVELS and goal not in above:
+            below = self.ask(goal, above, level + 1)
+        closure = item.name.removesuffix(GIVEN.format(""))
+        name = closure if (closure, len(values)) in self.session.policy.closures else item.name
+        return Missing(
+            name, values, f"{name}({shown})", below if below is not None and below.attempts else None
+        )
+
+    def against(self, key: Key, row: Row) -> Against:
+        root = prove(self.session, key, row).nodes[-1]
+        return Against(key[0], row, str(root["text"]), str(root["at"] or root["how"]))
+
+    def matches(self, body: Body) -> dict[Row, None]:
+        rule = self.session.policy.compiled.bodies.index(body)
+        self.session.evaluation.steps = self.session.limits.steps
+        return self.session.evaluation.run(rule, "match")
+
+    def rows(self, goal: Goal) -> list[Row]:
+        """Rows that fit, in order, at most MAX_ROWS."""
+        pred, args = goal
+        relation = self.session.evaluation.relations.get((pred, len(args)))
+        if relation is None:
+            return []
+        places = tuple(place for place, value in enumerate(args) if value is not None)
+        found: Any = relation.rows
+        if places:
+            key = tuple(args[place] for place in places)
+            found = relation.index(places).get(key[0] if len(places) == 1 else key, ())
+        if len(found) > MAX_ROWS:
+            self.complete = False
+            return heapq.nsmallest(MAX_ROWS, found, key=order_row)
+        return sorted(found, key=order_row)
+
+    def search(
+        self, body: Body, known: Known, later: list[tuple[Term, Inner]]
+    ) -> tuple[Known, list[Item], list[tuple[Key, Row]], list[str]] | None:
+        """Uniform-cost search over the body in its planned order."""
+        items, rest = sequence(body.items, set(known))
+        items += rest
+        counter = 0
+        heap: list[Any] = [(0, 0, 0, known, (), (), ())]
+        pops = 0
+        while heap:
+            cost, negative, _, env, missing, against, conditions = heapq.heappop(heap)
+            at = -negative
+            pops += 1
+            if pops > MAX_STATES:
+                self.complete = False
+                return None
+            if at == len(items):
+                if body.clause.transform is None and not _agrees(later, env):
+                    continue
+                return env, list(missing), list(against), list(conditions)
+            for extra, following, lacking, blocked, demand in self.ways(items[at], env):
+                counter += 1
+                state = (
+                    cost + extra,
+                    -(at + 1),
+                    counter,
+                    following,
+                    missing + lacking,
+                    against + blocked,
+                    conditions + demand,
+                )
+                heapq.heappush(heap, state)
+        return None
+
+    def ways(self, item: Item, env: Known) -> Iterator[tuple[int, Known, Any, Any, Any]]:
+        """Each way past one item: cost, bindings, what is missing, what is against, conditions."""
+        if item.kind == "row":
+            goal = (item.name, tuple(_try(arg, env) for arg in item.args))
+            for row in self.rows(goal):
+                found = _bind(item.args, row, env)
+                if found is not None:
+                    yield 0, found, (), (), ()
+            yield 1, env, (item,), (), ()
+        elif item.kind == "neg":
+            free = [name for arg in item.args for name in variables(arg) if name not in env]
+            if free:
+                yield 0, env, (), (), (_show(item, env),)
+                return
+            rows = self.rows((item.name, tuple(_try(arg, env) for arg in item.args)))
+            yield len(rows), env, (), tuple((item.key, row) for row in rows), ()
+        elif not ready(item, set(env)):
+            yield 0, env, (), (), (() if item.part is None else (_show(item, env),))
+        else:
+            try:
+                for found in _computed(item, env):
+                    yield 0, found, (), (), ()
+            except PolicyError:
+                return
+
+
+def _computed(item: Item, env: Known) -> Iterator[Known]:
+    """The ways in which a test, generator or comparison holds."""
+    if item.kind == "compare":
+        for one, two in (item.args, item.args[::-1]):
+            if item.name in ("=", "==") and isinstance(one, Var) and one.name not in env:
+                yield {**env, one.name: value_of(two, env)}
+                return
+        if COMPARE[item.name](value_of(item.args[0], env), value_of(item.args[1], env)):
+            yield env
+    elif item.kind == "test":
+        if TESTS[item.name][1](*(value_of(arg, env) for arg in item.args)) != item.negated:
+            yield env
+    else:
+        made = GENERATORS[item.name]
+        outs = tuple(arg for place, arg in enumerate(item.args) if place not in made.inputs)
+        rows = made.call(*(value_of(item.args[place], env) for place in made.inputs))
+        ways = [found for row in rows for found in (_bind(outs, row, env),) if found is not None]
+        if item.negated:
+            ways = [] if ways else [env]
+        yield from ways
+
+
+def _try(term: Term, env: Known) -> Inner | None:
+    if isinstance(term, Wild) or not set(variables(term)) <= set(env):
+        return None
+    return value_of(term, env)
+
+
+def _bind(args: tuple[Term, ...], row: Row, env: Known) -> Known | None:
+    found = dict(env)
+    for arg, value in zip(args, row, strict=True):
+        if isinstance(arg, Var):
+            if found.setdefault(arg.name, value) != value:
+                return None
+        elif not isinstance(arg, Wild) and _try(arg, found) not in (None, value):
+            return None
+    return found
+
+
+def _agrees(later: list[tuple[Term, Inner]], env: Known) -> bool:
+    """Expressions of the head against the goal, where they can be computed."""
+    try:
+        return all(_try(term, env) in (None, value) for term, value in later)
+    except PolicyError:
+        return False
+
+
+def _show(item: Item, env: Known) -> str:
+    def fill(term: Term) -> Term:
+        if isinstance(term, Var) and term.name in env:
+            return Const(env[term.name])
+        if isinstance(term, Apply):
+            return Apply(term.function, tuple(fill(arg) for arg in term.args))
+        return term
+
+    args = tuple(fill(arg) for arg in item.args)
+    if item.kind == "compare":
+        return show_part(Compare(item.name, args[0], args[1]))
+    return show_part(Literal_(Atom(item.name, args), item.negated))
+
+
+def _atom(pred: str, args: tuple[Inner | None, ...]) -> str:
+    return f"{pred}({', '.join('_' if value is None else show(value) for value in args)})"
