@@ -12,6 +12,12 @@ from cli_calls import EXAMPLES, HELLO, Cli
 
 TUNER = str(EXAMPLES / "attention_tuner.spak")
 MISSING = "AGENT A LEVEL 1 {\n  START -> a\n  TASK a { TOOLS [run] NEXT { success -> b } }\n}\n"
+TWO = """AGENT A LEVEL 2 {
+  START -> measure
+  TASK measure { GOAL "Weigh it." TOOLS [run, list_files] NEXT { success -> tell } }
+  TASK tell { GOAL "Say so." TOOLS [write_file] }
+}
+"""
 
 
 def test_svg_is_what_a_person_gets(cli: Cli) -> None:
@@ -127,6 +133,15 @@ def test_what_changed(cli: Cli, tmp_path: Path) -> None:
     assert "− REMOVED" in cli("graph", "new.spak", "--compare", "old.spak").out
     same = cli("graph", "new.spak", "--compare", "new.spak", "--format", "mermaid")
     assert "no change" in same.err
+
+
+def test_a_renamed_task_is_one_task_that_changed(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "old.spak").write_text(TWO)
+    (tmp_path / "new.spak").write_text(TWO.replace("measure", "weigh"))
+    done = cli("graph", "new.spak", "--compare", "old.spak", "--json")
+    nodes = {node["id"]: (node["change"], node.get("was", "")) for node in done.json["nodes"]}
+    assert nodes == {"weigh": ("changed", "measure"), "tell": ("same", "")}
+    assert {edge["change"] for edge in done.json["edges"]} == {"same"}
 
 
 def test_an_old_spec_that_does_not_parse_is_told_by_its_name(cli: Cli, tmp_path: Path) -> None:

@@ -47,8 +47,13 @@ def command(file: Path, form: str | None, output: Path | None, compare: Path | N
     _spare([file, *([compare] if compare else [])], output)
     specs = [_read(path) for path in (file, compare) if path is not None]
     new = specs[0].parsed.spec
-    graph = graph_difference(specs[1].parsed.spec, new) if compare is not None else graph_of(new)
-    layout = lay_out(graph)
+    if compare is None:
+        layout = lay_out(graph_of(new))
+    else:
+        from spak.lang.diff import compare as compared
+
+        old = specs[1].parsed.spec
+        layout = lay_out(graph_difference(old, new, compared(old, new).renames))
     ok = all(whole.parsed.ok for whole in specs)
     found = [
         {"file": whole.parsed.name, **item.to_json()} for whole in specs for item in whole.parsed.diagnostics
