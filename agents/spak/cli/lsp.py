@@ -9,7 +9,8 @@ import click
 
 @click.command()
 @click.option("--stdio", is_flag=True, help="Talk on standard input and output, as it always does.")
-def command(stdio: bool) -> int:
+@click.option("--json", "as_json", is_flag=True, help="Changes nothing: what it writes is JSON always.")
+def command(stdio: bool, as_json: bool) -> int:
     """Answer an editor by the Language Server Protocol until it ends the talk: 0 after `shutdown`, else 1.
 
     Whatever else is printed goes to standard error, so that the protocol has standard output to itself.
