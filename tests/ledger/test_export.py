@@ -153,3 +153,13 @@ class TestCheckpoint:
             assert caught.value.code == "ledger.checkpoint"
         with pytest.raises(LedgerError):
             read_checkpoint(tmp_path / "missing")
+
+
+def test_a_record_of_nobody_is_named() -> None:
+    ledgers = MemoryLedgers()
+    with ledgers.create("r1", Record("genesis", "proposal", {"host": {"run": "r1"}})) as ledger:
+        ledger.append([Record("act", "somebody", {}, attempt=1)])
+        lines = [line for _, line in ledger.read()]
+    report = verify(lines, exported=False)
+    assert not report.ok
+    assert [(problem.seq, problem.code) for problem in report.problems] == [(1, "authority")]

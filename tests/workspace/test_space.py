@@ -580,3 +580,13 @@ def _remove(folder: Path) -> None:
         else:
             path.unlink()
     folder.rmdir()
+
+
+def test_a_tool_that_locks_the_folder_does_not_lock_the_next_one_out(space: Workspace, folder: Path) -> None:
+    space.begin("first")
+    folder.chmod(0)
+    space.commit()
+    space.settle()
+    space.begin("second")
+    assert stat.S_IMODE(folder.stat().st_mode) & 0o700 == 0o700
+    space.rollback()
