@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from cli_kit import EXAMPLES, ROOT, raw, spak
+from spak.cli.rewrite import rewrite
+from spak.errors import UsageError
 from spak.lang.edit import OPS
 from spak.lang.edit.syntax import SPECIAL, VERBS, usage
 
@@ -44,6 +50,86 @@ def test_fmt_follows_a_link_and_leaves_it_one(tmp_path: Path, messy: Path) -> No
     assert spak(tmp_path, "fmt", "link.spak")[0] == 0
     assert link.is_symlink()
     assert messy.read_text() == NEAT
+
+
+@pytest.mark.parametrize("verb", [("fmt", "a.spak"), ("edit", "a.spak", "add-task", "b", "--in-place")])
+def test_a_file_with_another_name_is_not_parted_from_it(
+    tmp_path: Path, messy: Path, verb: tuple[str, ...]
+) -> None:
+    (tmp_path / "b.spak").hardlink_to(messy)
+    code, found = spak(tmp_path, *verb, "--json")
+    assert (code, found["error"]["code"]) == (2, "usage.file")
+    assert messy.read_bytes() == MESSY.encode()
+    assert messy.stat().st_nlink == 2
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_rewriting_keeps_what_the_file_is(tmp_path: Path) -> None:
+    file = tmp_path / f"{'n' * 250}.spak"
+    file.write_bytes(b"old")
+    file.chmod(0o604)
+    os.utime(file, (1, 1))
+    before = file.stat()
+    rewrite(file, b"old", b"new")
+    after = file.stat()
+    assert file.read_bytes() == b"new"
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    assert after.st_mtime > 1
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_change_of_somebody_else_is_not_written_over(tmp_path: Path) -> None:
+    file = tmp_path / "a.spak"
+    for now in (b"older", b"ol", b"other"):
+        file.write_bytes(now)
+        with pytest.raises(UsageError) as told:
+            rewrite(file, b"old", b"new")
+        assert told.value.code == "usage.changed"
+        assert file.read_bytes() == now
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_file_that_is_being_written_is_left_to_the_other(tmp_path: Path) -> None:
+    file = tmp_path / "a.spak"
+    file.write_bytes(b"old")
+    with file.open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(UsageError) as told:
+            rewrite(file, b"old", b"new")
+    assert told.value.code == "usage.changed"
+    rewrite(file, b"old", b"new")
+    assert file.read_bytes() == b"new"
+
+
+def test_a_read_only_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "a.spak"
+    file.write_bytes(b"old")
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may write everything
+    with pytest.raises(UsageError) as told:
+        rewrite(file, b"old", b"new")
+    assert told.value.code == "usage.file"
+    assert file.read_bytes() == b"old"
+
+
+def test_of_edits_at_once_none_is_lost(tmp_path: Path) -> None:
+    """Each edit is in the file at the end, or its command said that it is not."""
+    file = tmp_path / "a.spak"
+    file.write_text('task a { GOAL "x" }\n')
+    line = [
+        sys.executable,
+        "-c",
+        "from spak.cli import main; main()",
+        "edit",
+        "a.spak",
+        "--in-place",
+        "add-task",
+    ]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    names = [f"t{number}" for number in range(6)]
+    running = [(name, subprocess.Popen([*line, name], cwd=tmp_path, **quiet)) for name in names]
+    written = {name for name, process in running if process.wait(timeout=60) == 0}
+    assert written
+    assert {name for name in names if f"task {name} " in file.read_text()} == written
 
 
 def test_fmt_check_and_diff_write_nothing(tmp_path: Path, messy: Path) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from spak.cli import common
-from spak.cli.fmt import STDIN, put, read, replace, unified
+from spak.cli.fmt import STDIN, put, read, unified
+from spak.cli.rewrite import rewrite
 from spak.errors import SpecError, UsageError
 
 
@@ -35,7 +36,8 @@ def command(
         raise UsageError("usage.arguments", "no operation", "spak edit FILE add-task NAME; or --ops FILE")
     if STDIN in (file,) and (in_place or ops_file == STDIN):
         raise UsageError("usage.arguments", "standard input can not be both", "name a file")
-    parsed = parse(read(file), str(file))
+    data = read(file)
+    parsed = parse(data, str(file))
     many = (*(from_file(ops_file) if ops_file is not None else ()), *edit.read(words))
     try:
         done = edit.apply_all(parsed, many)
@@ -43,7 +45,7 @@ def command(
         common.show_diagnostics(parsed.diagnostics, parsed.text, str(file))
         raise
     if in_place and done.changed:
-        replace(file, done.text.encode())
+        rewrite(file, data, done.text.encode())
     if as_json:
         common.emit(document(file, many, done))
     elif diff:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import os
-import stat
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import click
 
 from spak.cli import common
+from spak.cli.rewrite import rewrite
 from spak.errors import UsageError
 
 STDIN = Path("-")
@@ -47,7 +45,7 @@ def command(files: tuple[Path, ...], check: bool, diff: bool, as_json: bool) -> 
         elif file == STDIN and not check:
             put(made.text)
         elif changed and not check:
-            replace(file, new)
+            rewrite(file, data, new)
         documents.append(document)
     if as_json:
         common.emit({"files": documents})
@@ -98,22 +96,6 @@ def unified(old: str, new: str, name: str) -> str:
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )
-
-
-def replace(file: Path, data: bytes) -> None:
-    """Write a file whole or not at all: aside, flushed, renamed; its mode stays, and a link is followed."""
-    file = file.resolve()
-    handle, aside = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        Path(aside).chmod(stat.S_IMODE(file.stat().st_mode))
-        Path(aside).replace(file)
-    except BaseException:
-        Path(aside).unlink(missing_ok=True)
-        raise
 
 
 def summary(documents: list[dict[str, Any]], written: bool) -> None:
