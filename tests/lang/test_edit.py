@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from lang_catalog import CATALOG, SEED_000, unescaped
 from spak.errors import EditRefused, SpecError
 from spak.lang import check, parse
+from spak.lang.diagnostics import apply_fix
 from spak.lang.edit import OPS, apply, apply_all, from_json, operation, ops, ops_from_json, read, to_json
 from spak.lang.format import comments
+from spak.lang.imports import resolve
 from spec_gen import some_op, spec_text
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "specs/examples"
@@ -482,3 +484,50 @@ AGENT A {
         ("lang.dead_trigger", "remove_edge"),
         ("lang.unbounded_loop", "set"),
     } | {item for item in mended(text) if item[1] == "rename_trigger"}
+
+
+LEADS = "TASK a { TOOLS [read_file] NEXT { success -> finish } }"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"AGENT A LEVEL 1 {{\n\tSTART -> a\n\n\t{LEADS}\n}}\n".replace("NEXT", "\n\t\tNEXT"),
+        f"AGENT A LEVEL 1 {{\r\n    START -> a\r\n    {LEADS}\r\n}}\r\n",
+        f"AGENT A LEVEL 1 {{ START -> a {LEADS} }}",
+        f"AGENT A LEVEL 1 {{\n  START -> a\n  {LEADS}  // one\n  RETRIES 2\n}}",
+        LEADS.lower().replace("tools", 'GOAL "x" TOOLS'),
+    ],
+)
+def test_the_fix_of_a_missing_task_is_what_the_operation_does(text):
+    (found,) = (item for item in check(parse(text), CATALOG) if item.code == "lang.unknown_task")
+    assert apply_fix(text, found.fix) == apply(text, ops.CreateMissingTask("finish")).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'AGENT A LEVEL 1 {{\n  IMPORT "m.spak"\n  START -> a\n  {LEADS}\n}}\n',
+        f'AGENT A LEVEL 1 {{ IMPORT "m.spak" START -> a {LEADS}}}',
+        f'IMPORT "m.spak"\n{LEADS}',
+        f'{LEADS}\nIMPORT "m.spak"',
+    ],
+)
+def test_the_fix_of_a_missing_task_stays_out_of_imported_files(text):
+    shared = b'SYSTEM_MODEL M { AXIOM "x" }\nTASK b { TOOLS [read_file] }\nTASK c { TOOLS [read_file] }\n'
+
+    def missing(text):
+        whole = resolve(parse(text, "x.spak"), {"m.spak": shared}.get).parsed
+        return [item for item in check(whole, CATALOG) if item.code == "lang.unknown_task"]
+
+    text = text.replace("success ->", "fail -> b, success ->")
+    (found,) = missing(text)
+    mended = apply_fix(text, found.fix)
+    assert missing(mended) == []
+    assert [task.name for task in parse(mended).spec.tasks()] == ["a", "finish"]
+
+
+def test_no_task_is_proposed_for_a_name_that_none_can_have():
+    text = LEADS.replace("finish", "f" * 201)
+    (found,) = (item for item in check(parse(text), CATALOG) if item.code == "lang.unknown_task")
+    assert found.fix is None

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from spak.errors import EditRefused
 from spak.lang import ast, check_steps, check_use
 from spak.lang.catalog import Catalog
 from spak.lang.diagnostics import Diagnostic, Edit, in_order
@@ -101,22 +102,22 @@ def _tell_missing(made: Outline, name: str, token: int) -> None:
         hint = f"did you mean '{near}'?{letter}"
         made.report.error("lang.unknown_task", f"there is no task '{name}'", hint, token, fix)
         return
-    fix = (_new_task(made, name),) if name.isascii() and "." not in name else None
+    fix = _new_task(made, name)
     hint = f'define it: TASK {name} {{ GOAL "..." }}'
     made.report.error("lang.unknown_task", f"there is no task '{name}'", hint, token, fix)
 
 
-def _new_task(made: Outline, name: str) -> Edit:
-    """The edit that defines a task at the end of the agent, or of the file."""
-    source, agent = made.spec.source, made.spec.agent
-    text = f'TASK {name} {{\n    GOAL "{name}"\n  }}'
-    if agent is None:
-        return len(source.text), len(source.text), f"\n{text}\n"
-    brace = source.tokens.starts[agent.end - 1]
-    line = source.text.rfind("\n", 0, brace) + 1
-    if source.text[line:brace].strip():
-        return brace, brace, f"\n  {text}\n"
-    return line, line, f"\n  {text}\n"
+def _new_task(made: Outline, name: str) -> tuple[Edit, ...] | None:
+    """What CreateMissingTask does, in the layout of the file; None for a name that no task can have."""
+    from spak.lang.edit import ops, tasks  # only a spec with that error pays for loading the editor
+    from spak.lang.edit.surface import Surface
+
+    surface = Surface(Parsed(made.spec))
+    try:
+        tasks.add_task(surface, ops.AddTask(name))
+    except EditRefused:
+        return None
+    return tuple(surface.changes)
 
 
 def _check_triggers(made: Outline, task: TaskPlan) -> None:

@@ -171,11 +171,18 @@ class Surface:
         return self.block(node.start + (2 if node.level is None else 4), node.end - 1, node.items)
 
     def whole(self) -> Block:
-        """The block in which tasks and settings stand: the AGENT's, or the file."""
+        """The block in which tasks and settings stand: the AGENT's, or the file; without what it imports."""
         agent = self.spec.agent
         if agent is not None:
-            return self.agent(agent)
-        return self.block(-1, len(self.kinds) - 1, self.spec.items)
+            return self.block(self.agent(agent).first, agent.end - 1, self._own(agent.items))
+        return self.block(-1, len(self.kinds) - 1, self._own(self.spec.items))
+
+    def _own(self, items: Sequence[Any]) -> Sequence[Any]:
+        """The items of the file itself, where the text was put together from several."""
+        origins = self.spec.source.origins
+        if not origins:
+            return items
+        return [item for item in items if self.starts[item.start] < origins[0].end]
 
     def inner(self, block: Block) -> str:
         """The indent of the block's items."""
