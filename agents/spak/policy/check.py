@@ -267,6 +267,7 @@ class _Check:
         below = edges(bodies)
         for group in tarjan(below, ()):
             within = set(group)
+            told = False
             for body in bodies:
                 if body.head.key not in within:
                     continue
@@ -274,7 +275,8 @@ class _Check:
                 for item in body.items:
                     if item.key not in within or item.kind not in ("row", "neg"):
                         continue
-                    if item.kind == "neg" or grouped:
+                    if (item.kind == "neg" or grouped) and not told:
+                        told = True
                         self.cycle(body, item.key, path(below, item.key, body.head.key, within), grouped)
                         break
 

@@ -15,7 +15,7 @@ from spak import canon
 from spak.errors import UserError
 from spak.policy.format import plain
 from spak.policy.lint import GIVEN
-from spak.policy.plainly import Model, heads_of, model_of, names_of, unify, value, ways
+from spak.policy.plainly import Model, heads_of, model_of, names_of, unify, value_in, ways
 from spak.policy.session import Policy
 from spak.policy.syntax import Clause, Literal_
 from spak.policy.values import Fact, encode, from_json
@@ -82,5 +82,5 @@ def _applies(
     if node["pred"] != rule.head.pred or next(parts, None) is not None or not bindings:
         return False
     if rule.transform is None:
-        return len(bindings) == 1 and tuple(value(arg, known) for arg in rule.head.args) == row
+        return len(bindings) == 1 and tuple(value_in(arg, known) for arg in rule.head.args) == row
     return row in heads_of(rule, set(bindings), names) and row in model.get(rule.head.key, ())

@@ -59,7 +59,9 @@ def _derive(rule: Clause, model: Model) -> set[Any]:
     found = {tuple(known[name] for name in names) for known in _solve(list(rule.body), {}, model)}
     if rule.transform is not None:
         return heads_of(rule, found, names)
-    return {tuple(value(arg, dict(zip(names, row, strict=True))) for arg in rule.head.args) for row in found}
+    return {
+        tuple(value_in(arg, dict(zip(names, row, strict=True))) for arg in rule.head.args) for row in found
+    }
 
 
 def _solve(parts: list[Part], known: Known, model: Model) -> Iterator[Known]:
@@ -95,24 +97,26 @@ def ways(part: Part, known: Known, model: Model) -> Iterator[Known]:
     if isinstance(part, Compare):
         for one, two in ((part.left, part.right), (part.right, part.left)):
             if part.op == "=" and isinstance(one, Var) and one.name not in known:
-                yield {**known, one.name: value(two, known)}
+                yield {**known, one.name: value_in(two, known)}
                 return
-        if COMPARE[part.op](value(part.left, known), value(part.right, known)):
+        if COMPARE[part.op](value_in(part.left, known), value_in(part.right, known)):
             yield known
         return
     atom = part.atom
     if atom.pred in TESTS:
-        ways = iter([known] if TESTS[atom.pred][1](*(value(arg, known) for arg in atom.args)) else [])
+        found_ways = iter(
+            [known] if TESTS[atom.pred][1](*(value_in(arg, known) for arg in atom.args)) else []
+        )
     elif atom.pred in GENERATORS:
         found = GENERATORS[atom.pred]
         outs = tuple(arg for place, arg in enumerate(atom.args) if place not in found.inputs)
-        rows = found.call(*(value(atom.args[place], known) for place in found.inputs))
-        ways = (way for row in rows for way in unify(outs, row, known))
+        rows = found.call(*(value_in(atom.args[place], known) for place in found.inputs))
+        found_ways = (way for row in rows for way in unify(outs, row, known))
     else:
-        ways = (way for row in model[atom.key] for way in unify(atom.args, row, known))
+        found_ways = (way for row in model[atom.key] for way in unify(atom.args, row, known))
     if not part.negated:
-        yield from ways
-    elif next(ways, None) is None:
+        yield from found_ways
+    elif next(found_ways, None) is None:
         yield known
 
 
@@ -122,7 +126,7 @@ def unify(args: tuple[Term, ...], row: Any, known: Known) -> Iterator[Known]:
         if isinstance(arg, Var):
             if found.setdefault(arg.name, value) != value:
                 return
-        elif isinstance(arg, Const | Apply) and value(arg, found) != value:
+        elif isinstance(arg, Const | Apply) and value_in(arg, found) != value:
             return
     yield found
 
@@ -141,18 +145,18 @@ def heads_of(rule: Clause, rows: set[Any], names: list[str]) -> set[Any]:
         for let in transform.lets:
             reducer = REDUCERS.get(let.term.function) if isinstance(let.term, Apply) else None
             if transform.keys is None or reducer is None:
-                result[let.name] = value(let.term, result)
+                result[let.name] = value_in(let.term, result)
             else:
                 args = let.term.args if isinstance(let.term, Apply) else ()
-                values = [value(args[0], {**result, **member}) if args else 0 for member in members]
+                values = [value_in(args[0], {**result, **member}) if args else 0 for member in members]
                 result[let.name] = reducer.call(values)
-        heads.add(tuple(value(arg, result) for arg in rule.head.args))
+        heads.add(tuple(value_in(arg, result) for arg in rule.head.args))
     return heads
 
 
-def value(term: Term, known: Known) -> Any:
+def value_in(term: Term, known: Known) -> Any:
     if isinstance(term, Apply):
-        return FUNCTIONS[term.function].call(*(value(arg, known) for arg in term.args))
+        return FUNCTIONS[term.function].call(*(value_in(arg, known) for arg in term.args))
     return known[term.name] if isinstance(term, Var) else term.value  # type: ignore[union-attr]
 
 

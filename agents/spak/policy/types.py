@@ -78,8 +78,10 @@ def check_types(bodies: list[Body], decls: Mapping[Key, Decl]) -> list[Finding]:
         findings.setdefault((found.place.file, found.place.start, found.place.end, found.message), found)
 
     for body in bodies:
-        Kinding(body, declared, "error").report(note)
-        _facts(body, decls, note)
+        kinds = Kinding(body, declared, "error")
+        kinds.report(note)
+        if not kinds.findings:
+            _facts(body, decls, note)
     if any(item.severity == "error" for item in findings.values()):
         return list(findings.values())
     inferred = infer(bodies, declared)

@@ -188,7 +188,7 @@ class _Seeker:
         rule, at = format_clause(body.clause), f"{place.file}:{place.line}"
         state = self.search(body, known, later)
         if state is None:
-            return Attempt(rule, at, (), (), (), "its comparisons allow no such fact")
+            return Attempt(rule, at, (), (), (), "no fact can satisfy its body")
         known, missing, against, conditions = state
         if not missing and not against and body.clause.transform is not None:
             heads = sorted(transformed(body, self.matches(body)), key=order_row)[:5]
@@ -263,6 +263,8 @@ class _Seeker:
                 return None
             if at == len(items):
                 if body.clause.transform is None and not _agrees(later, env):
+                    continue
+                if _contradicts(items, env, missing, against):
                     continue
                 return env, list(missing), list(against), list(conditions)
             for extra, following, lacking, blocked, demand in self.ways(items[at], env):
@@ -342,6 +344,23 @@ def _bind(args: tuple[Term, ...], row: Row, env: Known) -> Known | None:
         elif not isinstance(arg, Wild) and _try(arg, found) not in (None, value):
             return None
     return found
+
+
+def _contradicts(items: list[Item], env: Known, missing: Any, against: Any) -> bool:
+    """True when the body needs a row that it also rules out."""
+    needed = [(item.key, tuple(_try(arg, env) for arg in item.args)) for item in items if item.kind == "row"]
+    if any((key, row) in against for key, row in needed):
+        return True
+    for item in items:
+        if item.kind != "neg" or not all(name in env for arg in item.args for name in variables(arg)):
+            continue
+        pattern = [_try(arg, env) for arg in item.args]
+        for key, row in needed:
+            if key == item.key and all(
+                value == want for value, want in zip(row, pattern, strict=True) if want is not None
+            ):
+                return True
+    return False
 
 
 def _agrees(later: list[tuple[Term, Inner]], env: Known) -> bool:
