@@ -19,7 +19,7 @@ from typing import Any
 
 import orjson
 
-from spak.lang.ast import Source, Spec, Tokens
+from spak.lang.ast import Agent, Entry, Source, Spec, Start, Task, Tokens
 from spak.lang.build import Builder
 from spak.lang.diagnostics import Diagnostic, Edit, Severity, in_order
 from spak.lang.lexer import MAX_DEPTH, Problem, Vocabulary, lex, vocabulary
@@ -101,7 +101,7 @@ def parse(text: str | bytes, name: str = "") -> Parsed:
     problems += _turned(text)
     builder = Builder(text, tokens)
     items = _run(tokens, builder)
-    if items is None:
+    if items is None or _swallows(items, tokens, text):
         from spak.lang.recover import recover
 
         tokens, items, found, builder = recover(text, tokens)
@@ -176,6 +176,23 @@ def _run(tokens: Tokens, builder: Builder) -> list[Any] | None:
             return values[0]  # type: ignore[no-any-return]
         state = gotos[states[-1]][origin]
         states.append(state)
+
+
+def _swallows(items: list[Any], tokens: Tokens, text: str) -> bool:
+    """True when a START or a setting without its value took the TASK of the next line for it.
+
+    `START ->`, then `TASK a { ... }`, parses: as START at a task `TASK`, and a block `a` that nobody knows.
+    """
+    task, name, brace = (tables().terminals.index(word) for word in ("TASK", "NAME", "{"))
+    kinds, starts = tokens.kinds, tokens.starts
+    flat = [*items, *(inner for item in items if isinstance(item, Agent) for inner in item.items)]
+    for item in flat:
+        if not isinstance(item, (Start, Entry)) or kinds[item.end - 1] != task:
+            continue
+        one_line = "\n" not in text[starts[item.end - 1] : starts[item.end]]
+        if one_line and kinds[item.end : item.end + 2] == [name, brace]:
+            return not any(isinstance(other, Task) and other.name.upper() == "TASK" for other in flat)
+    return False
 
 
 def can_shift(states: Sequence[int], kind: int, grammar: Tables) -> bool:

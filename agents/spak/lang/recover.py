@@ -228,6 +228,8 @@ class _Recovery(Shape):
         place = before if self.first_of_line(self.at) else here
         end = place if place == before else self.ends[self.at]
         what = "a value" if name == "NAME" and self.wants_value() else _WORDS.get(name, f"'{name}'")
+        if name == "NAME" and self.at and self.kinds[self.at - 1] == self.number["->"]:
+            what = "the task that '->' leads to"
         message = f"{what} is missing" + (f" before {self.show(self.at)}" if place == here else "")
         if name == "}":
             message += self.owner()

@@ -3,7 +3,7 @@
 Takes a text and its tokens; mends the tokens where people and models slip most, and tells each mend:
 
 1. `{{x}}` without quotes;
-2. a key alone on its line before another key has no value;
+2. a key alone on its line before another key has no value, START before a task no target;
 3. a word one slip away from a keyword, where the shape says keyword (`TSAK x {`);
 4. braces against indentation: names the line that lost or doubled a `}`.
 
@@ -123,7 +123,26 @@ class Shape:
                 self.note("lang.missing_value", f"{key} has no value", hint, at, fix)
                 self.insert(at + 1, name)
                 at += 1
+            elif self.kinds[at] == self.number["START"] and self.first_of_line(at):
+                self.find_missing_start(at)
             at += 1
+
+    def find_missing_start(self, at: int) -> None:
+        """`START ->`, or START alone, and a task on the next line."""
+        name, arrow = self.number["NAME"], self.number["->"]
+        last = at + (self.kinds[at + 1] == arrow)
+        if not (self.opens(last + 1) and self.first_of_line(last + 1)):
+            return
+        task = next((one for one in range(last + 1, len(self.kinds)) if self.is_task(one)), 0)
+        first = self.word(task + 1) if task else "NAME"
+        end = self.ends[last]
+        fix = ((end, end, f" {first}" if last > at else f" -> {first}"),) if task else None
+        self.note("lang.missing_value", "START names no task", f"for example: START -> {first}", at, fix)
+        for kind in (name,) if last > at else (name, arrow):
+            self.insert(last + 1, kind)
+
+    def is_task(self, at: int) -> bool:
+        return self.kinds[at] == self.number["TASK"] and self.opens(at)
 
     def begins(self, at: int) -> bool:
         """True when the token begins an item or ends a body."""
