@@ -58,10 +58,18 @@ class _Sorter(Keys):
         if agent is None:
             self.made.name = next(iter(self.made.tasks), "")
         if not self.made.tasks and not self.made.broken:
-            hint = (
-                'AGENT Name LEVEL 1 { START -> a TASK a { GOAL "..." TOOLS [run] } }, or task a { step ... }'
-            )
-            report.error("lang.empty", "no task: there is nothing to run", hint, agent.start if agent else 0)
+            self.tell_empty(agent)
+
+    def tell_empty(self, agent: ast.Agent | None) -> None:
+        """No task: told as an error, but of a file that is there to be imported."""
+        models = [item for item in self.made.spec.items if isinstance(item, ast.SystemModel)]
+        if agent is None and models:
+            hint = 'IMPORT "FILE" in the AGENT that it is for; add a task to run it by itself'
+            self.report.inform("lang.empty", "no task: a file to import, not to run", hint, models[0].start)
+            return
+        hint = 'AGENT Name LEVEL 1 { START -> a TASK a { GOAL "..." TOOLS [run] } }, or task a { step ... }'
+        at = agent.start if agent else 0
+        self.report.error("lang.empty", "no task: there is nothing to run", hint, at)
 
     def is_setting(self, item: ast.TopItem) -> bool:
         return isinstance(item, ast.Entry) and settings.find("agent", item.key) is not None
@@ -108,7 +116,8 @@ class _Sorter(Keys):
             self.sort_config(found["CONFIG"])
 
     def sort_config(self, block: ast.Entry) -> None:
-        for key, entry in self.block(block, "config").items():
+        found = self.block(block, "config")
+        for key, entry in found.items():
             if key == "BUDGET":
                 self.made.budget = self.plain_block(entry, "budget")
             elif key == "PROPOSER":
@@ -120,6 +129,10 @@ class _Sorter(Keys):
                 self.made.config[key] = choice.name if choice else ""
             else:
                 self.made.config[key] = self.plain_setting(entry, "config")
+        if self.made.config.get("MEMORY") in ("FIFO", "SUMMARIZE"):
+            message = "this version remembers no talk: each question is made from the state alone"
+            hint = "MEMORY FLUSH_ON_TRANSITION"
+            self.report.warn("lang.memory_unused", message, hint, found["MEMORY"])
 
     def sort_model(self, model: ast.SystemModel) -> None:
         for item in model.items:
