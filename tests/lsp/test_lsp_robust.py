@@ -29,6 +29,7 @@ from lsp_kit import (
     session,
     start,
 )
+from spak import config
 from spak.lsp import server as lsp_server
 
 OPEN = {"textDocument": {"uri": "untitled:a", "languageId": "spak", "version": 1, "text": "task a {"}}
@@ -70,6 +71,37 @@ def test_json_that_is_no_message_is_refused(message: object) -> None:
     code, found, err = raw(INITIALIZE + frame(message) + END)
     assert (code, err) == (0, b"")
     assert errors(found)[0][1] in (-32600, -32700)
+
+
+@pytest.mark.parametrize("number", [[1], {"a": 1}, 1.5, True])
+def test_a_request_with_a_strange_id_is_refused_and_does_nothing(number: object) -> None:
+    code, found, err = raw(INITIALIZE + frame({"jsonrpc": "2.0", "id": number, "method": "shutdown"}) + END)
+    assert (code, err) == (0, b"")
+    assert errors(found) == [(None, -32600)]
+    assert found[-1] == {"jsonrpc": "2.0", "id": 99, "result": None}
+
+
+@pytest.mark.parametrize("process", [2**70, -1, 0])
+def test_a_client_whose_process_can_not_be_is_served_all_the_same(process: int) -> None:
+    params = {"capabilities": {}, "processId": process, "rootUri": None}
+    code, found, err = raw(request(1, "initialize", params) + notice("initialized", {}) + END)
+    assert (code, err) == (0, b"")
+    assert errors(found) == []
+    assert found[0]["id"] == 1
+
+
+@pytest.mark.parametrize("uri", ["file:///a%00b/x.spak", "file://[x/a.spak", "file:", "", "http://[::1"])
+def test_a_document_whose_file_can_not_be_is_served_all_the_same(uri: str) -> None:
+    text = 'AGENT A LEVEL 1 { IMPORT "b.spak" START -> a TASK a { } }'
+    opened = {"textDocument": {"uri": uri, "languageId": "spak", "version": 1, "text": text}}
+    place = {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 27}}
+    methods = ["hover", "completion", "definition", "documentSymbol", "semanticTokens/full"]
+    data = b"".join(request(10 + i, f"textDocument/{name}", place) for i, name in enumerate(methods))
+    code, found, err = raw(INITIALIZE + notice("textDocument/didOpen", opened) + data + END)
+    assert (code, err) == (0, b"")
+    assert errors(found) == []
+    assert [item["params"]["uri"] for item in found if "params" in item] == [uri]  # type: ignore[index]
+    assert len([item for item in found if item.get("id") in range(10, 15)]) == len(methods)
 
 
 def test_who_may_ask_when() -> None:
@@ -215,6 +247,20 @@ def test_typing_without_a_pause_still_gets_diagnostics(monkeypatch: pytest.Monke
         await client.diagnostics(uri, 2)
 
     session(talk)
+
+
+def test_typing_beside_documents_that_import_does_not_look_at_each_at_every_key() -> None:
+    server = lsp_server.make(config.catalog())
+    for number in range(5):
+        text = 'AGENT A LEVEL 1 { IMPORT "b.spak" START -> a TASK a { } }'
+        server.documents.open(types.TextDocumentItem(f"file:///nowhere/{number}.spak", "spak", 1, text))
+    assert server.documents.importing("") == []  # not looked at yet: there is nothing to do again
+    first = server.documents.get("file:///nowhere/0.spak")
+    assert first is not None
+    assert first.view.diagnostics
+    assert server.documents.importing("") == [first]
+    first.refresh()
+    assert server.documents.importing("") == []
 
 
 def test_a_request_sees_the_text_of_the_last_change() -> None:

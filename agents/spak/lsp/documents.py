@@ -22,9 +22,12 @@ from spak.lsp.positions import Positions
 
 
 def path_of(uri: str) -> Path | None:
-    """The path of a file's URI; None for a document that is no file."""
-    found = to_fs_path(uri) if uri.startswith("file:") else None
-    return Path(found) if found else None
+    """The path of a file's URI; None for a document that is no file, or has a name that none can have."""
+    try:
+        found = to_fs_path(uri) if uri.startswith("file:") else None
+    except ValueError:
+        return None
+    return Path(found) if found and "\0" not in found else None
 
 
 class UnknownDocument(Exception):
@@ -58,8 +61,8 @@ class Document:
 
     @property
     def imports(self) -> bool:
-        """True when what other files hold matters here."""
-        return self.view.whole is not self.view.parsed
+        """True when the view has to do with what other files hold; where there is none, one is to come."""
+        return self._view is not None and self._view.whole is not self._view.parsed
 
     def refresh(self) -> None:
         """Forget what other files held."""

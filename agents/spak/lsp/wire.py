@@ -169,7 +169,9 @@ class Conversation:
         """Answer what may not be asked now, and hand on the rest."""
         method, number = message.get("method"), message.get("id")
         request = number is not None and isinstance(method, str)
-        if method == "exit":
+        if request and (isinstance(number, bool) or not isinstance(number, (int, str))):
+            self.refuse(None, INVALID_REQUEST, "the id of a request is a whole number or a text")
+        elif method == "exit":
             self.leave()
         elif self.stopped:
             if request:
@@ -221,7 +223,7 @@ class Conversation:
 def _lives(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True
