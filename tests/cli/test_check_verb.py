@@ -34,6 +34,35 @@ def test_one_row_per_file_and_one_bad_file_decides(cli: Cli, tmp_path: Path) -> 
     assert "bad.spak:2:" in people.err and "^^^" in people.err and f"{HELLO}: ok" in people.err
 
 
+def test_a_folder_is_every_spec_below_it(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "specs" / "shared").mkdir(parents=True)
+    (tmp_path / "specs" / "z.spak").write_text(Path(HELLO).read_text())
+    (tmp_path / "specs" / "shared" / "house.spak").write_text('SYSTEM_MODEL House { AXIOM "a" }\n')
+    done = cli("check", "specs", "--strict", "--json")
+    assert done.code == 0
+    assert [row["file"] for row in done.json["files"]] == ["specs/shared/house.spak", "specs/z.spak"]
+    (found,) = done.json["files"][0]["diagnostics"]
+    assert (found["severity"], found["code"]) == ("info", "lang.empty")
+    assert cli("check", "specs").err.endswith("next: spak run specs/z.spak\n")
+    assert cli("check", "specs", "nowhere").code == 2
+
+
+def test_a_file_to_import_is_fine_and_can_not_be_run(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "house.spak").write_text('SYSTEM_MODEL House { AXIOM "a" }\n')
+    done = cli("check", "house.spak", "--strict")
+    assert done.code == 0 and "next:" not in done.err
+    assert (cli("run", "house.spak", "--json").code, cli("run", "house.spak", "--json").error) == (
+        3,
+        "lang.invalid",
+    )
+
+
+def test_standard_input_is_a_dash(cli: Cli) -> None:
+    done = cli("check", "-", "--json", stdin=b"task T {")
+    assert (done.code, done.json["files"][0]["file"]) == (3, "-")
+    assert cli("check", "-", stdin=Path(HELLO).read_bytes()).code == 0
+
+
 def test_a_warning_counts_only_when_strict(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "warned.spak").write_text(WARNED)
     done = cli("check", "warned.spak", "--json")

@@ -15,8 +15,10 @@ from spak.cli import common
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
 @common.json_option
 def command(files: tuple[Path, ...], strict: bool, as_json: bool) -> int:
-    """Check FILES: 0 when no error was found (with --strict: no warning), else 3."""
+    """Check FILES: 0 when no error was found (with --strict: no warning), else 3. Of a folder every .spak
+    below it; `-` reads standard input."""
     from spak import config
+    from spak.cli.fmt import STDIN, read, specs
     from spak.lang import check, parse
     from spak.lang.beside import files_beside
     from spak.lang.imports import resolve
@@ -24,10 +26,13 @@ def command(files: tuple[Path, ...], strict: bool, as_json: bool) -> int:
     catalog = config.catalog()
     bad = {"error", "warning"} if strict else {"error"}
     documents: list[dict[str, Any]] = []
-    for file in files:
-        whole = resolve(parse(common.read_input(file), str(file)), files_beside(file))
+    runnable: list[Path] = []
+    for file in specs(files):
+        whole = resolve(parse(read(file), str(file)), files_beside(file))
         found = check(whole.parsed, catalog)
         ok = not any(item.severity in bad for item in found)
+        if file != STDIN and not any(item.code == "lang.empty" for item in found):
+            runnable.append(file)
         documents.append({"file": str(file), "ok": ok, "diagnostics": [item.to_json() for item in found]})
         if not as_json:
             common.show_diagnostics(found, whole.parsed.text, str(file), whole.texts)
@@ -35,6 +40,8 @@ def command(files: tuple[Path, ...], strict: bool, as_json: bool) -> int:
     all_ok = all(document["ok"] for document in documents)
     if as_json:
         common.emit({"files": documents})
-    else:
-        common.say(f"next: spak run {files[0]}" if all_ok else "next: mend what is marked and check again")
+    elif not all_ok:
+        common.say("next: mend what is marked and check again")
+    elif runnable:
+        common.say(f"next: spak run {runnable[0]}")
     return 0 if all_ok else 3

@@ -47,6 +47,10 @@ class Report:
     ) -> None:
         self._add(Severity.WARNING, code, message, hint, at, fix)
 
+    def inform(self, code: str, message: str, hint: str, at: Span | int) -> None:
+        """What is neither wrong nor suspicious."""
+        self._add(Severity.INFO, code, message, hint, at, None)
+
     @property
     def full(self) -> bool:
         """True when more findings would only be thrown away."""

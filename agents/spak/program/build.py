@@ -62,6 +62,8 @@ def compile(  # noqa: A001  the word of the design for this arrow
     made = examine(spec, catalog)
     found = in_order([*spec.source.problems, *made.report.found])
     errors = [item for item in found if item.severity == Severity.ERROR]
+    if not made.tasks and not errors:  # a file to import: fine as it is, and nothing to run
+        errors = [item for item in found if item.code == "lang.empty"]
     if errors:
         first = errors[0]
         where = f"{spec.source.name or 'the spec'}:{first.line}:{first.column}"
