@@ -35,6 +35,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "import": ("import_", "read a run from an exported file"),
     "report": ("report", "write a run's report as one HTML page"),
     "verify": ("verify", "check an artifact against the axioms of a spec"),
+    "policy": ("policy", "check policies, evaluate them, and ask why"),
     "sandbox": ("sandbox", "try out the sandbox"),
     "completion": ("completion", "shell completion for bash, zsh or fish"),
     "doctor": ("doctor", "what is installed, what works, and what mends the rest"),

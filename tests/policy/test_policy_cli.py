@@ -1,0 +1,80 @@
+"""`spak policy`: exit codes, documents, texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli_kit import raw, spak
+
+POLICY = """
+Decl safe(A).
+Decl bad(A).
+safe(/read). safe(/write). bad(/write).
+permitted(A) :- safe(A), !forbidden(A).
+forbidden(A) :- bad(A).
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.mg").write_text(POLICY)
+    (tmp_path / "bad.mg").write_text("p(X) :- q(Y).\n")
+    return tmp_path
+
+
+def test_check_gives_findings_and_the_hash(folder: Path) -> None:
+    code, document = spak(folder, "policy", "check", "a.mg", "--json")
+    assert (code, document["ok"], document["diagnostics"]) == (0, True, [])
+    assert len(document["policy"]) == 43
+    code, document = spak(folder, "policy", "check", "bad.mg", "--json")
+    assert (code, document["ok"], document["policy"]) == (3, False, None)
+    assert {item["code"] for item in document["diagnostics"]} >= {"policy.unsafe", "policy.undeclared"}
+    assert "bad.mg:1:1: error" in raw(folder, "policy", "check", "bad.mg").stderr
+
+
+def test_eval_prints_rows_in_order(folder: Path) -> None:
+    assert spak(folder, "policy", "eval", "a.mg", "--query", "safe(X)") == (0, "safe(/read)\nsafe(/write)\n")
+    code, document = spak(folder, "policy", "eval", "a.mg", "--query", "permitted(X)", "--json")
+    assert (code, document["rows"]) == (0, [[{"name": "/read"}]])
+    code, document = spak(folder, "policy", "eval", "a.mg", "--query", "permitted(X, Y)", "--json")
+    assert (code, document["rows"]) == (0, [])
+
+
+def test_why_prints_a_proof(folder: Path) -> None:
+    code, text = spak(folder, "policy", "why", "a.mg", "--query", "permitted(/read)")
+    assert code == 0
+    assert text.splitlines() == [
+        "permitted(/read)  (rule a.mg:5)",
+        "  safe(/read)  (stated a.mg:4)",
+        "  no forbidden(/read)",
+    ]
+    code, document = spak(folder, "policy", "why", "a.mg", "--query", "permitted(/write)", "--json")
+    assert (code, document["error"]["code"]) == (3, "policy.no_proof")
+
+
+def test_why_not_names_the_rule_that_forbids(folder: Path) -> None:
+    code, text = spak(folder, "policy", "why-not", "a.mg", "--query", "permitted(/write)")
+    assert code == 0
+    assert "against it: forbidden(/write) (a.mg:6)" in text
+    _, document = spak(folder, "policy", "why-not", "a.mg", "--query", "permitted(/other)", "--json")
+    assert [item["atom"] for item in document["attempts"][0]["missing"]] == ["safe(/other)"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        (["check", "none.mg"], 2, "usage.file"),
+        (["check"], 2, "usage.arguments"),
+        (["eval", "a.mg", "--query", "p(X) :- q(X)"], 3, "policy.query"),
+        (["eval", "bad.mg", "--query", "p(X)"], 3, "policy.invalid"),
+        (["why", "latin.mg", "--query", "p(X)"], 2, "usage.file"),
+    ],
+)
+def test_wrong_input_is_an_error_with_a_code(
+    folder: Path, arguments: list[str], code: int, error: str
+) -> None:
+    (folder / "latin.mg").write_bytes(b"p(\xe9).")
+    found, document = spak(folder, "policy", *arguments, "--json")
+    assert (found, document["error"]["code"]) == (code, error)
