@@ -98,4 +98,4 @@ def _print(found: object, document: dict[str, object]) -> None:
         f"replay        {'equal' if found.proof.replay_equal else 'DIFFERENT'}, summary {found.proof.summary}"
     )
     say(f"report        {document['report']}")
-    say(f"next: open the report, or look at the spec: spak show {found.view.run}")
+    say(f"next: open the report, or look at the run: spak show {found.view.run}")
