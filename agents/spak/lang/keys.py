@@ -128,7 +128,7 @@ class Keys:
     def unknown_key(self, entry: ast.Entry, names: Iterable[str], where: str) -> None:
         if self.report.full:
             return
-        names = tuple(names)
+        names = tuple(dict.fromkeys(names))
         near = nearest(entry.key, names)
         place = settings.place_of(entry.key)
         if near:

@@ -101,6 +101,8 @@ def parse(text: str | bytes, name: str = "") -> Parsed:
     problems += _turned(text)
     builder = Builder(text, tokens)
     items = _run(tokens, builder)
+    if (items is None or problems) and (alone := _without_prose(name, text)) is not None:
+        return alone
     if items is None or _swallows(items, tokens, text):
         from spak.lang.recover import recover
 
@@ -113,6 +115,37 @@ def parse(text: str | bytes, name: str = "") -> Parsed:
             if problem[3] not in told and not (open_text and problem[1].startswith("the file ends"))
         ]
     return _parsed(name, text, tokens, items, problems + builder.problems)
+
+
+def _without_prose(name: str, text: str) -> Parsed | None:
+    """The spec of a chat's answer, and one finding for what stands around it; None where there is nothing."""
+    from spak.lang.prose import around, blanked
+
+    parts = around(text)
+    if not parts:
+        return None
+    tokens, problems = lex(blanked(text, parts), tables().words)
+    builder = Builder(text, tokens)
+    items = _run(tokens, builder)
+    if items is None or problems:
+        return None
+    first = text[: parts[0][1]].find(text[slice(*parts[0])].split()[0], parts[0][0])
+    message = "prose stands around the spec, as in the answer of a chat"
+    hint = "give the spec alone, or put // before each line of the prose"
+    end = text.find("\n", first)
+    problem: Problem = (
+        "lang.fenced",
+        message,
+        hint,
+        first,
+        end if end > 0 else len(text),
+        _cuts(text, parts),
+    )
+    return _parsed(name, text, tokens, items, [problem, *_turned(text), *builder.problems])
+
+
+def _cuts(text: str, parts: tuple[tuple[int, int], ...]) -> tuple[Edit, ...]:
+    return tuple((start, end, "\n" if end == len(text) else "") for start, end in parts)
 
 
 def _parsed(name: str, text: str, tokens: Tokens, items: Sequence[Any], problems: list[Problem]) -> Parsed:
