@@ -53,6 +53,10 @@ def test_bytes_in_any_order_give_diagnostics():
         'task a { step s: tool.run { cmd: "' + "{{x}}" * 50_000 + '" } }',
         "GOAL\nGOAL\n" * 25_000,
         "TSAK a {\n" * 28_000,
+        "task near { NEXT {"
+        + "".join(f" fail{number} -> tsk{number}" for number in range(7000))
+        + "}}"
+        + "".join(f" task task{number} {{}}" for number in range(1500)),
     ],
     ids=lambda text: text[:12],
 )

@@ -73,7 +73,8 @@ def check_graph(made: Outline) -> None:
         if made.report.full:
             break
         for edge in task.edges.values():
-            if edge.target not in made.tasks and edge.target not in told and not made.broken:
+            known = edge.target in made.tasks or edge.target in told
+            if not known and not made.broken and not made.report.full:  # a near name is sought among all
                 told.add(edge.target)
                 _tell_missing(made, edge.target, edge.start + 2)
         _check_triggers(made, task)
