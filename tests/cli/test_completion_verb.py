@@ -60,3 +60,11 @@ def test_runs_are_offered_where_a_run_is_wanted(cli: Cli, finished: Path, tmp_pa
     assert ask(cli, tmp_path, "spak", "show", "") == ["latest", run]
     assert ask(cli, tmp_path, "spak", "ledger", "verify", run[:4]) == [run]
     assert ask(cli, tmp_path, "spak", "show", "--runs-dir", "nowhere", "") == []
+
+
+@pytest.mark.parametrize("name", ["$(touch x)", "a;touch x", "a b", "--help", "a,b", "*", "\x1b[31m", "a\nb"])
+def test_a_run_whose_name_a_shell_would_obey_is_not_offered(cli: Cli, tmp_path: Path, name: str) -> None:
+    for run in (name, "20260101-000000-1"):
+        (tmp_path / ".spak/runs" / run).mkdir(parents=True)
+        (tmp_path / ".spak/runs" / run / "trace.jsonl").touch()
+    assert ask(cli, tmp_path, "spak", "show", "") == ["latest", "20260101-000000-1"]

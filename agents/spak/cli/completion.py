@@ -6,6 +6,8 @@ options and choices are completed, files where a file is wanted, and the ids of 
 
 from __future__ import annotations
 
+import re
+
 import click
 from click.shell_completion import CompletionItem
 
@@ -13,6 +15,7 @@ from spak.cli import common
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_SPAK_COMPLETE"
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 @click.command()
@@ -47,7 +50,7 @@ def know_runs(command: click.Command) -> None:
 
 
 def runs(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-    """The ids that begin so, newest first, and `latest`."""
+    """The ids that begin so, newest first, and `latest`; none that a shell takes for more than a word."""
     from spak.errors import SpakError
     from spak.ledger.files import FileLedgers
 
@@ -58,7 +61,8 @@ def runs(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         OSError,
     ):  # no settings or no folder: nothing to offer, and a prompt is no place to say so
         known = []
-    names = ["latest", *reversed(known)] if known else []
+    plain = [name for name in known if _PLAIN.fullmatch(name)]
+    names = ["latest", *reversed(plain)] if known else []
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
