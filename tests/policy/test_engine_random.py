@@ -7,7 +7,7 @@ import random
 import pytest
 
 from policy_kit import CONSTANTS, EDB, IDB, Facts, clingo_rows, given, naive, random_program, text_of
-from spak.policy import Name, Session, load
+from spak.policy import Name, Session, families, load
 from spak.policy.checker import accepts
 
 SEEDS = range(120)
@@ -35,6 +35,23 @@ def test_rows_are_those_of_the_naive_evaluator_and_stay_so_when_facts_change(see
         facts = (facts - gone) | new
         session.update(given(gone), given(new))
         assert rows_of(session) == naive(rules, facts)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_tables_of_constants_change_no_row_and_no_proof(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules, facts = random_program(seed)
+    plain = load({"random.mg": text_of(rules)}).session(given(facts))
+    monkeypatch.setattr(families, "LEAST", 1)
+    merged = load({"random.mg": text_of(rules)}).session()
+    for fact in given(facts):
+        merged.assert_facts([fact])
+    assert len(merged.policy.tables) >= len(plain.policy.tables)
+    assert rows_of(merged) == rows_of(plain)
+    for name in IDB:
+        for row in plain.query(name):
+            assert merged.proof(name, *row).hash == plain.proof(name, *row).hash
+    merged.update(given(facts), [])
+    assert rows_of(merged) == naive(rules, set())
 
 
 def test_clingo_agrees() -> None:

@@ -102,7 +102,7 @@ def prove(session: Session, key: Key, row: Row) -> Proof:
 class _Prover:
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.rules = session.policy.compiled
+        self.rules = session.policy.written
         self.texts = rule_texts(session)
         self.ranks: dict[int, dict[Node, int]] = {}
         self.places: dict[Node, Place] = {}
@@ -123,8 +123,7 @@ class _Prover:
         ranks = self._ranks(place) if part.recursive else {}
         for rule in self.by_head[key]:
             body = self.rules.bodies[rule]
-            self.session.evaluation.steps = self.session.limits.steps
-            found = self.session.evaluation.run(rule, "match_head", -1, (row,))
+            found = self.session.by_rule().run(rule, "match_head", -1, (row,))
             if body.clause.transform is not None:
                 rows = transformed(body, found).get(row)
                 if rows is not None:
@@ -253,7 +252,7 @@ class _Prover:
 
 def rule_texts(session: Session) -> list[str]:
     """Each running rule with its variables numbered."""
-    return [plain(body.clause) for body in session.policy.compiled.bodies]
+    return [plain(body.clause) for body in session.policy.written.bodies]
 
 
 def _value(arg: Any, known: dict[str, Inner], body: Body) -> Inner | None:

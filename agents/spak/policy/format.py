@@ -1,4 +1,4 @@
-"""The tree back to text, in the form of Mangle; `format_text` rewrites a whole file, its comments kept."""
+"""The tree back to text in the form of Mangle: for fixes, proofs, hashes."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from spak.policy.check import check
 from spak.policy.decl import show_bound
 from spak.policy.errors import PolicyError, PolicyLimit
 from spak.policy.evaluate import Evaluation, Limits, Rules
+from spak.policy.families import merge
 from spak.policy.format import plain
 from spak.policy.grouping import value_of
 from spak.policy.lint import GIVEN, linear
@@ -70,11 +71,18 @@ class Policy:
         self._arities: dict[str, set[int]] = {}
         for name, arity in self.predicates:
             self._arities.setdefault(name, set()).add(arity)
-        self.compiled = Rules(bodies, components(bodies, self.predicates))
+        self._bodies = bodies
+        merged, self.tables = merge(bodies)
+        self.compiled = Rules(merged, components(merged, {*self.predicates, *self.tables}))
         for key, row in self.facts:
             wrong = misfit(row, self.decls[key]) if key in self.decls else ""
             if wrong:
                 raise PolicyError("policy.invalid", wrong)
+
+    @cached_property
+    def written(self) -> Rules:
+        """The rules one by one, as explanations speak of them."""
+        return Rules(self._bodies, components(self._bodies, self.predicates))
 
     @cached_property
     def hash(self) -> str:
@@ -125,6 +133,9 @@ class Session:
         self.policy, self.limits = policy, limits
         self.evaluation = Evaluation(policy.compiled, limits)
         self.version = 0
+        self.reader: Evaluation | None = None
+        for table, rows in policy.tables.items():
+            self.evaluation.relation(table).fixed = dict.fromkeys(rows)
         for key, row in policy.facts:
             self.evaluation.relation(key).fixed[row] = None
             if key in policy.closures:
@@ -236,6 +247,14 @@ class Session:
                 same.setdefault(item.name, []).append(place)
         groups = [group for group in same.values() if len(group) > 1]
         return [row for row in found if all(len({row[place] for place in group}) == 1 for group in groups)]
+
+    def by_rule(self) -> Evaluation:
+        """The same relations under the rules as they were written, for explanations."""
+        if self.reader is None:
+            self.reader = Evaluation(self.policy.written, self.limits)
+            self.reader.relations = self.evaluation.relations
+        self.reader.steps = self.limits.steps
+        return self.reader
 
     def fresh(self) -> None:
         """Derive anew after an update that failed."""

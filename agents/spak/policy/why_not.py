@@ -155,7 +155,7 @@ class _Seeker:
         text = _atom(pred, args)
         if self.rows(goal):
             return WhyNot(text, True, ())
-        bodies = self.session.policy.compiled.bodies
+        bodies = self.session.policy.written.bodies
         order = sorted(range(len(bodies)), key=lambda rule: self.texts[rule])
         attempts = [
             attempt
@@ -225,9 +225,8 @@ class _Seeker:
         return Against(key[0], row, str(root["text"]), str(root["at"] or root["how"]))
 
     def matches(self, body: Body) -> dict[Row, None]:
-        rule = self.session.policy.compiled.bodies.index(body)
-        self.session.evaluation.steps = self.session.limits.steps
-        return self.session.evaluation.run(rule, "match")
+        rule = self.session.policy.written.bodies.index(body)
+        return self.session.by_rule().run(rule, "match")
 
     def rows(self, goal: Goal) -> list[Row]:
         """Rows that fit, in order, at most MAX_ROWS."""
