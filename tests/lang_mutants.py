@@ -109,7 +109,7 @@ def judge(text: str | bytes) -> None:
     parsed = parse(text, "x")
     found = check(parsed, CATALOG)
     placed(found, {"": parsed.text})
-    errors = [item for item in found if item.severity == Severity.ERROR]
+    errors = [item for item in found if item.severity == Severity.ERROR or item.code == "lang.empty"]
     try:
         made = program.compile(parsed, CATALOG, {})
     except SpecError as error:

@@ -62,8 +62,10 @@ class _Sorter(Keys):
 
     def tell_empty(self, agent: ast.Agent | None) -> None:
         """No task: told as an error, but of a file that is there to be imported."""
-        models = [item for item in self.made.spec.items if isinstance(item, ast.SystemModel)]
-        if agent is None and models:
+        items = self.made.spec.items
+        models = [item for item in items if isinstance(item, ast.SystemModel)]
+        keys = {item.key.upper() for item in items if isinstance(item, ast.Entry) and self.is_setting(item)}
+        if agent is None and models and keys <= {"IMPORT"}:
             hint = 'IMPORT "FILE" in the AGENT that it is for; add a task to run it by itself'
             self.report.inform("lang.empty", "no task: a file to import, not to run", hint, models[0].start)
             return
