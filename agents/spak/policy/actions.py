@@ -1,0 +1,77 @@
+"""Actions as they are asked for, and what was seen of the files that they name.
+
+Takes one JSON line; gives an Action or a typed refusal. A `Seen` is an observation of one path, made outside
+of the pure core by somebody who looked (`spak.tools.observe`); here it is only data.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from spak.errors import UsageError
+
+MAX_LINE = 4 << 20
+TOOLS = ("shell", "read_file", "write_file", "delete_file", "http_request", "apply_patch")
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    tool: str
+    args: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Where a path leads when every link on its way is followed."""
+
+    place: Literal["inside", "outside", "refused"]
+    path: str
+    """Below the workspace with links resolved, `.` for the workspace itself; of others, as asked."""
+    kind: Literal["file", "folder", "missing", "other"] = "missing"
+    links: int = 1
+    """Names that the file has; more than one is a hard link."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What the judge may know besides the action."""
+
+    look: Callable[[str], Seen]
+    """Where one path leads, relative to the workspace."""
+    spread: Callable[[str], tuple[str, ...]]
+    """The paths that a glob matches, relative to the workspace."""
+    read: Callable[[str], bytes | None]
+    """The content of a file, for a patch."""
+    hosts: frozenset[str] = field(default_factory=frozenset)
+
+
+def read_action(line: str) -> tuple[str, Action]:
+    """The id and the action of one JSON line.
+
+    Raises: UsageError `gate.line` with what the line should be.
+    """
+    if len(line) > MAX_LINE:
+        raise _bad(f"a line of more than {MAX_LINE} characters")
+    try:
+        found = json.loads(line, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise _bad("the line is not JSON") from error
+    if not isinstance(found, dict):
+        raise _bad("the line is not a JSON object")
+    tool, args = found.get("tool"), found.get("args")
+    if not isinstance(tool, str) or not isinstance(args, dict):
+        raise _bad("`tool` is not a string or `args` is not an object")
+    name = found.get("id", "")
+    return name if isinstance(name, str) else json.dumps(name), Action(tool, args)
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _bad(message: str) -> UsageError:
+    return UsageError("gate.line", message, 'give {"id": ..., "tool": ..., "args": {...}} on one line')

@@ -1,0 +1,158 @@
+"""chmod, ln, tar and sqlite3: what they change, and where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from spak.policy.binaries import rule_of
+from spak.policy.commands import Judge
+from spak.policy.words import Arg, texts_of
+from spak.shell import Command
+
+
+def chmod(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
+    """Plain modes for files of the workspace: no set-user bits, not for the world to write."""
+    words = [item for item in rest if not re.match(r"-[vcf]+\Z|--(verbose|changes)\Z", item.text or "")]
+    mode = words[0].text if words else None
+    plain = mode is not None and re.match(r"([ugoa]*[+=-][rwxX]*,?)+\Z|0?[0-7]{3}\Z", mode)
+    open_to_all = mode is not None and (
+        re.match(r"0?[0-7][0-7][2367]\Z", mode) or re.search(r"(^|,|[ug])[oa]+[ug]*[+=][rxX]*w", mode)
+    )
+    if not plain or open_to_all or len(words) < 2:
+        judge.deed(
+            "refused_flag",
+            f"chmod {mode}",
+            "only plain modes that do not let everybody write, and no recursion",
+        )
+        return
+    judge.deed("writes", name)
+    for item in words[1:]:
+        judge.path("writes_mode", item)
+
+
+def ln(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
+    """A symbolic link to a place in the workspace."""
+    flags = [text for text in texts_of(rest) if text.startswith("-")]
+    words = [item for item in rest if not (item.text or "").startswith("-")]
+    if not all(
+        re.match(r"-[sfnvr]+\Z|--(symbolic|force|relative|verbose|no-dereference)\Z", flag) for flag in flags
+    ):
+        judge.deed("refused_flag", "ln " + " ".join(flags), "an option that is not known")
+        return
+    if not any("s" in flag for flag in flags):
+        judge.deed("refused_flag", "ln", "a hard link is a second way into a file")
+        return
+    judge.deed("writes", name)
+    for item in words[:-1] if len(words) > 1 else words:
+        judge.path("reads", item)
+    for item in words[-1:]:
+        judge.path("writes", item)
+
+
+def tar(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
+    rule = rule_of(
+        "f=text file=text C=write directory=write exclude=text strip-components=number X=read T=read "
+        "files-from=read "
+        "exclude-from=read transform=text xform=text b=number sort=text mtime=text owner=text group=text",
+        "I use-compress-program to-command checkpoint-action rsh-command rmt-command F "
+        "info-script new-volume-script P "
+        "absolute-names S_ recursive-unlink remove-files checkpoint unlink-first U",
+    )
+    words = list(rest)
+    if words and words[0].text and not words[0].text.startswith("-"):
+        words[0] = Arg("-" + words[0].text, ("-" + words[0].text,))
+    if judge.only_asks(words):
+        judge.deed("computes", name)
+        return
+    options, operands = judge.options(name, rule, words)
+    keys = set(options)
+    modes = {
+        "c",
+        "x",
+        "t",
+        "r",
+        "u",
+        "create",
+        "extract",
+        "get",
+        "list",
+        "append",
+        "update",
+        "d",
+        "diff",
+    } & keys
+    if len(modes) != 1:
+        judge.deed("not_understood", name, "not exactly one of -c, -x and -t")
+        return
+    mode = modes.pop()
+    if any(
+        text in ("e", "s") or re.search(r"[^\w/.,^$\\*()&-]", text)
+        for item in options.get("transform", [])
+        for text in item.texts
+    ):
+        judge.deed("not_understood", name, "a transformation of names")
+    for item in [*options.get("f", []), *options.get("file", [])]:
+        if ":" in (item.text or ":") and item.text != "-":
+            judge.deed("connects", item.written, "an archive on another machine")
+        elif item.text != "-":
+            judge.path("writes" if mode in ("c", "create", "r", "u", "append", "update") else "reads", item)
+    judge.deed("reads" if mode in ("t", "list", "d", "diff") else "writes", name)
+    for item in operands:
+        judge.path("reads", item)
+    if mode in ("x", "extract", "get") and not (options.get("C") or options.get("directory")):
+        judge.deed("writes", name)
+
+
+def sqlite(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
+    """A database of the workspace (or none) and plain SQL: no dot commands but those that show."""
+    words: list[Arg] = []
+    for item in rest:
+        text = item.text or ""
+        if text.startswith("-") and text.lstrip("-") in (
+            "header",
+            "csv",
+            "json",
+            "column",
+            "readonly",
+            "line",
+            "list",
+            "version",
+            "table",
+            "markdown",
+            "noheader",
+            "batch",
+            "safe",
+        ):
+            continue
+        if text.startswith("-"):
+            judge.deed("refused_flag", f"sqlite3 {text}", "an option that may run or load something")
+            return
+        words.append(item)
+    if not words:
+        judge.deed(
+            "computes" if rest else "not_understood", name, "" if rest else "statements from standard input"
+        )
+        return
+    if words[0].text != ":memory:":
+        judge.path("writes", words[0])
+    if len(words) < 2:
+        judge.deed("not_understood", name, "statements from standard input")
+    for item in words[1:]:
+        sql = item.text
+        if (
+            sql is None
+            or (
+                sql.lstrip().startswith(".")
+                and not re.match(r"\.(tables|schema|indexes|databases|dbinfo)(\s+\w+)?\s*\Z", sql.strip())
+            )
+            or re.search(
+                r"\n\s*\.|(?i:\b(attach|load_extension|readfile|writefile|edit|fts3_tokenizer|vacuum\s+into|recursive)\b)",
+                sql,
+            )
+        ):
+            judge.deed(
+                "executes", "sqlite3", "a statement or dot command that may reach other files or programs"
+            )
+            return
+    judge.deed("reads", name)

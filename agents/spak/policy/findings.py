@@ -1,0 +1,132 @@
+"""What is found in a command line: deeds, and paths with the place that each leads to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from spak.policy import places
+from spak.policy.actions import World
+from spak.policy.words import Arg
+
+SAFE_DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty"})
+PUBLIC_FILES = frozenset(
+    {"/etc/os-release", "/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    index: int
+    kind: str
+    about: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    index: int
+    how: str
+    path: str
+    place: str
+
+
+@dataclass(slots=True)
+class Reading:
+    """What was found in a line. `trouble` is the code and message when it can not be read."""
+
+    deeds: list[Deed] = field(default_factory=list)
+    uses: list[Use] = field(default_factory=list)
+    trouble: tuple[str, str] | None = None
+
+
+class Findings:
+    """Where deeds and paths are noted while a line is read."""
+
+    def __init__(self, world: World, reading: Reading) -> None:
+        self.world = world
+        self.reading = reading
+        self.index = 0
+        self.folders = [""]
+
+    def deed(self, kind: str, about: str, why: str = "") -> None:
+        self.reading.deeds.append(Deed(self.index, kind, about[:200], why))
+
+    def use(self, how: str, path: str) -> None:
+        """A path is used, seen from the folder the line stands in."""
+        if (path in SAFE_DEVICES and how != "runs") or (how == "reads" and path in PUBLIC_FILES):
+            return
+        for folder in dict.fromkeys(self.folders):
+            whole = path if path.startswith("/") or not folder else f"{folder}/{path}"
+            seen = self.world.look(whole)
+            place = places.place(seen, how, whole)
+            self.reading.uses.append(Use(self.index, how, seen.path, place))
+
+    def path(self, how: str, found: Arg) -> None:
+        """A word that names a path, or several."""
+        if found.lists_paths and not found.texts:
+            self.deed(
+                "reads" if how == "reads" else "unknown_word", found.written, "paths from a command's output"
+            )
+            return
+        if not found.texts:
+            self.deed("unknown_word", found.written, "a path that is not known before the line runs")
+            return
+        if found.tilde:
+            self.reading.uses.append(Use(self.index, how, found.written, "outside"))
+            return
+        for text in found.texts:
+            self.use(how, text)
+            if text.startswith("@") and len(text) > 1:  # a file of further words, for some programs
+                self.use(how, text[1:])
+            if not found.glob:
+                continue
+            if how == "deletes" or how == "writes":
+                self._destructive_glob(how, text)
+            for folder in dict.fromkeys(self.folders):
+                for match in self.world.spread(f"{folder}/{text}" if folder else text):
+                    seen = self.world.look(match)
+                    self.reading.uses.append(Use(self.index, how, seen.path, places.place(seen, how, match)))
+
+    def _destructive_glob(self, how: str, text: str) -> None:
+        last = text.rstrip("/").rpartition("/")[2]
+        if how == "deletes" and not places.generated(text):
+            self.deed("deletes_widely", text, "a pattern that may take more than files made by a build")
+        elif last.startswith((".*", ".?", ".[")):
+            self.deed("deletes_widely", text, "a pattern that matches ..")
+
+    def only_asks(self, rest: Sequence[Arg]) -> bool:
+        """True for a lone --version or --help."""
+        return len(rest) == 1 and rest[0].text in ("--version", "--help", "-V", "-version")
+
+    def plain_paths(self, rest: Sequence[Arg], how: str = "reads") -> None:
+        """Every word that could be a path is held to be one."""
+        for item in rest:
+            if not item.texts:
+                if not (item.lists_paths or item.mild):
+                    self.deed("unknown_word", item.written, "a word that is not known before the line runs")
+                continue
+            for text in item.texts:
+                self.pathlike(item, text, how)
+
+    def pathlike(self, item: Arg, text: str, how: str = "reads") -> None:
+        """The part of a word that looks like a path, behind a flag's name too."""
+        if item.tilde or re.search(r"[=:,]~(/|\Z)", text):
+            self.reading.uses.append(Use(self.index, how, text, "outside"))
+            return
+        if re.match(r"(?i)(https?|ftp|file|git|ssh)(\+\w+)?://|(git|hg|svn)\+", text):
+            self.deed("connects", text, "an address on a command line")
+            return
+        value = text
+        if text.startswith("-"):
+            _name, sign, after = text.partition("=")
+            slash = re.search(r"\.\./|/|\.\.\Z", text[2:])
+            value = (
+                after if sign else (text[2 + slash.start() :] if slash and not text.startswith("--") else "")
+            )
+        for piece in re.split(r"[:,](?=[/~.])", value.lstrip("@")):
+            if piece and (piece != "-"):
+                self.use(how, piece)
+                if item.glob:
+                    self.path(how, Arg(item.written, (piece,), glob=True))

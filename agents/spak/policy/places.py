@@ -1,0 +1,63 @@
+"""What kind of place a path is, by its name and by what was seen there."""
+
+from __future__ import annotations
+
+import re
+
+from spak.policy.actions import Seen
+
+_SECRET = re.compile(
+    r"\.env(\.(?!example|sample|template|dist)[\w.-]+)?|\.netrc|_netrc|\.pgpass|\.git-credentials|\.npmrc|\.pypirc|"
+    r"id_(rsa|dsa|ecdsa|ed25519)|.*\.(pem|p12|pfx|keystore|jks|kdbx)|.*_rsa|\.htpasswd|credentials(\.json)?|"
+    r"secrets?\.(ya?ml|json|toml|env|txt)|service[-_]account.*\.json|shadow",
+    re.IGNORECASE,
+)
+_SECRET_FOLDERS = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".gcloud"})
+_CONTROL = re.compile(
+    r"package(-lock)?\.json|(GNU)?[Mm]akefile|.*\.mk|setup\.(py|cfg)|pyproject\.toml|conftest\.py|sitecustomize\.py|"
+    r"usercustomize\.py|.*\.pth|tox\.ini|noxfile\.py|pytest\.ini|\.?(bash|zsh)(rc|_profile|env)|\.(profile|envrc|npmrc|"
+    r"yarnrc(\.yml)?|gitattributes|gitmodules|gitconfig|pre-commit-config\.yaml|eslintrc.*|babelrc.*|mocharc.*)|"
+    r"(jest|vite|vitest|webpack|rollup|babel|eslint|gulpfile|gruntfile|karma|next|playwright)[\w.]*\.(config\.)?"
+    r"(c|m)?[jt]s|build\.rs|cargo\.toml|config\.toml|cmakelists\.txt|justfile|rakefile|gemfile|build\.gradle(\.kts)?|"
+    r"pom\.xml|docker(file|-compose\.ya?ml)|jenkinsfile|\.gitlab-ci\.yml|\.travis\.yml",
+    re.IGNORECASE,
+)
+_CONTROL_FOLDERS = frozenset(
+    {".github", ".vscode", ".husky", ".circleci", ".cargo", ".devcontainer", ".idea"}
+)
+_GENERATED = re.compile(
+    r"build|dist|out|target|node_modules|__pycache__|\.?(pytest|mypy|ruff)?_?cache|\.tox|\.nox|\.eggs|.*\.egg-info|"
+    r"htmlcov|coverage|\.coverage|\.hypothesis|tmp|temp|bin|obj|\.next|\.nuxt|\.parcel-cache|\.turbo|_build|site|"
+    r"cmake-build-\w+|\.?venv|\.gradle|logs?|[\w.-]+\.(pyc|pyo|o|obj|a|so|tmp|log|orig|rej|bak|swp|class|out|cache)|"
+    r"\*\.(pyc|pyo|o|obj|a|so|tmp|log|orig|rej|bak|swp|class|out|egg-info)|\.DS_Store|core|a\.out",
+    re.IGNORECASE,
+)
+
+
+def generated(path: str) -> bool:
+    """True for what a build makes again, and for what lies in a folder of such things."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    return any(_GENERATED.fullmatch(part) for part in parts[:-1]) or bool(
+        parts and _GENERATED.fullmatch(parts[-1])
+    )
+
+
+def place(seen: Seen, how: str, asked: str) -> str:
+    """The word for a path's place: outside, refused, root, git, secret, control, hard_link, or inside."""
+    if seen.place != "inside":
+        return seen.place
+    parts = [part for part in seen.path.split("/") if part not in ("", ".")]
+    lowered = [part.casefold() for part in parts]
+    if any(part.rstrip(". ") in (".git", "git~1") for part in lowered):
+        return "git"
+    if not parts:
+        return "root"
+    if seen.kind == "file" and seen.links > 1:
+        return "hard_link"
+    if _SECRET.fullmatch(lowered[-1]) or _SECRET_FOLDERS & set(lowered):
+        return "secret"
+    if _CONTROL_FOLDERS & set(lowered) or _CONTROL.fullmatch(parts[-1]):
+        return "control"
+    if generated(seen.path):
+        return "generated"
+    return "inside"

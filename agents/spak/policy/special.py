@@ -1,0 +1,61 @@
+"""Binaries whose words are a language of their own: wrappers, interpreters, and tools with verbs.
+
+Each judge takes the Judge, the name, the words behind it and the commands before it in the pipeline; it adds
+deeds and paths, or hands an inner command back to the Judge. `JUDGES` is the table of them.
+"""
+
+from __future__ import annotations
+
+from spak.policy import builders, filetools, interpreters, wrappers
+from spak.policy.commands import Special
+
+
+def judges() -> dict[str, Special]:
+    from spak.policy.gitwords import git
+
+    found: dict[str, Special] = {
+        "git": git,
+        "env": wrappers.env,
+        "printenv": wrappers.printenv,
+        "export": wrappers.export,
+        "xargs": wrappers.xargs,
+    }
+    found |= dict.fromkeys(("timeout", "nice", "ionice", "time", "stdbuf", "command"), wrappers.wrapper)
+    found |= dict.fromkeys(("find",), wrappers.find)
+    found |= dict.fromkeys(("sh", "bash", "zsh", "dash", "ksh"), interpreters.shell)
+    found |= dict.fromkeys(
+        ("python", "python3", "python3.10", "python3.11", "python3.12", "python3.13", "pypy3"),
+        interpreters.python,
+    )
+    found |= {
+        "node": interpreters.node,
+        "jq": interpreters.jq,
+        "sed": interpreters.sed,
+        "gsed": interpreters.sed,
+    }
+    found |= dict.fromkeys(("perl", "ruby", "lua", "php", "Rscript"), interpreters.script_only)
+    found |= dict.fromkeys(("awk", "gawk", "mawk", "nawk"), interpreters.awk)
+    found |= {
+        "chmod": filetools.chmod,
+        "ln": filetools.ln,
+        "tar": filetools.tar,
+        "sqlite3": filetools.sqlite,
+        "make": builders.make,
+        "gmake": builders.make,
+    }
+    found |= {
+        "cmake": builders.cmake,
+        "coverage": builders.coverage,
+        "pre-commit": builders.precommit,
+        "npx": builders.npx,
+        "cargo": builders.cargo,
+        "go": builders.go,
+    }
+    found |= dict.fromkeys(("npm", "yarn", "pnpm"), builders.npm) | dict.fromkeys(
+        ("pip", "pip3", "uv"), builders.pip
+    )
+    return found | {"poetry": builders.poetry, "pipenv": builders.poetry}
+
+
+JUDGES = judges()
+"""Binary to its judge."""
