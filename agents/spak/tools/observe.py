@@ -1,0 +1,120 @@
+"""What is seen where a path leads: for the gate, which judges actions before anybody opens a file.
+
+Takes the workspace's folder; gives `look`, `spread` and `read` for a `spak.policy` World. A path is followed
+one component at a time as the kernel would, links read and not believed by their names; nothing is opened
+but to read a file for a patch. Whoever carries an action out walks the path again and uses the descriptor
+(`spak.tools.beneath`): what is seen here decides a permission and is never itself the opening.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from spak import paths
+from spak.errors import UserError
+from spak.policy.actions import Seen
+from spak.tools import beneath
+
+MAX_LINKS = 40
+MAX_MATCHES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """Eyes on one workspace."""
+
+    root: Path
+    """Absolute, with its own links resolved."""
+
+    def look(self, text: str) -> Seen:
+        """Where the path leads from the workspace. Never raises for a path, however odd."""
+        try:
+            size = len(text.encode())
+        except UnicodeEncodeError:
+            return Seen("refused", ascii(text), note="not valid text")
+        if not text or size > paths.MAX_BYTES or "\0" in text:
+            return Seen("refused", text[:80], note="empty, too long, or with a NUL")
+        if any(len(part.encode()) > paths.MAX_COMPONENT for part in text.split("/")):
+            return Seen("refused", text[:80], note="a file name of more than 255 bytes")
+        if text == paths.GUEST_ROOT or text.startswith(paths.GUEST_ROOT + "/"):
+            text = "." + text[len(paths.GUEST_ROOT) :]
+        return self._walk(text)
+
+    def _walk(self, text: str) -> Seen:
+        asked = text
+        at: list[str] = [] if text.startswith("/") else list(self.root.parts[1:])
+        queue = list(reversed(text.split("/")))
+        links = 0
+        while queue:
+            part = queue.pop()
+            if part in ("", "."):
+                continue
+            if part == "..":
+                if at:
+                    at.pop()
+                continue
+            whole = "/" + "/".join([*at, part])
+            try:
+                target = os.readlink(whole)  # noqa: PTH115 - a text, as the kernel takes it
+            except OSError as error:
+                if error.errno == errno.ENAMETOOLONG:
+                    return Seen("refused", asked[:80], note="too long a path")
+                at.append(part)
+                continue
+            links += 1
+            if links > MAX_LINKS:
+                return self._seen(asked, [*at, part], loop=True)
+            if whole.startswith("/proc/"):
+                return Seen("outside", asked, "other", note="a link of the system")
+            if target.startswith("/"):
+                at = []
+                if target == paths.GUEST_ROOT or target.startswith(paths.GUEST_ROOT + "/"):
+                    at = list(self.root.parts[1:])
+                    target = target[len(paths.GUEST_ROOT) :]
+            queue.extend(reversed(target.split("/")))
+        return self._seen(asked, at)
+
+    def _seen(self, asked: str, at: list[str], loop: bool = False) -> Seen:
+        own = list(self.root.parts[1:])
+        if at[: len(own)] != own:
+            return Seen("outside", asked)
+        below = "/".join(at[len(own) :]) or "."
+        if loop:
+            return Seen("inside", below, "other", note="links that go round")
+        try:
+            status = os.lstat("/" + "/".join(at))
+        except OSError:
+            return Seen("inside", below)
+        if stat.S_ISREG(status.st_mode):
+            return Seen("inside", below, "file", status.st_nlink)
+        return Seen("inside", below, "folder" if stat.S_ISDIR(status.st_mode) else "other")
+
+    def spread(self, pattern: str) -> tuple[str, ...]:
+        """The first paths that a glob matches, relative to the workspace."""
+        if (
+            "\0" in pattern
+            or len(pattern) > paths.MAX_BYTES
+            or pattern.startswith("/")
+            or ".." in pattern.split("/")
+        ):
+            return ()
+        found = []
+        for match in glob.iglob(pattern.replace("**", "*"), root_dir=self.root, include_hidden=True):  # noqa: PTH207 - patterns as a shell takes them
+            found.append(match)
+            if len(found) >= MAX_MATCHES:
+                break
+        return tuple(sorted(found))
+
+    def read(self, text: str) -> bytes | None:
+        """The content of a regular file of the workspace, None where nothing is there."""
+        try:
+            return beneath.read_beneath(self.root, text)
+        except UserError as error:
+            if error.code == "path.missing":
+                return None
+            raise

@@ -1,0 +1,35 @@
+# Requests: plain https to a host that is named, reading only, with nothing carried out.
+
+Decl asks_url(Action, Scheme, Host, Port) bound [/name, /string, /string, /number].
+Decl asks_method(Action, Method) bound [/name, /string].
+Decl url_trouble(Action, Code, Detail) bound [/name, /string, /string].
+Decl sends_body(Action) bound [/name].
+Decl sends_header(Action, Header) bound [/name, /string].
+Decl allowed_host(Host) bound [/string].
+Decl reading_method(Method) bound [/string].
+Decl plain_header(Header) bound [/string].
+
+reading_method("GET").
+reading_method("HEAD").
+
+plain_header("accept").
+plain_header("accept-encoding").
+plain_header("accept-language").
+
+odd_header(Action) :-
+    sends_header(Action, Header),
+    !plain_header(Header).
+
+odd_url(Action) :- url_trouble(Action, _, _).
+
+permitted(Action) :-
+    tool(Action, /http_request),
+    asks_url(Action, "https", Host, 443),
+    allowed_host(Host),
+    asks_method(Action, Method),
+    reading_method(Method),
+    !odd_url(Action),
+    !odd_header(Action),
+    !sends_body(Action).
+
+forbidden(Action) :- url_trouble(Action, "secret", _).

@@ -1,0 +1,35 @@
+# Command lines: every simple command of the line must do only what is named here, to places named in base.mg.
+# What a binary does with a flag is data of spak.policy.binaries; this file says which deeds are permitted.
+
+Decl command_does(Action, Index, Deed, About, Why) bound [/name, /number, /name, /string, /string].
+Decl permitted_deed(Deed) bound [/name].
+
+permitted_deed(/computes).          # prints, calculates, waits a moment
+permitted_deed(/reads).             # shows files, by the places of base.mg
+permitted_deed(/writes).            # makes or changes files, likewise
+permitted_deed(/builds).            # runs the project's own code and tests: the sandbox holds it
+permitted_deed(/commits).           # changes the repository in a way that can be undone
+permitted_deed(/installs_locked).   # installs what the project's own files name
+permitted_deed(/talks_to_origin).   # fetches from the project's own remote
+
+unpermitted_deed(Action) :-
+    command_does(Action, _, Deed, _, _),
+    !permitted_deed(Deed).
+
+permitted(Action) :-
+    tool(Action, /shell),
+    command_does(Action, 1, _, _, _),
+    !unpermitted_deed(Action),
+    !unpermitted_path(Action).
+
+# Never on a command line, whatever another rule permits.
+Decl forbidden_deed(Deed) bound [/name].
+
+forbidden_deed(/escalates).
+forbidden_deed(/destroys).
+forbidden_deed(/runs_what_it_writes).
+forbidden_deed(/not_understood).
+
+forbidden(Action) :-
+    command_does(Action, _, Deed, _, _),
+    forbidden_deed(Deed).
