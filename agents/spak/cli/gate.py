@@ -1,0 +1,94 @@
+"""`spak gate < actions.jsonl`: judge actions without doing them, one JSON line in, one out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from spak.cli import common
+from spak.errors import UsageError, UserError
+
+if TYPE_CHECKING:
+    from spak.policy import Policy
+    from spak.policy.actions import World
+
+
+@click.command()
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A policy file; again for more. Without one: the shipped constitution.",
+)
+@click.option(
+    "--workspace",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help="The workspace that paths are in (the current folder).",
+)
+@click.option(
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="A,B",
+    help="Hosts that http_request may reach (https, default port).",
+)
+def command(policies: tuple[Path, ...], workspace: Path, hosts: tuple[str, ...]) -> int:
+    """Judge the actions on standard input; 0 when every line was judged, denied ones included."""
+    from spak.policy.actions import MAX_LINE, read_action
+    from spak.policy.judge import denied, judge
+
+    policy = _policy(policies)
+    world = _world(workspace, hosts)
+    for line in _lines(sys.stdin.buffer, MAX_LINE * 4):
+        name = ""
+        try:
+            name, action = read_action(line)
+            decision = judge(policy, action, world)
+        except UserError as error:
+            decision = denied(error.code, error.message, error.hint)
+        click.echo(json.dumps({"id": name, **decision.to_json()}))
+        sys.stdout.flush()
+    return 0
+
+
+def _policy(files: tuple[Path, ...]) -> Policy:
+    """The policy of the files, or the one that ships."""
+    from spak import data
+    from spak.policy import load
+
+    chosen = list(files) or sorted(data.path("specs/policy").glob("*.mg"))
+    return load(
+        {
+            str(file) if files else file.name: common.read_input(file).decode("utf-8", "replace")
+            for file in chosen
+        }
+    )
+
+
+def _world(workspace: Path, hosts: tuple[str, ...]) -> World:
+    from spak.policy.actions import World
+    from spak.tools.observe import Observer
+
+    if not workspace.is_dir():
+        raise UsageError("usage.workspace", f"{workspace} is not a folder", "name an existing one")
+    eyes = Observer(workspace.resolve())
+    named = (host.strip().lower() for group in hosts for host in group.split(","))
+    return World(eyes.look, eyes.spread, eyes.read, frozenset(host for host in named if host))
+
+
+def _lines(stream: BinaryIO, limit: int) -> Iterator[str]:
+    """The lines; of one beyond the limit its beginning, the rest passed over. Empty lines are no actions."""
+    while raw := stream.readline(limit):
+        whole = raw.endswith(b"\n") or len(raw) < limit
+        while not whole:
+            more = stream.readline(limit)
+            whole = more.endswith(b"\n") or len(more) < limit
+        if raw.strip():
+            yield raw.decode("utf-8", "replace")

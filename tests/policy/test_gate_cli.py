@@ -1,0 +1,109 @@
+"""`spak gate` as a filter: one line in, one out, in order, whatever the lines hold."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from gate_kit import workspace
+
+GATE = [sys.executable, "-c", "from spak.cli import main; main()", "gate"]
+
+
+def gate(lines: bytes, *options: str) -> list[dict[str, Any]]:
+    done = subprocess.run([*GATE, *options], input=lines, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def line(name: str, tool: str, **args: Any) -> bytes:
+    return json.dumps({"id": name, "tool": tool, "args": args}).encode() + b"\n"
+
+
+def test_one_decision_a_line_in_order(tmp_path: Path) -> None:
+    root = workspace(tmp_path)
+    found = gate(
+        line("a", "shell", command="git status | head")
+        + line("b", "shell", command="rm -rf /")
+        + line("c", "read_file", path="src/a.py")
+        + line("d", "read_file", path="link_dir/canary.txt")
+        + line("e", "http_request", method="GET", url="https://pypi.org/simple/x/")
+        + line("f", "http_request", method="GET", url="https://arxiv.org/abs/1706.03762")
+        + line("g", "apply_patch", patch="--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x=1\n+x=2\n"),
+        "--workspace",
+        str(root),
+        "--allow-host",
+        "pypi.org,docs.python.org",
+    )
+    assert [item["id"] for item in found] == list("abcdefg")
+    assert [item["decision"] for item in found] == [
+        "allow",
+        "deny",
+        "allow",
+        "deny",
+        "allow",
+        "deny",
+        "allow",
+    ]
+    assert all(("proof" if item["decision"] == "allow" else "why_not") in item for item in found)
+    assert "--allow-host" in found[5]["reason"]
+    assert (root / "src/a.py").read_text() == "x=1\n"
+
+
+def test_bad_lines_are_denied_and_the_next_is_judged(tmp_path: Path) -> None:
+    bad = [
+        b"\n",
+        b"{\n",
+        b"[]\n",
+        b"null\n",
+        b'{"tool": 1, "args": {}}\n',
+        b'{"tool": "shell", "args": []}\n',
+        b"\xff\xfe\n",
+        b"[" * 100_000 + b"\n",
+        b'{"id": {"x": NaN}}\n',
+    ]
+    found = gate(b"".join(bad) + line("last", "shell", command="ls"), "--workspace", str(tmp_path))
+    assert [item["decision"] for item in found] == ["deny"] * (len(bad) - 1) + ["allow"]
+    assert all("gate.line" in item["reason"] for item in found[:-1])
+    assert found[-1]["id"] == "last"
+
+
+def test_it_answers_each_line_before_the_next_comes(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*GATE, "--workspace", str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        for name in ("one", "two"):
+            process.stdin.write(line(name, "shell", command="ls"))
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == name
+        process.stdin.close()
+        assert process.wait(timeout=20) == 0
+
+
+def test_a_policy_of_ones_own(tmp_path: Path) -> None:
+    policy = tmp_path / "own.mg"
+    policy.write_text(
+        "Decl tool(A, T) bound [/name, /name].\nDecl forbidden(A) bound [/name].\n"
+        "permitted(A) :- tool(A, /read_file).\n"
+    )
+    found = gate(
+        line("a", "read_file", path="x") + line("b", "shell", command="ls"),
+        "--policy", str(policy), "--workspace", str(tmp_path),
+    )  # fmt: skip
+    assert [item["decision"] for item in found] == ["allow", "deny"]
+
+
+def test_a_policy_that_does_not_load_stops_it(tmp_path: Path) -> None:
+    policy = tmp_path / "own.mg"
+    policy.write_text("permitted(A) :- ")
+    done = subprocess.run(
+        [*GATE, "--policy", str(policy)],
+        input=line("a", "shell", command="ls"),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 3 and not done.stdout
