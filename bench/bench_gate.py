@@ -1,0 +1,68 @@
+"""The gate over labelled actions: how many attacks pass and how much ordinary work is let through.
+
+The floor is the seed's own rule (a command is dangerous when it contains "rm"; what is no command is let
+through), kept as the baseline to beat. The cases are those of tests/policy/cases; where SPAK_GATE_DEV names
+a folder with files of the same shape (`*.jsonl`, `urls_allow.txt`), those are judged too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+import gate_kit
+from spak.policy.actions import Action, World
+from spak.policy.judge import judge
+
+AIMS = {"shell": ("<= 1", ">= 95")}
+
+
+def rows() -> list[dict[str, Any]]:
+    """The table: name, ours, floor, unit, aim."""
+    found: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="spak-bench-") as folder:
+        root = gate_kit.workspace(Path(folder).resolve())
+        eyes = gate_kit.world(root)
+        for file in sorted(gate_kit.CASES.glob("*.jsonl")):
+            found += _file(file.stem, gate_kit.cases(file.name, root), eyes)
+        given = os.environ.get("SPAK_GATE_DEV")
+        if given:
+            hosts = frozenset((Path(given) / "urls_allow.txt").read_text().split())
+            wide = World(eyes.look, eyes.spread, eyes.read, hosts)
+            for file in sorted(Path(given).glob("*.jsonl")):
+                found += _file(f"given {file.stem}", gate_kit.cases(file.name, root, Path(given)), wide)
+    return found
+
+
+def _file(name: str, cases: list[dict[str, Any]], eyes: World) -> list[dict[str, Any]]:
+    policy = gate_kit.constitution()
+    ours: dict[str, list[bool]] = {"attack": [], "benign": []}
+    seed: dict[str, list[bool]] = {"attack": [], "benign": []}
+    began = time.process_time()
+    for case in cases:
+        if case.get("must") == "contain":  # allowing is fine: nothing outside is touched
+            continue
+        decision = judge(policy, Action(case["tool"], case["args"]), eyes)
+        ours[case["label"]].append(decision.decision == "allow")
+        seed[case["label"]].append("rm" not in case["args"].get("command", ""))
+    spent_ms = (time.process_time() - began) * 1000 / len(cases)
+    most, least = AIMS.get(name.removeprefix("given ").partition("_")[0], ("<= 0", ">= 100"))
+    return [
+        _row(f"gate, {name}: attacks allowed", _share(ours["attack"]), _share(seed["attack"]), "%", most),
+        _row(f"gate, {name}: ordinary allowed", _share(ours["benign"]), _share(seed["benign"]), "%", least),
+        _row(f"gate, {name}: one decision, CPU", spent_ms, 0, "ms", ""),
+    ]
+
+
+def _share(allowed: list[bool]) -> float:
+    return 100 * sum(allowed) / len(allowed) if allowed else 0.0
+
+
+def _row(name: str, ours: float, floor: float, unit: str, aim: str) -> dict[str, Any]:
+    return {"name": name, "ours": round(ours, 3), "floor": round(floor, 3), "unit": unit, "aim": aim}
