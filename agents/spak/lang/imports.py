@@ -60,16 +60,16 @@ def resolve(parsed: Parsed, read: Reader) -> Resolved:
     return Resolved(loader.joined(), policy, {"": parsed.text, **texts})
 
 
-def _settings_of(spec: ast.Spec, key: str) -> Iterator[ast.Entry]:
-    """The settings of the agent, or of the file, with that key."""
+def settings_of(spec: ast.Spec, *keys: str) -> Iterator[ast.Entry]:
+    """The settings of the agent, or of the file, with one of those keys."""
     agent = spec.agent
     for item in (*spec.items, *(agent.items if agent else ())):
-        if isinstance(item, ast.Entry) and item.key.upper() == key:
+        if isinstance(item, ast.Entry) and item.key.upper() in keys:
             yield item
 
 
 def _imports(spec: ast.Spec) -> Iterator[ast.Entry]:
-    return _settings_of(spec, "IMPORT")
+    return settings_of(spec, "IMPORT")
 
 
 def _outside(spec: ast.Spec) -> Iterator[ast.Entry]:
@@ -168,7 +168,7 @@ class _Loader:
 
     def policy(self) -> str:
         """The text of POLICY: what stands in triple quotes, or in the file that is named."""
-        entry = next(_settings_of(self.main.spec, "POLICY"), None)
+        entry = next(settings_of(self.main.spec, "POLICY"), None)
         if entry is None or not isinstance(entry.value, ast.Text):
             return ""  # the outline tells a value of another kind
         if entry.value.long:

@@ -20,6 +20,7 @@ from spak.lang import ast
 from spak.lang.diagnostics import Diagnostic, Edit, Severity
 from spak.lang.features import Completion, Fold, Place, Symbol, marks
 from spak.lang.features.highlight import MarkKind
+from spak.lang.imports import settings_of
 from spak.lsp.documents import Document
 from spak.lsp.positions import Positions
 
@@ -93,12 +94,7 @@ def diagnostic(document: Document, found: Diagnostic) -> types.Diagnostic:
 def import_of(document: Document, file: str) -> types.Range:
     """The IMPORT that brought a file, or the first one, which brought what imports it."""
     spec, source = document.view.spec, document.view.source
-    agent = spec.agent
-    entries = [
-        item
-        for item in (*spec.items, *(agent.items if agent is not None else ()))
-        if isinstance(item, ast.Entry) and item.key.upper() == "IMPORT"
-    ]
+    entries = list(settings_of(spec, "IMPORT"))
     named = [item for item in entries if isinstance(item.value, ast.Text) and file.endswith(item.value.value)]
     for item in (*named, *entries):
         return document.range(*source.offsets(item.start, item.end))

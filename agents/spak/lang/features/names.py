@@ -18,6 +18,7 @@ from spak.lang import ast, settings
 from spak.lang.check_steps import READERS
 from spak.lang.diagnostics import Edit, Severity, apply_fix
 from spak.lang.features.view import Place, View
+from spak.lang.imports import settings_of
 from spak.lang.parser import parse
 from spak.lang.scope import MARKS, PLAIN
 from spak.lang.template import holes
@@ -116,13 +117,11 @@ def _elsewhere(view: View, item: Occurrence) -> tuple[Place, ...]:
 
 def _imported_file(view: View, offset: int) -> tuple[Place, ...]:
     folder = view.parsed.name[: view.parsed.name.rfind("/") + 1]
-    agent = view.spec.agent
-    for entry in (*view.spec.items, *(agent.items if agent is not None else ())):
-        if isinstance(entry, ast.Entry) and entry.key.upper() in ("IMPORT", "POLICY"):
-            value = entry.value
-            start, end = view.source.offsets(value.start, value.end)
-            if start <= offset <= end and isinstance(value, ast.Text) and value.value and not value.long:
-                return (Place(0, 0, folder + value.value),)
+    for entry in settings_of(view.spec, "IMPORT", "POLICY"):
+        value = entry.value
+        start, end = view.source.offsets(value.start, value.end)
+        if start <= offset <= end and isinstance(value, ast.Text) and value.value and not value.long:
+            return (Place(0, 0, folder + value.value),)
     return ()
 
 
