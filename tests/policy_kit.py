@@ -1,4 +1,4 @@
-"""Random stratified programs, a naive evaluator of fifty lines, and clingo in a process of its own."""
+"""Random stratified programs, a naive evaluator, and clingo and mangle-py in processes of their own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from itertools import product
+from typing import Any
 
 from spak.policy import Name
 
@@ -148,3 +149,29 @@ def _domain(args: tuple[str, ...]) -> str:
 def _asp(atom: Atom) -> str:
     args = ", ".join(arg.removeprefix("/") for arg in atom[1])
     return f"{atom[0]}({args})" if args else atom[0]
+
+
+_MANGLE = """
+import json, sys
+import mangle
+for program, names in json.load(sys.stdin):
+    try:
+        found = mangle.Program(program)
+        rows = {name: sorted([str(value) for value in row] for row in found.query(name)) for name in names}
+    except mangle.MangleError as error:
+        rows = {"error": str(error)}
+    print(json.dumps(rows), flush=True)
+"""
+
+
+def mangle_rows(programs: list[tuple[str, list[str]]]) -> list[dict[str, Any]]:
+    """What mangle-py finds for each predicate that is named, or its error."""
+    done = subprocess.run(
+        [sys.executable, "-c", _MANGLE],
+        input=json.dumps(programs),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]

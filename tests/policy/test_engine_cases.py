@@ -186,6 +186,34 @@ def test_a_deep_chain_is_proved_and_checked_without_recursion() -> None:
     assert proof.text().count("\n") == 599
 
 
+def test_a_closure_that_was_made_linear_is_proved_from_what_was_given() -> None:
+    policy = load({"a.mg": "Decl d(X, Y). d(X, Z) :- d(X, Y), d(Y, Z). top(X) :- d(X, /c), !d(/c, X)."})
+    facts: list[Fact] = [("d", (A, B)), ("d", (B, C))]
+    session = policy.session(facts)
+    assert session.query("d") == [(A, B), (A, C), (B, C)]
+    assert session.facts() == [(("d", 2), ("/a", "/b")), (("d", 2), ("/b", "/c"))]
+    for goal in (("d", A, C), ("top", A)):
+        proof = session.proof(*goal)
+        assert accepts(policy, facts, proof)
+        assert not accepts(policy, facts[:1], proof)
+    missing = session.why_not("top", Name("/e")).attempts[0].missing
+    assert [item.text for item in missing] == ["d(/e, /c)"]
+    assert session.why_not("top", C).attempts[0].failed == "no fact can satisfy its body"
+
+
+def test_a_hundred_rules_of_one_shape_keep_their_own_lines_in_proofs() -> None:
+    lines = [f'bad(A) :- binary(A, /bin/b{at}), flag(A, "-{at}").' for at in range(100)]
+    policy = load({"a.mg": "\n".join(["Decl binary(A, B).", "Decl flag(A, F).", *lines])})
+    facts: list[Fact] = [("binary", (A, Name("/bin/b42"))), ("flag", (A, "-42")), ("flag", (A, "-43"))]
+    session = policy.session(facts)
+    proof = session.proof("bad", A)
+    assert "(rule a.mg:45)" in proof.text()
+    assert accepts(policy, facts, proof)
+    session.retract_facts(facts[1:2])
+    assert session.query("bad") == []
+    assert len(session.why_not("bad", A).attempts) == 100
+
+
 def test_a_proof_of_what_does_not_hold_is_an_error() -> None:
     with pytest.raises(PolicyError) as caught:
         load({"a.mg": "p(1)."}).session().proof("p", 2)
