@@ -14,7 +14,7 @@ from typing import Any
 
 from spak.policy.syntax import Finding, Place
 
-MAX_CHARS = 4 << 20
+MAX_CHARS = 2 << 20
 MAX_FINDINGS = 50
 
 _TOKEN = re.compile(

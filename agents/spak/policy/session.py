@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from spak.policy.explain import Proof
     from spak.policy.why_not import WhyNot
 
-MAX_SOURCE = 4 << 20
-
 
 def load(sources: Mapping[str, str]) -> Policy:
     """The policy of these files (name to text). Raises: PolicyError `policy.invalid` with all findings."""
