@@ -279,6 +279,8 @@ class Judge(Findings):
             if item.text is None or not re.match(r"[A-Za-z_]\w*\Z", item.text):
                 self.deed("not_understood", item.written, "not the name of a variable")
         elif kind in ("text", "none_text", "number", "code_text"):
+            if not item.texts and name in PRINTERS and _SECRET_NAME.search(item.written):
+                self.deed("shows_environment", item.written, "a variable whose name is that of a secret")
             if not item.texts and not item.mild and name not in PRINTERS:
                 self.deed("unknown_word", item.written, "a word that is not known before the line runs")
         elif kind == "read":
@@ -462,6 +464,7 @@ class Judge(Findings):
         return True
 
 
+_SECRET_NAME = re.compile(r"\$\{?\w*(KEY|TOKEN|SECRET|PASS|CRED|AUTH|AWS_|DATABASE_URL)", re.IGNORECASE)
 PRINTERS = frozenset({"echo", "printf", ":", "true", "test", "[", "basename", "dirname", "exit"})
 _SINGLE_DASH = frozenset(
     {"gcc", "g++", "cc", "c++", "clang", "clang++", "go", "javac", "rustc", "unzip", "tree"}
