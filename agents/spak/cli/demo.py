@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -34,7 +33,7 @@ def command(seed: int | None, runs_dir: Path | None, as_json: bool) -> int:
     name = held.run.ledger.run
     common.say(f"run {name}; stop it with Ctrl+C, go on with: spak resume {name}\n")
     try:
-        with progress(held, enabled=sys.stderr.isatty() and not as_json):
+        with progress(held, enabled=not as_json):
             seen = held.advance()
     finally:
         held.close()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress(held: Session, enabled: bool) -> Iterator[None]:
-    """Show a run's progress on standard error while the block runs."""
+    """Show a run's progress on standard error while the block runs: live on a terminal, else line by line."""
     if not enabled:
         yield
         return
@@ -45,7 +45,7 @@ class Watcher:
             self.status.update(plain(f"{place}{self._count(record.task, state)}{self._best(state)}"))
         rows = self.held.run.history.rows
         for row in rows[self.shown :]:
-            self.console.print(plain(candidate_line(row)), highlight=False, markup=False)
+            self.console.print(plain(candidate_line(row)), highlight=False, markup=False, soft_wrap=True)
         self.shown = len(rows)
 
     def _count(self, task: str, state: State) -> str:

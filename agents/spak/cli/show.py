@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +36,7 @@ def advance_and_show(held: Session, as_json: bool, timeout: float | None, answer
     from spak.cli.progress import progress
 
     try:
-        with progress(held, enabled=sys.stderr.isatty() and not as_json):
+        with progress(held, enabled=not as_json):
             seen = held.advance(timeout, answer_now)
     finally:
         held.close()
