@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from cli_kit import raw
 from gate_kit import workspace
 
 GATE = [sys.executable, "-c", "from spak.cli import main; main()", "gate"]
@@ -107,3 +108,14 @@ def test_a_policy_that_does_not_load_stops_it(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 3 and not done.stdout
+
+
+def test_an_answer_carries_the_id_as_it_was_given(tmp_path: Path) -> None:
+    lines = [
+        '{"id": 1, "tool": "shell", "args": {"command": "ls"}}',
+        '{"id": null, "tool": "shell", "args": {"command": "ls"}}',
+        '{"id": "bad", "tool": 7}',
+        "no json",
+    ]
+    done = raw(tmp_path, "gate", stdin="\n".join(lines) + "\n")
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1, None, "bad", ""]

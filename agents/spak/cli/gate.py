@@ -41,17 +41,17 @@ if TYPE_CHECKING:
 )
 def command(policies: tuple[Path, ...], workspace: Path, hosts: tuple[str, ...]) -> int:
     """Judge the actions on standard input; 0 when every line was judged, denied ones included."""
-    from spak.policy.actions import MAX_LINE, read_action
+    from spak.policy.actions import MAX_LINE, id_of, read_action
     from spak.policy.judge import denied, judge
 
     policy = _policy(policies)
     world = _world(workspace, hosts)
     for line in _lines(sys.stdin.buffer, MAX_LINE * 4):
-        name = ""
         try:
             name, action = read_action(line)
             decision = judge(policy, action, world)
         except UserError as error:
+            name = id_of(line)
             decision = denied(error.code, error.message, error.hint)
         click.echo(json.dumps({"id": name, **decision.to_json()}))
         sys.stdout.flush()

@@ -17,6 +17,10 @@ MAX_LINE = 4 << 20
 TOOLS = ("shell", "read_file", "write_file", "delete_file", "http_request", "apply_patch")
 
 
+Id = str | int | float | None
+"""What a line calls itself; the answer says the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     tool: str
@@ -49,8 +53,8 @@ class World:
     hosts: frozenset[str] = field(default_factory=frozenset)
 
 
-def read_action(line: str) -> tuple[str, Action]:
-    """The id and the action of one JSON line.
+def read_action(line: str) -> tuple[Id, Action]:
+    """The id, as it was given, and the action of one JSON line.
 
     Raises: UsageError `gate.line` with what the line should be.
     """
@@ -65,8 +69,20 @@ def read_action(line: str) -> tuple[str, Action]:
     tool, args = found.get("tool"), found.get("args")
     if not isinstance(tool, str) or not isinstance(args, dict):
         raise _bad("`tool` is not a string or `args` is not an object")
-    name = found.get("id", "")
-    return name if isinstance(name, str) else json.dumps(name), Action(tool, args)
+    return _id(found), Action(tool, args)
+
+
+def id_of(line: str) -> Id:
+    """The id of a line that is no action, as far as there is one: whoever asked must know what was denied."""
+    try:
+        return _id(json.loads(line[:MAX_LINE], parse_constant=_no_constant))
+    except (ValueError, RecursionError):
+        return ""
+
+
+def _id(found: object) -> Id:
+    name = found.get("id", "") if isinstance(found, dict) else ""
+    return name if name is None or isinstance(name, (str, int, float)) else json.dumps(name)
 
 
 def _no_constant(text: str) -> float:
