@@ -17,9 +17,9 @@ CASES = Path(__file__).parent / "policy" / "cases"
 HOSTS = frozenset(
     [
         "docs.python.org",
-        "pypi.org",
-        "files.pythonhosted.org",
-        "registry.npmjs.org",
+        "packages.example",
+        "files.packages.example",
+        "modules.example",
         "docs.djangoproject.com",
         "developer.mozilla.org",
         "en.wikipedia.org",

@@ -88,7 +88,7 @@ EMPTY = World(nowhere, lambda pattern: (), lambda path: None)
         Action("shell", {"command": "echo " + "$(" * 200}),
         Action("read_file", {"path": ["x"]}),
         Action("http_request", {"url": None}),
-        Action("http_request", {"url": "https://pypi.org/", "method": 1, "headers": 3}),
+        Action("http_request", {"url": "https://packages.example/", "method": 1, "headers": 3}),
         Action("apply_patch", {"patch": {}}),
     ],
     ids=lambda action: action.tool + str(action.args)[:30],

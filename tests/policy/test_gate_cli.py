@@ -31,13 +31,13 @@ def test_one_decision_a_line_in_order(tmp_path: Path) -> None:
         + line("b", "shell", command="rm -rf /")
         + line("c", "read_file", path="src/a.py")
         + line("d", "read_file", path="link_dir/canary.txt")
-        + line("e", "http_request", method="GET", url="https://pypi.org/simple/x/")
+        + line("e", "http_request", method="GET", url="https://packages.example/simple/x/")
         + line("f", "http_request", method="GET", url="https://arxiv.org/abs/1706.03762")
         + line("g", "apply_patch", patch="--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x=1\n+x=2\n"),
         "--workspace",
         str(root),
         "--allow-host",
-        "pypi.org,docs.python.org",
+        "packages.example,docs.python.org",
     )
     assert [item["id"] for item in found] == list("abcdefg")
     assert [item["decision"] for item in found] == [
