@@ -6,7 +6,7 @@ each other. One contract suite per port runs over all of its adapters. Paths are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -257,26 +257,76 @@ class Prompt:
 
     id: str
     items: tuple[Mapping[str, str], ...]
+    """`role` is `system`, `user` or `assistant`; `name` says what the item is (`goal`, `error`, ...)."""
     role: str = ""
     kind: Literal["ask", "plan"] = "ask"
+    task: str = ""
+    schema: Mapping[str, Any] | None = None
+    """What the answer has to fit. An engine that can mask does; the caller validates in any case."""
+    prefix: int = 0
+    """How many items, from the first on, stay the same over the calls of a task: what a cache may keep."""
+    model: str = ""
+    """Another model than the configured one."""
+    max_tokens: int = 0
+    """The longest answer; 0 is the backend's configured limit."""
+    timeout_s: float = 0.0
+    """For the whole call with its retries; 0 is the configured limit."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Sampling: `temperature`, `top_p`, `seed`, `stop`; they override the configured ones."""
 
     @property
     def text(self) -> str:
         return "\n\n".join(item["text"] for item in self.items)
 
 
+Finish = Literal["stop", "length", "refused", ""]
+"""Why an answer ended: by itself, cut at max_tokens, refused by the provider, or not said."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     text: str
     usage: Mapping[str, int] = field(default_factory=dict)
+    """Tokens: `input` (all of the prompt), `output`, and of the input `cached` read from and `cache_write`
+    written to a prefix cache. A key that the engine did not report is absent."""
     model: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """The sampling parameters as sent."""
+    finish: Finish = ""
+    latency_ms: int = 0
+    cost_nanousd: int | None = None
+    """What the call cost in 1e-9 US dollars, by the price table; None when model or usage is not known."""
+    logprobs: tuple[float, ...] | None = None
+    """Natural log-probability of each output token; None when the engine does not give them."""
+    tries: int = 1
+    """How often the wire was tried: one and the retries after 429, 5xx and cut streams."""
+
+
+class Cancel(Protocol):
+    """What tells a call to stop; `threading.Event` is one."""
+
+    def is_set(self) -> bool: ...
 
 
 class Backend(Protocol):
     entry: NamedEntry
 
-    def answer(self, prompt: Prompt) -> Answer | None:
-        """The answer, or None when a person will give it later (the run waits)."""
+    def check(self) -> None:
+        """Return if it can answer here and now.
+
+        Raises: UnavailableError `llm.*`: no key, not reachable, no such model; the hint mends it.
+        """
+
+    def answer(
+        self, prompt: Prompt, on_text: Callable[[str], None] | None = None, cancel: Cancel | None = None
+    ) -> Answer | None:
+        """The answer, or None when a person will give it later (the run waits).
+
+        `on_text` gets each piece of text as it comes, in the calling thread; after a retry it gets the text
+        from its start again, announced by an empty piece. When `cancel` is set the call ends within a second.
+        What the model wrote is returned as it is, fitting or not: judging it is the caller's.
+        Raises: UnavailableError `llm.*` when there is no answer; RunError `llm.cancelled`.
+        """
 
 
 # ---- stores --------------------------------------------------------------------------------------------

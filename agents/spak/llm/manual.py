@@ -6,13 +6,20 @@ The prompt is shown by the command line, and the answer comes back through `spak
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from spak.lang.catalog import NamedEntry
-from spak.ports import Answer, Prompt
+from spak.ports import Answer, Cancel, Prompt
 
 
 class Manual:
     entry = NamedEntry("manual", "a person answers with `spak step --resume`")
 
-    def answer(self, prompt: Prompt) -> Answer | None:
+    def check(self) -> None:
+        """A person is always there, sooner or later."""
+
+    def answer(
+        self, prompt: Prompt, on_text: Callable[[str], None] | None = None, cancel: Cancel | None = None
+    ) -> Answer | None:
         """Always None: a person answers later."""
         return None
