@@ -9,6 +9,7 @@ the Host that a run uses. The only module of the library that reads the environm
                  wall_s, cpu_s, memory_mib, processes, output_kib
                  binds = ["/opt/toolchain"]      read-only folders that tools may see
     [runs]       dir = ".spak/runs"              SPAK_RUNS_DIR
+    [approvals]  keys = [{name, public, roles}]  who may approve actions of new runs
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +27,7 @@ from typing import Any
 
 from spak.errors import UnavailableError, UsageError
 from spak.lang.catalog import Catalog, NamedEntry
+from spak.policy import approval
 from spak.ports import MIB, Launcher, Limits, Toolchain
 from spak.program import Mode, Program
 from spak.runner import Host
@@ -47,6 +49,7 @@ _KNOWN: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
         "binds": list,
     },
     "runs": {"dir": str},
+    "approvals": {"keys": list},
 }
 _RANGES: Mapping[tuple[str, str], tuple[float, float]] = {
     ("execution", "steps"): (1, 1_000_000),
@@ -74,6 +77,8 @@ class Settings:
     runs_dir: Path = Path(".spak/runs")
     limits: Limits = field(default_factory=Limits)
     binds: tuple[Path, ...] = ()
+    approvers: tuple[Mapping[str, Any], ...] = ()
+    """As genesis has them: `{"id", "name", "public", "roles"}`."""
 
 
 def settings(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
@@ -104,6 +109,7 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
             output_bytes=box["output_kib"] * 1024 if "output_kib" in box else usual.output_bytes,
         ),
         binds=tuple(Path(item) for item in box.get("binds", ())),
+        approvers=_approvers(values.get("approvals", {}).get("keys", ())),
     )
 
 
@@ -286,6 +292,27 @@ def _judge(values: Mapping[str, Any]) -> None:
             raise _bad("sandbox", "binds", item, "name folders that exist, by absolute paths")
     if values.get("runs", {}).get("dir") == "":
         raise _bad("runs", "dir", "", "name a folder, or leave the key out")
+
+
+def _approvers(items: Sequence[Any]) -> tuple[Mapping[str, Any], ...]:
+    """The public keys of those who may approve. Raises: UsageError `usage.config`."""
+    found: list[Mapping[str, Any]] = []
+    for item in items:
+        if not isinstance(item, dict) or not {"name", "public"} <= set(item) <= {"name", "public", "roles"}:
+            raise _bad(
+                "approvals", "keys", item, 'write {name = "...", public = "..."}; `spak keys show` does'
+            )
+        name, public, roles = item["name"], item["public"], item.get("roles", [approval.APPROVER])
+        if not isinstance(name, str) or not 0 < len(name) <= 64 or not name.isprintable():
+            raise _bad("approvals", "keys", name, "a name is a text of at most 64 characters")
+        if not isinstance(public, str) or approval.decoded(public, 32) is None:
+            raise _bad("approvals", "keys", public, "a public key is what `spak keys show` prints")
+        if not isinstance(roles, list) or not roles or not all(role in approval.ROLES for role in roles):
+            raise _bad("approvals", "keys", roles, f"roles are {', '.join(approval.ROLES)}")
+        if any(name == other["name"] or public == other["public"] for other in found):
+            raise _bad("approvals", "keys", name, "list each name and each key once")
+        found.append({"id": approval.key_id(public), "name": name, "public": public, "roles": roles})
+    return tuple(found)
 
 
 def _bad(table: str, key: str, value: object, hint: str) -> UsageError:

@@ -25,6 +25,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "step": ("step", "give an answer, or call the backend, and go on to the next stop"),
     "resume": ("resume", "go on after a crash or a stop"),
     "approve": ("approve", "answer an action that waits for approval"),
+    "keys": ("keys", "the keys that approvals are signed with"),
     "show": ("show", "state, registers, pending query and best metric of a run"),
     "runs": ("runs", "list local runs"),
     "cancel": ("cancel", "end a run as cancelled"),
