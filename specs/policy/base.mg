@@ -1,9 +1,22 @@
 # What every action needs, whatever its tool. Nothing is permitted but by a rule; `forbidden` wins over any.
-# The facts come from spak.policy.facts and from nowhere else.
+# Facts about the action come from spak.policy.facts and from nowhere else.
 
 Decl tool(Action, Tool) bound [/name, /name].
+Decl unknown_tool(Action) bound [/name].
+Decl argument(Action, Name, Value) bound [/name, /string, /any].
+Decl cut_argument(Action, Name) bound [/name, /string].
 Decl unreadable(Action, Code, Message) bound [/name, /string, /string].
 Decl uses_path(Action, How, Place, Path) bound [/name, /name, /name, /string].
+
+# Facts of the run around the action. Its kernel states them, no policy and no model does.
+Decl in_task(Task) bound [/string].
+Decl at_level(Level) bound [/number].
+Decl declared_tool(Tool) bound [/name].
+Decl sandboxed(Action, Launcher) bound [/name, /name].
+Decl diagnostic(Severity, File, Line, Code, Message) bound [/name, /string, /number, /string, /string].
+Decl checks_ran(Validator, Signal) bound [/string, /name].
+Decl signed_approval(Action, Signer) bound [/name, /string].
+Decl admin_override(Action, Signer) bound [/name, /string].
 
 # How a path is used, and the places where that is permitted. A place is what the path leads to when every
 # link is followed: /inside, /generated (a build makes it again), /control (files that say what is run),
@@ -41,7 +54,53 @@ unpermitted_path(Action) :-
     uses_path(Action, How, Place, _),
     !permitted_place(How, Place).
 
+# Tools that start a program, and the weakest sandbox for each.
+Decl least_sandbox(Tool, Launcher) bound [/name, /name].
+Decl as_strict(Launcher, Least) bound [/name, /name].
+
+least_sandbox(/run, /restricted).
+least_sandbox(/cc, /restricted).
+least_sandbox(/nvcc, /restricted).
+least_sandbox(/nsight, /restricted).
+least_sandbox(/python_repl, /restricted).
+least_sandbox(/read_ast, /restricted).
+
+as_strict(/restricted, /restricted).
+as_strict(/docker, /restricted).
+as_strict(/docker, /docker).
+as_strict(/gvisor, /restricted).
+as_strict(/gvisor, /docker).
+as_strict(/gvisor, /gvisor).
+
+needs_sandbox(Action) :-
+    tool(Action, Tool),
+    least_sandbox(Tool, _).
+held(Action) :-
+    tool(Action, Tool),
+    least_sandbox(Tool, Least),
+    sandboxed(Action, Launcher),
+    as_strict(Launcher, Least).
+loose(Action) :-
+    needs_sandbox(Action),
+    !held(Action).
+
+# A task that names its tools uses no other.
+narrowed() :- declared_tool(_).
+undeclared(Action) :-
+    tool(Action, Tool),
+    narrowed(),
+    !declared_tool(Tool).
+
+# A signed approval of this very action permits what is not forbidden, and so does the override of an admin.
+approved(Action) :- signed_approval(Action, _).
+approved(Action) :- admin_override(Action, _).
+permitted(Action) :-
+    tool(Action, _),
+    approved(Action).
+
 # Never, whatever another rule permits.
 forbidden(Action) :- uses_path(Action, _, /outside, _).
 forbidden(Action) :- uses_path(Action, _, /refused, _).
 forbidden(Action) :- unreadable(Action, _, _).
+forbidden(Action) :- loose(Action).
+forbidden(Action) :- undeclared(Action).

@@ -3,8 +3,13 @@
 Decl file_tool(Tool, How) bound [/name, /name].
 
 file_tool(/read_file, /reads).
+file_tool(/read_ast, /reads).
+file_tool(/list_files, /reads).
 file_tool(/write_file, /edits).
+file_tool(/instantiate, /edits).
 file_tool(/delete_file, /deletes).
+file_tool(/cc, /writes).
+file_tool(/nvcc, /writes).
 
 # A tool that shows what it writes may change the files that say what is run; a command line may not.
 permitted_place(/edits, /inside).
@@ -16,3 +21,11 @@ permitted(Action) :-
     file_tool(Tool, How),
     uses_path(Action, How, _, _),
     !unpermitted_path(Action).
+
+# Code that is given as text: what it may do is what the sandbox lets it do.
+Decl runs_code(Action) bound [/name].
+
+permitted(Action) :-
+    tool(Action, /python_repl),
+    runs_code(Action),
+    held(Action).

@@ -5,6 +5,9 @@ Decl asks_method(Action, Method) bound [/name, /string].
 Decl url_trouble(Action, Code, Detail) bound [/name, /string, /string].
 Decl sends_body(Action) bound [/name].
 Decl sends_header(Action, Header) bound [/name, /string].
+Decl host_address(Action, Address, Kind) bound [/name, /string, /name].
+Decl unresolved(Action, Host) bound [/name, /string].
+Decl reachable_kind(Kind) bound [/name].
 Decl allowed_host(Host) bound [/string].
 Decl reading_method(Method) bound [/string].
 Decl plain_header(Header) bound [/string].
@@ -33,3 +36,13 @@ permitted(Action) :-
     !sends_body(Action).
 
 forbidden(Action) :- url_trouble(Action, "secret", _).
+
+# The address that the host's name stands for when the request is judged; it is the one that is connected to.
+reachable_kind(/public).
+
+unreachable(Action) :- unresolved(Action, _).
+unreachable(Action) :-
+    host_address(Action, _, Kind),
+    !reachable_kind(Kind).
+
+forbidden(Action) :- unreachable(Action).

@@ -16,8 +16,16 @@ unpermitted_deed(Action) :-
     command_does(Action, _, Deed, _, _),
     !permitted_deed(Deed).
 
+# Tools whose argument is a command line, or the words of one command.
+Decl command_tool(Tool) bound [/name].
+
+command_tool(/shell).
+command_tool(/run).
+command_tool(/nsight).
+
 permitted(Action) :-
-    tool(Action, /shell),
+    tool(Action, Tool),
+    command_tool(Tool),
     command_does(Action, 1, _, _, _),
     !unpermitted_deed(Action),
     !unpermitted_path(Action).

@@ -48,9 +48,11 @@ class World:
     """Where one path leads, relative to the workspace."""
     spread: Callable[[str], tuple[str, ...]]
     """The paths that a glob matches, relative to the workspace."""
-    read: Callable[[str], bytes | None]
-    """The content of a file, for a patch."""
+    read: Callable[[str], bytes | None] | None
+    """The content of a file, for a patch; without it a patch is judged by its paths."""
     hosts: frozenset[str] = field(default_factory=frozenset)
+    resolve: Callable[[str], tuple[str, ...]] | None = None
+    """The addresses of a host's name, none where it has none; without it nobody looked."""
 
 
 def read_action(line: str) -> tuple[Id, Action]:

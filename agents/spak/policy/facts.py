@@ -1,128 +1,122 @@
 """From an action to the facts that a policy sees: the only bridge between the two.
 
-Takes an Action and the World; gives facts about it under the name /action. What can not be read becomes an
-`unreadable` fact, never silence. Strings of a model stay strings: nothing here becomes a rule or a name
-but words of this file and of `spak.policy.commands`.
+Takes an Action, the World and what the run itself knows; gives facts about the action under the name /action.
+What can not be read becomes an `unreadable` fact, never silence. Strings of a model stay strings: nothing
+here becomes a rule or a name but words of this file, of `spak.policy.toolfacts` and `spak.policy.commands`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from spak.errors import UserError
-from spak.patch import PatchRefused, apply
-from spak.policy import places, urls
+from spak.patch import FilePatch, PatchRefused, apply, read_patch
+from spak.policy import urls
 from spak.policy.actions import Action, World
-from spak.policy.commands import read_line
+from spak.policy.toolfacts import ACTION, BUILDERS, Builder, argument, arguments, text, unreadable, use, walk
 from spak.policy.values import Fact, Name
 
-ACTION = Name("/action")
-_FILE_TOOLS = {"read_file": "reads", "write_file": "edits", "delete_file": "deletes"}
+__all__ = ["ACTION", "facts"]
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
 _METHOD = re.compile(r"[A-Z]{1,16}\Z")
 _PLAIN_VALUE = re.compile(
     r"[a-z*-]+(/[a-z*.+-]+)?(; ?q=[01](\.\d)?)?(, ?[a-z*-]+(/[a-z*.+-]+)?(; ?q=[01](\.\d)?)?)*\Z"
 )
-MAX_TEXT = 400
-"""Characters of a string of the action that a fact keeps."""
+_SECRET_NAME = re.compile(r"secret://([^\s'\"]{1,200})")
 
 
-def facts(action: Action, world: World) -> list[Fact]:
-    """All that is known about the action, in a fixed order."""
-    build = {
-        "shell": _shell,
-        "http_request": _request,
-        "apply_patch": _patch,
-    }.get(action.tool, _file if action.tool in _FILE_TOOLS else None)
-    if build is None:
-        return [_unreadable("gate.tool", f"the tool {action.tool[:80]!a} is not known")]
+def facts(action: Action, world: World, known: Iterable[Fact] = ()) -> list[Fact]:
+    """All that is known about the action, in a fixed order; `known` are the facts of the run around it."""
+    if not _NAME.match(action.tool):
+        return [unreadable("gate.tool", f"{action.tool[:80]!a} is no name of a tool")]
     found: list[Fact] = [("tool", (ACTION, Name("/" + action.tool)))]
-    found += build(action, world)
-    return list(dict.fromkeys(found))
+    build = _BUILDERS.get(action.tool)
+    found += build(action, world) if build else [("unknown_tool", (ACTION,)), *arguments(action)]
+    found += _secrets(action)
+    return list(dict.fromkeys([*known, *found]))
 
 
-def _unreadable(code: str, message: str) -> Fact:
-    return ("unreadable", (ACTION, code, _text(message)))
-
-
-def _text(text: str) -> str:
-    """A string that any store can hold: cut, and without half surrogates."""
-    return text[:MAX_TEXT].encode("utf-8", "backslashreplace").decode()
-
-
-def _argument(action: Action, name: str) -> str | Fact:
-    value = action.args.get(name)
-    return value if isinstance(value, str) else _unreadable("gate.args", f"`args.{name}` is not a string")
-
-
-def _uses(how: str, place: str, path: str) -> Fact:
-    return ("uses_path", (ACTION, Name("/" + how), Name("/" + place), _text(path)))
-
-
-def _file(action: Action, world: World) -> list[Fact]:
-    path = _argument(action, "path")
-    if not isinstance(path, str):
-        return [path]
-    how = _FILE_TOOLS[action.tool]
-    seen = world.look(path)
-    return [_uses(how, places.place(seen, how, path), seen.path)]
-
-
-def _shell(action: Action, world: World) -> list[Fact]:
-    command = _argument(action, "command")
-    if not isinstance(command, str):
-        return [command]
-    reading = read_line(command, world)
-    if reading.trouble is not None:
-        return [_unreadable(*reading.trouble)]
-    found: list[Fact] = [
-        ("command_does", (ACTION, deed.index, Name("/" + deed.kind), _text(deed.about), _text(deed.why)))
-        for deed in reading.deeds
-    ]
-    return found + [_uses(use.how, use.place, use.path) for use in reading.uses]
+def _secrets(action: Action) -> list[Fact]:
+    """The secrets that the arguments name, and what in them looks like the value of one."""
+    found: list[Fact] = []
+    for name, value in walk(action.args):
+        if not isinstance(value, str):
+            continue
+        for secret in _SECRET_NAME.findall(value):
+            found.append(("names_secret", (ACTION, text(secret), text(name))))
+        kind = urls.secret_in(value)
+        if kind:
+            found.append(("looks_secret", (ACTION, kind, text(name))))
+    return found
 
 
 def _request(action: Action, world: World) -> list[Fact]:
-    text = _argument(action, "url")
-    if not isinstance(text, str):
-        return [text]
+    whole = argument(action, "url")
+    if not isinstance(whole, str):
+        return [whole]
     method = action.args.get("method", "GET")
     if not isinstance(method, str) or not _METHOD.match(method):
-        return [_unreadable("gate.args", "`args.method` is not a method in capitals")]
+        return [unreadable("gate.args", "`args.method` is not a method in capitals")]
     found: list[Fact] = [("allowed_host", (host,)) for host in sorted(world.hosts)]
     found.append(("asks_method", (ACTION, method)))
+    size = sum(len(name) + len(str(value)) for name, value in walk(action.args))
+    found += [("takes", (ACTION, Name("/requests"), 1)), ("takes", (ACTION, Name("/request_bytes"), size))]
     headers = action.args.get("headers") or {}
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
-        return [*found, _unreadable("gate.args", "`args.headers` is not an object of strings")]
+        return [*found, unreadable("gate.args", "`args.headers` is not an object of strings")]
     for name, value in headers.items():
         plain = len(value) < 80 and _PLAIN_VALUE.match(value) is not None
         found.append(
-            ("sends_header", (ACTION, _text(name.lower() if plain else name.lower() + " with an odd value")))
+            ("sends_header", (ACTION, text(name.lower() if plain else name.lower() + " with an odd value")))
         )
     known = {"url", "method", "headers"}
     if any(action.args[name] for name in action.args if name not in known):
         found.append(("sends_body", (ACTION,)))
-    url = urls.parse(text)
+    url = urls.parse(whole)
     if isinstance(url, urls.Trouble):
-        return [*found, ("url_trouble", (ACTION, url.code, _text(url.detail)))]
+        return [*found, ("url_trouble", (ACTION, url.code, text(url.detail)))]
     found.append(("asks_url", (ACTION, url.scheme, url.host, url.port)))
+    found += _addresses(url.host, world)
     carried = urls.payload(url)
     if carried is not None:
-        found.append(("url_trouble", (ACTION, carried.code, _text(carried.detail))))
+        found.append(("url_trouble", (ACTION, carried.code, text(carried.detail))))
     return found
+
+
+def _addresses(host: str, world: World) -> list[Fact]:
+    """What the host's name stands for now, when somebody looked."""
+    if world.resolve is None:
+        return []
+    found = world.resolve(host)
+    if not found:
+        return [("unresolved", (ACTION, host))]
+    return [("host_address", (ACTION, text(item), Name("/" + urls.kind_of(item)))) for item in sorted(found)]
 
 
 def _patch(action: Action, world: World) -> list[Fact]:
-    text = _argument(action, "patch")
-    if not isinstance(text, str):
-        return [text]
+    diff = argument(action, "patch")
+    if not isinstance(diff, str):
+        return [diff]
     try:
-        changes = apply(text, world.read)
+        if world.read is None:  # the tool compares the content; here the paths count
+            files = read_patch(diff)
+            found = files if isinstance(files, PatchRefused) else _named(files)
+        else:
+            changes = apply(diff, world.read)
+            found = changes if isinstance(changes, PatchRefused) else [change.path for change in changes]
     except UserError as error:
-        return [("patch_trouble", (ACTION, error.code, _text(error.message)))]
-    if isinstance(changes, PatchRefused):
-        return [("patch_trouble", (ACTION, changes.code, _text(changes.message)))]
-    found: list[Fact] = []
-    for change in changes:
-        seen = world.look(change.path)
-        found.append(_uses("edits", places.place(seen, "edits", change.path), seen.path))
-    return found
+        return [("patch_trouble", (ACTION, error.code, text(error.message)))]
+    if isinstance(found, PatchRefused):
+        return [("patch_trouble", (ACTION, found.code, text(found.message)))]
+    return [use("edits", path, world) for path in found]
+
+
+def _named(files: Iterable[FilePatch]) -> list[str]:
+    """The paths of a patch, old names and new ones."""
+    paths = [path for file in files for path in (file.source, file.path) if path]
+    return list(dict.fromkeys(paths))
+
+
+_BUILDERS: dict[str, Builder] = {**BUILDERS, "http_request": _request, "apply_patch": _patch}

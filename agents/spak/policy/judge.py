@@ -1,12 +1,13 @@
 """The judgement of an action: permitted by derivation, and not forbidden; denied in every other case.
 
 Takes a loaded Policy, the World and an Action; gives a Decision with its proof or with what is missing. An
-error of the engine, a limit or an action that can not be read is a denial with a reason. It carries
-nothing out.
+error of the engine, a limit, a fault of ours or an action that can not be read is a denial with a reason. It
+carries nothing out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,6 +24,8 @@ class Decision:
     reason: str
     proof: Any = None
     why_not: Any = None
+    code: str = "policy.permitted"
+    """`policy.permitted`, `policy.denied`, `policy.forbidden`, or the code of what went wrong."""
 
     def to_json(self) -> dict[str, Any]:
         found: dict[str, Any] = {"decision": self.decision, "reason": self.reason}
@@ -31,25 +34,42 @@ class Decision:
         return found | {"why_not": self.why_not}
 
 
-def judge(policy: Policy, action: Action, world: World) -> Decision:
-    """The decision about one action. Never raises for an action, however odd."""
+def judge(policy: Policy, action: Action, world: World, known: Iterable[Fact] = ()) -> Decision:
+    """The decision about one action; `known` are the facts of the run. Never raises, however odd it is."""
     try:
-        known = facts(action, world)
+        found = facts(action, world, known)
+    except UserError as error:
+        return denied(error.code, error.message, error.hint)
+    except Exception as error:  # a fault of ours is no permission
+        return _bug(error)
+    return decide(policy, found)
+
+
+def decide(policy: Policy, known: list[Fact], explain: bool = True) -> Decision:
+    """The decision from facts; without `explain` it carries neither proof nor what is missing."""
+    try:
         session = policy.session(known)
         if session.holds("forbidden", ACTION):
-            proof = session.proof("forbidden", ACTION).to_json()
-            return Decision("deny", reason(known, "forbidden"), why_not={"forbidden": proof})
+            proof = {"forbidden": session.proof("forbidden", ACTION).to_json()} if explain else None
+            return Decision("deny", reason(known, "forbidden"), None, proof, "policy.forbidden")
         if session.holds("permitted", ACTION):
-            return Decision("allow", "permitted by the policy", session.proof("permitted", ACTION).to_json())
-        missing = session.why_not("permitted", ACTION).to_json()
-        return Decision("deny", _unmet(known, session.holds), why_not=missing)
+            proof = session.proof("permitted", ACTION).to_json() if explain else None
+            return Decision("allow", "permitted by the policy", proof)
+        missing = session.why_not("permitted", ACTION).to_json() if explain else None
+        return Decision("deny", _unmet(known, session.holds), None, missing, "policy.denied")
     except UserError as error:
-        return Decision("deny", f"{error.message} [{error.code}]", why_not={"error": error.code})
+        return denied(error.code, error.message, error.hint)
+    except Exception as error:  # a fault of ours is no permission
+        return _bug(error)
+
+
+def _bug(error: Exception) -> Decision:
+    return denied("policy.bug", f"the judgement itself failed ({type(error).__name__})", "report it")
 
 
 def denied(code: str, message: str, hint: str = "") -> Decision:
     """A denial of what never became an action."""
-    return Decision("deny", f"{message} [{code}]", why_not={"error": code, "hint": hint})
+    return Decision("deny", f"{message} [{code}]", why_not={"error": code, "hint": hint}, code=code)
 
 
 def reason(known: list[Fact], what: str) -> str:
@@ -83,6 +103,23 @@ def _unmet(known: list[Fact], holds: Any) -> str:
             return "only https at its own port is permitted"
         if name == "asks_method" and holds is not None and not holds("reading_method", args[1]):
             return f"the method {args[1]} does more than read"
+    for name, args in known:
+        if name == "host_address" and args[2] != Name("/public"):
+            return f"the host is at {args[1]}, an address that is {str(args[2])[1:]}"
+        if name == "unresolved":
+            return f"the host {args[1]} has no address"
+        if name == "looks_secret":
+            return f"`args.{args[2]}` holds the value of a secret ({args[1]})"
+        if name == "names_secret":
+            return f"no rule lets the secret {args[1]} go there"
+        if name == "unknown_tool":
+            return "the tool is not known to the policy; a rule that names it may permit it"
+        if name == "sandboxed" and args[1] == Name("/none"):
+            return "it would run outside of a sandbox"
+    if holds is not None and holds("over_budget", ACTION):
+        return "a budget of the run is used up"
+    if holds is not None and holds("needs_sandbox", ACTION) and not holds("held", ACTION):
+        return "no sandbox that is strict enough holds it"
     return "no rule of the policy permits it"
 
 

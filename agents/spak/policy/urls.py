@@ -15,6 +15,7 @@ from base64 import b32decode, urlsafe_b64decode
 from binascii import Error as Base64Error
 from binascii import unhexlify
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from urllib.parse import unquote_plus
 
 MAX_URL = 2048
@@ -35,6 +36,13 @@ _SECRET = re.compile(
     r"root:[x*]:0:|/bin/(ba|z)?sh\b|[a-z]+://[^/\s:@]+:[^/\s:@]+@|"
     r"(?i:passw(or)?d|passwd|secret|api_?key|access_?key|auth_?token|database_url|credential|aws_|hunter2)"
     r"\s*[=:]",
+)
+_NAT64 = IPv6Network("64:ff9b::/96")
+_TOKEN = re.compile(
+    r"(?P<cloud_key>\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[0-9A-Za-z_-]{35}\b)|"
+    r"(?P<access_token>\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_\w{22,}|\bxox[abprs]-[\w-]{10,}|"
+    r"\bglpat-[\w-]{20}|\bnpm_[A-Za-z0-9]{36}\b|\bpypi-AgE[\w-]{16,}|\bsk-(?:ant-|proj-)?[A-Za-z0-9_-]{32,})|"
+    r"(?P<private_key>-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----\s*(?:\\n)?[A-Za-z0-9+/=]{16})"
 )
 _WORD = re.compile(r"[A-Za-z]{1,16}\Z")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
@@ -101,6 +109,37 @@ def parse(text: str) -> Url | Trouble:
     if "#" in (found["fragment"] or ""):
         return Trouble("illegal", "two fragments")
     return Url(scheme, host, number, path, found["query"] or "", found["fragment"] or "")
+
+
+def secret_in(text: str) -> str:
+    """The kind of secret whose value stands in the text, or nothing. The name of one is none."""
+    found = _TOKEN.search(text)
+    return found.lastgroup or "" if found else ""
+
+
+def kind_of(address: str) -> str:
+    """What sort of place an address is in: public, or why it is none that a request may reach."""
+    try:
+        found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
+    except ValueError:
+        return "malformed"
+    inner: IPv4Address | None = None
+    if isinstance(found, IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
+        if inner is None and found in _NAT64:
+            inner = IPv4Address(int(found) & 0xFFFFFFFF)
+    if inner is not None:
+        found = inner
+    for kind, true in (
+        ("loopback", found.is_loopback),
+        ("link_local", found.is_link_local),
+        ("multicast", found.is_multicast),
+        ("unspecified", found.is_unspecified),
+        ("private", found.is_private or not found.is_global),
+    ):
+        if true:
+            return kind
+    return "public"
 
 
 def payload(url: Url) -> Trouble | None:

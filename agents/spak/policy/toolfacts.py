@@ -1,0 +1,178 @@
+"""What a call of each tool of a run does, as facts: the paths that it uses, the program that it starts.
+
+Takes an Action whose tool is known here, and the World; gives facts about it. A tool that is not known here
+is described by its arguments alone, so that a policy can name it; nothing permits it by itself. What the
+tool refuses by itself (a flag, a schema) is not judged a second time.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterator, Mapping
+
+from spak import shell
+from spak.policy import places
+from spak.policy.actions import Action, World
+from spak.policy.commands import read_line
+from spak.policy.values import Fact, Name
+
+ACTION = Name("/action")
+MAX_TEXT = 400
+"""Characters of a string of the action that a fact keeps."""
+MAX_ARGUMENTS = 128
+
+Builder = Callable[[Action, World], list[Fact]]
+
+
+def unreadable(code: str, message: str) -> Fact:
+    return ("unreadable", (ACTION, code, text(message)))
+
+
+def text(found: str) -> str:
+    """A string that any store can hold: cut, and without half surrogates."""
+    return found[:MAX_TEXT].encode("utf-8", "backslashreplace").decode()
+
+
+def argument(action: Action, name: str, default: str | None = None) -> str | Fact:
+    value = action.args.get(name, default)
+    return value if isinstance(value, str) else unreadable("gate.args", f"`args.{name}` is not a string")
+
+
+def use(how: str, path: str, world: World) -> Fact:
+    """The path is used so; its place is where it leads."""
+    seen = world.look(path)
+    place = places.place(seen, how, path)
+    return ("uses_path", (ACTION, Name("/" + how), Name("/" + place), text(seen.path)))
+
+
+def files(**uses: str) -> Builder:
+    """A tool each of whose named arguments is a path that is used so; a ? marks one that may be left out."""
+
+    def build(action: Action, world: World) -> list[Fact]:
+        found: list[Fact] = []
+        for name, how in uses.items():
+            if how.endswith("?") and action.args.get(name) is None:
+                continue
+            path = argument(action, name)
+            found.append(use(how.rstrip("?"), path, world) if isinstance(path, str) else path)
+        return found
+
+    return build
+
+
+def listed(action: Action, world: World) -> list[Fact]:
+    path = argument(action, "path", ".")
+    return [use("reads", path, world) if isinstance(path, str) else path]
+
+
+def code(action: Action, world: World) -> list[Fact]:
+    """Code of any kind: only the sandbox says what it may do."""
+    found = argument(action, "code")
+    return [("runs_code", (ACTION,)) if isinstance(found, str) else found]
+
+
+def compiler(suffix: Callable[[Mapping[str, object]], str]) -> Builder:
+    """A compiler's tool: it reads its source and the folders of -I, and makes one file."""
+
+    def build(action: Action, world: World) -> list[Fact]:
+        source = argument(action, "source")
+        if not isinstance(source, str):
+            return [source]
+        output = action.args.get("output") or posixpath.splitext(source)[0] + suffix(action.args)
+        flags = action.args.get("flags") or []
+        if not isinstance(output, str) or not _texts(flags):
+            return [
+                unreadable("gate.args", "`args.output` is not a string or `args.flags` is no list of them")
+            ]
+        found = [use("reads", source, world), use("writes", output, world)]
+        return found + [use("reads", flag[2:], world) for flag in flags if flag.startswith("-I") and flag[2:]]
+
+    return build
+
+
+def line(action: Action, world: World) -> list[Fact]:
+    """A command line for a shell."""
+    command = argument(action, "command")
+    return _line(command, world) if isinstance(command, str) else [command]
+
+
+def program(action: Action, world: World) -> list[Fact]:
+    """One program with its arguments, and the file that takes the verdict."""
+    words = action.args.get("cmd")
+    if isinstance(words, str):
+        found = _line(words, world)
+    elif words and _texts(words):
+        found = _line(shell.join(words), world)
+    else:
+        return [unreadable("gate.args", "`args.cmd` is not a list of strings")]
+    if "verdict_file" in action.args:
+        verdict = argument(action, "verdict_file")
+        found.append(use("edits", verdict, world) if isinstance(verdict, str) else verdict)
+    return found
+
+
+def arguments(action: Action) -> list[Fact]:
+    """The arguments of a tool that nothing else is known about."""
+    found: list[Fact] = []
+    for name, value in walk(action.args):
+        if isinstance(value, str) and len(value) > MAX_TEXT:
+            found.append(("cut_argument", (ACTION, text(name))))
+        else:
+            found.append(("argument", (ACTION, text(name), text(value) if isinstance(value, str) else value)))
+        if len(found) > MAX_ARGUMENTS:
+            return [unreadable("gate.args", f"more than {MAX_ARGUMENTS} arguments")]
+    return found
+
+
+def walk(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, str | int | float]]:
+    """Every plain value within the arguments, with its name; those of lists and objects joined by dots."""
+    if depth > 16:
+        return
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from walk(item, f"{name}.{key}" if name else str(key), depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from walk(item, f"{name}.{index}", depth + 1)
+    elif isinstance(value, bool):
+        yield name, "true" if value else "false"
+    elif isinstance(value, (str, int, float)):
+        yield name, value
+
+
+def _texts(found: object) -> bool:
+    return isinstance(found, (list, tuple)) and all(isinstance(word, str) for word in found)
+
+
+def _line(command: str, world: World) -> list[Fact]:
+    reading = read_line(command, world)
+    if reading.trouble is not None:
+        return [unreadable(*reading.trouble)]
+    found: list[Fact] = [
+        ("command_does", (ACTION, deed.index, Name("/" + deed.kind), text(deed.about), text(deed.why)))
+        for deed in reading.deeds
+    ]
+    return found + [
+        ("uses_path", (ACTION, Name("/" + item.how), Name("/" + item.place), text(item.path)))
+        for item in reading.uses
+    ]
+
+
+def _library(args: Mapping[str, object]) -> str:
+    return "" if args.get("shared") is False else ".so"
+
+
+BUILDERS: dict[str, Builder] = {
+    "shell": line,
+    "run": program,
+    "nsight": program,
+    "read_file": files(path="reads"),
+    "read_ast": files(path="reads"),
+    "list_files": listed,
+    "write_file": files(path="edits"),
+    "delete_file": files(path="deletes"),
+    "instantiate": files(template="reads", path="edits"),
+    "cc": compiler(_library),
+    "nvcc": compiler(lambda args: ".cubin"),
+    "python_repl": code,
+}
