@@ -1,0 +1,137 @@
+"""Secrets taken out of texts before anything is hashed, stored or shown.
+
+Takes the secrets that are configured (in whatever usual encoding they turn up: plain, percent, hex, base64 at
+any offset) and knows the shapes of well-known tokens and PEM blocks; gives the same text or JSON value with
+`[redacted:WHAT]` in their place. The same value gives the same result each time, and the result again itself.
+It fails closed: what cannot be walked, or still holds a configured secret afterwards, raises `llm.redaction`,
+and the caller stores nothing. A password without a known shape that nobody configured is not found.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import re2
+
+from spak.errors import RunError
+from spak.llm.settings import Secret
+
+MIN_SECRET = 6
+"""Configured secrets shorter than this cannot be told from ordinary words and are refused."""
+
+SHAPES: Mapping[str, str] = {
+    "pem": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
+    r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\z)",
+    "anthropic": r"\bsk-ant-[A-Za-z0-9_-]{16,}",
+    "openai": r"\bsk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,}",
+    "google": r"\bAIza[A-Za-z0-9_-]{35}",
+    "google_oauth": r"\bya29\.[A-Za-z0-9_-]{20,}",
+    "github": r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})",
+    "gitlab": r"\bglpat-[A-Za-z0-9_-]{20,}",
+    "aws": r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+    "slack": r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
+    "stripe": r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}",
+    "npm": r"\bnpm_[A-Za-z0-9]{36}",
+    "pypi": r"\bpypi-[A-Za-z0-9_-]{40,}",
+    "huggingface": r"\bhf_[A-Za-z0-9]{30,}",
+    "jwt": r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+    "bearer": r"(?i:\bauthorization\s*:\s*(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}",
+    "url_password": r"://[^\s/:@\"'<>]{1,64}:[^\s/@\"'<>]{1,256}@",
+}
+"""Kind to pattern, for an engine that is linear in the text; each match is replaced as a whole."""
+
+_SHAPES = re2.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in SHAPES.items()))
+
+
+class Redactor:
+    """Replaces secrets in texts and JSON values."""
+
+    __slots__ = ("_configured", "_plain")
+
+    def __init__(self, secrets: Iterable[Secret] = ()) -> None:
+        """Raises: RunError `llm.redaction` for a secret that is too short to be found safely."""
+        self._plain = tuple(
+            sorted({secret.reveal() for secret in secrets}, key=lambda item: (-len(item), item))
+        )
+        if any(len(item) < MIN_SECRET for item in self._plain):
+            raise RunError(
+                "llm.redaction",
+                f"a configured secret is shorter than {MIN_SECRET} characters",
+                "what is this short cannot be kept out of records; use a longer one",
+            )
+        forms = {form for item in self._plain for form in _forms(item)}
+        listed = sorted(forms, key=lambda item: (-len(item), item))
+        self._configured = re.compile("|".join(map(re.escape, listed))) if listed else None
+
+    def __repr__(self) -> str:
+        return f"Redactor({len(self._plain)} configured)"
+
+    def text(self, text: str) -> str:
+        """The text without secrets. Raises: RunError `llm.redaction`."""
+        try:
+            if self._configured is not None:
+                text = self._configured.sub("[redacted:key]", text)
+            found: str = _SHAPES.sub(_stand_in, text)
+        except (TypeError, ValueError, RecursionError, MemoryError, re.error, re2.error) as error:
+            raise _failed(type(error).__name__) from None
+        if self._configured is not None and self._configured.search(found):
+            raise _failed("a secret is still there")
+        return found
+
+    def value(self, value: Any) -> Any:
+        """The JSON value with every text in it, member names too, without secrets.
+
+        Raises: RunError `llm.redaction`, also for what is no JSON value.
+        """
+        try:
+            return self._walk(value)
+        except RecursionError:
+            raise _failed("nested too deep") from None
+
+    def _walk(self, value: Any) -> Any:
+        if value is None or isinstance(value, (bool, int, float)):
+            return value
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            found = {self.text(name): self._walk(item) for name, item in value.items()}
+            if len(found) != len(value):
+                raise _failed("two member names become one")
+            return found
+        if isinstance(value, (list, tuple)):
+            return [self._walk(item) for item in value]
+        raise _failed(f"{type(value).__name__} is no JSON value")
+
+
+def _stand_in(match: Any) -> str:
+    kind = match.lastgroup
+    return f"://[redacted:{kind}]@" if kind == "url_password" else f"[redacted:{kind}]"
+
+
+def _forms(secret: str) -> Iterable[str]:
+    """How a secret may be written: as it is, percent-encoded, escaped in JSON, in hex, in base64."""
+    data = secret.encode()
+    yield secret
+    yield quote(secret, safe="")
+    yield secret.replace("\\", "\\\\").replace('"', '\\"').replace("/", "\\/")
+    yield data.hex()
+    yield data.hex().upper()
+    if len(data) >= 8:
+        for offset in range(3):
+            # What of the base64 text depends on the secret alone, wherever it starts in the encoded bytes.
+            encoded = b64encode(bytes(offset) + data).decode().rstrip("=")
+            whole = encoded[(0, 2, 3)[offset] : None if (offset + len(data)) % 3 == 0 else -1]
+            yield whole
+            yield whole.replace("+", "-").replace("/", "_")
+
+
+def _failed(reason: str) -> RunError:
+    return RunError(
+        "llm.redaction",
+        f"secrets could not be taken out of a value: {reason}",
+        "nothing of it was stored; the run goes on from here with `spak resume`",
+    )
