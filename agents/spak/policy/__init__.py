@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spak.policy.errors import PolicyError, PolicyLimit
 from spak.policy.evaluate import Limits
+from spak.policy.externals import Request
 from spak.policy.session import Policy, Session, atom, load
 from spak.policy.syntax import Finding, Var
 from spak.policy.values import Fact, Map, Name, Pair, Struct, Value
@@ -18,6 +19,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "PolicyLimit",
+    "Request",
     "Session",
     "Struct",
     "Value",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from spak.policy.externals import arrange, check_external, externals_of
 from spak.policy.functions import FUNCTIONS, GENERATORS, REDUCERS, TESTS, Function
 from spak.policy.lint import lint
 from spak.policy.plan import MAX_LOOPS, Body, Key, names_of, prepare, sequence, variables
@@ -56,12 +57,14 @@ class _Check:
                     "policy.declared", f"{_name(decl.atom.key)} is declared twice", decl.place, f"see {first}"
                 )
             self.decls.setdefault(decl.atom.key, decl)
+            self.findings += check_external(decl)
             if decl.inclusions:
                 self.error("policy.unsupported", "inclusion constraints are not evaluated yet", decl.place)
         sound = [clause for clause in self.clauses if self.structure(clause)]
         self.arities(sound)
         bodies = [prepare(clause) for clause in sound]
         safe = [body for body in bodies if self.safety(body)]
+        self.external(safe)
         self.strata(safe)
         self.findings += check_types(safe, self.decls)
         self.findings += lint(safe)
@@ -260,6 +263,22 @@ class _Check:
             fix = show_atom_(Atom(body.head.pred, changed))
         hint = "a variable of the head has to occur in a positive literal of the body"
         self.error("policy.unsafe", f"nothing binds {name} of the head", body.head.place, hint, fix)
+
+    def external(self, bodies: list[Body]) -> None:
+        """Nothing states or derives what the world answers, and every question is asked of what is bound."""
+        externals = externals_of(self.all_decls)
+        for body in bodies if externals else ():
+            if body.head.key in externals:
+                message = f"{_name(body.head.key)} is external: only its answers hold"
+                self.error("policy.external", message, body.clause.place, "take another name")
+            part = arrange(body.clause, externals)[1]
+            if isinstance(part, Literal_):
+                modes = " or ".join(
+                    ", ".join(f"column {place + 1}" for place in mode) or "nothing"
+                    for mode in externals[part.atom.key]
+                )
+                hint = "a positive literal of another predicate has to bind it"
+                self.error("policy.mode", f"{part.atom.pred} needs {modes} bound", part.atom.place, hint)
 
     # ---- strata ---------------------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ class DeclReader(Reader):
                     if self.take_if(")"):
                         break
                 names.append(self._column(columns))
-        bounds, inclusions, modes = self._parts()
+        bounds, inclusions, modes, external = self._parts()
         self.end_of_clause()
         if any(column is not None for column in columns):
             row = tuple(column or Bound("any") for column in columns)
@@ -69,7 +69,8 @@ class DeclReader(Reader):
                 self.note("policy.arity", f"{len(row)} bounds for {len(names)} columns", first.place)
                 return
         span = self.span(first.place)
-        self.decls.append(Decl(atom, tuple(bounds), tuple(inclusions), tuple(modes), tuple(names), span))
+        parts = (tuple(bounds), tuple(inclusions), tuple(modes), tuple(names), external)
+        self.decls.append(Decl(atom, *parts, span))
 
     def _column(self, columns: list[Bound | None]) -> str:
         token = self.now
@@ -118,7 +119,8 @@ class DeclReader(Reader):
         finally:
             self.depth -= 1
 
-    def _parts(self) -> tuple[list[tuple[Bound, ...]], list[Atom], list[tuple[str, ...]]]:
+    def _parts(self) -> tuple[list[tuple[Bound, ...]], list[Atom], list[tuple[str, ...]], bool]:
+        external = False
         bounds: list[tuple[Bound, ...]] = []
         inclusions: list[Atom] = []
         modes: list[tuple[str, ...]] = []
@@ -141,8 +143,10 @@ class DeclReader(Reader):
                 if word.value == "inclusion":
                     inclusions.append(atom)
                 elif atom.pred == "mode":
-                    modes.append(tuple(str(arg.value)[1:] for arg in atom.args if isinstance(arg, Const)))
-        return bounds, inclusions, modes
+                    modes.append(tuple(str(getattr(arg, "value", "?"))[1:] for arg in atom.args))
+                elif atom.pred == "external":
+                    external = True
+        return bounds, inclusions, modes, external
 
     def _types(self) -> tuple[Term, ...]:
         """The terms of a bound list; `.List</x>` is read as `fn:List(/x)`."""

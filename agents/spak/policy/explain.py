@@ -1,6 +1,7 @@
 """Proofs: why a fact holds, as a graph whose nodes are named by their content.
 
-A node is a fact that was given, one that the policy's text states, or a rule with the values of its variables
+A node is a fact that was given, one that the policy's text states, one that an observation holds (with the
+question that it answers), or a rule with the values of its variables
 and what stands for each literal of its body: another node, an absence, a comparison that holds. The proof of
 a fact is the same for every order of facts and rules and every choice of variable names: among all
 derivations from facts of lower rank the first in the order of rules and values is taken. The rank of a fact
@@ -24,7 +25,7 @@ from spak.policy.grouping import transformed, value_of
 from spak.policy.plan import Body, Item, Key
 from spak.policy.relation import Relation
 from spak.policy.syntax import Compare, Literal_, Place, Wild
-from spak.policy.values import Inner, Row, order_row, show, show_atom, to_json
+from spak.policy.values import Inner, Row, encode, order_row, show, show_atom, to_json
 
 if TYPE_CHECKING:
     from spak.policy.session import Session
@@ -70,7 +71,9 @@ class Proof:
 
 def _because(node: dict[str, Any]) -> str:
     where = f" {node['at']}" if node["at"] else ""
-    return {"given": "(given)", "stated": f"(stated{where})"}.get(node["how"], f"(rule{where})")
+    return {"given": "(given)", "observed": "(observed)", "stated": f"(stated{where})"}.get(
+        node["how"], f"(rule{where})"
+    )
 
 
 def _words(part: dict[str, Any]) -> str:
@@ -106,6 +109,7 @@ class _Prover:
         self.texts = rule_texts(session)
         self.ranks: dict[int, dict[Node, int]] = {}
         self.places: dict[Node, Place] = {}
+        self.sources: dict[Node, list[Any]] = {}
         self.by_head: dict[Key, list[int]] = {}
         for rule in sorted(range(len(self.rules.bodies)), key=lambda rule: self.texts[rule]):
             self.by_head.setdefault(self.rules.bodies[rule].head.key, []).append(rule)
@@ -115,7 +119,7 @@ class _Prover:
         key, row = node
         relation = self.session.evaluation.relation(key)
         if row in relation.base:
-            return ["given", None, ()]
+            return ["observed" if key in self.session.policy.externals else "given", None, ()]
         if row in relation.fixed:
             return ["stated", None, ()]
         place = self.rules.place[key]
@@ -154,6 +158,8 @@ class _Prover:
             place = body.clause.place
         elif how == "stated":
             place = self._stated(node)
+        elif how == "observed":
+            found["source"] = self._source(node)
         identity = canon.content_hash(found)
         at = f"{place.file}:{place.line}" if place.line else ""
         return {"id": identity, "text": show_atom(pred, row), "at": at, **found}
@@ -201,6 +207,15 @@ class _Prover:
             ranks = self._ranks(self.rules.place[item.key])
             return min(rows, key=lambda row: (ranks[item.key, row], order_row(row)))
         return min(rows, key=order_row)
+
+    def _source(self, node: Node) -> list[Any]:
+        """The question that was answered with this row."""
+        if not self.sources:
+            for request, rows in self.session.answers():
+                for row in rows:
+                    fact = (request.key, tuple(encode(value) for value in row))
+                    self.sources.setdefault(fact, request.to_json())
+        return self.sources[node]
 
     def _stated(self, node: Node) -> Place:
         if not self.places:

@@ -15,6 +15,7 @@ from spak.policy.check import check
 from spak.policy.decl import show_bound
 from spak.policy.errors import PolicyError, PolicyLimit
 from spak.policy.evaluate import Evaluation, Limits, Rules
+from spak.policy.externals import TRUE, Ask, Mode, Request, asking, externals_of
 from spak.policy.families import merge
 from spak.policy.format import plain
 from spak.policy.grouping import value_of
@@ -55,6 +56,7 @@ class Policy:
     ) -> None:
         self.clauses, self.diagnostics = clauses, findings
         self.decls: dict[Key, Decl] = {decl.atom.key: decl for decl in decls}
+        self.externals: dict[Key, tuple[Mode, ...]] = externals_of(decls)
         running, self.closures = linear(list(clauses))
         self.rules = tuple(clause for clause in running if clause.body)
         self.facts: tuple[tuple[Key, Row], ...] = tuple(
@@ -70,7 +72,11 @@ class Policy:
         for name, arity in self.predicates:
             self._arities.setdefault(name, set()).add(arity)
         self._bodies = bodies
-        merged, self.tables = merge(bodies)
+        self.asks: dict[Key, Ask] = {}
+        questions: list[Clause] = []
+        if self.externals:
+            questions, self.asks = asking(self.rules, self.externals)
+        merged, self.tables = merge((*bodies, *(prepare(clause) for clause in questions)))
         self.compiled = Rules(merged, components(merged, {*self.predicates, *self.tables}))
         for key, row in self.facts:
             wrong = misfit(row, self.decls[key]) if key in self.decls else ""
@@ -89,6 +95,7 @@ class Policy:
         decls = sorted(
             f"{decl.atom.pred}/{len(decl.atom.args)}: "
             + "; ".join(", ".join(show_bound(bound) for bound in row) for row in decl.bounds)
+            + (f" external {sorted(decl.modes)}" if decl.external else "")
             for decl in self.decls.values()
         )
         return canon.content_hash(["mangle", 1, decls, lines])
@@ -125,13 +132,20 @@ def atom(text: str) -> tuple[str, tuple[Any, ...]]:
 
 
 class Session:
-    """Facts and all that follows from them."""
+    """Facts and all that follows from them.
+
+    Where the policy has external predicates, nothing can be asked of a session before all that it `requests`
+    is supplied: what is not known yet must not pass for what is not so.
+    """
 
     def __init__(self, policy: Policy, facts: Iterable[Fact], limits: Limits) -> None:
         self.policy, self.limits = policy, limits
         self.evaluation = Evaluation(policy.compiled, limits)
         self.version = 0
         self.reader: Evaluation | None = None
+        self._answers: dict[tuple[Key, Mode, Row], tuple[Row, ...]] = {}
+        if policy.asks:
+            self.evaluation.relation(TRUE[0]).fixed[TRUE[1]] = None
         for table, rows in policy.tables.items():
             self.evaluation.relation(table).fixed = dict.fromkeys(rows)
         for key, row in policy.facts:
@@ -154,8 +168,10 @@ class Session:
 
         Raises: PolicyError `policy.type`, PolicyLimit; the session then holds what it held before.
         """
+        self._update(self._rows(retract), self._rows(assert_))
+
+    def _update(self, less: list[tuple[Key, Row]], more: list[tuple[Key, Row]]) -> None:
         evaluation = self.evaluation
-        less, more = self._rows(retract), self._rows(assert_)
         if self._stale:
             evaluation.rebuild()
             self._stale = False
@@ -183,12 +199,74 @@ class Session:
                 evaluation.relation(key).base.update(dict.fromkeys(rows))
             raise
 
+    @property
+    def complete(self) -> bool:
+        """True when no question is open."""
+        return not self.requests()
+
+    def requests(self) -> tuple[Request, ...]:
+        """The questions to answer now, each once, in the one order; after the answers there may be more."""
+        self.fresh()
+        asks = self.policy.asks
+        found: dict[int, set[tuple[Ask, Row]]] = {}
+        for key, ask in asks.items():
+            for row in self.evaluation.relation(key).rows:
+                if (ask.key, ask.mode, row) not in self._answers:
+                    found.setdefault(ask.level, set()).add((ask, row))
+        if not found:
+            return ()
+        ordered = sorted(found[min(found)], key=lambda item: item[0].order(item[1]))
+        return tuple(ask.request(row) for ask, row in ordered)
+
+    def supply(self, request: Request, rows: Iterable[tuple[Value, ...]]) -> None:
+        """The answer to a question: whole rows, each with the question's inputs in their places.
+
+        Raises: PolicyError `policy.external` for what is no question, a row that does not answer it or a
+        second answer that differs; `policy.type`, PolicyLimit.
+        """
+        key, mode = request.key, request.mode
+        if mode not in self.policy.externals.get(key, ()):
+            raise PolicyError("policy.external", f"{request} is no question of this policy")
+        inputs = tuple(encode(arg) for arg in request.args if arg is not None)
+        facts = self._rows(((request.pred, tuple(row)) for row in rows), answers=True)
+        answer = tuple(sorted({row for _, row in facts}, key=order_row))
+        for row in answer:
+            if len(row) != key[1] or tuple(row[place] for place in mode) != inputs:
+                raise PolicyError(
+                    "policy.external", f"{show_atom(request.pred, row)} does not answer {request}"
+                )
+        known = self._answers.get((key, mode, inputs))
+        if known is not None:
+            if known != answer:
+                raise PolicyError("policy.external", f"a second answer to {request} differs from the first")
+            return
+        self._update([], [(key, row) for row in answer])
+        self._answers[key, mode, inputs] = answer
+
+    def answers(self) -> list[tuple[Request, tuple[tuple[Value, ...], ...]]]:
+        """What was supplied, in the order of questions: for records, and for the checker of proofs."""
+        found = sorted(self._answers.items(), key=lambda item: (item[0][:2], order_row(item[0][2])))
+        return [
+            (Ask(key, mode, 0).request(row), tuple(tuple(map(decode, one)) for one in rows))
+            for (key, mode, row), rows in found
+        ]
+
+    def _known(self) -> None:
+        self.fresh()
+        if self.policy.asks:
+            waiting = self.requests()
+            if waiting:
+                more = f" (and {len(waiting) - 1} more)" if len(waiting) > 1 else ""
+                raise PolicyError(
+                    "policy.incomplete", f"nothing has answered {waiting[0]}{more}", "supply it"
+                )
+
     def query(self, pred: str, *pattern: Any) -> list[tuple[Value, ...]]:
         """Rows that fit the pattern, in the order of values.
 
         None and variables fit anything (the same variable the same thing); without a pattern all rows.
         """
-        self.fresh()
+        self._known()
         rows: list[Row] = []
         if not pattern:
             for (name, _), relation in self.evaluation.relations.items():
@@ -200,7 +278,7 @@ class Session:
 
     def holds(self, pred: str, *args: Value) -> bool:
         """True when this very fact holds."""
-        self.fresh()
+        self._known()
         relation = self.evaluation.relations.get((pred, len(args)))
         return relation is not None and tuple(encode(arg) for arg in args) in relation.rows
 
@@ -208,20 +286,22 @@ class Session:
         """Why this fact holds. Raises: PolicyError `policy.no_proof` when it does not."""
         from spak.policy.explain import prove
 
-        self.fresh()
+        self._known()
         return prove(self, (pred, len(args)), tuple(encode(arg) for arg in args))
 
     def why_not(self, pred: str, *args: Any) -> WhyNot:
         """What is missing for this fact to hold; None and variables stand for any value."""
         from spak.policy.why_not import why_not
 
-        self.fresh()
+        self._known()
         return why_not(self, pred, args)
 
     def facts(self) -> list[tuple[Key, Row]]:
         """What was asserted, in the order of values."""
         found = [(key, row) for key, relation in self.evaluation.relations.items() for row in relation.base]
-        given = {(GIVEN.format(name), arity) for name, arity in self.policy.closures}
+        given = {(GIVEN.format(name), arity) for name, arity in self.policy.closures} | {
+            *self.policy.externals
+        }
         return sorted(
             (item for item in found if item[0] not in given), key=lambda item: (item[0], order_row(item[1]))
         )
@@ -260,11 +340,15 @@ class Session:
             self.evaluation.rebuild()
             self._stale = False
 
-    def _rows(self, facts: Iterable[Fact]) -> list[tuple[Key, Row]]:
+    def _rows(self, facts: Iterable[Fact], answers: bool = False) -> list[tuple[Key, Row]]:
         found: list[tuple[Key, Row]] = []
         for pred, args in facts:
             key = (pred, len(args))
             row = tuple(encode(arg) for arg in args)
+            if not answers and key in self.policy.externals:
+                raise PolicyError(
+                    "policy.external", f"{pred} is external: its rows are supplied", "ask for it"
+                )
             wrong = self.policy.arity_conflict(key)
             if not wrong and key in self.policy.decls:
                 wrong = misfit(row, self.policy.decls[key])

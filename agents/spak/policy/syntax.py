@@ -164,6 +164,7 @@ class Decl:
     inclusions: tuple[Atom, ...] = ()
     modes: tuple[tuple[str, ...], ...] = ()
     names: tuple[str, ...] = ()
+    external: bool = False
     place: Place = field(default=Place(), compare=False)
 
 
