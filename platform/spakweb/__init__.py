@@ -1,1 +1,1 @@
-"""The Django side of SPAK; empty until the platform lands."""
+"""The Django side of SPAK: teams, specs and their versions, the editor, what happened."""

@@ -1,0 +1,91 @@
+"""Who may do what: the one place that decides.
+
+`can(user, action, thing)` answers for one object, `visible_to(user, queryset)` for many. Rights come from the
+role that a person has in the team that owns the thing; ACTIONS names the least role for each action. What a
+person may not see does not exist for them: `find` raises 404 for it. What they see and may not do is a 403.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404
+
+from spakweb.teams.models import Membership, Role, Team
+
+ACTIONS: dict[str, Role] = {
+    "team.view": Role.VIEWER,
+    "team.manage": Role.ADMIN,
+    "spec.view": Role.VIEWER,
+    "spec.edit": Role.EDITOR,
+    "spec.tag": Role.REVIEWER,
+    "spec.archive": Role.ADMIN,
+    "audit.view": Role.ADMIN,
+}
+"""The least role for each action; roles are ranked viewer, editor, reviewer, admin."""
+
+RANK = {role: place for place, role in enumerate(Role)}
+
+
+def role_in(user: Any, team: Team) -> Role | None:
+    """The person's role, or None for a stranger."""
+    if not user.is_authenticated or not user.is_active:
+        return None
+    found = Membership.objects.filter(user=user, team=team).values_list("role", flat=True).first()
+    return Role(found) if found else None
+
+
+def team_of(thing: Any) -> Team:
+    """The team that owns it."""
+    while not isinstance(thing, Team):
+        thing = thing.team if hasattr(thing, "team") else thing.spec
+    return thing
+
+
+def can(user: Any, action: str, thing: Any) -> bool:
+    role = role_in(user, team_of(thing))
+    return role is not None and RANK[role] >= RANK[ACTIONS[action]]
+
+
+def visible_to(user: Any, queryset: QuerySet) -> QuerySet:
+    """What of it the person may see; `queryset.model.TEAM_PATH` says how a row leads to its team."""
+    if not user.is_authenticated or not user.is_active:
+        return queryset.none()
+    path = queryset.model.TEAM_PATH
+    own = Membership.objects.filter(user=user).values("team")
+    return queryset.filter(**{f"{path}__in" if path else "pk__in": own})
+
+
+def find(user: Any, action: str, queryset: QuerySet | type[Model], **lookup: Any) -> Any:
+    """The one object, allowed. Raises: Http404 when it is not there or not theirs, PermissionDenied when the
+    role is too low."""
+    rows = queryset if isinstance(queryset, QuerySet) else queryset._default_manager.all()
+    found = get_object_or_404(visible_to(user, rows), **lookup)
+    demand(user, action, found)
+    return found
+
+
+def demand(user: Any, action: str, thing: Any) -> None:
+    """Nothing, or Http404 for a stranger, or PermissionDenied for a role too low."""
+    role = role_in(user, team_of(thing))
+    if role is None:
+        raise Http404
+    if RANK[role] < RANK[ACTIONS[action]]:
+        least = ACTIONS[action]
+        raise PermissionDenied(
+            f"This needs the role {least.label.lower()} or above; yours is {role.label.lower()}."
+        )
+
+
+class SignedIn(LoginRequiredMiddleware):
+    """Every page asks for a sign-in unless its view says otherwise; scripts get a 401 and no page of HTML."""
+
+    def handle_no_permission(self, request: HttpRequest, view_func: Any) -> HttpResponse:
+        script = request.headers.get("HX-Request") or "application/json" in request.headers.get("Accept", "")
+        if script:
+            return JsonResponse({"code": "web.signed_out", "message": "You are signed out."}, status=401)
+        return super().handle_no_permission(request, view_func)

@@ -1,0 +1,109 @@
+"""Rows that stay as they were written: triggers that refuse UPDATE and DELETE, and a base class that says so.
+
+`install(connection)` sets the triggers of every model that derives from AppendOnly, on SQLite and PostgreSQL.
+It is run after every migration, because SQLite drops triggers in silence when a migration rebuilds a
+table. `INSERT OR REPLACE` would pass the first two triggers on SQLite, TRUNCATE those of PostgreSQL: each has
+one of its own. `remove(connection)` is for tests that empty tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from django.apps import apps
+from django.db import models
+
+FUNCTION = "spak_append_only"
+
+
+class AppendOnlyError(Exception):
+    """An attempt to change or delete a row that stays."""
+
+
+class AppendOnlyQuerySet(models.QuerySet):
+    def update(self, **fields: Any) -> NoReturn:
+        raise AppendOnlyError(f"{self.model.__name__} has no update")
+
+    def delete(self) -> NoReturn:
+        raise AppendOnlyError(f"{self.model.__name__} has no delete")
+
+
+class AppendOnly(models.Model):
+    """A row that is inserted once."""
+
+    objects = AppendOnlyQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise AppendOnlyError(f"{type(self).__name__} {self.pk} is written")
+        super().save(*args, **{**kwargs, "force_insert": True})
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise AppendOnlyError(f"{type(self).__name__} {self.pk} stays")
+
+
+def tables() -> list[str]:
+    return sorted(model._meta.db_table for model in apps.get_models() if issubclass(model, AppendOnly))
+
+
+def install(connection: Any) -> None:
+    there = set(connection.introspection.table_names())
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(
+                f"CREATE OR REPLACE FUNCTION {FUNCTION}() RETURNS trigger LANGUAGE plpgsql AS "
+                "$$ BEGIN RAISE EXCEPTION 'rows of % stay as they are', TG_TABLE_NAME "
+                "USING ERRCODE = 'integrity_constraint_violation'; END $$"
+            )
+        for table in tables():
+            if table in there:
+                for statement in _statements(connection.vendor, table):
+                    cursor.execute(statement)
+
+
+def remove(connection: Any) -> None:
+    with connection.cursor() as cursor:
+        for table in tables():
+            for name in _names(table):
+                at = f" ON {table}" if connection.vendor == "postgresql" else ""
+                cursor.execute(f"DROP TRIGGER IF EXISTS {name}{at}")
+
+
+def missing(connection: Any) -> list[str]:
+    """The tables that have lost a trigger."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SELECT tgname FROM pg_trigger")
+        else:
+            cursor.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+        there = {name for (name,) in cursor.fetchall()}
+    return [table for table in tables() if not set(_names(table)) <= there]
+
+
+def _names(table: str) -> tuple[str, str, str]:
+    return f"{table}_no_update", f"{table}_no_delete", f"{table}_no_replace"
+
+
+def _statements(vendor: str, table: str) -> Iterator[str]:
+    update, delete, replace = _names(table)
+    if vendor == "postgresql":
+        for name, event in (
+            (update, "UPDATE ON {} FOR EACH ROW"),
+            (delete, "DELETE ON {} FOR EACH ROW"),
+            (replace, "TRUNCATE ON {} FOR EACH STATEMENT"),
+        ):
+            yield (
+                f"CREATE OR REPLACE TRIGGER {name} BEFORE {event.format(table)} EXECUTE FUNCTION {FUNCTION}()"
+            )
+        return
+    refuse = f"BEGIN SELECT RAISE(ABORT, 'rows of {table} stay as they are'); END"
+    yield f"CREATE TRIGGER IF NOT EXISTS {update} BEFORE UPDATE ON {table} {refuse}"
+    yield f"CREATE TRIGGER IF NOT EXISTS {delete} BEFORE DELETE ON {table} {refuse}"
+    yield (
+        f"CREATE TRIGGER IF NOT EXISTS {replace} BEFORE INSERT ON {table} "
+        f"WHEN EXISTS (SELECT 1 FROM {table} WHERE id = NEW.id) {refuse}"
+    )

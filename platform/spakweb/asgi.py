@@ -1,0 +1,26 @@
+"""The platform as an ASGI application: pages by Django, WebSockets by Channels.
+
+A WebSocket from a page of another host is refused before anything else looks at it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from channels.auth import AuthMiddlewareStack
+from channels.routing import ProtocolTypeRouter, URLRouter
+from channels.security.websocket import AllowedHostsOriginValidator
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
+
+pages = get_asgi_application()
+
+from spakweb.routing import websocket_urlpatterns
+
+application = ProtocolTypeRouter(
+    {
+        "http": pages,
+        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+    }
+)

@@ -1,0 +1,1 @@
+"""What people did: events that are only ever added."""

@@ -1,0 +1,23 @@
+"""The app `audit`; after each migration it sets the triggers that keep rows as they are."""
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.db import connections
+from django.db.models.signals import post_migrate
+
+
+class AuditConfig(AppConfig):
+    name = "spakweb.audit"
+    label = "audit"
+
+    def ready(self) -> None:
+        from spakweb.audit import signins
+
+        post_migrate.connect(install_triggers, dispatch_uid="spak_append_only")
+
+
+def install_triggers(using: str, **kwargs: Any) -> None:
+    from spakweb import appendonly
+
+    appendonly.install(connections[using])

@@ -1,0 +1,26 @@
+"""Sign-ins, sign-outs and failed ones become events, without a team."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
+from django.dispatch import receiver
+
+from spakweb.audit.actions import record
+
+
+@receiver(user_logged_in)
+def signed_in(user: Any, **kwargs: Any) -> None:
+    record(user, "account.signed_in")
+
+
+@receiver(user_logged_out)
+def signed_out(user: Any, **kwargs: Any) -> None:
+    record(user, "account.signed_out")
+
+
+@receiver(user_login_failed)
+def failed(credentials: dict[str, Any], **kwargs: Any) -> None:
+    name = str(credentials.get("username") or credentials.get("email") or "")
+    record(None, "account.sign_in_failed", name.replace("\0", "")[:100])

@@ -1,0 +1,7 @@
+"""Addresses of what happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+urlpatterns: list[Any] = []

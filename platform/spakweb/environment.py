@@ -1,0 +1,74 @@
+"""The environment, read by three typed functions: `flag`, `number`, `text`.
+
+Each takes the name of a variable and gives its value or the default; a variable that is set and empty counts
+as not set. `text` also reads the file that NAME_FILE names, for secrets. What cannot be used is refused by
+BadSetting, which says the name, what was expected and what mends it; a secret's value is never repeated.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+YES = frozenset({"1", "true", "yes", "on"})
+NO = frozenset({"0", "false", "no", "off"})
+
+
+class BadSetting(ImproperlyConfigured):
+    """A variable of the environment that cannot be used as it is."""
+
+    def __init__(self, name: str, problem: str, expected: str, mend: str) -> None:
+        super().__init__(f"{name} {problem}\n  expected: {expected}\n  mend: {mend}")
+
+
+def flag(name: str, default: bool) -> bool:
+    """True or false, written 1/0, true/false, yes/no, on/off."""
+    value = os.environ.get(name, "").strip().lower()
+    if not value:
+        return default
+    if value not in YES | NO:
+        raise BadSetting(
+            name, f"is {value!r}", "true or false", f"set {name}=true or {name}=false, or unset it"
+        )
+    return value in YES
+
+
+def number(name: str, default: int, least: int, most: int) -> int:
+    """A whole number within bounds."""
+    value = os.environ.get(name, "").strip()
+    if not value:
+        return default
+    expected = f"a whole number from {least} to {most}"
+    if not (value.isascii() and value.isdigit() and least <= int(value[:20]) <= most):
+        raise BadSetting(name, f"is {value[:40]!r}", expected, f"set {name}={default}, or unset it")
+    return int(value)
+
+
+def text(name: str, default: str = "") -> str:
+    """A text, or what stands in the file that NAME_FILE names."""
+    value, file = os.environ.get(name, "").strip(), os.environ.get(f"{name}_FILE", "").strip()
+    if value and file:
+        raise BadSetting(
+            name, f"and {name}_FILE are both set", "one of the two", f"unset {name} or {name}_FILE"
+        )
+    if not file:
+        return value or default
+    try:
+        found = Path(file).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not text"
+        raise BadSetting(
+            f"{name}_FILE", f"names {file!r}: {why}", "a readable text file", f"mend {name}_FILE"
+        ) from error
+    if not found:
+        raise BadSetting(
+            f"{name}_FILE", f"names {file!r}, which is empty", "a file with the value", "fill it"
+        )
+    return found
+
+
+def words(name: str, default: str = "") -> list[str]:
+    """The parts of a text that commas part."""
+    return [part.strip() for part in text(name, default).split(",") if part.strip()]

@@ -1,0 +1,19 @@
+"""What a person asked for and cannot have: a code `web.*`, a sentence, a hint, and the HTTP status.
+
+docs/errors.md has a paragraph for each code.
+"""
+
+from __future__ import annotations
+
+from spak.errors import UserError
+
+
+class Refused(UserError):
+    """Nothing was changed."""
+
+    def __init__(self, code: str, message: str, hint: str = "", status: int = 400) -> None:
+        super().__init__(code, message, hint)
+        self.status = status
+
+    def to_json(self) -> dict[str, str]:
+        return {"code": self.code, "message": self.message, "hint": self.hint}

@@ -1,0 +1,8 @@
+"""The app `home`."""
+
+from django.apps import AppConfig
+
+
+class HomeConfig(AppConfig):
+    name = "spakweb.home"
+    label = "home"

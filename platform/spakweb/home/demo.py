@@ -1,0 +1,40 @@
+"""The demo team: Alice (admin) and Bob (editor), who own the specs that ship. `seed()` makes it once.
+
+It is for one's own machine: the password is in the documentation, so `up` serves it on loopback only.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import transaction
+
+from spak import data
+from spakweb.specs.actions import create_spec
+from spakweb.teams.actions import create_team
+from spakweb.teams.models import Membership, Role, Team, User
+
+PASSWORD = "spak-demo"
+TEAM, SLUG = "Demo team", "demo-team"
+
+
+def examples() -> dict[str, str]:
+    """The shipped example specs: file name without its ending to text."""
+    files = sorted(data.path("specs/examples").glob("*.spak"))
+    return {file.stem: file.read_text() for file in files}
+
+
+@transaction.atomic
+def seed() -> bool:
+    """False when the team is there already."""
+    if settings.PRODUCTION:
+        raise ImproperlyConfigured("the demo team has a known password; it is not made in production")
+    if Team.objects.filter(slug=SLUG).exists():
+        return False
+    alice = User.objects.create_user("alice", "alice@spak.example", PASSWORD, first_name="Alice")
+    bob = User.objects.create_user("bob", "bob@spak.example", PASSWORD, first_name="Bob")
+    team = create_team(alice, TEAM)
+    Membership.objects.create(team=team, user=bob, role=Role.EDITOR)
+    for name, text in examples().items():
+        create_spec(alice, team, name, text, "As it ships with SPAK")
+    return True

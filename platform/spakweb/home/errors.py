@@ -1,0 +1,82 @@
+"""Error pages, and Refused as an answer: HTML for people, JSON for scripts.
+
+A page says what happened, that nothing was changed, what to do; it never shows a traceback, nor a value that
+someone else typed, apart from the sentence of a Refused, which is escaped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+
+from spakweb.errors import Refused
+
+SAID = {
+    400: ("That request cannot be used", "Something in it is not as it should be. Nothing was changed."),
+    403: ("You may not do that", "Your role in this team does not allow it. Nothing was changed."),
+    404: (
+        "There is nothing here",
+        "The address is wrong, or what it names belongs to a team that you are not in.",
+    ),
+    413: ("That is too large", "Nothing was changed."),
+    500: ("Something went wrong on our side", "Nothing more was changed after it. The log has the details."),
+}
+
+
+def wants_json(request: HttpRequest) -> bool:
+    accept = request.headers.get("Accept", "")
+    return "application/json" in accept or request.content_type == "application/json"
+
+
+def answer(
+    request: HttpRequest, status: int, message: str = "", hint: str = "", code: str = ""
+) -> HttpResponse:
+    title, usual = SAID.get(status, SAID[400])
+    if wants_json(request):
+        return JsonResponse(
+            {"code": code or f"web.{status}", "message": message or usual, "hint": hint}, status=status
+        )
+    context = {"status": status, "title": title, "said": message or usual, "hint": hint, "code": code}
+    return render(request, "errors/error.html", context, status=status)
+
+
+def refused(request: HttpRequest, why: Refused) -> HttpResponse:
+    return answer(request, why.status, why.message, why.hint, why.code)
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return answer(request, 400)
+
+
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return answer(request, 403, str(exception or "")[:300])
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return answer(request, 404)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    return answer(request, 500)
+
+
+def csrf(request: HttpRequest, reason: str = "") -> HttpResponse:
+    return answer(
+        request, 403, "The form was too old, or came from another page. Nothing was changed.",
+        "Go back, reload the page and try again. Cookies must be allowed for this host.", "web.csrf",
+    )  # fmt: skip
+
+
+class RefusedToAnswer:
+    """Middleware: a Refused that a view lets through becomes its answer."""
+
+    def __init__(self, get_response: Any) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        return refused(request, exception) if isinstance(exception, Refused) else None

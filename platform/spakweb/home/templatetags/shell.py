@@ -1,0 +1,63 @@
+"""Tags that every page uses: `{% icon "spec" %}`, `{{ when|ago }}`, `{{ hash|short }}`."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from spakweb.home import icons
+
+register = template.Library()
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    return mark_safe(icons.icon(name))
+
+
+@register.filter
+def ago(when: datetime | None) -> str:
+    """A relative time; the exact one on hover and for screen readers."""
+    if when is None:
+        return "never"
+    exact = timezone.localtime(when)
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        exact.isoformat(timespec="seconds"),
+        exact.strftime("%Y-%m-%d %H:%M:%S %Z"),
+        said(timezone.now() - when),
+    )
+
+
+def said(past: timedelta) -> str:
+    """A span of time before now, in words."""
+    seconds = past.total_seconds()
+    if seconds < 45:
+        return "just now"
+    for size, limit, word in (
+        (60, 60, "minute"),
+        (3600, 24, "hour"),
+        (86400, 30, "day"),
+        (2629800, 12, "month"),
+    ):
+        count = max(1, round(seconds / size))
+        if count < limit:
+            return f"{count} {word}{'' if count == 1 else 's'} ago"
+    years = max(1, round(seconds / 31557600))
+    return f"{years} year{'' if years == 1 else 's'} ago"
+
+
+@register.filter
+def short(hash: str) -> str:
+    """The first characters of a hash."""
+    return hash[:10]
+
+
+@register.filter
+def plural(count: int, word: str) -> str:
+    """`3|plural:"task"` is "3 tasks"."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

@@ -1,0 +1,87 @@
+"""The first page of a person and of a team, the theme, and whether the platform is well."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_not_required
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_GET, require_POST
+
+from spakweb import access
+from spakweb.home.context import THEMES
+from spakweb.specs.models import Draft, Spec
+from spakweb.teams.models import Team
+
+LAST_TEAM = "spak_team"
+
+
+@require_GET
+def home(request: HttpRequest) -> HttpResponse:
+    """The team that the person last looked at, or their first; a page that helps when there is none."""
+    teams = list(request.user.teams.all())
+    if not teams:
+        return render(request, "home/no_team.html")
+    last = next((team for team in teams if team.slug == request.session.get(LAST_TEAM)), teams[0])
+    return redirect("spak-team-home", team=last.slug)
+
+
+@require_GET
+def team_home(request: HttpRequest, team: str) -> HttpResponse:
+    found = access.find(request.user, "team.view", Team, slug=team)
+    if request.session.get(LAST_TEAM) != found.slug:
+        request.session[LAST_TEAM] = found.slug
+    specs = Spec.objects.filter(team=found, archived_at=None).select_related("head", "head__author")
+    recent = specs.order_by("-head__made_at")
+    drafts = (
+        Draft.objects.filter(spec__team=found, user=request.user).select_related("spec").order_by("-saved_at")
+    )
+    broken = [spec for spec in recent if spec.head.facts.get("errors")]
+    return render(
+        request,
+        "home/team.html",
+        {
+            "team": found,
+            "recent": recent[:6],
+            "spec_count": specs.count(),
+            "drafts": drafts[:6],
+            "broken": broken[:6],
+            "member_count": found.memberships.count(),
+            "may_edit": access.can(request.user, "spec.edit", found),
+            "may_manage": access.can(request.user, "team.manage", found),
+        },
+    )
+
+
+@login_not_required
+@require_POST
+def theme(request: HttpRequest) -> HttpResponse:
+    """Keeps the chosen theme in a cookie; scripts do the same without a round trip."""
+    wanted, back = request.POST.get("theme", ""), request.POST.get("next", "/")
+    safe = url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure())
+    response = redirect(back if safe else "/")
+    if wanted in THEMES:
+        response.set_cookie(
+            "spak_theme", wanted, max_age=31536000, samesite="Lax", secure=request.is_secure()
+        )
+    return response
+
+
+@login_not_required
+@require_GET
+def healthz(request: HttpRequest) -> HttpResponse:
+    """The process answers."""
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+@login_not_required
+@require_GET
+def readyz(request: HttpRequest) -> HttpResponse:
+    """The database answers too."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        return HttpResponse("database not reachable\n", content_type="text/plain", status=503)
+    return HttpResponse("ready\n", content_type="text/plain")

@@ -1,0 +1,289 @@
+"""Every setting of the platform, read top to bottom; docs/settings.md has the table for people.
+
+Takes the variables SPAK_WEB_* of the environment; what is not set has a default with which one person on one
+machine can work at once (SQLite, a secret key made on first use, loopback only). SPAK_WEB_PRODUCTION=true
+turns the defaults round: nothing is guessed that should be told, and cookies and addresses are for HTTPS.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+from spakweb.database import database
+from spakweb.environment import BadSetting, flag, number, text, words
+
+BASE_DIR = Path(__file__).resolve().parents[2]
+
+# ---- where, and in which mode
+
+PRODUCTION = flag("SPAK_WEB_PRODUCTION", False)
+DEMO = flag("SPAK_WEB_DEMO", False)
+"""The sign-in form is filled in for the demo's user; on one's own machine only."""
+DATA_DIR = Path(text("SPAK_WEB_DATA", str(BASE_DIR / ".spak" / "platform")))
+DEBUG = False
+
+if PRODUCTION and DEMO:
+    raise BadSetting("SPAK_WEB_DEMO", "is true in production", "false", "unset SPAK_WEB_DEMO")
+
+
+def secret_key() -> str:
+    """The key from the environment; on one's own machine one that is made once and kept beside the data."""
+    key = text("SPAK_WEB_SECRET_KEY")
+    if key and (len(key) < 50 or len(set(key)) < 5) and PRODUCTION:
+        raise BadSetting("SPAK_WEB_SECRET_KEY", "is too weak", "50 random characters or more", _NEW_KEY)
+    if key:
+        return key
+    if PRODUCTION:
+        raise BadSetting("SPAK_WEB_SECRET_KEY", "is not set", "50 random characters or more", _NEW_KEY)
+    file = DATA_DIR / "secret_key"
+    try:
+        DATA_DIR.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not file.exists():
+            aside = file.with_name(f".secret_key.{secrets.token_hex(4)}")
+            aside.touch(mode=0o600)
+            aside.write_text(secrets.token_urlsafe(50))
+            aside.rename(file)
+        return file.read_text()
+    except OSError as error:
+        raise BadSetting(
+            "SPAK_WEB_DATA", f"is {str(DATA_DIR)!r}: {error.strerror}", "a folder to write in", "name another"
+        ) from error
+
+
+_NEW_KEY = 'python -c "import secrets; print(secrets.token_urlsafe(50))" makes one; keep it secret'
+
+SECRET_KEY = secret_key()
+
+# ---- hosts, addresses, proxies
+
+PORT = number("SPAK_WEB_PORT", 8000, 1, 65535)
+HOST = text("SPAK_WEB_HOST", "127.0.0.1")
+ALLOWED_HOSTS = words("SPAK_WEB_HOSTS", "" if PRODUCTION else "127.0.0.1,localhost,[::1]")
+if not ALLOWED_HOSTS or "*" in ALLOWED_HOSTS:
+    raise BadSetting(
+        "SPAK_WEB_HOSTS", "names no host" if not ALLOWED_HOSTS else "lets any host in",
+        "the names that people type, with commas between", "set SPAK_WEB_HOSTS=spak.example.org",
+    )  # fmt: skip
+CSRF_TRUSTED_ORIGINS = words(
+    "SPAK_WEB_ORIGINS", ",".join(f"https://{h}" for h in ALLOWED_HOSTS if PRODUCTION)
+)
+for _origin in CSRF_TRUSTED_ORIGINS:
+    if not _origin.startswith(("https://", "http://")):
+        raise BadSetting(
+            "SPAK_WEB_ORIGINS", f"has {_origin!r}", "addresses with https://", f"write https://{_origin}"
+        )
+if flag("SPAK_WEB_BEHIND_PROXY", False):
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+BEHIND_PROXY = "SECURE_PROXY_SSL_HEADER" in globals()
+
+# ---- what it is made of
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "channels",
+    "django_htmx",
+    "template_partials",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "spakweb.teams",
+    "spakweb.specs",
+    "spakweb.audit",
+    "spakweb.home",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "spakweb.csp.ContentSecurityPolicy",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "spakweb.audit.middleware.Origin",
+    "spakweb.access.SignedIn",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "spakweb.home.errors.RefusedToAnswer",
+]
+
+ROOT_URLCONF = "spakweb.urls"
+ASGI_APPLICATION = "spakweb.asgi.application"
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "spakweb.home.context.shell",
+            ],
+            "builtins": ["spakweb.home.templatetags.shell"],
+        },
+    },
+]
+
+# ---- stores
+
+DATABASES = {"default": database(text("SPAK_WEB_DATABASE_URL"), DATA_DIR)}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+ATOMIC_REQUESTS = False
+
+REDIS_URL = text("SPAK_WEB_REDIS_URL")
+if REDIS_URL and not REDIS_URL.startswith(("redis://", "rediss://")):
+    raise BadSetting(
+        "SPAK_WEB_REDIS_URL", "is no address of Redis", "redis://host:6379/0", "mend it, or unset it"
+    )
+CHANNEL_LAYERS: dict[str, dict[str, Any]] = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+if REDIS_URL:  # without socket_timeout=None redis-py 8 ends an idle connection after five seconds
+    CHANNEL_LAYERS["default"] = {
+        "BACKEND": "channels_redis.core.RedisChannelLayer",
+        "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": None}]},
+    }
+
+# ---- people
+
+AUTH_USER_MODEL = "teams.User"
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/"
+ACCOUNT_LOGIN_METHODS = {"username", "email"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_LOGOUT_REDIRECT_URL = "/account/login/"
+ACCOUNT_ADAPTER = "spakweb.teams.adapter.AccountAdapter"
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
+ACCOUNT_SESSION_REMEMBER = True
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_ISSUER = "SPAK"
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PRODUCTION  # browsers allow passkeys on http://localhost
+OPEN_SIGNUP = flag("SPAK_WEB_OPEN_SIGNUP", False)
+INVITATION_DAYS = number("SPAK_WEB_INVITATION_DAYS", 7, 1, 90)
+
+OIDC_ISSUER = text("SPAK_WEB_OIDC_ISSUER")
+SOCIALACCOUNT_ONLY = False
+SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {}
+if OIDC_ISSUER:
+    if not OIDC_ISSUER.startswith("https://") and PRODUCTION:
+        raise BadSetting("SPAK_WEB_OIDC_ISSUER", "is not https", "https://issuer", "use the https address")
+    for _name in ("SPAK_WEB_OIDC_CLIENT_ID", "SPAK_WEB_OIDC_CLIENT_SECRET"):
+        if not text(_name):
+            raise BadSetting(
+                _name, "is not set", "what the issuer gave for this client", "set it, or unset the issuer"
+            )
+    SOCIALACCOUNT_PROVIDERS["openid_connect"] = {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "oidc",
+                "name": text("SPAK_WEB_OIDC_NAME", "Single sign-on"),
+                "client_id": text("SPAK_WEB_OIDC_CLIENT_ID"),
+                "secret": text("SPAK_WEB_OIDC_CLIENT_SECRET"),
+                "settings": {"server_url": OIDC_ISSUER},
+            }
+        ],
+    }
+
+# ---- letters
+
+SMTP_HOST = text("SPAK_WEB_SMTP_HOST")
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if SMTP_HOST else 'console'}.EmailBackend"
+EMAIL_HOST = SMTP_HOST or "localhost"
+EMAIL_PORT = number("SPAK_WEB_SMTP_PORT", 587, 1, 65535)
+EMAIL_HOST_USER = text("SPAK_WEB_SMTP_USER")
+EMAIL_HOST_PASSWORD = text("SPAK_WEB_SMTP_PASSWORD")
+EMAIL_USE_TLS = bool(SMTP_HOST)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = text("SPAK_WEB_MAIL_FROM", "spak@localhost")
+
+# ---- files and pages
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = DATA_DIR / "static"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "spakweb.files.HashedFiles" if PRODUCTION else "spakweb.files.PlainFiles"},
+}
+WHITENOISE_USE_FINDERS = not PRODUCTION
+WHITENOISE_AUTOREFRESH = not PRODUCTION
+MEDIA_ROOT = DATA_DIR / "media"
+
+UPLOAD_BYTES = 1024 * number("SPAK_WEB_UPLOAD_KB", 256, 16, 4096)
+"""The largest text that a person may bring; a spec is never longer than the language allows."""
+DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * UPLOAD_BYTES
+FILE_UPLOAD_MAX_MEMORY_SIZE = UPLOAD_BYTES
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 100
+DATA_UPLOAD_MAX_NUMBER_FILES = 4
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+# ---- what browsers may do
+
+SECURE_CSP: dict[str, list[str]] = {
+    "default-src": ["'none'"],
+    "script-src": ["'self'"],
+    "style-src": ["'self'"],
+    "connect-src": ["'self'"],
+    "img-src": ["'self'", "data:"],
+    "font-src": ["'self'"],
+    "form-action": ["'self'", *([OIDC_ISSUER] if OIDC_ISSUER else [])],
+    "base-uri": ["'none'"],
+    "frame-ancestors": ["'none'"],
+    "manifest-src": ["'self'"],
+}
+X_FRAME_OPTIONS = "DENY"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
+CSRF_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "spakweb.home.errors.csrf"
+SECURE_SSL_REDIRECT = PRODUCTION
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_HSTS_SECONDS = number("SPAK_WEB_HSTS_SECONDS", 31536000 if PRODUCTION else 0, 0, 126144000)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = PRODUCTION
+
+# ---- what is said about what happens
+
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+    "loggers": {
+        "django": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+        "spakweb": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+    },
+}

@@ -1,0 +1,1 @@
+"""Specs, their immutable versions, tags and drafts."""

@@ -1,0 +1,182 @@
+"""Every write to the tables of specs; pages, API and tasks call these alike.
+
+Rights are asked here, so that no caller can forget: a stranger gets Http404, too low a role PermissionDenied.
+Texts that cannot be kept raise Refused and change nothing. Versions are only ever added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+from django.utils.text import slugify
+
+from spakweb import access
+from spakweb.audit.actions import record
+from spakweb.errors import Refused
+from spakweb.specs.facts import facts
+from spakweb.specs.merge import Merge, merge
+from spakweb.specs.models import TAG, Draft, Spec, SpecVersion, Tag
+from spakweb.specs.text import clean, digest
+from spakweb.teams.models import Team
+
+RESERVED = frozenset({"new", "import", "gallery"})
+"""Words that stand where a spec's slug stands in addresses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Someone saved in between: nothing was saved. `merge` has both changes in one text."""
+
+    base: SpecVersion | None
+    head: SpecVersion
+    mine: str
+    merge: Merge
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "code": "web.stale",
+            "message": f"{self.head.author} saved version {self.head.number} in between.",
+            "base_version": self.base.number if self.base else 0,
+            "base": self.base.text if self.base else "",
+            "head_version": self.head.number,
+            "head": self.head.text,
+            "mine": self.mine,
+            "merge": self.merge.to_json(),
+        }
+
+
+def create_spec(user: Any, team: Team, name: str, text: str, message: str = "") -> Spec:
+    """A spec with its first version. Raises: Refused `web.name`, `web.text`, `web.text_size`."""
+    access.demand(user, "spec.edit", team)
+    name = " ".join(name.split())[:80]
+    slug = slugify(name.replace("_", "-"))[:60]
+    if not slug:
+        raise Refused("web.name", "A spec needs a name with at least one letter or digit.", "Type a name.")
+    text, made = clean(text, settings.UPLOAD_BYTES), None
+    with transaction.atomic():
+        slug = _free_slug(team, slug)
+        made = Spec.objects.create(team=team, slug=slug, name=name, made_by=user)
+        version = _append(made, user, text, message or "First version")
+        record(user, "spec.created", str(version), team, after=version.content_hash)
+    return made
+
+
+def save_version(
+    user: Any, spec: Spec, text: str, base_version: int, message: str = "", restored_from: SpecVersion | None = None
+) -> SpecVersion | Stale:
+    """The new version; the head itself when the text is the head's; Stale when the base is no longer the head.
+
+    The person's draft is dropped with the save, in one transaction. Raises: Refused `web.text`,
+    `web.text_size`, `web.archived`.
+    """
+    access.demand(user, "spec.edit", spec)
+    text = clean(text, settings.UPLOAD_BYTES)
+    with transaction.atomic():
+        spec = Spec.objects.select_for_update(of=("self",)).select_related("head").get(pk=spec.pk)
+        if spec.archived_at:
+            raise Refused("web.archived", f"{spec.name} is archived.", "Take it out of the archive first.", 409)
+        head = spec.head
+        if digest(text) == head.content_hash:
+            Draft.objects.filter(spec=spec, user=user).delete()
+            return head
+        if base_version != head.number:
+            base = spec.versions.filter(number=base_version).first()
+            return Stale(base, head, text, merge(base.text if base else "", text, head.text))
+        version = _append(spec, user, text, message, restored_from)
+        Draft.objects.filter(spec=spec, user=user).delete()
+        record(
+            user, "spec.saved", str(version), spec.team, before=head.content_hash, after=version.content_hash
+        )
+    return version
+
+
+def restore(user: Any, version: SpecVersion) -> SpecVersion:
+    """An old version's text as a new version; the head itself when that is its text already."""
+    access.demand(user, "spec.edit", version)
+    with transaction.atomic():
+        spec = Spec.objects.select_for_update(of=("self",)).select_related("head").get(pk=version.spec_id)
+        saved = save_version(
+            user, spec, version.text, spec.head.number, f"Restore version {version.number}", version
+        )
+    assert isinstance(saved, SpecVersion)  # the head cannot move while its row is locked
+    return saved
+
+
+def save_draft(user: Any, spec: Spec, text: str, base_version: int) -> Draft:
+    """The person's draft, the last write wins: it is only theirs. Raises: Refused as for a version."""
+    access.demand(user, "spec.edit", spec)
+    text = clean(text, settings.UPLOAD_BYTES)
+    draft, _ = Draft.objects.update_or_create(
+        spec=spec, user=user, defaults={"text": text, "base_version": base_version, "saved_at": timezone.now()}
+    )
+    return draft
+
+
+def drop_draft(user: Any, spec: Spec) -> bool:
+    """True when there was one."""
+    access.demand(user, "spec.view", spec)
+    return bool(Draft.objects.filter(spec=spec, user=user).delete()[0])
+
+
+def set_tag(user: Any, version: SpecVersion, name: str) -> Tag:
+    """The tag, made or moved to this version. Raises: Refused `web.tag`."""
+    access.demand(user, "spec.tag", version)
+    try:
+        TAG(name)
+    except ValidationError as error:
+        raise Refused("web.tag", f"{name[:60]!r} is no name for a tag.", error.message) from error
+    with transaction.atomic():
+        old = Tag.objects.filter(spec=version.spec, name=name).select_related("version").first()
+        tag, _ = Tag.objects.update_or_create(spec=version.spec, name=name, defaults={"version": version})
+        record(
+            user, "spec.tagged", f"{version} as {name}", version.spec.team,
+            before=old.version.content_hash if old else "", after=version.content_hash,
+        )  # fmt: skip
+    return tag
+
+
+def remove_tag(user: Any, tag: Tag) -> None:
+    access.demand(user, "spec.tag", tag)
+    with transaction.atomic():
+        record(
+            user, "spec.untagged", f"{tag.version} as {tag.name}", tag.spec.team, before=tag.version.content_hash
+        )
+        tag.delete()
+
+
+def archive(user: Any, spec: Spec, archived: bool = True) -> None:
+    """Hide a spec from lists, or show it again; its versions stay."""
+    access.demand(user, "spec.archive", spec)
+    with transaction.atomic():
+        Spec.objects.filter(pk=spec.pk).update(archived_at=timezone.now() if archived else None)
+        record(user, "spec.archived" if archived else "spec.unarchived", spec.slug, spec.team)
+
+
+def _append(
+    spec: Spec, user: Any, text: str, message: str, restored_from: SpecVersion | None = None
+) -> SpecVersion:
+    version = SpecVersion.objects.create(
+        spec=spec,
+        number=spec.head.number + 1 if spec.head else 1,
+        text=text,
+        content_hash=digest(text),
+        message=" ".join(message.replace("\0", " ").split())[:500],
+        author=user,
+        restored_from=restored_from,
+        facts=facts(text),
+    )
+    spec.head = version
+    spec.save(update_fields=["head"])
+    return version
+
+
+def _free_slug(team: Team, slug: str) -> str:
+    """The slug, or the first of slug-2, slug-3, ... that no spec of the team has."""
+    taken = set(Spec.objects.filter(team=team, slug__startswith=slug).values_list("slug", flat=True)) | RESERVED
+    numbers = (f"{slug[:55]}-{number}" for number in range(2, len(taken) + 3))
+    return slug if slug not in taken else next(name for name in numbers if name not in taken)

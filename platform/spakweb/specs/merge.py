@@ -1,0 +1,113 @@
+"""Three texts into one: `merge(base, mine, theirs)`, by lines, pure.
+
+Where only one side changed, its lines are taken; where both made the same change, it is taken once; where both
+changed the same lines (or lines that touch) differently, that is a conflict and stays one, with both sides in
+it. Nothing is ever dropped: the text with markers holds every line of both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+MINE, BETWEEN, THEIRS = "<<<<<<< yours", "=======", ">>>>>>> theirs"
+
+Lines = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Lines of the result; of a conflict `lines` is empty and the sides are told."""
+
+    lines: Lines = ()
+    base: Lines = ()
+    mine: Lines = ()
+    theirs: Lines = ()
+    conflict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    parts: tuple[Part, ...]
+
+    @property
+    def conflicts(self) -> int:
+        return sum(part.conflict for part in self.parts)
+
+    @property
+    def clean(self) -> bool:
+        return not self.conflicts
+
+    @property
+    def text(self) -> str:
+        """The merged text, conflicts between markers."""
+        lines: list[str] = []
+        for part in self.parts:
+            if part.conflict:
+                for head, side in ((MINE, part.mine), (BETWEEN, part.theirs)):
+                    lines.append(head + "\n")
+                    lines += _ended(side)
+                lines.append(THEIRS + "\n")
+            else:
+                lines += part.lines
+        return "".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"clean": self.clean, "conflicts": self.conflicts, "text": self.text}
+
+
+def merge(base: str, mine: str, theirs: str) -> Merge:
+    old, one, two = (tuple(text.splitlines(keepends=True)) for text in (base, mine, theirs))
+    parts: list[Part] = []
+    for start, end, a, b in _regions(old, one, two):
+        was, left, right = old[start:end], one[a[0] : a[1]], two[b[0] : b[1]]
+        if left == right or right == was:
+            parts.append(Part(left))
+        elif left == was:
+            parts.append(Part(right))
+        else:
+            parts.append(Part((), was, left, right, True))
+    return Merge(tuple(part for part in parts if part.conflict or part.lines))
+
+
+def _ended(lines: Lines) -> Lines:
+    """The last line with its end, so that a marker begins a line."""
+    return (*lines[:-1], lines[-1] + "\n") if lines and not lines[-1].endswith("\n") else lines
+
+
+Range = tuple[int, int]
+
+
+def _regions(old: Lines, one: Lines, two: Lines) -> Iterator[tuple[int, int, Range, Range]]:
+    """Ranges of the base with the ranges of both sides that stand for them, in order, without a gap. Changes
+    that overlap or touch are one region."""
+    left, right = _changes(old, one), _changes(old, two)
+    at, shift_one, shift_two = 0, 0, 0
+    while left or right:
+        start = min(changes[0][0] for changes in (left, right) if changes)
+        yield at, start, (at + shift_one, start + shift_one), (at + shift_two, start + shift_two)
+        end, grow_one, grow_two = start, 0, 0
+        grown = True
+        while grown:
+            grown = False
+            while left and left[0][0] <= end:
+                first, last, size = left.pop(0)
+                end, grow_one, grown = max(end, last), grow_one + size - (last - first), True
+            while right and right[0][0] <= end:
+                first, last, size = right.pop(0)
+                end, grow_two, grown = max(end, last), grow_two + size - (last - first), True
+        yield (
+            start, end,
+            (start + shift_one, end + shift_one + grow_one),
+            (start + shift_two, end + shift_two + grow_two),
+        )  # fmt: skip
+        at, shift_one, shift_two = end, shift_one + grow_one, shift_two + grow_two
+    yield at, len(old), (at + shift_one, len(one)), (at + shift_two, len(two))
+
+
+def _changes(old: Lines, new: Lines) -> list[tuple[int, int, int]]:
+    """Each changed range of the base, and how many lines replace it."""
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    return [(a, b, d - c) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal"]

@@ -1,0 +1,99 @@
+"""A spec of a team, its numbered versions that never change, tags that point at versions, drafts of people.
+
+The text of a version is the only truth; `facts` is what `spak.lang` read in it when it was saved, kept so that
+lists need not parse. What changes rows is in actions.py.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.core.validators import RegexValidator
+from django.db import models
+from django.utils import timezone
+
+from spakweb.appendonly import AppendOnly
+from spakweb.teams.models import Team
+
+TAG = RegexValidator(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,39}\Z", "Letters, digits, dot, dash and underscore.")
+
+
+class Spec(models.Model):
+    TEAM_PATH = "team"
+
+    team = models.ForeignKey(Team, models.PROTECT, related_name="specs")
+    slug = models.SlugField(max_length=60)
+    name = models.CharField(max_length=80)
+    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    made_at = models.DateTimeField(default=timezone.now, editable=False)
+    archived_at = models.DateTimeField(null=True, blank=True)
+    head = models.OneToOneField(
+        "SpecVersion", models.PROTECT, related_name="+", null=True, blank=True, editable=False
+    )
+    """The newest version; null only inside the transaction that makes the spec."""
+
+    class Meta:
+        ordering = ("name", "pk")
+        constraints = (models.UniqueConstraint(fields=("team", "slug"), name="one_slug_per_team"),)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SpecVersion(AppendOnly):
+    TEAM_PATH = "spec__team"
+
+    spec = models.ForeignKey(Spec, models.PROTECT, related_name="versions")
+    number = models.PositiveIntegerField()
+    text = models.TextField()
+    content_hash = models.CharField(max_length=43, db_index=True)
+    message = models.CharField(max_length=500, blank=True)
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    made_at = models.DateTimeField(default=timezone.now, editable=False)
+    restored_from = models.ForeignKey("self", models.PROTECT, related_name="+", null=True, blank=True)
+    facts = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ("-number",)
+        constraints = (
+            models.UniqueConstraint(fields=("spec", "number"), name="one_number_per_spec"),
+            models.CheckConstraint(condition=models.Q(number__gte=1), name="numbers_start_at_one"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.spec.slug} v{self.number}"
+
+
+class Tag(models.Model):
+    """A name for a version; it may be moved to another."""
+
+    TEAM_PATH = "spec__team"
+
+    spec = models.ForeignKey(Spec, models.CASCADE, related_name="tags")
+    version = models.ForeignKey(SpecVersion, models.PROTECT, related_name="tags")
+    name = models.CharField(max_length=40, validators=[TAG])
+
+    class Meta:
+        ordering = ("name",)
+        constraints = (models.UniqueConstraint(fields=("spec", "name"), name="one_tag_per_spec"),)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Draft(models.Model):
+    """What a person has typed and not saved as a version; one for each person and spec."""
+
+    TEAM_PATH = "spec__team"
+
+    spec = models.ForeignKey(Spec, models.CASCADE, related_name="drafts")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="drafts")
+    text = models.TextField()
+    base_version = models.PositiveIntegerField()
+    """The number of the version that the text was made from."""
+    saved_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("spec", "user"), name="one_draft_per_person"),)
+
+    def __str__(self) -> str:
+        return f"draft of {self.user} for {self.spec}"

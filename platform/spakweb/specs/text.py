@@ -1,0 +1,38 @@
+"""Text that may become a version: `clean(data)` gives it as str with plain newlines, or says why not.
+
+Bytes and text are taken. The platform keeps LF only, as browsers' editors do: otherwise opening a file with
+CRLF and saving it would change every line. `digest` is the content hash.
+"""
+
+from __future__ import annotations
+
+from spak import canon
+from spak.lang.parser import MAX_BYTES
+from spakweb.errors import Refused
+
+
+def clean(data: str | bytes, most: int = MAX_BYTES) -> str:
+    """Raises: Refused `web.text` for what is no text, `web.text_size` for too much of it."""
+    raw = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
+    if len(raw) > most:
+        raise Refused(
+            "web.text_size",
+            f"The text has {len(raw):,} bytes; a spec has at most {most:,}.",
+            "Move tasks into files of their own and IMPORT them.",
+            413,
+        )
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Refused(
+            "web.text",
+            f"The text is not UTF-8: byte {error.start + 1} begins no character.",
+            "Save the file as UTF-8 and try again.",
+        ) from error
+    if "\0" in text:
+        raise Refused("web.text", "The text holds a NUL character.", "This is no text file; choose another.")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def digest(text: str) -> str:
+    return canon.digest(text.encode())

@@ -1,0 +1,1 @@
+"""People, teams, roles and invitations."""

@@ -1,0 +1,140 @@
+"""Every write to the tables of teams: making one, inviting, joining, roles, leaving.
+
+Rights are asked here. A team always keeps one admin. An invitation's secret is shown once, in the link; the
+table holds its SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from django.utils.text import slugify
+
+from spakweb import access
+from spakweb.audit.actions import record
+from spakweb.errors import Refused
+from spakweb.teams.models import Invitation, Membership, Role, Team
+
+
+def create_team(user: Any, name: str) -> Team:
+    """A team with the person as its admin. Raises: Refused `web.name`."""
+    name = " ".join(name.replace("\0", " ").split())[:80]
+    slug = slugify(name)[:40]
+    if not slug:
+        raise Refused("web.name", "A team needs a name with at least one letter or digit.", "Type a name.")
+    with transaction.atomic():
+        team = Team.objects.create(name=name, slug=_free_slug(slug))
+        Membership.objects.create(team=team, user=user, role=Role.ADMIN)
+        record(user, "team.created", team.slug, team)
+    return team
+
+
+def invite(user: Any, team: Team, role: str, note: str = "") -> tuple[Invitation, str]:
+    """An invitation and its secret, which is told this once."""
+    access.demand(user, "team.manage", team)
+    secret = secrets.token_urlsafe(32)
+    with transaction.atomic():
+        made = Invitation.objects.create(
+            team=team,
+            role=_role(role),
+            note=" ".join(note.replace("\0", " ").split())[:120],
+            secret_hash=_hash(secret),
+            made_by=user,
+            ends_at=timezone.now() + timedelta(days=settings.INVITATION_DAYS),
+        )
+        record(user, "team.invited", made.note, team, role=made.role, invitation=made.pk)
+    return made, secret
+
+
+def invitation(secret: str) -> Invitation | None:
+    """The invitation of that secret while its link works."""
+    found = Invitation.objects.select_related("team", "made_by").filter(secret_hash=_hash(secret)).first()
+    return found if found and found.open() else None
+
+
+def join(user: Any, secret: str) -> Team:
+    """Use the invitation: the person is a member afterwards, at least with its role.
+
+    Raises: Refused `web.invitation` when the link is used up, withdrawn, too old or none.
+    """
+    with transaction.atomic():
+        now = timezone.now()
+        used = Invitation.objects.filter(
+            secret_hash=_hash(secret), used_at=None, withdrawn_at=None, ends_at__gt=now
+        ).update(used_at=now, used_by=user)
+        if not used:
+            raise Refused(
+                "web.invitation",
+                "This invitation does not work any more.",
+                "Ask an admin for a new link.",
+                410,
+            )
+        made = Invitation.objects.select_related("team").get(secret_hash=_hash(secret))
+        member, new = Membership.objects.get_or_create(
+            team=made.team, user=user, defaults={"role": made.role}
+        )
+        if not new and access.RANK[Role(member.role)] < access.RANK[Role(made.role)]:
+            Membership.objects.filter(pk=member.pk).update(role=made.role)
+        record(user, "team.joined", user.username, made.team, role=made.role, invitation=made.pk)
+    return made.team
+
+
+def withdraw(user: Any, made: Invitation) -> None:
+    access.demand(user, "team.manage", made)
+    with transaction.atomic():
+        if Invitation.objects.filter(pk=made.pk, used_at=None, withdrawn_at=None).update(
+            withdrawn_at=timezone.now()
+        ):
+            record(user, "team.invitation_withdrawn", made.note, made.team, invitation=made.pk)
+
+
+def set_role(user: Any, member: Membership, role: str) -> None:
+    """Raises: Refused `web.last_admin`, `web.role`."""
+    access.demand(user, "team.manage", member)
+    wanted = _role(role)
+    with transaction.atomic():
+        _keep_an_admin(member, wanted == Role.ADMIN)
+        Membership.objects.filter(pk=member.pk).update(role=wanted)
+        record(user, "team.role", member.user.username, member.team, was=member.role, now=str(wanted))
+
+
+def remove(user: Any, member: Membership) -> None:
+    """Take a member out of the team; everyone may take out themselves. Raises: Refused `web.last_admin`."""
+    access.demand(user, "team.view" if member.user_id == user.pk else "team.manage", member)
+    with transaction.atomic():
+        _keep_an_admin(member, False)
+        record(user, "team.left", member.user.username, member.team, was=member.role)
+        member.delete()
+
+
+def _keep_an_admin(member: Membership, stays: bool) -> None:
+    admins = Membership.objects.select_for_update().filter(team=member.team, role=Role.ADMIN)
+    if not stays and {row.pk for row in admins} == {member.pk}:
+        raise Refused(
+            "web.last_admin",
+            f"{member.user} is the only admin of {member.team}.",
+            "Make another admin first.",
+            409,
+        )
+
+
+def _role(role: str) -> Role:
+    if role not in Role.values:
+        raise Refused("web.role", f"{role[:40]!r} is no role.", "Roles are " + ", ".join(Role.values) + ".")
+    return Role(role)
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def _free_slug(slug: str) -> str:
+    taken = set(Team.objects.filter(slug__startswith=slug).values_list("slug", flat=True))
+    numbers = (f"{slug[:35]}-{number}" for number in range(2, len(taken) + 3))
+    return slug if slug not in taken else next(name for name in numbers if name not in taken)

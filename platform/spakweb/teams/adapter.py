@@ -1,0 +1,23 @@
+"""What allauth asks of us: who may make an account. Whoever was invited; everyone if the setting says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from django.conf import settings
+from django.http import HttpRequest
+
+from spakweb.teams.actions import invitation
+
+SESSION_KEY = "spak_invitation"
+"""Where the secret of the invitation that a person followed is kept until they are signed in."""
+
+
+class AccountAdapter(DefaultAccountAdapter):
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return settings.OPEN_SIGNUP or invitation(request.session.get(SESSION_KEY, "")) is not None
+
+    def get_login_redirect_url(self, request: HttpRequest, *args: Any, **kwargs: Any) -> str:
+        secret = request.session.get(SESSION_KEY)
+        return f"/join/{secret}/" if secret else super().get_login_redirect_url(request, *args, **kwargs)

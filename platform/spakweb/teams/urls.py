@@ -1,0 +1,7 @@
+"""Addresses of teams, members and invitations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+urlpatterns: list[Any] = []

@@ -1,0 +1,24 @@
+"""Every address of the platform. What is a team's has the team in its address: a link means one thing."""
+
+from __future__ import annotations
+
+from django.urls import include, path
+
+from spakweb.home import views as home
+
+urlpatterns = [
+    path("", home.home, name="spak-home"),
+    path("theme/", home.theme, name="spak-theme"),
+    path("healthz", home.healthz, name="spak-healthz"),
+    path("readyz", home.readyz, name="spak-readyz"),
+    path("account/", include("allauth.urls")),
+    path("", include("spakweb.teams.urls")),
+    path("t/<slug:team>/", home.team_home, name="spak-team-home"),
+    path("t/<slug:team>/specs/", include("spakweb.specs.urls")),
+    path("t/<slug:team>/audit/", include("spakweb.audit.urls")),
+]
+
+handler400 = "spakweb.home.errors.bad_request"
+handler403 = "spakweb.home.errors.forbidden"
+handler404 = "spakweb.home.errors.not_found"
+handler500 = "spakweb.home.errors.server_error"
