@@ -218,7 +218,7 @@ def launcher(chosen: Settings, program: Program) -> Launcher:
 def toolchain(binds: tuple[Path, ...] = ()) -> Toolchain:
     """Programs that tools may start inside the sandbox, the folders they need, and their versions."""
     programs = {"python": sys.executable}
-    for name in ("gcc", "nvcc", "ruff", "pytest"):
+    for name in ("gcc", "git", "nvcc", "ruff", "pytest"):
         beside = Path(sys.executable).with_name(name)
         found = str(beside) if beside.exists() else shutil.which(name)
         if found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spak.ports import Tool
 from spak.tools.apply_patch import ApplyPatch
 from spak.tools.cc import Cc
+from spak.tools.git_commit import GitCommit
 from spak.tools.instantiate import Instantiate
 from spak.tools.list_files import ListFiles
 from spak.tools.nsight import Nsight
@@ -18,6 +19,7 @@ from spak.tools.write_file import WriteFile
 _ALL: tuple[Tool, ...] = (
     ApplyPatch(),
     Cc(),
+    GitCommit(),
     Instantiate(),
     ListFiles(),
     Nsight(),
