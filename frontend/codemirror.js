@@ -10,19 +10,32 @@ export {
   snippetCompletion,
   startCompletion,
 } from "@codemirror/autocomplete";
-export { defaultKeymap, history, historyKeymap, indentWithTab, redo, undo } from "@codemirror/commands";
+export {
+  defaultKeymap,
+  history,
+  historyKeymap,
+  indentWithTab,
+  isolateHistory,
+  redo,
+  redoDepth,
+  undo,
+  undoDepth,
+} from "@codemirror/commands";
 export {
   bracketMatching,
   codeFolding,
   foldGutter,
   foldKeymap,
+  foldAll,
   foldService,
   HighlightStyle,
   indentOnInput,
   indentService,
   indentUnit,
+  LanguageSupport,
   StreamLanguage,
   syntaxHighlighting,
+  unfoldAll,
 } from "@codemirror/language";
 export { forceLinting, lintGutter, lintKeymap, nextDiagnostic, setDiagnostics } from "@codemirror/lint";
 export { getChunks, goToNextChunk, goToPreviousChunk, MergeView } from "@codemirror/merge";
@@ -49,5 +62,7 @@ export {
   keymap,
   lineNumbers,
   placeholder,
+  scrollPastEnd,
+  tooltips,
 } from "@codemirror/view";
 export { classHighlighter, tags } from "@lezer/highlight";

@@ -1,0 +1,138 @@
+// Nothing that was typed is lost: the text is kept in this browser at once and as a draft on the server soon
+// after. When the server is away, or the session has ended, a banner says so and it is tried again.
+
+import { banner, later } from "./dom.js";
+import { ask, Offline, Refused, renew, SignedOut } from "./server.js";
+
+const SOON = 1500;
+const AGAIN = 4000;
+
+export class Keeper {
+  constructor(config, on) {
+    this.config = config;
+    this.on = on;
+    this.key = `spak-draft:${config.user.id}:${config.spec.id}`;
+    this.text = config.text;
+    this.kept = config.text; // What the server has, as a draft or as the version.
+    this.base = config.base_version;
+    this.away = "";
+    this.local = later(200, () => this.store());
+    this.soon = later(SOON, () => this.send());
+    addEventListener("pagehide", () => this.leave());
+    addEventListener("online", () => this.retry());
+    addEventListener("focus", () => this.away && this.retry());
+  }
+
+  get dirty() {
+    return this.text !== this.kept;
+  }
+
+  // What this browser kept and the server never got; null where there is none.
+  remembered() {
+    try {
+      const found = JSON.parse(localStorage.getItem(this.key));
+      return typeof found?.text === "string" && found.text !== this.config.text ? found : null;
+    } catch {
+      return null;
+    }
+  }
+
+  change(text) {
+    this.text = text;
+    this.local();
+    this.soon();
+    this.on.state("typing");
+  }
+
+  store() {
+    try {
+      if (this.dirty) localStorage.setItem(this.key, JSON.stringify({ text: this.text, base: this.base, at: Date.now() }));
+      else localStorage.removeItem(this.key);
+    } catch {
+      // No room, or a browser that keeps nothing: the draft on the server is what there is.
+    }
+  }
+
+  forget() {
+    this.local.cancel();
+    try {
+      localStorage.removeItem(this.key);
+    } catch {
+      // Nothing was kept.
+    }
+  }
+
+  saved(version, text) {
+    this.base = version;
+    this.kept = text;
+    this.soon.cancel();
+    this.reached();
+    if (this.text === text) this.forget();
+    else this.change(this.text);
+  }
+
+  async send() {
+    this.soon.cancel();
+    if (!this.dirty || this.sending) return;
+    const { text } = this;
+    this.sending = true;
+    try {
+      const answer = await ask(this.config.urls.draft, { text, base_version: this.base });
+      this.kept = text;
+      this.reached();
+      this.on.state("kept", answer.saved_at);
+      if (this.dirty) this.soon();
+      else this.forget();
+    } catch (error) {
+      this.failed(error);
+    } finally {
+      this.sending = false;
+    }
+  }
+
+  leave() {
+    if (!this.dirty) return;
+    this.local.now();
+    ask(this.config.urls.draft, { text: this.text, base_version: this.base }, { keepalive: this.text.length < 50000 }).catch(() => {});
+  }
+
+  // ---- away and back
+
+  failed(error) {
+    this.store();
+    this.on.state("local");
+    if (error instanceof Offline) {
+      this.away = "offline";
+      banner("away", "The server does not answer. Go on typing: your text is kept in this browser and saved when the server is back.", { label: "Try now", run: () => this.retry() });
+    } else if (error instanceof SignedOut) {
+      this.away = "signed-out";
+      banner("away", "You are signed out. Nothing is lost: your text is kept in this browser.", { label: "Sign in", href: this.config.urls.login }, { label: "I am signed in again", run: () => this.retry() });
+    } else if (error instanceof Refused) {
+      this.away = "refused";
+      banner("away", `The draft could not be saved: ${error.message} ${error.hint}`);
+    } else throw error;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.retry(), AGAIN);
+  }
+
+  async retry() {
+    clearTimeout(this.timer);
+    if (!this.away) return;
+    try {
+      await renew();
+    } catch (error) {
+      if (error instanceof Offline || error instanceof SignedOut) this.failed(error);
+      return;
+    }
+    const was = this.away;
+    this.reached();
+    await this.send();
+    this.on.back(was);
+  }
+
+  reached() {
+    this.away = "";
+    clearTimeout(this.timer);
+    banner("away");
+  }
+}

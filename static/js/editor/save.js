@@ -1,0 +1,68 @@
+// Saving a version. The base travels with it; where someone else saved in between nothing is overwritten and
+// the way leads to the page that merges.
+
+import { banner, el, find, form, toast, uid } from "./dom.js";
+import { ask, Offline, Refused, SignedOut } from "./server.js";
+
+export async function save(config, text, keeper, on) {
+  if (text() === on.versionText()) {
+    toast(`Nothing has changed since version ${keeper.base}.`);
+    return;
+  }
+  const errors = (on.analysis()?.diagnostics ?? []).filter((item) => item.severity === "error").length;
+  let stale = null;
+  let done = null;
+  const values = await form(`Save version ${keeper.base + 1}`, [{ name: "message", label: "What changed, in a line (may stay empty)" }], {
+    submit: "Save version",
+    text: errors ? `It has ${errors} error${errors === 1 ? "" : "s"}: it can be saved, and cannot be run until mended.` : "",
+    check: async ({ message }) => {
+      const sent = text();
+      try {
+        done = { ...(await ask(config.urls.save, { text: sent, base_version: keeper.base, message })), sent };
+      } catch (error) {
+        if (error instanceof Refused && error.status === 409 && error.code === "web.stale") {
+          stale = error.problem;
+          return "";
+        }
+        if (error instanceof Offline || error instanceof SignedOut) {
+          keeper.failed(error);
+          return `${error.message} Nothing is lost: your text is kept in this browser.`;
+        }
+        return error.hint ? `${error.message} ${error.hint}` : error.message;
+      }
+      return "";
+    },
+  });
+  if (!values) return;
+  if (stale) {
+    await keeper.send();
+    conflict(config, stale);
+    return;
+  }
+  keeper.saved(done.version, done.sent);
+  on.saved(done);
+  banner("newer");
+  toast(done.made ? `Version ${done.version} saved.` : `Version ${done.version} has this text already.`, "info", done.made ? { label: "Compare", run: () => (location.href = `${config.urls.compare}?old=${done.version - 1}&new=${done.version}`) } : null);
+}
+
+function conflict(config, stale) {
+  const heading = uid("dialog");
+  const clean = stale.merge.clean;
+  const dialog = el(
+    "dialog",
+    { class: "editor-dialog", "aria-labelledby": heading },
+    el("h2", { id: heading }, "Someone else saved first"),
+    el("p", {}, `${stale.message} Nothing was overwritten, and your text is kept as your draft.`),
+    el("p", {}, clean ? "Both changes fit together: look at the result and save it." : `${stale.merge.conflicts} place${stale.merge.conflicts === 1 ? "" : "s"} changed on both sides: choose what stays.`),
+    el(
+      "div",
+      { class: "buttons" },
+      el("button", { type: "button", class: "button", onclick: () => dialog.close() }, "Keep editing"),
+      el("a", { class: "button primary", href: config.urls.merge }, "Merge"),
+    ),
+  );
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  find("a.primary", dialog).focus();
+}
