@@ -4,6 +4,7 @@
     read    a path that is read          write   a path that is made or changed
     delete  a path that is taken away    text    no path at all
     none    no operand is expected       code    the project's own file, which is run
+    generated  a path that is emptied, which a build can make again
 `options` says what an option takes: `name=kind` (the kinds above, and `number`), or `name!reason` for an
 option that runs, writes or sends something and is therefore not for the command line. A name of one letter is
 a short option. Options that are not named are flags without effect beyond the binary's own. A binary that is
@@ -122,6 +123,17 @@ colordiff: read
 shellcheck: read; s=text e=text f=text x=flag
 hadolint: read
 lsof: refused
+addr2line: read text; e=read exe=read j=text
+c++filt: text
+shuf: read; n=number i=text o=write output=write random-source=read e=flag
+iconv: read; f=text t=text from-code=text to-code=text o=write output=write
+ldd: code
+ffprobe: read; v=text f=text show_entries=text of=text print_format=text select_streams=text loglevel=text \
+i=read o=write
+cppcheck: read; enable=text std=text I=read i=read suppress=text output-file=write project=read j=number \
+D=text error-exitcode=number addon!runs_a_program library=read plist-output=write cppcheck-build-dir=write \
+rule-file=read
+actionlint: read; shellcheck!runs_a_program pyflakes!runs_a_program config-file=read format=text ignore=text
 """
 
 _TEXT = """
@@ -198,6 +210,17 @@ unzip: read text; d=write x=text
 csplit: read text; f=write b=text n=number
 split: read write; l=number b=text n=text a=number filter!runs_a_command d=flag
 dos2unix: write
+strip: write; o=write s=flag g=flag R=text K=text
+ranlib: write
+truncate: generated; s=size size=size r=read reference=read
+dot: read; T=text o=write K=text G=text N=text E=text l!loads_a_library
+pandoc: read; o=write output=write f=text from=text r=text read=text t=text to=text w=text write=text \
+s=flag toc=flag template=read V=text variable=text M=text metadata=text c=text css=text H=read \
+include-in-header=read reference-doc=read F!runs_a_program filter!runs_a_program L!runs_a_script \
+lua-filter!runs_a_script pdf-engine!chooses_a_program pdf-engine-opt!hands_on_options extract-media=write \
+d!reads_options defaults!reads_options data-dir!loads_scripts request-header!sends_data
+protoc: read; I=read proto_path=read o=write descriptor_set_out=write python_out=write cpp_out=write \
+java_out=write go_out=write js_out=write pyi_out=write grpc_python_out=write plugin!runs_a_program
 unix2dos: write
 patch: write read; p=number i=read input=read d=read directory=read o=write output=write r=write \
 z=text e!edits_by_a_script ed!edits_by_a_script get!fetches_files g!fetches_files D=text
@@ -264,11 +287,11 @@ eslint: read; c=read config=read ext=text rulesdir!loads_code plugin=text \
 resolve-plugins-relative-to!loads_code f=text format=text o=write output-file=write \
 max-warnings=number parser!loads_code
 prettier: read; config=read plugin!loads_code write=flag check=flag w=flag c=flag parser=text
-jest: text; c=read config=read t=text testNamePattern=text coverageDirectory=write maxWorkers=text \
+jest: text; c=settings config=settings t=text testNamePattern=text coverageDirectory=write maxWorkers=text \
 testPathPattern=text globalSetup!loads_code setupFiles!loads_code
-vitest: text; c=read config=read t=text
+vitest: text; c=settings config=settings t=text
 mocha: code; r!loads_code require!loads_code g=text grep=text timeout=number R=text reporter=text
-webpack: text; c=read config=read mode=text
+webpack: text; c=settings config=settings mode=text
 vite: first:build
 bats: code
 shfmt: read; i=number
@@ -278,7 +301,18 @@ gmake: =make
 just: tests; f=read justfile=read shell!runs_a_program c!runs_a_command command!runs_a_command \
 shell-arg!runs_a_command d=read working-directory=read
 gradle: tests; b=read p=read I!runs_a_script init-script!runs_a_script
-mvn: tests; f=read P=text pl=text s=read D=text T=text
+autoreconf: tests; I=read B=read
+autoconf: tests; o=write I=read
+automake: tests
+aclocal: tests; I=read
+libtoolize: tests
+golangci-lint: first:run,linters,version,--version,fmt; c=read config=read E=text D=text timeout=text
+rubocop: read; c=read config=read r!loads_code require!loads_code a=flag A=flag f=text format=text o=write \
+out=write only=text except=text plugin!loads_code
+phpunit: tests; c=read configuration=read filter=text bootstrap=read coverage-html=write testsuite=text \
+coverage-text=flag log-junit=write prepend!loads_code extension!loads_code d!changes_settings
+swift: first:build,test,package_resolve,--version; c=text configuration=text Xswiftc!hands_on_options \
+Xlinker!hands_on_options Xcc!hands_on_options filter=text
 dotnet: first:build,test,restore,run,clean,format,list,--version,--info
 bundle: first:exec_rspec,check,list,install
 rspec: code; r!loads_code require!loads_code e=text f=text o=write

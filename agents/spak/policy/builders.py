@@ -107,6 +107,13 @@ def npm(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> 
             item.text or "",
         )
     ]
+    while len(words) > 1 and name == "pnpm":
+        if words[0].text in ("-r", "--recursive", "-w", "--workspace-root"):
+            words = words[1:]
+        elif words[0].text in ("--filter", "-F") and re.match(r"[\w@/.*-]+\Z", words[1].text or ""):
+            words = words[2:]
+        else:
+            break
     texts = texts_of(words)
     verb = texts[0] if texts else ("install" if name in ("yarn",) else "")
     rest_words = words[1:]
@@ -212,6 +219,16 @@ def pip(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> 
     texts = texts_of(rest)
     if name == "uv" and texts[:1] == ["pip"]:
         rest, texts = rest[1:], texts[1:]
+    if (
+        name == "uv"
+        and texts[:1] == ["sync"]
+        and all(
+            re.match(r"--(frozen|locked|dev|no-dev|all-extras|all-groups|extra=[\w-]+|group=[\w-]+)\Z", text)
+            for text in texts[1:]
+        )
+    ):
+        judge.deed("installs_locked", name)
+        return
     if name == "uv" and texts[:1] == ["run"]:
         inner = rest[1:]
         if inner and not (inner[0].text or "-").startswith("-"):

@@ -14,7 +14,7 @@ from spak.errors import UserError
 from spak.policy import binaries, environment
 from spak.policy.actions import World
 from spak.policy.binaries import STANDARD_FOLDERS, Binary
-from spak.policy.findings import Deed, Findings, Reading, Use
+from spak.policy.findings import Deed, Findings, Reading, Use, compiled_and_run
 from spak.policy.refused import HARD_REFUSED
 from spak.policy.words import Arg, Known, arg, lists_paths, spread
 from spak.shell import Command, Line, parse
@@ -36,7 +36,12 @@ def read_line(text: str, world: World) -> Reading:
     if line.background or any(command.operator == "&" for command in line.every()):
         judge.deed("background", "&", "a command that goes on behind the line")
     run = {use.path for use in reading.uses if use.how == "runs"}
+    compiled = compiled_and_run(reading, run)
+    for index in compiled:  # who runs the program runs its source
+        run |= {use.path for use in reading.uses if use.index == index and use.how == "reads"}
     for use in list(reading.uses):
+        if use.index in compiled and use.how == "writes":
+            continue
         if use.how in ("writes", "redirects", "writes_mode", "moves") and use.path in run:
             judge.deed("runs_what_it_writes", use.path, "a file that the same line writes is run")
     return reading
@@ -175,15 +180,15 @@ class Judge(Findings):
         if name in ("cd", "pushd", "popd"):
             self._cd(name, rest, loose)
             return
+        if name in special.JUDGES:
+            special.JUDGES[name](self, name, rest, before)
+            return
         reason = HARD_REFUSED.get(name)
         if reason is not None:
             if self.only_asks(rest) and reason in ("executes", "connects"):
                 self.deed("computes", name)
             else:
                 self.deed(reason, name, f"{name} is not for the command line")
-            return
-        if name in special.JUDGES:
-            special.JUDGES[name](self, name, rest, before)
             return
         rule = binaries.table().get(name)
         if rule is None:
@@ -269,6 +274,14 @@ class Judge(Findings):
     def operand(self, name: str, kind: str, item: Arg, options: dict[str, list[Arg]]) -> None:
         if kind == "number" and item.text is not None and not re.match(r"[-+]?\d[\w.,]*\Z|auto\Z", item.text):
             self.path("reads", item)
+        elif kind == "size":
+            if item.text is None or not re.match(r"\d{1,7}\Z|\d{1,4}[Kk]\Z", item.text):
+                self.deed("wastes", f"{name} {item.written}", "a size that is large or not plain")
+        elif kind == "settings":
+            if item.text is None or "{" in item.text:
+                self.deed("refused_flag", f"{name} {item.written}", "settings on the command line load code")
+            else:
+                self.path("reads", item)
         elif kind == "plugin":
             calm = item.text is not None and re.match(
                 r"no:\w+\Z|(xdist|pytest_cov|pytest_\w+|cov)\Z", item.text
@@ -287,6 +300,8 @@ class Judge(Findings):
             self.path("reads", item)
         elif kind == "write":
             self.path("writes", item)
+        elif kind == "generated":
+            self.path("deletes_tree", item)
         elif kind == "delete":
             self.path("deletes_tree" if name == "rm" and _recursive(options) else "deletes", item)
             if item.glob and name == "rm":

@@ -13,17 +13,21 @@ from spak.shell import Command
 
 def chmod(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
     """Plain modes for files of the workspace: no set-user bits, not for the world to write."""
-    words = [item for item in rest if not re.match(r"-[vcf]+\Z|--(verbose|changes)\Z", item.text or "")]
+    deep = any(re.match(r"-[vcf]*R[vcf]*\Z|--recursive\Z", item.text or "") for item in rest)
+    words = [
+        item for item in rest if not re.match(r"-[vcfR]+\Z|--(verbose|changes|recursive)\Z", item.text or "")
+    ]
     mode = words[0].text if words else None
     plain = mode is not None and re.match(r"([ugoa]*[+=-][rwxX]*,?)+\Z|0?[0-7]{3}\Z", mode)
     open_to_all = mode is not None and (
         re.match(r"0?[0-7][0-7][2367]\Z", mode) or re.search(r"(^|,|[ug])[oa]+[ug]*[+=][rxX]*w", mode)
     )
-    if not plain or open_to_all or len(words) < 2:
+    owners = mode is not None and re.match(r"([ugoa]*[+-][rwX]+,?)+\Z", mode)
+    if not plain or open_to_all or len(words) < 2 or (deep and not owners):
         judge.deed(
             "refused_flag",
             f"chmod {mode}",
-            "only plain modes that do not let everybody write, and no recursion",
+            "plain modes that do not let everybody write; recursion only with plain +rwX",
         )
         return
     judge.deed("writes", name)

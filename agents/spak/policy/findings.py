@@ -130,3 +130,17 @@ class Findings:
                 self.use(how, piece)
                 if item.glob:
                     self.path(how, Arg(item.written, (piece,), glob=True))
+
+
+_COMPILERS = frozenset({"gcc", "g++", "cc", "c++", "clang", "clang++", "rustc"})
+
+
+def compiled_and_run(reading: Reading, run: set[str]) -> set[int]:
+    """The compilers of the line whose output, made from files of the project alone, the line also runs."""
+    found = {deed.index for deed in reading.deeds if deed.kind == "builds" and deed.about in _COMPILERS}
+    read = {use.index: True for use in reading.uses if use.how == "reads"}
+    for use in reading.uses:
+        if use.how == "reads" and use.path.rpartition("/")[2] == "-":
+            read[use.index] = False
+    makes = {use.index for use in reading.uses if use.how == "writes" and use.path in run}
+    return {index for index in found & makes if read.get(index)}

@@ -70,8 +70,10 @@ _CHANGES = frozenset(
         "apply",
         "am",
         "bisect",
+        "format-patch",
     ]
 )
+_STRATEGIES = frozenset({"ort", "recursive", "ours", "resolve", "octopus", "subtree"})
 _RUNS = re.compile(
     r"--(exec|ext-diff|textconv|open-files-in-pager|upload-pack|receive-pack|tree-filter|template|separate-git-dir|"
     r"extcmd|tool|gpg-sign|signoff-by|edit-description|exec-path|output-directory|strategy|shell-path|config-env|"
@@ -248,6 +250,16 @@ def _verb(judge: Judge, verb: str, rest: list[Arg]) -> None:
         return
     if verb in ("blame", "annotate") and any(text.startswith("--contents") for text in texts):
         judge.deed("refused_flag", f"git {verb}", "it reads another file")
+    if verb in ("commit", "merge", "am", "rebase", "cherry-pick") and any(
+        re.match(r"--no-verif", text) or (verb == "commit" and re.match(r"-[a-zA-Z]*n", text))
+        for index, text in enumerate(texts)
+        if not _text_slot(texts, index)
+    ):
+        judge.deed("refused_flag", f"git {verb} --no-verify", "it goes past the project's own checks")
+    if verb in ("merge", "rebase", "cherry-pick", "revert") and _strategy(texts) - _STRATEGIES:
+        judge.deed("refused_flag", f"git {verb} -s", "a strategy is a program")
+    if verb == "format-patch" and any(re.match(r"-o|--output|--to|--add-header", text) for text in texts):
+        judge.deed("refused_flag", "git format-patch", "it writes elsewhere")
     if verb in ("apply", "am") and any(re.match(r"--(unsafe-paths|directory)", text) for text in texts):
         judge.deed("refused_flag", f"git {verb}", "it may write outside of the workspace")
     if verb == "init" and any(not text.startswith("-") for text in texts):
@@ -258,6 +270,15 @@ def _verb(judge: Judge, verb: str, rest: list[Arg]) -> None:
 
 def _text_slot(texts: list[str], index: int) -> bool:
     return index > 0 and (texts[index - 1] in _TEXTUAL or bool(re.match(r"-[a-z]*m\Z", texts[index - 1])))
+
+
+def _strategy(texts: list[str]) -> set[str]:
+    """The strategies that are named by -s, attached or behind it."""
+    return {
+        text[2:] or "".join(texts[index + 1 : index + 2])
+        for index, text in enumerate(texts)
+        if text.startswith("-s") and not _text_slot(texts, index)
+    }
 
 
 def _shortened(text: str) -> bool:
@@ -296,6 +317,9 @@ def _paths(judge: Judge, verb: str, rest: list[Arg], texts: list[str]) -> None:
             if _text_slot([*texts, ""], index) and index < len(rest):
                 index += 1
             continue
+        held = re.match(r"[^:]*:(?!/)(.+)\Z", text) if verb in ("show", "cat-file", "checkout") else None
+        if held and not behind:
+            judge.path("reads", Arg(held[1], (held[1],)))
         if item.texts and ((item.tilde and behind) or re.match(r"/|\.\.(/|\Z)|.*/\.\./", text)):
             judge.path("reads", item)
         elif behind or verb in ("add", "rm", "mv"):

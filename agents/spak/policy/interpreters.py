@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from spak.policy import binaries, scripts
+from spak.policy import binaries, programs, scripts
 from spak.policy.binaries import Binary, rule_of
 from spak.policy.commands import Judge
 from spak.policy.words import Arg, texts_of
@@ -137,6 +137,11 @@ def _module(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command])
             inner = inner[2:] if inner[0].text in ("-s", "-o", "--sort", "-C", "-f") else inner[1:]
         python(judge, name, inner, before)
         return
+    if module == "timeit":
+        texts = [text for text in texts_of(rest) if not re.match(r"-(n|r|u|s)\Z|\d+\Z|-[nr]\d+\Z", text)]
+        why = next(filter(None, (scripts.python(text) for text in texts)), "" if texts else "no code")
+        judge.deed("executes" if why else "builds", "python -m timeit", why)
+        return
     if module in ("zipfile", "tarfile") and not any(
         text in ("-l", "--list", "-t", "--test") for text in texts_of(rest)
     ):
@@ -147,6 +152,13 @@ def _module(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command])
         return
     judge.deed("builds", f"python -m {module}")
     judge.plain_paths(rest, "writes" if module == "venv" else "reads")
+
+
+_JS = re.compile(
+    r"(?:console\.log\()?(?:require\('\./(?!\.)[\w-]+\.json'\)(?:\.[a-z]+)*|process\.versions?(?:\.\w+)?|"
+    r"[\d\s+*/%.-]+|'[^'\\]*'|\"[^\"\\]*\")\)?;?\Z"
+)
+"""JavaScript that prints: a number, a text, a value of a JSON file beside, a version."""
 
 
 def node(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
@@ -166,6 +178,9 @@ def node(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) ->
             judge.deed("builds", name)
             return
         texts, rest = texts[1:], rest[1:]
+    if texts[:1] in (["-e"], ["-p"], ["--eval"], ["--print"]) and len(texts) == 2 and _JS.match(texts[1]):
+        judge.deed("computes", name)
+        return
     if not texts or not texts[0] or texts[0].startswith("-"):
         judge.deed("executes", name, "code on the command line, or an option that loads code")
         return
@@ -178,6 +193,8 @@ def script_only(judge: Judge, name: str, rest: list[Arg], before: Sequence[Comma
     """perl, ruby and their like: only the project's own file."""
     if judge.only_asks(rest) or texts_of(rest) in (["-v"], ["-V"]):
         judge.deed("computes", name)
+    elif programs.checker(judge, name, rest, before) or (name == "perl" and programs.perl_line(judge, rest)):
+        return
     elif name == "perl" and texts_of(rest)[:1] == ["-c"] and len(rest) == 2:
         judge.deed("executes", name, "perl runs BEGIN blocks even when it only checks")
     elif rest and rest[0].text and not rest[0].text.startswith("-"):

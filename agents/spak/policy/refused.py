@@ -129,7 +129,6 @@ HARD_REFUSED: dict[str, str] = {
             "swapon",
             "losetup",
             "cryptsetup",
-            "truncate",
             "fallocate",
             "hdparm",
             "reboot",

@@ -258,6 +258,20 @@ _PY_SAFE_FROM = frozenset(
 )
 
 
+_PY_REACHES = frozenset(
+    {
+        "socket",
+        "subprocess",
+        "ctypes",
+        "pty",
+        "multiprocessing",
+        "http",
+        "urllib",
+        "ftplib",
+        "smtplib",
+        "telnetlib",
+    }
+)
 _PY_BEYOND = (
     ast.While, ast.With, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef,
     ast.Delete,
@@ -297,6 +311,8 @@ def python(text: str) -> str | None:
             if node.attr == "environ":
                 return "python code that shows the environment"
         elif isinstance(node, ast.Import):
+            if any(alias.name.partition(".")[0] in _PY_REACHES for alias in node.names):
+                return "python code that loads what starts processes or connects"
             if any(alias.asname in _PY_CALLS or alias.asname == "platform" for alias in node.names):
                 return "python code that gives a module another name"
         elif isinstance(node, ast.ImportFrom):

@@ -6,7 +6,7 @@ deeds and paths, or hands an inner command back to the Judge. `JUDGES` is the ta
 
 from __future__ import annotations
 
-from spak.policy import builders, filetools, interpreters, wrappers
+from spak.policy import builders, filetools, interpreters, programs, wrappers
 from spak.policy.commands import Special
 
 
@@ -54,6 +54,17 @@ def judges() -> dict[str, Special]:
     found |= dict.fromkeys(("npm", "yarn", "pnpm"), builders.npm) | dict.fromkeys(
         ("pip", "pip3", "uv"), builders.pip
     )
+    found |= dict.fromkeys(("valgrind", "perf"), programs.watcher)
+    found |= dict.fromkeys(("docker", "podman", "kubectl", "helm", "terraform"), programs.client)
+    found |= dict.fromkeys(("pdm", "hatch", "rye", "composer"), programs.managed)
+    found |= {
+        "ar": programs.ar,
+        "java": programs.java,
+        "openssl": programs.openssl,
+        "convert": programs.image,
+        "bundle": programs.bundle,
+        "mvn": programs.mvn,
+    }
     return found | {"poetry": builders.poetry, "pipenv": builders.poetry}
 
 

@@ -305,21 +305,25 @@ def find(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) ->
                 inner.append(rest[at])
                 at += 1
             at += 1
-            _exec(judge, inner, before)
+            if [item.text for item in inner] in (["rm", "{}"], ["rm", "-f", "{}"]):
+                _deletes(judge, names, rest)
+            else:
+                _exec(judge, inner, before)
         elif key == "delete":
-            if (
-                not names
-                or not all(_JUNK.fullmatch(item) for item in names)
-                or (any(item.text in ("-o", "-or", "!", "-not") for item in rest) and len(names) < 1)
-            ):
-                judge.deed("deletes_widely", "find -delete", "it deletes more than files that a build makes")
-            elif any((item.text or "") in ("!", "-not") for item in rest):
-                judge.deed("deletes_widely", "find -delete", "it deletes all but what is named")
-            elif rest and not _deletes_after_names(rest):
-                judge.deed("deletes_widely", "find -delete", "it deletes before it looks at names")
+            _deletes(judge, names, rest)
         else:
             judge.deed("refused_flag", f"find {text}", "it runs a command, writes a file or is not known")
             return
+
+
+def _deletes(judge: Judge, names: list[str], rest: list[Arg]) -> None:
+    """What is deleted has to be named before, and be what a build makes."""
+    if not names or not all(_JUNK.fullmatch(item) for item in names):
+        judge.deed("deletes_widely", "find -delete", "it deletes more than files that a build makes")
+    elif any((item.text or "") in ("!", "-not") for item in rest):
+        judge.deed("deletes_widely", "find -delete", "it deletes all but what is named")
+    elif not _deletes_after_names(rest):
+        judge.deed("deletes_widely", "find -delete", "it deletes before it looks at names")
 
 
 def _deletes_after_names(rest: list[Arg]) -> bool:
@@ -330,7 +334,7 @@ def _deletes_after_names(rest: list[Arg]) -> bool:
             named = True
         elif text in ("-o", "-or", ","):
             named = named and "(" in texts_of(rest)
-        elif text == "-delete" and not named:
+        elif text in ("-delete", "-exec") and not named:
             return False
     return True
 
