@@ -137,11 +137,25 @@ def host() -> Host:
     )
 
 
-def start(folder: Path, spec: str, run: str = "run-1", ledgers: Ledgers | None = None, seed: int = 5) -> Run:
+PERMITS = """
+permitted(Action) :- tool(Action, /look).
+permitted(Action) :- tool(Action, /write).
+"""
+"""What the constitution does not know, the spec's POLICY has to permit."""
+
+
+def start(
+    folder: Path,
+    spec: str,
+    run: str = "run-1",
+    ledgers: Ledgers | None = None,
+    seed: int = 5,
+    policy: str = PERMITS,
+) -> Run:
     """A new run of a spec text in `folder/<run>`."""
     place = Workspace(folder / run / "workspace", folder / run / "store")
     program = compile_program(parse(spec), catalog(), {})
-    body = genesis(spec, catalog(), {}, place.snapshot(), seed, {"run": run})
+    body = genesis(spec, catalog(), {}, place.snapshot(), seed, {"run": run}, policy=policy)
     assert program.tasks
     return Run.create(ledgers or FileLedgers(folder), run, body, host(), place)
 

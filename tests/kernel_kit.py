@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from spak import canon
+from spak.kernel.gate import Gate, compiled
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect, State
 from spak.kernel.step import step
 from spak.lang.catalog import Catalog, NamedEntry, ToolEntry, ValidatorEntry
 from spak.program import Budgets, Heuristic, MetricRule, Program, Proposing, Ref, Step, Task
 from spak.records import Authority, Kind, Record
+from spak.runner.genesis import constitution
 
 TEXT = {
     "type": "object",
@@ -48,8 +51,17 @@ def program(*tasks: Task, **more: Any) -> Program:
     return Program("P", 4, tasks[0].name, {task.name: task for task in tasks}, **more)
 
 
-def rules(made: Program, seed: int = 7) -> Rules:
-    return Rules(made, CATALOG, seed, "root-0", "opening", _refs(made))
+PERMITS = "\n".join(f"permitted(Action) :- tool(Action, /{name})." for name in CATALOG.tools)
+"""What the constitution does not know, the spec's POLICY has to permit."""
+
+
+def rules(made: Program, seed: int = 7, policy: str = PERMITS) -> Rules:
+    return Rules(made, CATALOG, seed, "root-0", "opening", _refs(made), _gate(policy))
+
+
+@cache
+def _gate(policy: str) -> Gate:
+    return Gate(compiled(constitution(), policy, {}))
 
 
 def _refs(made: Program) -> frozenset[str]:

@@ -110,6 +110,9 @@ class Call:
     limits: Limits = Limits()
     toolchain: Toolchain | None = None
     inherit: tuple[int, ...] = ()
+    observed: Mapping[str, Any] = field(default_factory=dict)
+    """What was seen of the world when the call was permitted (spak.kernel.observed): hosts are used at the
+    addresses in it."""
 
 
 @dataclass(frozen=True, slots=True)

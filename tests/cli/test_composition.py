@@ -35,7 +35,7 @@ def test_a_run_carries_its_imports_and_its_policy(cli: Cli, runs: Path, spec: Pa
     done = cli("run", "specs/main.spak", "--input", "word=ho", "--mode", "full_auto", "--json")
     assert done.json["state"] == "succeeded" and done.json["task"] == "last"
     genesis = json.loads((runs / done.json["run"] / "trace.jsonl").read_text().splitlines()[0])
-    assert genesis["body"]["rules"]["policy"] == "allowed(/run).\n"
+    assert genesis["body"]["rules"]["policy"]["spec"] == "allowed(/run).\n"
     assert (
         "TASK last" in genesis["body"]["rules"]["spec"] and "IMPORT" not in genesis["body"]["rules"]["spec"]
     )

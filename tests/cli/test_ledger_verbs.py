@@ -42,12 +42,12 @@ def test_replay_needs_neither_workspace_nor_store(cli: Cli, ended: str, runs: Pa
 def test_replay_names_the_first_decision_that_does_not_follow(cli: Cli, ended: str, runs: Path) -> None:
     """A ledger whose chain is whole, but where a commit says something else."""
     trace = runs / ended / "trace.jsonl"
-    forge(trace, 3, lambda record: record["body"].update(signal="fail"))
+    forge(trace, 4, lambda record: record["body"].update(signal="fail"))
     assert cli("ledger", "verify", ended).code == 0
     done = cli("replay", ended, "--json")
     assert (done.code, done.json["equal"]) == (1, False)
     difference = done.json["first_difference"]
-    assert difference["seq"] == 3
+    assert difference["seq"] == 4
     assert difference["found"]["body"]["signal"] == "fail"
     assert difference["expected"]["body"]["signal"] == "success"
     resumed = cli("resume", ended, "--json")

@@ -14,13 +14,17 @@ from typing import Any
 from spak import program as programs
 from spak.errors import LedgerError
 from spak.kernel import seal
+from spak.kernel.gate import Gate, gate_of
 from spak.lang import parse
 from spak.lang.catalog import Catalog
 from spak.lang.schema import check_schema
 from spak.program import Program, Ref
 
-SEMANTICS = 1
+SEMANTICS = 2
 """Version of the kernel's decisions; VERSIONING.md says what raises it."""
+
+KNOWN = (1, SEMANTICS)
+"""Versions that this kernel replays. 1 had no policy: a tool had to be in TOOLS, or named by a step."""
 
 INLINE = 16_384
 """Bytes of text that a variable holds itself; longer values are blobs, opaque to `step`."""
@@ -35,21 +39,25 @@ class Rules:
     opening: str
     wanted: frozenset[str]
     """Variables that some template or condition reads; others of their kind are not kept."""
+    gate: Gate | None = None
+    """None for semantics 1 alone."""
 
     @classmethod
     def of(cls, genesis: Mapping[str, Any]) -> Rules:
         """The rules of a genesis body.
 
         Raises: LedgerError `ledger.genesis` when it is not one, `ledger.semantics` when this kernel does not
-        know its version, SpecError when its spec does not compile or a schema is outside the dialect.
+        know its version, SpecError when its spec does not compile or a schema is outside the dialect,
+        PolicyError when its policy does not load.
         """
         try:
             rules = genesis["rules"]
             semantics = rules["semantics"]
-            if semantics != SEMANTICS:
+            if semantics not in KNOWN:
+                known = ", ".join(map(str, KNOWN))
                 raise LedgerError(
                     "ledger.semantics",
-                    f"the run was made by kernel semantics {semantics}, this kernel knows {SEMANTICS}",
+                    f"the run was made by kernel semantics {semantics}, this kernel knows {known}",
                     "replay it with the version of spak that wrote it",
                 )
             catalog = Catalog.from_json(rules["catalog"])
@@ -66,6 +74,7 @@ class Rules:
                 r3=rules["r3"],
                 opening=seal.opening(semantics, rules),
                 wanted=_wanted(program),
+                gate=None if semantics == 1 else gate_of(rules["policy"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise LedgerError("ledger.genesis", f"not a genesis record: {error!r}") from error
@@ -89,9 +98,13 @@ def _with_proposer(program: Program, name: str) -> Program:
 
 
 def _wanted(program: Program) -> frozenset[str]:
-    """Every Ref in the program, found by walking its frozen data."""
+    return refs(list(program.tasks.values()))
+
+
+def refs(value: Any) -> frozenset[str]:
+    """The path of every Ref in frozen data, found by walking it."""
     found: set[str] = set()
-    stack: list[Any] = list(program.tasks.values())
+    stack: list[Any] = [value]
     while stack:
         item = stack.pop()
         if isinstance(item, Ref):

@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import Any, Literal, TypeVar
 
 Status = Literal["new", "running", "succeeded", "failed", "refused", "cancelled"]
-Act = Literal["tool", "ask", "plan", "check", "validate"]
+Act = Literal["tool", "ask", "plan", "check", "validate", "observe", "approve"]
 EffectClass = Literal["pure", "costly", "effect", "ask"]
 
 
@@ -71,6 +71,9 @@ class Effect:
     rivals: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     items: tuple[Mapping[str, Any], ...] = ()
     """Prompt items of an ask or a plan, in order: `{role, name, text}`."""
+    observed: Mapping[str, Any] = field(default_factory=dict)
+    """What was seen of the world (spak.kernel.observed): the permission rests on it. An `observe` effect has
+    what was seen so far, and its args are `{act, args, questions}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,13 @@ class Executive:
     codes: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
     knob: str = ""
+    requests: int = 0
+    """Requests that tools sent, and the bytes of them, as recorded."""
+    request_bytes: int = 0
+    diagnostics: tuple[tuple[str, str, int, str, str], ...] = ()
+    """(severity, file, line, code, message) of the last result at the present R3; bounded."""
+    checks: tuple[tuple[str, str], ...] = ()
+    """(validator, signal) of the present R3, by name."""
     stopped: str = ""
     """Why a metric loop had enough: `patience`, `evaluations` or `space`."""
 

@@ -5,7 +5,8 @@ never raises. Live run and replay feed the same function. The order is seed 000'
 
     inject    a heuristic after a fail, before a proposer or a model is asked
     plan      candidates are asked for; `select` takes one
-    permit    the kernel's decision, made before the effect exists
+    permit    the policy's decision (spak.kernel.gate), before the effect exists; what it has to know of
+              the world is observed first
     act       the runner does it and brings back a proposal
     observe   the task's validator measures
     refine    the signal is derived and routed along the task's edges
@@ -16,13 +17,16 @@ At most one effect is pending at a time (R6). A proposal is awaited when its `of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from spak import canon
-from spak.kernel import context, derive, render, watch
-from spak.kernel.rules import Rules
+from spak.kernel import context, derive, fit, render, watch
+from spak.kernel.gate import Judged, Wish
+from spak.kernel.observed import Facts, Malformed, merged
+from spak.kernel.rules import Rules, refs
 from spak.kernel.seal import seal
-from spak.kernel.state import Act, Counter, Effect, EffectClass, LastTool, State, Watchdog, change
+from spak.kernel.situation import diagnostics, situation
+from spak.kernel.state import Counter, Effect, EffectClass, LastTool, State, Watchdog, change
 from spak.lang.schema import violations
 from spak.program import Step, Task
 from spak.records import Authority, Kind, Record
@@ -38,6 +42,8 @@ class Stepped(NamedTuple):
     state: State
     commits: tuple[Record, ...]
     effects: tuple[Effect, ...]
+    judged: tuple[tuple[int, Judged], ...] = ()
+    """For each permit among the commits: its index and what it was derived from."""
 
 
 def step(rules: Rules, state: State, proposal: Record) -> Stepped:
@@ -69,6 +75,8 @@ def expects(state: State, proposal: Record) -> bool:
         return False
     if proposal.kind == Kind.PLAN:
         return pending.act == "plan"
+    if pending.act == "observe":
+        return proposal.kind == Kind.OBSERVE
     return proposal.kind == Kind.ACT
 
 
@@ -81,10 +89,13 @@ class _Turn:
         self.at = at
         self.commits: list[Record] = []
         self.effects: list[Effect] = []
+        self.judged: list[tuple[int, Judged]] = []
         self.undone = 0
+        self.seen: Facts = {}
+        self.rounds = 0
 
     def done(self) -> Stepped:
-        return Stepped(self.state, tuple(self.commits), tuple(self.effects))
+        return Stepped(self.state, tuple(self.commits), tuple(self.effects), tuple(self.judged))
 
     # ---- small changes of state ------------------------------------------------------------------------
 
@@ -107,7 +118,11 @@ class _Turn:
 
     def spend(self, side: Mapping[str, Any]) -> None:
         """Count the recorded milliseconds and tokens of an effect; waiting for people costs nothing."""
-        elapsed, tokens = _count(side, "ms"), _count(side, "tokens")
+        requests, sent = fit.count(side, "requests"), fit.count(side, "request_bytes")
+        if self.rules.gate is not None and (requests or sent):
+            r7 = self.state.r7
+            self.executive(requests=r7.requests + requests, request_bytes=r7.request_bytes + sent)
+        elapsed, tokens = fit.count(side, "ms"), fit.count(side, "tokens")
         if elapsed or tokens:
             dog = self.state.r1
             self.state = change(
@@ -140,6 +155,7 @@ class _Turn:
     def enter_step(self, task: Task, step: Step) -> None:
         """Budgets, heuristics, arguments, then the permit and its effect; or an end."""
         self.place(task.name, step.id)
+        self.seen, self.rounds = {}, 0
         spent = self.exhausted()
         if spent:
             self.refuse(*spent)
@@ -159,7 +175,9 @@ class _Turn:
         except render.Unbound as error:
             self.refuse("run.unbound_variable", f"bind {error} before step {step.id} of TASK {task.name}")
         except render.BadCommand as error:
-            self.violate(task, step, step.name, [_r4("shell.not_one_command", "one command", "", str(error))])
+            self.violate(
+                task, step, step.name, [fit.r4("shell.not_one_command", "one command", "", str(error))]
+            )
 
     def arguments(self, step: Step) -> dict[str, Any]:
         """Raises: render.Unbound, render.BadCommand."""
@@ -204,35 +222,109 @@ class _Turn:
     def permit(
         self,
         step: Step,
-        act: Act,
+        act: Literal["tool", "ask", "plan", "check", "validate"],
         name: str,
         args: Mapping[str, Any],
         cls: EffectClass,
         recorded: Mapping[str, Any] | None = None,
         **more: Any,
-    ) -> None:
-        """Commit a permit and ask for its effect. The permit's content is the effect's id."""
+    ) -> bool:
+        """Commit what the policy decides and, where it permits, ask for the effect.
+
+        The permit's content is the effect's id. False when there is no effect: denied, or the world has to be
+        observed first.
+        """
+        written = args if recorded is None else recorded
+        judged = self.decision(act, name, args)
+        if judged is not None and not isinstance(judged, Judged):
+            self.observe(step, act, name, args, judged)
+            return False
         state = self.state
         self.state = change(state, r0=Counter(state.r0.task, step.id, state.r0.attempt + 1))
-        body: dict[str, Any] = {"act": act, "allow": True, "args": args if recorded is None else recorded}
+        body: dict[str, Any] = {"act": act, "allow": True, "args": written}
         if name != act:
             body["name"] = name
+        if judged is not None:
+            self.judged.append((len(self.commits), judged))
+            if not judged.allow:
+                self.commit(Kind.PERMIT, {**body, "allow": False, "code": judged.code})
+                self.denied(step, act, name, judged)
+                return False
         content = self.commit(Kind.PERMIT, body)
+        self.want(
+            Effect(content, act, name, cls, *self.here(), args, self.state.r3, observed=self.seen, **more)
+        )
+        return True
+
+    def here(self) -> tuple[str, str, int]:
         place = self.state.r0
+        return place.task, place.step, place.attempt
+
+    def want(self, effect: Effect) -> None:
+        self.state = change(self.state, r6=effect)
+        self.effects.append(effect)
+
+    def decision(self, act: Any, name: str, args: Mapping[str, Any]) -> Judged | Mapping[str, Any] | None:
+        """What the gate says: a decision, or questions about the world; None where there is no gate."""
+        gate = self.rules.gate
+        if gate is None:
+            return None
+        run = situation(self.rules, self.state, self.task, name if act == "tool" else "")
+        return gate.judge(Wish(act, name, args, run), self.seen, self.rounds)
+
+    def observe(
+        self, step: Step, act: str, name: str, args: Mapping[str, Any], questions: Mapping[str, Any]
+    ) -> None:
+        """Ask the runner to look. Not a decision: there is no commit, and the id says what is asked."""
+        state = self.state
+        place = Counter(state.r0.task, step.id, state.r0.attempt)
+        wanted = {"act": act, "args": args, "questions": questions}
         effect = Effect(
-            id=content,
-            act=act,
+            id=canon.content_hash([place.attempt + 1, name, args, questions]),
+            act="observe",
             name=name,
-            cls=cls,
+            cls="pure",
             task=place.task,
             step=place.step,
             attempt=place.attempt,
-            args=args,
-            root=self.state.r3,
-            **more,
+            args=wanted,
+            root=state.r3,
+            turn=self.rounds + 1,
+            observed=self.seen,
         )
-        self.state = change(self.state, r6=effect)
-        self.effects.append(effect)
+        self.state = change(state, r0=place)
+        self.want(effect)
+
+    def observed(self, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
+        """Go on with what was to be permitted, now that the world was looked at."""
+        self.rounds = pending.turn
+        try:
+            self.seen = merged(pending.observed, body.get("facts"))
+        except Malformed:
+            self.seen = {"paths": [None]}  # the gate denies what makes no sense
+        self.state = change(self.state, r6=None)
+        args = pending.args["args"]
+        match pending.args["act"]:
+            case "tool":
+                self.enter_tool(task, step, pending.name, args)
+            case "validate":
+                self.validate(task, step, args)
+            case "check":
+                self.permit(step, "check", "check", args, "pure")
+            case _:
+                self.ask(task, step)
+
+    def denied(self, step: Step, act: str, name: str, judged: Judged) -> None:
+        """Whoever proposed it gets the reason and may propose again; what the spec says itself is refused."""
+        task = self.task
+        index = next(i for i, item in enumerate(task.steps) if item.id == step.id)
+        asked = any(item.kind in ("ask", "plan") for item in task.steps[: index + 1])
+        if act == "tool" and asked and (step.kind == "plan" or refs(step.args)):
+            self.violate(
+                task, step, name, [fit.r4(judged.code, "what the policy permits", name, judged.reason)]
+            )
+            return
+        self.refuse(judged.code, f"a POLICY that permits it: {judged.reason}")
 
     def enter_tool(self, task: Task, step: Step, name: str, args: Mapping[str, Any]) -> None:
         """Schema before the tool, then the built-in rule: a tool must be in TOOLS, or named by a step."""
@@ -240,7 +332,7 @@ class _Turn:
         if entry is None:
             self.deny(step, name, args, "policy.unknown_tool", f"install or correct the tool {name}")
             return
-        if task.tools and not _listed(self.rules, task, name):
+        if task.tools and not fit.listed(self.rules, task, name):
             self.deny(step, name, args, "policy.not_in_tools", f"TOOLS [{name}] in TASK {task.name}")
             return
         found = violations(entry.schema, args)
@@ -250,7 +342,7 @@ class _Turn:
                 task,
                 step,
                 entry.name,
-                [_r4(v.code, v.expected, v.received, f"{v.path}: {v.hint}") for v in found],
+                [fit.r4(v.code, v.expected, v.received, f"{v.path}: {v.hint}") for v in found],
             )
             return
         watched = render.questions(task.invariant, self.rules, self.state)
@@ -269,7 +361,7 @@ class _Turn:
         r7 = self.state.r7
         name = task.proposing.name
         args = {"prompt": prompt, "turn": r7.turns}
-        self.permit(
+        asked = self.permit(
             step,
             "plan",
             name or "model",
@@ -279,7 +371,8 @@ class _Turn:
             turn=r7.turns,
             seed=self.rules.draw("plan", task.name),
         )
-        self.executive(turns=r7.turns + 1)
+        if asked:
+            self.executive(turns=r7.turns + 1)
 
     def validate(self, task: Task, step: Step, args: Mapping[str, Any]) -> None:
         entry = self.rules.catalog.validators[step.name]
@@ -315,6 +408,9 @@ class _Turn:
         assert pending is not None
         task = self.task
         step = next(item for item in task.steps if item.id == pending.step)
+        if pending.act == "observe":
+            self.observed(task, step, pending, body)
+            return
         dog = self.state.r1
         self.state = change(self.state, r1=Watchdog(dog.elapsed_ms, dog.steps + 1, dog.window))
         if kind == Kind.PLAN:
@@ -335,7 +431,7 @@ class _Turn:
         if not listed:
             self.no_candidates(task)
             return
-        judged = [self.judge(task, candidate) for candidate in listed]
+        judged = [fit.misfit(self.rules, task, candidate) for candidate in listed]
         valid = [index for index, found in enumerate(judged) if not found]
         rejected = [found[0]["code"] for found in judged if found]
         select: dict[str, Any] = {"n": len(listed)}
@@ -346,7 +442,7 @@ class _Turn:
             tool = listed[0].get("tool") if isinstance(listed[0], Mapping) else None
             self.violate(task, step, tool if isinstance(tool, str) else "", judged[0])
             return
-        index = max(valid, key=lambda i: (_score(listed[i]), -i))
+        index = max(valid, key=lambda i: (fit.score(listed[i]), -i))
         chosen = listed[index]
         args = dict(chosen.get("args", {}))
         self.commit(Kind.SELECT, {**select, "i": index, "choice": canon.content_hash([chosen["tool"], args])})
@@ -362,25 +458,11 @@ class _Turn:
         else:
             self.refuse("run.no_candidates", f"a PROPOSER or a model that answers TASK {task.name}")
 
-    def judge(self, task: Task, candidate: Any) -> list[Mapping[str, Any]]:
-        """Why a candidate can not be taken, as R4 values; empty when it can."""
-        if not isinstance(candidate, Mapping) or not isinstance(candidate.get("tool"), str):
-            return [_r4("plan.malformed", "an object with tool and args", _shape(candidate), "name a tool")]
-        name, args = candidate["tool"], candidate.get("args", {})
-        entry = self.rules.catalog.tool(name)
-        if entry is None or not _listed(self.rules, task, name):
-            listed = ", ".join(task.tools) or "none"
-            return [_r4("policy.not_in_tools", listed, name, f"TASK {task.name} may use: {listed}")]
-        if not isinstance(args, Mapping):
-            return [_r4("schema.type", "an object", _shape(args), "args is an object of the tool's fields")]
-        found = violations(entry.schema, args)
-        return [_r4(v.code, v.expected, v.received, f"{v.path}: {v.hint}") for v in found]
-
     def answered(self, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
         """An answer to `llm.query`, or to a plan that nobody could read as a plan."""
         if body.get("outcome") != "answered" or pending.act == "plan":
             code = body.get("code")
-            error = _r4(code if isinstance(code, str) else "llm.no_answer", "an answer", "", "ask again")
+            error = fit.r4(code if isinstance(code, str) else "llm.no_answer", "an answer", "", "ask again")
             self.violate(task, step, pending.name, [error], repeat=True)
             return
         value = body.get("out", "")
@@ -393,7 +475,9 @@ class _Turn:
         exit_code = body.get("exit", 0)
         if outcome != "exited" or type(exit_code) is not int:
             known = outcome if isinstance(outcome, str) and outcome in ROLLED_BACK else "invalid"
-            self.roll_back(task, step, pending, known)
+            changed = known == "invalid" and body.get("code") == "policy.changed"
+            code = "policy.changed" if changed and self.rules.gate is not None else f"tool.{known}"
+            self.roll_back(task, step, pending, known, code)
             return
         writes = pending.cls == "effect"
         root = body.get("r3") if writes else None
@@ -402,7 +486,7 @@ class _Turn:
             route["txn"] = "commit"
         facts = body.get("facts")
         invariant = task.invariant
-        if invariant is not None and not render.holds(invariant, _facts(facts), self.rules, self.state):
+        if invariant is not None and not render.holds(invariant, fit.booleans(facts), self.rules, self.state):
             self.commit(
                 Kind.ROUTE,
                 {"signal": "fail", "code": "run.invariant", "txn": "rollback"}
@@ -413,7 +497,10 @@ class _Turn:
             return
         if isinstance(root, str):
             route["r3"] = root
+            if root != self.state.r3:
+                self.executive(diagnostics=(), checks=())
             self.state = change(self.state, r3=root)
+        self.keep_diagnostics(body)
         key = body.get("key")
         route["key"] = key if isinstance(key, str) else ""
         if step.kind == "tool" or step.output_var:
@@ -427,7 +514,7 @@ class _Turn:
             self.state = change(self.state, r4=None)
             self.route_on(task, step, route)
             return
-        self.state = change(self.state, r4=_exit_r4(exit_code, f"{pending.name} in step {step.id}", body))
+        self.state = change(self.state, r4=fit.exit_r4(exit_code, f"{pending.name} in step {step.id}", body))
         self.failed_tool(task, step, route)
 
     def failed_tool(self, task: Task, step: Step, route: Mapping[str, Any]) -> None:
@@ -443,13 +530,12 @@ class _Turn:
         else:
             self.finish_task("fail", "tool.exit", route)
 
-    def roll_back(self, task: Task, step: Step, pending: Effect, outcome: str) -> None:
+    def roll_back(self, task: Task, step: Step, pending: Effect, outcome: str, code: str) -> None:
         """An effect that was undone: R4 to the proposer, three in a row on one tool end the run."""
-        code = f"tool.{outcome}"
         route = {"signal": "timeout" if outcome == "timeout" else "fail", "code": code}
         if pending.cls == "effect":
             route["txn"] = "rollback"
-        error = _r4(
+        error = fit.r4(
             code, "the tool to end by itself", outcome, f"{pending.name} in step {step.id}: see the record"
         )
         self.undo(task, step, pending.name, error, route)
@@ -508,7 +594,7 @@ class _Turn:
 
     def checked(self, task: Task, step: Step, body: Mapping[str, Any]) -> None:
         good = task.success is None or render.holds(
-            task.success, _facts(body.get("facts")), self.rules, self.state
+            task.success, fit.booleans(body.get("facts")), self.rules, self.state
         )
         if good:
             self.route_on(task, step, {"signal": "success"})
@@ -531,16 +617,29 @@ class _Turn:
         if found.void:
             self.undo_measurement(task, step, route)
             return
+        self.keep_diagnostics(body)
+        if self.reads("checks_ran", 2):
+            checks = {**dict(self.state.r7.checks), step.name: found.signal}
+            self.executive(checks=tuple(sorted(checks.items())))
         self.executive(rollbacks=("", 0))
         if self.ended_by_watchdog(pending, route):
             return
         if found.signal == "fail":
             self.state = change(
-                self.state, r4=_r4(found.code, "all checks ok", found.code, f"validator {step.name}")
+                self.state, r4=fit.r4(found.code, "all checks ok", found.code, f"validator {step.name}")
             )
         else:
             self.state = change(self.state, r4=None)
         self.finish_task(found.signal, found.code, route)
+
+    def reads(self, pred: str, arity: int) -> bool:
+        """Whether the policy reads a predicate; what it does not read, the state does not hold."""
+        gate = self.rules.gate
+        return gate is not None and (pred, arity) in gate.reads
+
+    def keep_diagnostics(self, body: Mapping[str, Any]) -> None:
+        if "diagnostics" in body and self.reads("diagnostic", 5):
+            self.executive(diagnostics=diagnostics(body["diagnostics"]))
 
     def undo_measurement(self, task: Task, step: Step, route: Mapping[str, Any]) -> None:
         """A void measurement is taken again; three in a row end the run."""
@@ -622,45 +721,3 @@ class _Turn:
             self.end("failed", code or "run.no_route", f"NEXT {{ {signal} -> ... }} in TASK {task.name}")
         else:
             self.refuse("run.unhandled_trigger", f"NEXT {{ {signal} -> ... }} in TASK {task.name}")
-
-
-def _listed(rules: Rules, task: Task, name: str) -> bool:
-    entry = rules.catalog.tool(name)
-    return entry is not None and any(item == name or rules.catalog.tool(item) is entry for item in task.tools)
-
-
-def _r4(code: str, expected: str, received: str, hint: str) -> Mapping[str, Any]:
-    """The error register. Source: seed 001 (code, expected schema, received payload, recovery hint)."""
-    return {"code": code, "expected": expected, "received": received, "hint": hint}
-
-
-def _exit_r4(exit_code: int, place: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """R4 of a non-zero exit: the tool's first diagnostic says more than the number."""
-    diagnostics = body.get("diagnostics")
-    first = diagnostics[0] if isinstance(diagnostics, list) and diagnostics else None
-    if not isinstance(first, Mapping):
-        return _r4("tool.exit", "exit 0", f"exit {exit_code}", place)
-    words = [str(first.get(name, "")) for name in ("file", "line", "message", "hint")]
-    hint = f"{place}: " + " ".join(word for word in words if word not in ("", "0"))
-    code = first.get("code")
-    return _r4(
-        code if isinstance(code, str) and code else "tool.exit", "exit 0", f"exit {exit_code}", hint[:400]
-    )
-
-
-def _facts(facts: Any) -> Any:
-    return iter([fact is True for fact in facts] if isinstance(facts, list) else [])
-
-
-def _count(side: Any, name: str) -> int:
-    value = side.get(name) if isinstance(side, Mapping) else None
-    return value if type(value) is int and value > 0 else 0
-
-
-def _score(candidate: Mapping[str, Any]) -> int:
-    score = candidate.get("score", 0)
-    return score if type(score) is int else 0
-
-
-def _shape(value: Any) -> str:
-    return type(value).__name__

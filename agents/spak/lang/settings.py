@@ -75,6 +75,8 @@ TABLE: tuple[Setting, ...] = (
     Setting("watchdog", "budget", "plain", "equal outcomes that end a run", "watchdog: 3", 3, _count(2)),
     Setting("window", "budget", "plain", "steps that the watchdog looks back", "window: 12", 12, _count(2)),
     Setting("rollbacks", "budget", "plain", "rollbacks on one tool that end a run", "rollbacks: 3", 3, _count()),
+    Setting("requests", "budget", "plain", "requests that tools may send, 0 for no limit", "requests: 20", 0, _count(0)),
+    Setting("request_bytes", "budget", "plain", "bytes of those requests, 0 for no limit", "request_bytes: 65536", 0, _count(0)),
     Setting("GOAL", "task", "plain", "what the task is for", 'GOAL "Make it faster."', "", _TEXT),
     Setting("TOOLS", "task", "names", "the tools it may use", "TOOLS [cc, write_file]", (), table="tools"),
     Setting("VALIDATOR", "task", "tagged", "what judges it, or none", "VALIDATOR CpuProfiler { warmup: 3 }", "", table="validators"),

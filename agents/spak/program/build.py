@@ -133,6 +133,8 @@ class _Compiler:
             watchdog=given.get("watchdog", default.watchdog),
             window=given.get("window", default.window),
             rollbacks=given.get("rollbacks", default.rollbacks),
+            requests=given.get("requests", default.requests),
+            request_bytes=given.get("request_bytes", default.request_bytes),
         )
 
     # ---- a task

@@ -176,6 +176,8 @@ class Budgets:
     watchdog: int = 3
     window: int = 12
     rollbacks: int = 3
+    requests: int = 0
+    request_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

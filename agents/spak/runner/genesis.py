@@ -6,15 +6,15 @@ all that `step` may read; `host` is for people and for resuming, and decides not
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
+from spak import data
+from spak.kernel.gate import compiled
 from spak.kernel.rules import SEMANTICS
 from spak.lang.catalog import Catalog
 from spak.records import FORMAT
-
-BUILTIN = "builtin:tool-in-TOOLS-and-launcher"
-"""The policy of a spec that has none."""
 
 
 def genesis(
@@ -26,21 +26,40 @@ def genesis(
     host: Mapping[str, Any],
     proposer: str = "",
     policy: str = "",
+    axioms: Mapping[str, str] | None = None,
+    keys: Sequence[Mapping[str, Any]] = (),
+    law: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The body of a genesis record. `spec` has its imports resolved; `proposer` overrides who fills plans
-    (`model`: nobody but a model); `policy` is the text of the spec's POLICY, which is carried and not yet
-    evaluated: the built-in rule decides."""
+    (`model`: nobody but a model); `policy` is the text of the spec's POLICY, `axioms` its AXIOMs that are
+    rules, by name; `keys` are the approvers'; `law` is the constitution, else the one that ships.
+
+    Raises: PolicyError when the policy does not load.
+    """
+    law = constitution() if law is None else law
     rules: dict[str, Any] = {
         "semantics": SEMANTICS,
         "spec": spec,
-        "policy": policy or BUILTIN,
+        "policy": {
+            "constitution": dict(law),
+            "spec": policy,
+            "axioms": dict(axioms or {}),
+            "hash": compiled(law, policy, axioms or {}).hash,
+        },
         "inputs": dict(inputs),
         "catalog": catalog.to_json(),
         "limits": {},
         "seed": seed,
         "r3": r3,
-        "keys": [],
+        "keys": [dict(key) for key in keys],
     }
     if proposer:
         rules["proposer"] = proposer
     return {"v": FORMAT, "rules": rules, "host": dict(host)}
+
+
+@cache
+def constitution() -> Mapping[str, str]:
+    """The files of the shipped constitution, by name."""
+    files = sorted(data.path("specs/policy").glob("*.mg"))
+    return {file.name: file.read_text(encoding="utf-8") for file in files}

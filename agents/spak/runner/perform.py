@@ -23,6 +23,7 @@ from spak.records import Kind
 from spak.runner.blobs import expand, has_reference, keep, shrink
 from spak.runner.history import History
 from spak.runner.host import Host
+from spak.runner.observe import observe, unchanged
 from spak.tools import beneath
 from spak.workspace import Workspace
 
@@ -41,6 +42,11 @@ class Proposed:
     kind: Kind
     body: Mapping[str, Any]
     side: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _changed(effect: Effect) -> Proposed:
+    """The world is not what the permission rests on: nothing was done."""
+    return Proposed(Kind.ACT, {"of": effect.id, "outcome": "invalid", "code": "policy.changed"})
 
 
 def prompt_of(effect: Effect, blobs: Blobs) -> Prompt:
@@ -89,6 +95,9 @@ class Performer:
         match effect.act:
             case "tool":
                 done: Proposed | None = self._tool(effect)
+            case "observe":
+                seen = observe(effect.args["questions"], self.workspace.directory)
+                done = Proposed(Kind.OBSERVE, {"of": effect.id, "facts": seen})
             case "check":
                 done = Proposed(Kind.ACT, {"of": effect.id, "facts": self._facts(effect.args["atoms"])})
             case "validate":
@@ -130,6 +139,10 @@ class Performer:
         if writes:
             self.workspace.begin(effect.id)
         with self.workspace.lock() as lock:
+            if not unchanged(effect.observed, self.workspace.directory):
+                if writes:
+                    self.workspace.rollback()
+                return _changed(effect)
             call = Call(
                 id=effect.id,
                 tool=effect.name,
@@ -139,6 +152,7 @@ class Performer:
                 limits=self.host.limits,
                 toolchain=self.host.toolchain,
                 inherit=(lock,),
+                observed=effect.observed,
             )
             try:
                 with self._calling():
@@ -197,6 +211,8 @@ class Performer:
         validator = self.host.validators[effect.name]
         rule = self.program.tasks[effect.task].rule
         with self.workspace.lock() as lock, self._calling():
+            if not unchanged(effect.observed, self.workspace.directory):
+                return _changed(effect)
             measurement = validator.measure(
                 MeasureCall(
                     id=effect.id,

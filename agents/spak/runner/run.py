@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from spak import canon
 from spak.errors import BugError, LedgerError, RunError
+from spak.kernel.gate import Judged
 from spak.kernel.replay import Replay
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect, State
@@ -35,6 +36,9 @@ from spak.workspace import Workspace
 
 SHARED = 200
 """Records of pure steps that may share one fsync."""
+
+PROOFS = 256
+"""Explanations whose blobs need not be looked for again."""
 
 Stop = Literal["ended", "waiting", "paused", "interrupted"]
 Listener = Callable[[Record, State], None]
@@ -63,6 +67,7 @@ class Run:
         self.performer = Performer(host, workspace, ledger.blobs, rules.program)
         self.listeners: list[Listener] = []
         self._unflushed = 0
+        self._proofs: dict[bytes, str] = {}
 
     # ---- opening and closing ---------------------------------------------------------------------------
 
@@ -253,7 +258,21 @@ class Run:
         )
         stepped = step(self.rules, self.state, seen)
         self.state = stepped.state
-        self._append([*([] if written else [seen]), *stepped.commits])
+        commits = list(stepped.commits)
+        for index, judged in stepped.judged:
+            commits[index] = replace(commits[index], side=self._proof(judged))
+        self._append([*([] if written else [seen]), *commits])
+
+    def _proof(self, judged: Judged) -> Mapping[str, Any]:
+        """The side note of a permit: the blob of its proof, or of what was missing for it."""
+        assert self.rules.gate is not None
+        text = self.rules.gate.explanation(judged)
+        digest = self._proofs.get(text)
+        if digest is None:
+            if len(self._proofs) >= PROOFS:
+                self._proofs.clear()
+            digest = self._proofs[text] = self.ledger.blobs.put(text)
+        return {"proof": {"$blob": digest}}
 
     def _append(self, records: list[Record]) -> None:
         for record in self.ledger.append(records):

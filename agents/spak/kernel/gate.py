@@ -1,0 +1,223 @@
+"""The gate: whether the policy lets an effect happen. Asked inside `step`, before the effect exists.
+
+Takes what is wanted (an act with its name and arguments), the facts of the run and what was observed; gives a
+Judged, or the questions about the world that have to be answered first. Pure, and total: an engine's error, a
+limit, an observation that makes no sense and a fault of ours are denials with a code. A decision depends on
+the policy and the facts alone, so it is kept (bounded) under the facts; its proof is made when somebody wants
+to write or read it. It carries nothing out and looks at nothing.
+
+The policy is the shipped constitution, the spec's POLICY and those of its AXIOMs that are rules, as the first
+record holds them. Source: DESIGN.md sections 3 and 9, seed 004 part two, section 10.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from spak import canon
+from spak.errors import LedgerError, UserError
+from spak.kernel.observed import Facts, Malformed, Observed, Questions
+from spak.policy import Policy, PolicyError, Session, load
+from spak.policy.actions import Action
+from spak.policy.facts import ACTION, facts
+from spak.policy.judge import decide, denied
+from spak.policy.shards import RESERVED
+from spak.policy.values import Fact, Name
+
+ROUNDS = 4
+"""Observations for one permit; who still has questions then is denied."""
+
+KEPT = 256
+"""Sessions and proofs that are kept."""
+
+VOLATILE = frozenset({("spent", 2)})
+"""Facts that change with each step: a session is kept without them and told of them."""
+
+SPEC = "POLICY"
+"""The name of the file that the spec's own policy is, in findings and proofs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be permitted."""
+
+    act: Literal["tool", "ask", "plan", "check", "validate"]
+    name: str
+    args: Mapping[str, Any]
+    run: tuple[Fact, ...] = ()
+    """Facts of the run around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A decision, and the facts it was derived from."""
+
+    allow: bool
+    code: str = ""
+    reason: str = ""
+    facts: tuple[Fact, ...] = ()
+    rows: tuple[Any, ...] = ()
+    """Answers of external predicates that it rests on, as observed."""
+
+
+class Gate:
+    """One policy, its recent sessions and proofs."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.reads = frozenset(_reads(policy, ("permitted", "forbidden")))
+        """Predicates that a decision can depend on; facts of others need not be stated."""
+        self._volatile = bool(self.reads & VOLATILE)
+        self._steady = not (frozenset(_reads(policy, ("permitted",))) & VOLATILE)
+        self._sessions: OrderedDict[Any, _Held] = OrderedDict()
+        self._proofs: OrderedDict[Any, bytes] = OrderedDict()
+
+    @property
+    def hash(self) -> str:
+        return self.policy.hash
+
+    def judge(self, wish: Wish, observed: Facts, rounds: int = 0) -> Judged | Questions:
+        """The decision, or what has to be observed for it. `rounds` were observed already."""
+        try:
+            seen = Observed(observed)
+            known = tuple(_facts(wish, seen))
+            questions = seen.questions()
+            if not questions:
+                found = self._decide(known, seen)
+                if isinstance(found, Judged):
+                    return found
+                questions = found
+            if rounds >= ROUNDS:
+                return Judged(False, "policy.rounds", "it asks for ever more about the world", known)
+            return questions
+        except Malformed:
+            return Judged(False, "policy.observation", "an observation of the world makes no sense")
+        except UserError as error:
+            return Judged(False, error.code, error.message)
+        except Exception as error:
+            return Judged(False, "policy.bug", f"the judgement itself failed: {type(error).__name__}")
+
+    def explanation(self, judged: Judged) -> bytes:
+        """The proof of a decision, or what was missing for it, as canonical JSON."""
+        steady = judged.allow is True and self._steady
+        key = (
+            judged.allow,
+            judged.code,
+            tuple(fact for fact in judged.facts if not (steady and _is_volatile(fact))),
+            canon.dumps(list(judged.rows)),
+        )
+        found = self._proofs.get(key)
+        if found is None:
+            found = canon.dumps(self._explain(judged))
+            _keep(self._proofs, key, found)
+        return found
+
+    def _decide(self, known: tuple[Fact, ...], seen: Observed) -> Judged | Questions:
+        moving = tuple(fact for fact in known if self._volatile and _is_volatile(fact))
+        fixed = tuple(fact for fact in known if not _is_volatile(fact))
+        rows = tuple(seen.rows.values())
+        key = (fixed, canon.dumps(list(rows)) if rows else b"")
+        held = self._sessions.pop(key, None)
+        if held is None:
+            held = _Held(self.policy.session((*fixed, *moving)), moving)
+        elif held.moving != moving:
+            held.session.update(held.moving, moving)
+            held.moving = moving
+        session = held.session
+        _keep(self._sessions, key, held)
+        if session.holds("forbidden", ACTION):
+            code = "policy.forbidden"
+        elif session.holds("permitted", ACTION):
+            return Judged(True, "", "", known, rows)
+        else:
+            code = "policy.denied"
+        reason = decide(self.policy, list(known), False).reason
+        return Judged(False, code, reason, known, rows)
+
+    def _explain(self, judged: Judged) -> dict[str, Any]:
+        if judged.facts:
+            found = decide(self.policy, list(judged.facts))
+            if found.decision == ("allow" if judged.allow is True else "deny"):
+                return found.to_json()
+        return denied(judged.code, judged.reason).to_json()
+
+
+@dataclass(slots=True)
+class _Held:
+    session: Session
+    moving: tuple[Fact, ...]
+
+
+def gate_of(policy: Any) -> Gate:
+    """The gate of `genesis.rules.policy`.
+
+    Raises: PolicyError `policy.invalid`, `policy.reserved`; LedgerError `ledger.genesis`.
+    """
+    if not isinstance(policy, Mapping):
+        raise LedgerError("ledger.genesis", "its rules hold no policy")
+    return _gate(canon.dumps(policy))
+
+
+@lru_cache(maxsize=32)
+def _gate(text: bytes) -> Gate:
+    policy = canon.loads(text)
+    made = Gate(compiled(policy["constitution"], policy["spec"], policy["axioms"]))
+    if made.hash != policy["hash"]:
+        raise LedgerError("ledger.genesis", "its policy has not the hash that it names")
+    return made
+
+
+def compiled(constitution: Mapping[str, str], spec: str, axioms: Mapping[str, str]) -> Policy:
+    """The policy of a run. Raises: PolicyError `policy.invalid`, `policy.reserved`."""
+    own = {name: text for name, text in ((SPEC, spec), *axioms.items()) if text}
+    made = load({**constitution, **own})
+    for clause in made.clauses:
+        if clause.place.file in own and clause.head.pred in RESERVED:
+            raise PolicyError(
+                "policy.reserved",
+                f"{clause.place}: rows of {clause.head.pred} are facts; no policy makes them",
+                "state what follows from them under another name",
+            )
+    return made
+
+
+def _facts(wish: Wish, seen: Observed) -> Iterable[Fact]:
+    """What the policy is told about a wish."""
+    found: list[Fact] = [("act", (ACTION, Name("/" + wish.act))), *wish.run]
+    if wish.act == "tool":
+        return [*found, *facts(Action(wish.name, wish.args), seen.world)]
+    if wish.act == "validate":
+        found.append(("validator", (ACTION, wish.name)))
+        if "cmd" in wish.args:
+            started = facts(Action("run", {"cmd": wish.args["cmd"]}), seen.world)
+            found += [fact for fact in started if fact[0] != "tool"]
+    return found
+
+
+def _is_volatile(fact: Fact) -> bool:
+    return (fact[0], len(fact[1])) in VOLATILE
+
+
+def _keep(store: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+    store[key] = value
+    if len(store) > KEPT:
+        store.popitem(last=False)
+
+
+def _reads(policy: Policy, goals: tuple[str, ...]) -> set[tuple[str, int]]:
+    """Every predicate that a goal can depend on."""
+    below: dict[tuple[str, int], set[tuple[str, int]]] = {}
+    for clause in policy.clauses:
+        used = {part.atom.key for part in clause.body if hasattr(part, "atom")}
+        below.setdefault(clause.head.key, set()).update(used)
+    found = {(goal, 1) for goal in goals}
+    queue = list(found)
+    while queue:
+        more = below.get(queue.pop(), set()) - found
+        found |= more
+        queue += more
+    return found

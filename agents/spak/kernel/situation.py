@@ -1,0 +1,84 @@
+"""The facts of a run around an action: what the policy may know besides the action and the world.
+
+Takes the rules, the state and the act; gives facts, of predicates that the policy reads and of no others.
+They come from the Program and from the registers, so that a replay states the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from spak.kernel.rules import Rules
+from spak.kernel.state import State
+from spak.policy.facts import ACTION
+from spak.policy.values import Fact, Name
+from spak.program import Task
+
+MAX_DIAGNOSTICS = 50
+MAX_TEXT = 400
+_SEVERITIES = ("error", "warning", "info", "panic")
+
+
+def situation(rules: Rules, state: State, task: Task, tool: str) -> tuple[Fact, ...]:
+    """The facts, in a fixed order. `tool` is the tool that is to be called, or empty."""
+    assert rules.gate is not None
+    reads = rules.gate.reads
+    return tuple(fact for fact in _facts(rules, state, task, tool) if (fact[0], len(fact[1])) in reads)
+
+
+def _facts(rules: Rules, state: State, task: Task, tool: str) -> Iterator[Fact]:
+    program = rules.program
+    yield "in_task", (task.name,)
+    yield "at_level", (program.level,)
+    if tool:
+        for name in sorted({_canonical(rules, name) for name in (*task.tools, tool)}):
+            yield "declared_tool", (Name("/" + name),)
+        entry = rules.catalog.tool(tool)
+        inside = entry is not None and entry.sandboxed
+        yield "sandboxed", (ACTION, Name("/" + program.sandbox.lower() if inside else "/none"))
+    budgets = program.budgets
+    for what, used, most in (
+        ("steps", state.r1.steps, budgets.steps),
+        ("tokens", state.r2, budgets.tokens),
+        ("elapsed_ms", state.r1.elapsed_ms, budgets.elapsed_ms),
+        ("requests", state.r7.requests, budgets.requests),
+        ("request_bytes", state.r7.request_bytes, budgets.request_bytes),
+    ):
+        yield "spent", (Name("/" + what), used)
+        if most:
+            yield "allowance", (Name("/" + what), most)
+    for severity, file, line, code, message in state.r7.diagnostics:
+        yield "diagnostic", (Name("/" + severity), file, line, code, message)
+    for validator, signal in state.r7.checks:
+        yield "checks_ran", (validator, Name("/" + signal))
+
+
+def diagnostics(listed: Any) -> tuple[tuple[str, str, int, str, str], ...]:
+    """The diagnostics of a result, as the state keeps them: the first ones, their texts cut."""
+    found = []
+    for item in listed[:MAX_DIAGNOSTICS] if isinstance(listed, list) else ():
+        if not isinstance(item, dict):
+            continue
+        severity, line = item.get("severity"), item.get("line")
+        found.append(
+            (
+                severity if severity in _SEVERITIES else "error",
+                _text(item.get("file")),
+                line if type(line) is int else 0,
+                _text(item.get("code")),
+                _text(item.get("message")),
+            )
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        value = value.get("head")  # a text too long to hold
+    return value[:MAX_TEXT] if isinstance(value, str) else ""
+
+
+def _canonical(rules: Rules, name: str) -> str:
+    entry = rules.catalog.tool(name)
+    return name if entry is None else entry.name

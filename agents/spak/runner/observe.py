@@ -1,0 +1,56 @@
+"""Answering the gate's questions about the world: where paths lead, what patterns match, where hosts are.
+
+Takes the questions of an `observe` effect and the workspace; gives the facts of its proposal
+(spak.kernel.observed has the form of both). It opens nothing and decides nothing. Asked twice, it looks
+twice: an effect happens only if the world is still what its permission rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from spak import canon
+from spak.kernel.observed import seen_json
+from spak.policy.actions import Seen
+from spak.tools.observe import Observer
+
+MAX_MATCHES = 200
+
+
+def observe(questions: Mapping[str, Any], workspace: Path) -> dict[str, Any]:
+    """The facts that answer the questions, in their order."""
+    eyes = Observer(workspace.resolve())
+    found: dict[str, Any] = {
+        "paths": [_seen(text, eyes.look(text)) for text in questions.get("paths", ())],
+        "globs": [[pattern, _matches(eyes, pattern)] for pattern in questions.get("globs", ())],
+    }
+    return {kind: items for kind, items in found.items() if items}
+
+
+def questions_of(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The questions that an observation answered, to ask them again; addresses are pinned instead."""
+    return {kind: [item[0] for item in facts[kind]] for kind in ("paths", "globs", "rows") if kind in facts}
+
+
+def unchanged(facts: Mapping[str, Any], workspace: Path) -> bool:
+    """Whether the world still is as it was observed."""
+    questions = questions_of(facts)
+    if not questions:
+        return True
+    again = canon.loads(canon.dumps(observe(questions, workspace)))
+    return all(again.get(kind) == facts[kind] for kind in questions)
+
+
+def _seen(text: str, seen: Seen) -> list[Any]:
+    return [_plain(item) if isinstance(item, str) else item for item in seen_json(text, seen)]
+
+
+def _matches(eyes: Observer, pattern: str) -> list[str]:
+    return [_plain(match) for match in eyes.spread(pattern)[:MAX_MATCHES]]
+
+
+def _plain(text: str) -> str:
+    """A text that a record can hold: names of files may be any bytes."""
+    return text.encode("utf-8", "backslashreplace").decode()
