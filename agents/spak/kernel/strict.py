@@ -12,10 +12,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from spak import canon
+
 DEPTH = 24
 """Nesting that is read: more than any schema here asks for, far less than a stack holds."""
 
-_SCAN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.S)
+_SCAN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.S)  # a text without end is taken whole: linear
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -48,13 +50,11 @@ def loads(text: str, *, limit: int, depth: int = DEPTH, number: Callable[[str], 
             text,
             object_pairs_hook=_members,
             parse_constant=_constant,
-            parse_int=number,
+            parse_int=number or _int,
             parse_float=number or _float,
         )
     except json.JSONDecodeError as error:
         raise _misread(text, error) from error
-    except (ValueError, RecursionError) as error:  # an integer of thousands of digits
-        raise Unreadable("answer.number", "a number of at most 16 digits", "a longer one", "") from error
     if "\\u" in text or _SURROGATE.search(text):
         _check_characters(value)
     return value
@@ -74,14 +74,21 @@ def _check_depth(text: str, limit: int) -> None:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise Unreadable("answer.duplicate", "each member once", twice[:80], f"write {twice[:80]!r} once")
     return found
 
 
 def _constant(name: str) -> Any:
     raise Unreadable("answer.number", "a finite number", name, "JSON has no NaN and no Infinity")
+
+
+def _int(text: str) -> int:
+    value = int(text) if len(text) <= 17 else canon.MAX_INT + 1
+    if abs(value) > canon.MAX_INT:
+        raise Unreadable("answer.number", "a whole number of at most 2^53-1", text[:40], "write it as a text")
+    return value
 
 
 def _float(text: str) -> float:
