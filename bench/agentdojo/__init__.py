@@ -1,0 +1,1 @@
+"""AgentDojo replayed through our policy engine, without a model: see docs/agentdojo.md."""
