@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -60,8 +60,8 @@ class Judged:
     code: str = ""
     reason: str = ""
     facts: tuple[Fact, ...] = ()
-    rows: tuple[Any, ...] = ()
-    """Answers of external predicates that it rests on, as observed."""
+    seen: Facts = field(default_factory=dict)
+    """What was observed, for the answers of external predicates that it rests on."""
 
 
 class Gate:
@@ -84,10 +84,12 @@ class Gate:
         """The decision, or what has to be observed for it. `rounds` were observed already."""
         try:
             seen = Observed(observed)
+            if seen.trouble:
+                return Judged(False, seen.trouble, "the world could not be looked at")
             known = tuple(_facts(wish, seen))
             questions = seen.questions()
             if not questions:
-                found = self._decide(known, seen)
+                found = self._decide(known, seen, observed)
                 if isinstance(found, Judged):
                     return found
                 questions = found
@@ -108,7 +110,7 @@ class Gate:
             judged.allow,
             judged.code,
             tuple(fact for fact in judged.facts if not (steady and _is_volatile(fact))),
-            canon.dumps(list(judged.rows)),
+            canon.dumps(judged.seen.get("rows", [])),
         )
         found = self._proofs.get(key)
         if found is None:
@@ -116,11 +118,10 @@ class Gate:
             _keep(self._proofs, key, found)
         return found
 
-    def _decide(self, known: tuple[Fact, ...], seen: Observed) -> Judged | Questions:
+    def _decide(self, known: tuple[Fact, ...], seen: Observed, observed: Facts) -> Judged | Questions:
         moving = tuple(fact for fact in known if self._volatile and _is_volatile(fact))
         fixed = tuple(fact for fact in known if not _is_volatile(fact))
-        rows = tuple(seen.rows.values())
-        key = (fixed, canon.dumps(list(rows)) if rows else b"")
+        key = (fixed, canon.dumps(observed["rows"]) if "rows" in observed else b"")
         held = self._sessions.pop(key, None)
         if held is None:
             held = _Held(self.policy.session((*fixed, *moving)), moving)
@@ -128,19 +129,23 @@ class Gate:
             held.session.update(held.moving, moving)
             held.moving = moving
         session = held.session
+        if not seen.answer(session):
+            return seen.questions()
         _keep(self._sessions, key, held)
         if session.holds("forbidden", ACTION):
             code = "policy.forbidden"
         elif session.holds("permitted", ACTION):
-            return Judged(True, "", "", known, rows)
+            return Judged(True, "", "", known, observed)
         else:
             code = "policy.denied"
-        reason = decide(self.policy, list(known), False).reason
-        return Judged(False, code, reason, known, rows)
+        found = decide(self.policy, list(known), False, session)
+        return Judged(False, code, found.reason, known, observed)
 
     def _explain(self, judged: Judged) -> dict[str, Any]:
         if judged.facts:
-            found = decide(self.policy, list(judged.facts))
+            session = self.policy.session(judged.facts)
+            Observed(judged.seen).answer(session)
+            found = decide(self.policy, list(judged.facts), True, session)
             if found.decision == ("allow" if judged.allow is True else "deny"):
                 return found.to_json()
         return denied(judged.code, judged.reason).to_json()

@@ -6,7 +6,7 @@ else, and notes what it could not answer. Looking is not done here: the runner a
 
     questions  {"paths": [text], "globs": [pattern], "hosts": [name], "rows": [request]}
     facts      {"paths": [[text, place, path, kind, links, note]], "globs": [[pattern, [path]]],
-                "hosts": [[name, [address]]], "rows": [[request, [[value]]]]}
+                "hosts": [[name, [address]]], "rows": [[request, [[value]]]], "trouble": [code]}
 
 Members that hold nothing are left out. A path or a pattern may be any text, so it stands in a list and is no
 member's name.
@@ -18,9 +18,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from spak import canon
+from spak.policy import Session
 from spak.policy.actions import Seen, World
+from spak.policy.values import decode, from_json
 
 KINDS = ("paths", "globs", "hosts", "rows")
+TROUBLES = ("world.too_large", "world.unreadable", "world.unknown", "policy.observation")
+"""Why a look at the world may have failed; then there is no permission."""
+
 _PLACES = ("inside", "outside", "refused")
 _FILES = ("file", "folder", "missing", "other")
 _UNSEEN = Seen("refused", "", note="not looked at")
@@ -42,7 +47,10 @@ class Observed:
             self._paths = {item[0]: _seen(item) for item in facts.get("paths", ())}
             self._globs = {item[0]: _texts(item[1]) for item in facts.get("globs", ())}
             self._hosts = {item[0]: _texts(item[1]) for item in facts.get("hosts", ())}
-            self.rows = {canon.dumps(item[0]): item for item in facts.get("rows", ())}
+            self.rows = {canon.dumps(item[0]): item[1] for item in facts.get("rows", ())}
+            self.trouble = next((code for code in facts.get("trouble", ())), "")
+            if self.trouble and self.trouble not in TROUBLES:
+                self.trouble = "policy.observation"
         except (TypeError, IndexError, KeyError, ValueError, AttributeError) as error:
             raise Malformed from error
         self._asked: dict[str, dict[Any, Any]] = {kind: {} for kind in KINDS}
@@ -51,9 +59,23 @@ class Observed:
     def world(self) -> World:
         return World(look=self._look, spread=self._spread, read=None, resolve=self._resolve)
 
-    def ask(self, request: Any) -> None:
-        """Note a question to an external predicate."""
-        self._asked["rows"][canon.dumps(request)] = request
+    def answer(self, session: Session) -> bool:
+        """Supply what was observed to a session; False, and noted, when it asks for more.
+
+        Raises: PolicyError for rows that do not answer.
+        """
+        while requests := session.requests():
+            for request in requests:
+                asked = request.to_json()
+                name = canon.dumps(asked)
+                if name in self.rows:
+                    rows = [tuple(decode(from_json(value)) for value in row) for row in self.rows[name]]
+                    session.supply(request, rows)
+                else:
+                    self._asked["rows"][name] = asked
+            if self._asked["rows"]:
+                return False
+        return True
 
     def questions(self) -> Questions:
         """What was asked and is not answered, in the order of asking."""
@@ -77,9 +99,10 @@ class Observed:
 
 def merged(known: Facts, more: Any) -> Facts:
     """Both observations; of two answers to a question the first counts. Raises: Malformed."""
-    if not isinstance(more, Mapping) or any(not isinstance(more.get(kind, []), list) for kind in KINDS):
+    kinds = (*KINDS, "trouble")
+    if not isinstance(more, Mapping) or any(not isinstance(more.get(kind, []), list) for kind in kinds):
         raise Malformed
-    found = {kind: [*known.get(kind, ()), *more.get(kind, ())] for kind in KINDS}
+    found = {kind: [*known.get(kind, ()), *more.get(kind, ())] for kind in kinds}
     return {kind: items for kind, items in found.items() if items}
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from spak.errors import UserError
 from spak.policy.actions import Action, World
 from spak.policy.facts import ACTION, facts
-from spak.policy.session import Policy
+from spak.policy.session import Policy, Session
 from spak.policy.values import Fact, Name
 
 
@@ -45,10 +45,15 @@ def judge(policy: Policy, action: Action, world: World, known: Iterable[Fact] = 
     return decide(policy, found)
 
 
-def decide(policy: Policy, known: list[Fact], explain: bool = True) -> Decision:
-    """The decision from facts; without `explain` it carries neither proof nor what is missing."""
+def decide(
+    policy: Policy, known: list[Fact], explain: bool = True, session: Session | None = None
+) -> Decision:
+    """The decision from facts; without `explain` it carries neither proof nor what is missing.
+
+    `session` holds the same facts and what the world answered, where somebody has one.
+    """
     try:
-        session = policy.session(known)
+        session = policy.session(known) if session is None else session
         if session.holds("forbidden", ACTION):
             proof = {"forbidden": session.proof("forbidden", ACTION).to_json()} if explain else None
             return Decision("deny", reason(known, "forbidden"), None, proof, "policy.forbidden")
@@ -116,11 +121,30 @@ def _unmet(known: list[Fact], holds: Any) -> str:
             return "the tool is not known to the policy; a rule that names it may permit it"
         if name == "sandboxed" and args[1] == Name("/none"):
             return "it would run outside of a sandbox"
+    for name, args in known:
+        if name == "asks_url" and holds is None and ("allowed_host", (args[2],)) not in known:
+            return f"the host {args[2]} is not allowed; name it with --allow-host"
     if holds is not None and holds("over_budget", ACTION):
         return "a budget of the run is used up"
     if holds is not None and holds("needs_sandbox", ACTION) and not holds("held", ACTION):
         return "no sandbox that is strict enough holds it"
-    return "no rule of the policy permits it"
+    return _uncommitted(known, holds) or "no rule of the policy permits it"
+
+
+def _uncommitted(known: list[Fact], holds: Any) -> str:
+    """What stands against a commit, if the action is one."""
+    if ("tool", (ACTION, Name("/git_commit"))) not in known and not any(
+        name == "command_does" and args[3] == "git commit" for name, args in known
+    ):
+        return ""
+    for name, args in known:
+        if name == "diagnostic" and args[0] in (Name("/error"), Name("/panic")):
+            return f"{args[1]}:{args[2]}: {args[4]} [{args[3]}]: mend it before a commit"
+        if name == "checks_ran" and args[1] in (Name("/fail"), Name("/timeout")):
+            return f"the check {args[0]} did not pass: mend what it found before a commit"
+    if holds is not None and holds("block_commit", "No Check Ran"):
+        return "no check ran since the last change: let a VALIDATOR judge it before a commit"
+    return ""
 
 
 _PLACES = {

@@ -12,21 +12,38 @@ from pathlib import Path
 from typing import Any
 
 from spak import canon
-from spak.kernel.observed import seen_json
+from spak.errors import UserError
+from spak.kernel.observed import TROUBLES, seen_json
 from spak.policy.actions import Seen
+from spak.policy.externals import Request
+from spak.policy.values import encode, to_json
 from spak.tools.observe import Observer
+from spak.tools.world import answers
 
 MAX_MATCHES = 200
+MAX_BYTES = 1 << 20
+"""Bytes of an observation; `step` reads it whole, so that it is no blob."""
 
 
 def observe(questions: Mapping[str, Any], workspace: Path) -> dict[str, Any]:
     """The facts that answer the questions, in their order."""
     eyes = Observer(workspace.resolve())
+    rows = [Request.from_json(item) for item in questions.get("rows", ())]
+    try:
+        told = answers(rows, workspace) if rows else []
+    except (UserError, OSError) as error:
+        code = error.code if isinstance(error, UserError) else "world.unreadable"
+        return {"trouble": [code if code in TROUBLES else "policy.observation"]}
     found: dict[str, Any] = {
         "paths": [_seen(text, eyes.look(text)) for text in questions.get("paths", ())],
         "globs": [[pattern, _matches(eyes, pattern)] for pattern in questions.get("globs", ())],
+        "rows": [
+            [request.to_json(), [[to_json(encode(value)) for value in row] for row in answer]]
+            for request, answer in zip(rows, told, strict=True)
+        ],
     }
-    return {kind: items for kind, items in found.items() if items}
+    found = {kind: items for kind, items in found.items() if items}
+    return found if len(canon.dumps(found)) <= MAX_BYTES else {"trouble": ["world.too_large"]}
 
 
 def questions_of(facts: Mapping[str, Any]) -> dict[str, Any]:
