@@ -99,6 +99,25 @@ class Launcher(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """A text of a run that a prompt may name as `ref://N`: N, who made it, bytes."""
+
+    ref: int
+    name: str
+    size: int
+
+
+class Archive(Protocol):
+    """The texts of a run: results of tools and answers, as its ledger holds them."""
+
+    def refs(self) -> Sequence[Kept]:
+        """All of them, oldest first."""
+
+    def text(self, ref: int) -> str | None:
+        """One of them, whole; None when there is none of that number."""
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A permitted tool call: arguments rendered, schema checked, secrets resolved."""
 
@@ -110,6 +129,7 @@ class Call:
     limits: Limits = Limits()
     toolchain: Toolchain | None = None
     inherit: tuple[int, ...] = ()
+    archive: Archive | None = None
     observed: Mapping[str, Any] = field(default_factory=dict)
     """What was seen of the world when the call was permitted (spak.kernel.observed): hosts are used at the
     addresses in it."""

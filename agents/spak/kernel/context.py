@@ -1,17 +1,26 @@
 """The ordered prompt items of a question, made from the state and never from the talk so far.
 
-system model, goal, fired heuristics, R4, tools (for a plan), the question itself: first what stays the same
-from turn to turn, so that prompt caches hit. Items are data `{role, name, text}`; text may hold references
-(spak.kernel.render) that the runner resolves. Counting tokens and sending are not done here.
-Source: seed 000 sections 3.1 and 3.2 (ContextBuilder, Inject), seed 001 (R4 returned as tool result).
+    fixed      axioms, predictions, goal, tools, format        the same for every turn of a task
+    memory     references, then fresh entries, oldest first    grows at its end (spak.kernel.memory)
+    changing   fired heuristics, R4, the state as facts, the question itself
+
+First what stays the same from turn to turn, so that prompt caches hit: between two prompts of a task only the
+end differs, unless the memory was flushed. No window slides. Items are data `{role, name, text}`; text may
+hold references (spak.kernel.render) that the runner resolves. Counting tokens and sending are not done here;
+`verdict` decides on a count.
+Source: seed 000 sections 3.1 and 3.2 (ContextBuilder, Inject), seed 001 (R4 returned as tool result, R2),
+seed 004 section 8.1 (the state, not the talk).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from spak import canon
+from spak.kernel import memory as memories
+from spak.kernel.memory import Memory
 from spak.kernel.render import render
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
@@ -22,9 +31,101 @@ _PLAN = (
     '{"candidates": [{"tool": NAME, "args": {...}}, ...]}, best first.'
 )
 
+_PACKET = (
+    "Answer with one JSON object and nothing else: "
+    '{"control_packet": {"reasoning_trace": TEXT, "tool_calls": [{"tool": NAME, "args": {...}}, ...]}, '
+    '"surface_response": TEXT}. tool_calls: best first. control_packet is read by the kernel, '
+    "surface_response by people. A ref://N stands for an older text; the tool recall reads it."
+)
+
+Verdict = Literal["send", "compact", "refuse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A prompt: its items, and how many of them, from the first on, the next prompt begins with as well."""
+
+    items: tuple[Mapping[str, Any], ...]
+    prefix: int
+
+
+def build(rules: Rules, state: State, task: Task, step: Step, memory: Memory) -> Built:
+    """The prompt of an ask or a plan step. An ask says in its own template what it wants to see, so it has
+    no memory. Raises: render.Unbound."""
+    return assemble(
+        _fixed(rules, task, step),
+        memory if step.kind == "plan" else Memory(),
+        _changing(rules, state, task, step),
+    )
+
+
+def assemble(
+    fixed: Sequence[Mapping[str, Any]], memory: Memory, changing: Sequence[Mapping[str, Any]]
+) -> Built:
+    """The three parts in their order."""
+    stable = (*fixed, *memories.shown(memory))
+    return Built((*stable, *changing), len(stable))
+
+
+def verdict(count: int, window: int, reply: int, memory: Memory, policy: str) -> Verdict:
+    """What to do with a prompt of so many tokens: it goes if it leaves room for the reply in the model's
+    window; else the memory is compacted as long as that takes something away. Never a silent cut.
+
+    A window of 0 is one that nobody stated: whatever there is goes.
+    """
+    if not window or count + reply <= window:
+        return "send"
+    return "refuse" if memories.compact(memory, policy) is None else "compact"
+
+
+def _fixed(rules: Rules, task: Task, step: Step) -> list[Mapping[str, Any]]:
+    program = rules.program
+    found: list[Mapping[str, Any]] = []
+    if program.axioms:
+        found.append(_item("system", "axioms", "\n".join(f"- {axiom}" for axiom in program.axioms)))
+    if program.predictions:
+        found.append(_item("system", "predictions", "\n".join(f"- {line}" for line in program.predictions)))
+    if task.goal:
+        found.append(_item("system", "goal", task.goal))
+    if step.kind == "plan":
+        found.append(_item("system", "tools", _tools(rules, task)))
+        found.append(_item("system", "format", _PACKET))
+    return found
+
+
+def _changing(rules: Rules, state: State, task: Task, step: Step) -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = []
+    for index in state.r7.fired:
+        found.append(_item("user", f"heuristic.{index + 1}", rules.program.heuristics[index].text))
+    if state.r4 is not None:
+        found.append(_item("user", "error", canon.dumps(state.r4).decode()))
+    if step.kind == "plan":
+        found.append(_item("user", "state", "\n".join(_facts(state, task))))
+    prompt = step.args.get("prompt")
+    if prompt is not None:
+        found.append({"role": "user", "name": "prompt", "text": render(prompt, rules, state)})
+    return found
+
+
+def _facts(state: State, task: Task) -> list[str]:
+    """The registers that a planner can use, as atoms; none that a mere repetition would change."""
+    r7 = state.r7
+    found = [f"task(/{task.name})."]
+    if state.r5.name:
+        found.append(f"last_tool(/{state.r5.name}).")
+    found.append(f"retries_left({r7.retries}).")
+    found += [f"metric({_quoted(name)}, {value})." for name, value in sorted(r7.metrics.items())]
+    if r7.best is not None:
+        found.append(f"best({r7.best.value}).")
+    return found
+
+
+def _quoted(text: str) -> str:
+    return canon.dumps(text).decode()
+
 
 def items(rules: Rules, state: State, task: Task, step: Step) -> tuple[Mapping[str, Any], ...]:
-    """The prompt items of an ask or a plan step. Raises: render.Unbound."""
+    """The prompt items of an ask or a plan step up to semantics 2, without memory. Raises: render.Unbound."""
     program = rules.program
     found: list[Mapping[str, Any]] = []
     if program.axioms:
