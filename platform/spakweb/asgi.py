@@ -16,7 +16,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
 
 pages = get_asgi_application()
 
-from spakweb.routing import websocket_urlpatterns
+from spakweb.routing import websocket_urlpatterns  # noqa: E402  the models must be ready before
 
 application = ProtocolTypeRouter(
     {

@@ -1,1 +1,168 @@
-// What every page can do: theme without a round trip, menus that close, the palette, keys. Pages work without it.
+// What every page can do beyond its HTML: theme without a round trip, menus that close, confirmations, copying,
+// the palette, keys. Every page works without this file. It keeps no state but the theme's cookie.
+
+const root = document.documentElement;
+root.classList.add("js");
+
+const typing = (at) => at.closest?.("input, textarea, select, [contenteditable]:not([contenteditable=false]), .cm-editor, dialog[open]");
+const say = (words) => { document.getElementById("said").textContent = words; };
+
+for (const hidden of document.querySelectorAll("[data-open][hidden], [data-copy][hidden]")) hidden.hidden = false;
+
+// ---- theme
+
+for (const form of document.querySelectorAll("form.theme")) {
+  form.addEventListener("submit", (event) => {
+    const theme = event.submitter?.value;
+    if (!theme) return;
+    event.preventDefault();
+    root.dataset.theme = theme;
+    const secure = location.protocol === "https:" ? "; Secure" : "";
+    document.cookie = `spak_theme=${theme}; Path=/; Max-Age=31536000; SameSite=Lax${secure}`;
+    for (const button of form.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.value === theme));
+    document.dispatchEvent(new CustomEvent("spak:theme", { detail: theme }));
+    say(`Theme: ${theme}`);
+  });
+}
+
+// ---- menus, forms, copying
+
+const closeMenus = (but) => {
+  for (const menu of document.querySelectorAll("details.menu[open]")) if (menu !== but) menu.open = false;
+};
+document.addEventListener("click", (event) => {
+  closeMenus(event.target.closest("details.menu"));
+  const copy = event.target.closest("[data-copy]");
+  if (copy) navigator.clipboard?.writeText(copy.dataset.copy).then(() => say("Copied"), () => say("Copying is not allowed here"));
+  const open = event.target.closest("[data-open]");
+  if (open) show(open.dataset.open);
+});
+document.addEventListener("change", (event) => {
+  const form = event.target.closest("form[data-submit-on-change]");
+  if (form) form.requestSubmit();
+});
+
+let asked = null;
+function ask(form, submitter) {
+  if (!asked) {
+    asked = document.createElement("dialog");
+    asked.className = "dialog";
+    asked.innerHTML = '<form method="dialog"><p></p><div class="actions"><button class="button" value="">Leave it</button><button class="button primary" value="yes">Go on</button></div></form>';
+    document.body.append(asked);
+  }
+  asked.querySelector("p").textContent = form.dataset.confirm;
+  asked.setAttribute("aria-label", form.dataset.confirm);
+  asked.returnValue = "";
+  asked.onclose = () => {
+    if (asked.returnValue !== "yes") return;
+    form.dataset.confirmed = "1";
+    form.requestSubmit(submitter);
+  };
+  asked.showModal();
+}
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (!form.dataset.confirm || form.dataset.confirmed) return;
+  event.preventDefault();
+  ask(form, event.submitter);
+});
+
+// ---- the palette
+
+const palette = document.getElementById("palette");
+let places = null, chosen = 0, shown = [];
+
+async function show(name) {
+  const dialog = document.getElementById(name);
+  if (!dialog || dialog.open) return;
+  closeMenus();
+  dialog.showModal();
+  if (dialog !== palette) return;
+  const box = palette.querySelector("input");
+  box.value = "";
+  if (!places) {
+    const answer = await fetch(box.dataset.source, { headers: { Accept: "application/json" } });
+    places = answer.ok ? (await answer.json()).places : [];
+  }
+  draw("");
+}
+
+// A place fits when the letters typed stand in its name in order; letters side by side and at the start weigh more.
+function fit(name, wanted) {
+  let at = -1, score = 0;
+  for (const letter of wanted) {
+    const next = name.indexOf(letter, at + 1);
+    if (next < 0) return -1;
+    score += next === at + 1 ? 3 : 1;
+    if (next === 0) score += 3;
+    at = next;
+  }
+  return score - name.length / 100;
+}
+
+function draw(typed) {
+  const wanted = typed.toLowerCase().replace(/\s+/g, "");
+  shown = places.map((place) => [fit(place.name.toLowerCase(), wanted), place]).filter(([score]) => score >= 0 || !wanted)
+    .sort((one, other) => (wanted ? other[0] - one[0] : 0)).slice(0, 30).map(([, place]) => place);
+  chosen = 0;
+  const list = palette.querySelector("ul");
+  list.replaceChildren(...shown.map((place, index) => {
+    const row = document.createElement("li");
+    row.id = `place-${index}`;
+    row.setAttribute("role", "option");
+    const kind = document.createElement("span");
+    kind.textContent = place.kind;
+    row.append(place.name, kind);
+    row.addEventListener("click", () => location.assign(place.url));
+    return row;
+  }));
+  mark();
+}
+
+function mark() {
+  const rows = palette.querySelectorAll("li");
+  rows.forEach((row, index) => row.setAttribute("aria-selected", String(index === chosen)));
+  rows[chosen]?.scrollIntoView({ block: "nearest" });
+  const box = palette.querySelector("input");
+  if (rows[chosen]) box.setAttribute("aria-activedescendant", rows[chosen].id);
+  else box.removeAttribute("aria-activedescendant");
+}
+
+if (palette) {
+  const box = palette.querySelector("input");
+  box.addEventListener("input", () => draw(box.value));
+  box.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step && shown.length) {
+      event.preventDefault();
+      chosen = (chosen + step + shown.length) % shown.length;
+      mark();
+    } else if (event.key === "Enter" && shown[chosen]) {
+      event.preventDefault();
+      location.assign(shown[chosen].url);
+    }
+  });
+  palette.addEventListener("click", (event) => { if (event.target === palette) palette.close(); });
+}
+
+// ---- keys
+
+let before = "";
+document.addEventListener("keydown", (event) => {
+  if (event.key === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && palette) {
+    event.preventDefault();
+    show("palette");
+    return;
+  }
+  if (event.key === "Escape") closeMenus();
+  if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+  const two = before + event.key;
+  before = event.key === "g" ? "g" : "";
+  const places = { gh: ".nav a:nth-of-type(1)", gs: ".nav a:nth-of-type(2)" };
+  if (places[two]) document.querySelector(places[two])?.click();
+  else if (event.key === "?") show("keys");
+  else if (event.key === "/") {
+    const filter = document.querySelector("[data-filter]");
+    if (filter) { event.preventDefault(); filter.focus(); filter.select(); }
+  }
+});

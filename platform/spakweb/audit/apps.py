@@ -12,7 +12,7 @@ class AuditConfig(AppConfig):
     label = "audit"
 
     def ready(self) -> None:
-        from spakweb.audit import signins
+        from spakweb.audit import signins  # noqa: F401  connects receivers
 
         post_migrate.connect(install_triggers, dispatch_uid="spak_append_only")
 

@@ -1,7 +1,12 @@
-"""Addresses of what happened."""
+"""Addresses of what happened in a team."""
 
 from __future__ import annotations
 
-from typing import Any
+from django.urls import path
 
-urlpatterns: list[Any] = []
+from spakweb.audit import views
+
+urlpatterns = [
+    path("", views.events, name="spak-audit"),
+    path("export/", views.export, name="spak-audit-export"),
+]

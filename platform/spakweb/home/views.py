@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError, connection
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
 
@@ -43,6 +44,7 @@ def team_home(request: HttpRequest, team: str) -> HttpResponse:
         "home/team.html",
         {
             "team": found,
+            "section": "home",
             "recent": recent[:6],
             "spec_count": specs.count(),
             "drafts": drafts[:6],
@@ -85,3 +87,28 @@ def readyz(request: HttpRequest) -> HttpResponse:
     except DatabaseError:
         return HttpResponse("database not reachable\n", content_type="text/plain", status=503)
     return HttpResponse("ready\n", content_type="text/plain")
+
+
+@require_GET
+def palette(request: HttpRequest) -> JsonResponse:
+    """Places that the person may go to, for the palette: specs of the team, its pages, other teams."""
+    teams = list(request.user.teams.all())
+    team = next((one for one in teams if one.slug == request.GET.get("team")), teams[0] if teams else None)
+    places: list[dict[str, str]] = []
+    if team is not None:
+        rows = Spec.objects.filter(team=team, archived_at=None).values_list("name", "slug")[:500]
+        places += [_place("Spec", name, "spak-spec-detail", team.slug, slug) for name, slug in rows]
+        pages = [("Home", "spak-team-home"), ("Specs", "spak-spec-list"), ("Gallery", "spak-gallery")]
+        pages += [("Members", "spak-team-members")]
+        if access.can(request.user, "spec.edit", team):
+            pages.append(("New spec", "spak-spec-new"))
+        if access.can(request.user, "audit.view", team):
+            pages.append(("What happened", "spak-audit"))
+        places += [_place("Page", name, view, team.slug) for name, view in pages]
+    places += [_place("Team", one.name, "spak-team-home", one.slug) for one in teams if one != team]
+    places += [_place("Page", "Account", "spak-account"), _place("Page", "New team", "spak-team-new")]
+    return JsonResponse({"places": places})
+
+
+def _place(kind: str, name: str, view: str, *args: str) -> dict[str, str]:
+    return {"kind": kind, "name": name, "url": reverse(view, args=args)}

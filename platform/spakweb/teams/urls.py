@@ -1,7 +1,18 @@
-"""Addresses of teams, members and invitations."""
+"""Addresses of teams, members, invitations and one's own account."""
 
 from __future__ import annotations
 
-from typing import Any
+from django.urls import path
 
-urlpatterns: list[Any] = []
+from spakweb.teams import views
+
+urlpatterns = [
+    path("teams/new/", views.new, name="spak-team-new"),
+    path("me/", views.account, name="spak-account"),
+    path("join/<str:secret>/", views.join, name="spak-join"),
+    path("t/<slug:team>/members/", views.members, name="spak-team-members"),
+    path("t/<slug:team>/members/<int:member>/role/", views.role, name="spak-member-role"),
+    path("t/<slug:team>/members/<int:member>/remove/", views.remove, name="spak-member-remove"),
+    path("t/<slug:team>/invite/", views.invite, name="spak-invite"),
+    path("t/<slug:team>/invite/<int:invitation>/withdraw/", views.withdraw, name="spak-invite-withdraw"),
+]

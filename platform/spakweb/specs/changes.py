@@ -1,0 +1,227 @@
+"""Pages and forms that change specs: each checks its form, calls one action, and leads on.
+
+`save` is the one way in for a new version: a form or JSON {text, base_version, message}. It answers 201 with
+the version, 200 when the text is the newest one already, 409 with both sides and their merge when someone
+saved in between: as JSON for a script, as the merge page for a form.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.files.uploadedfile import UploadedFile
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.text import slugify
+from django.views.decorators.http import require_http_methods, require_POST
+
+from spakweb import access
+from spakweb.errors import Refused
+from spakweb.home import demo
+from spakweb.home.errors import wants_json
+from spakweb.specs import actions, show
+from spakweb.specs.actions import Stale
+from spakweb.specs.merge import MINE, THEIRS
+from spakweb.specs.models import Spec, SpecVersion, Tag
+from spakweb.specs.text import clean
+from spakweb.specs.views import around, find_spec, find_version
+from spakweb.teams.models import Team
+
+STARTER = """\
+// Each step runs in a sandbox; the task succeeds when the condition at its end holds.
+task %s {
+  step greet: tool.write_file {
+    path: "hello.txt"
+    content: "Hello.\\n"
+  }
+
+  step look: tool.run {
+    cmd: "cat hello.txt"
+  }
+
+  success:
+    exit_code(look) == 0
+}
+"""
+
+
+def _team(request: HttpRequest, team: str) -> Team:
+    return access.find(request.user, "spec.edit", Team, slug=team)
+
+
+def _to(spec: Spec) -> HttpResponse:
+    return redirect("spak-spec-detail", team=spec.team.slug, spec=spec.slug)
+
+
+@require_http_methods(["GET", "POST"])
+def new(request: HttpRequest, team: str) -> HttpResponse:
+    """A spec from a name, begun with a small text that runs, or with the text that was typed."""
+    found = _team(request, team)
+    context: dict[str, Any] = {"team": found, "section": "specs", "most_kb": settings.UPLOAD_BYTES // 1024}
+    if request.method == "POST":
+        name = request.POST.get("name", "")
+        word = "".join(part.capitalize() for part in slugify(name).split("-")) or "Hello"
+        text = request.POST.get("text", "") or STARTER % (word if word[0].isalpha() else f"Task{word}")
+        try:
+            made = actions.create_spec(request.user, found, name, text)
+        except Refused as why:
+            context |= {"why": why, "name": name, "text": request.POST.get("text", "")}
+            return render(request, "specs/new.html", context, status=why.status)
+        messages.success(request, f"{made.name} is made, with version 1.")
+        return _to(made)
+    return render(request, "specs/new.html", context)
+
+
+@require_POST
+def bring(request: HttpRequest, team: str) -> HttpResponse:
+    """Uploaded .spak files, each a spec of its own."""
+    found = _team(request, team)
+    files = request.FILES.getlist("file")
+    if not files:
+        raise Refused("web.no_file", "No file was chosen.", "Choose one or more .spak files.")
+    texts = [(_name(file), _read(file)) for file in files]
+    made = [actions.create_spec(request.user, found, name, text, "Imported") for name, text in texts]
+    messages.success(request, f"Imported: {', '.join(spec.name for spec in made)}.")
+    return _to(made[0]) if len(made) == 1 else redirect("spak-spec-list", team=found.slug)
+
+
+def _name(file: UploadedFile) -> str:
+    name = (file.name or "").replace("\0", "")
+    if not name.endswith(".spak"):
+        raise Refused(
+            "web.file_kind", f"{name[:60]!r} is no .spak file.", "Rename it, if it holds a spec.", 415
+        )
+    return name.removesuffix(".spak")
+
+
+def _read(file: UploadedFile) -> str:
+    if (file.size or 0) > settings.UPLOAD_BYTES:
+        most = settings.UPLOAD_BYTES // 1024
+        raise Refused(
+            "web.text_size", f"{file.name} is larger than {most} KB.", "Take out what does not belong.", 413
+        )
+    return clean(file.read(), settings.UPLOAD_BYTES)
+
+
+@require_POST
+def copy(request: HttpRequest, team: str, name: str) -> HttpResponse:
+    """An example of the gallery as a spec of the team."""
+    found = _team(request, team)
+    texts = {slugify(stem.replace("_", "-")): (stem, text) for stem, text in demo.examples().items()}
+    if name not in texts:
+        raise Http404
+    stem, text = texts[name]
+    made = actions.create_spec(request.user, found, stem, text, "Copied from the gallery")
+    messages.success(request, f"{made.name} is yours now.")
+    return _to(made)
+
+
+@require_POST
+def save(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    found = find_spec(request, team, spec, "spec.edit")
+    given = _given(request)
+    text, number = given.get("text"), _whole(given.get("base_version"))
+    if request.FILES.get("file"):
+        file = request.FILES["file"]
+        _name(file)
+        text, number = _read(file), found.head.number
+    if not isinstance(text, str):
+        raise Refused("web.no_text", "There is no text to save.", "Send `text` and `base_version`.")
+    if any(line.startswith((MINE, THEIRS)) for line in text.splitlines()):
+        raise Refused(
+            "web.markers", "The text still holds marks of a conflict.", "Keep one side of each, and take out the marks."
+        )
+    saved = actions.save_version(request.user, found, text, number, str(given.get("message") or ""))
+    if wants_json(request):
+        return _saved_json(found, saved)
+    if isinstance(saved, Stale):
+        context = around(request, found, "merge") | {
+            "stale": saved,
+            "message_text": given.get("message", ""),
+            "theirs": show.side_by_side(saved.base.text if saved.base else "", saved.head.text),
+            "mine": show.side_by_side(saved.base.text if saved.base else "", saved.mine),
+        }
+        return render(request, "specs/merge.html", context, status=409)
+    same = saved.pk == found.head_id
+    messages.success(request, "Nothing changed, so nothing was saved." if same else f"Saved as version {saved.number}.")
+    return _to(found)
+
+
+def _saved_json(spec: Spec, saved: SpecVersion | Stale) -> JsonResponse:
+    if isinstance(saved, Stale):
+        return JsonResponse(saved.to_json(), status=409)
+    url = reverse("spak-version-detail", args=[spec.team.slug, spec.slug, saved.number])
+    same = saved.pk == spec.head_id
+    answer = {"version": saved.number, "hash": saved.content_hash, "unchanged": same, "url": url}
+    return JsonResponse(answer, status=200 if same else 201)
+
+
+def _given(request: HttpRequest) -> dict[str, Any]:
+    """What the form or the JSON body says."""
+    if request.content_type != "application/json":
+        return request.POST.dict()
+    try:
+        given = json.loads(request.body)
+    except (ValueError, RecursionError) as error:
+        raise Refused("web.json", "The body is not JSON.", "Send an object.") from error
+    if not isinstance(given, dict):
+        raise Refused("web.json", "The body is JSON, but no object.", "Send an object.")
+    return given
+
+
+def _whole(value: Any) -> int:
+    """The number of a version; 0, which never is one, for what is no number."""
+    text = str(value)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+@require_POST
+def archive(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    found = find_spec(request, team, spec)
+    away = request.POST.get("archived") != "0"
+    actions.archive(request.user, found, away)
+    messages.success(request, f"{found.name} is {'archived' if away else 'back in the list'}.")
+    return redirect("spak-spec-list", team=team) if away else _to(found)
+
+
+@require_POST
+def drop_draft(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    found = find_spec(request, team, spec)
+    if actions.drop_draft(request.user, found):
+        messages.success(request, f"Your draft of {found.name} is gone.")
+    return _to(found)
+
+
+@require_POST
+def restore(request: HttpRequest, team: str, spec: str, number: int) -> HttpResponse:
+    found = find_version(request, team, spec, number)
+    saved = actions.restore(request.user, found)
+    same = saved.pk == found.spec.head_id
+    messages.success(
+        request,
+        f"Version {number} has the newest text already."
+        if same
+        else f"Version {number} is restored as version {saved.number}.",
+    )
+    return _to(found.spec)
+
+
+@require_POST
+def tag(request: HttpRequest, team: str, spec: str, number: int) -> HttpResponse:
+    found = find_version(request, team, spec, number)
+    made = actions.set_tag(request.user, found, request.POST.get("name", ""))
+    messages.success(request, f"{made.name} names version {number}.")
+    return redirect("spak-version-detail", team=team, spec=spec, number=number)
+
+
+@require_POST
+def untag(request: HttpRequest, team: str, spec: str, name: str) -> HttpResponse:
+    found = find_spec(request, team, spec)
+    gone = access.find(request.user, "spec.tag", Tag.objects.select_related("version"), spec=found, name=name)
+    actions.remove_tag(request.user, gone)
+    messages.success(request, f"The tag {name} is gone.")
+    return _to(found)

@@ -1,0 +1,146 @@
+"""What is drawn of specs: the graph as safe SVG, two texts side by side, differences in words. Pure.
+
+The SVG of `spak.lang.graph` escapes every text itself; here is the only place that trusts it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from django.utils.safestring import SafeString, mark_safe
+
+from spak.lang import Diagnostic, parse
+from spak.lang.ast import Spec
+from spak.lang.diff import Change, Difference, compare
+from spak.lang.graph import graph_difference, graph_of, lay_out, to_svg
+from spakweb.specs.facts import catalog
+
+AROUND = 3
+"""Unchanged lines that are shown around a change."""
+WORDS = {
+    "add": "Added",
+    "remove": "Removed",
+    "change": "Changed",
+    "rename": "Renamed",
+    "move": "Moved",
+    "reorder": "Reordered",
+}
+
+
+def graph(spec: Spec, prefix: str = "g") -> SafeString | None:
+    """The drawing; None of a text without a task."""
+    found = graph_of(spec)
+    return mark_safe(to_svg(lay_out(found), prefix=prefix, style=False)) if found.nodes else None
+
+
+def intro(text: str) -> str:
+    """The comment that a spec begins with, as a sentence or two."""
+    lines = []
+    for line in text.splitlines():
+        if not line.startswith(("//", "#")):
+            break
+        lines.append(line.lstrip("/# ").strip())
+    return " ".join(line for line in lines if line)
+
+
+def problems(found: Iterable[Diagnostic]) -> list[dict[str, Any]]:
+    """Findings as lists show them."""
+    return [
+        {
+            "severity": str(item.severity),
+            "line": item.line,
+            "message": item.message,
+            "hint": item.hint,
+            "code": item.code,
+        }
+        for item in found
+    ]
+
+
+def lines_of(text: str) -> list[str]:
+    """Lines as editors number them: only LF ends one."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a side-by-side table; numbers are 0 where a side has no line."""
+
+    kind: str
+    left_number: int = 0
+    left: str = ""
+    right_number: int = 0
+    right: str = ""
+    count: int = 0
+    """Of kind `gap`: how many equal lines are not shown."""
+
+
+def side_by_side(old: str, new: str, around: int = AROUND) -> list[Row]:
+    """Rows of kinds same, added, removed, changed and gap."""
+    one, two = lines_of(old), lines_of(new)
+    rows: list[Row] = []
+    opcodes = SequenceMatcher(None, one, two, autojunk=False).get_opcodes()
+    for place, (kind, a, b, c, d) in enumerate(opcodes):
+        if kind == "equal":
+            before = around if place else 0
+            after = around if place + 1 < len(opcodes) else 0
+            rows += _equal(one, a, b, c, before, after)
+            continue
+        for step in range(max(b - a, d - c)):
+            left, right = a + step < b, c + step < d
+            rows.append(
+                Row(
+                    "changed" if left and right else "removed" if left else "added",
+                    a + step + 1 if left else 0,
+                    one[a + step] if left else "",
+                    c + step + 1 if right else 0,
+                    two[c + step] if right else "",
+                )
+            )
+    return rows
+
+
+def _equal(lines: list[str], a: int, b: int, c: int, before: int, after: int) -> Iterator[Row]:
+    hidden = b - a - before - after
+    for place in range(a, b):
+        if hidden > 1 and a + before <= place < b - after:
+            if place == a + before:
+                yield Row("gap", count=hidden)
+            continue
+        yield Row("same", place + 1, lines[place], c + place - a + 1, lines[place])
+
+
+def difference(old: str, new: str) -> dict[str, Any]:
+    """All that the page of a comparison shows."""
+    before, after = parse(old), parse(new)
+    found: Difference = compare(before, after, catalog())
+    joined = graph_difference(before.spec, after.spec, found.renames)
+    return {
+        "difference": found,
+        "changes": [_change(item) for item in found.changes],
+        "capabilities": found.capabilities,
+        "breaking": [item for item in found.flags if item.flag == "breaking"],
+        "rows": side_by_side(old, new),
+        "svg": mark_safe(to_svg(lay_out(joined), prefix="d", style=False)) if joined.nodes else None,
+    }
+
+
+def _change(item: Change) -> dict[str, Any]:
+    return {
+        "op": item.op,
+        "word": WORDS[item.op],
+        "path": item.path or "the spec",
+        "before": _value(item.before),
+        "after": _value(item.after),
+    }
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 400 else text[:399] + "…"

@@ -1,0 +1,170 @@
+"""Pages that show specs: the list, a spec, its history, a version, two versions compared, the gallery."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.db.models import Count, Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.text import slugify
+from django.views.decorators.http import require_GET
+
+from spak.lang import check, parse
+from spakweb import access
+from spakweb.home import demo
+from spakweb.specs import show
+from spakweb.specs.facts import catalog, facts
+from spakweb.specs.models import Draft, Spec, SpecVersion
+from spakweb.teams.models import Team
+
+PAGE = 50
+SORTS = {"name": ("name", "pk"), "changed": ("-head__made_at", "-pk")}
+
+
+def find_spec(request: HttpRequest, team: str, spec: str, action: str = "spec.view") -> Spec:
+    rows = Spec.objects.select_related("team", "head", "head__author")
+    return access.find(request.user, action, rows, team__slug=team, slug=spec)
+
+
+def find_version(request: HttpRequest, team: str, spec: str, number: int) -> SpecVersion:
+    found = find_spec(request, team, spec)
+    try:
+        return found.versions.select_related("spec__team", "author", "restored_from").get(number=number)
+    except SpecVersion.DoesNotExist as error:
+        raise Http404 from error
+
+
+def around(request: HttpRequest, spec: Spec, tab: str) -> dict[str, Any]:
+    """What the header of a spec's pages shows."""
+    return {
+        "team": spec.team,
+        "spec": spec,
+        "section": "specs",
+        "tab": tab,
+        "tags": spec.tags.select_related("version"),
+        "draft": Draft.objects.filter(spec=spec, user=request.user).first(),
+        "may_edit": access.can(request.user, "spec.edit", spec) and not spec.archived_at,
+        "may_tag": access.can(request.user, "spec.tag", spec),
+        "may_archive": access.can(request.user, "spec.archive", spec),
+    }
+
+
+@require_GET
+def spec_list(request: HttpRequest, team: str) -> HttpResponse:
+    found = access.find(request.user, "team.view", Team, slug=team)
+    wanted, sort = request.GET.get("q", "").replace("\0", "")[:100].strip(), request.GET.get("sort", "name")
+    archived = request.GET.get("archived") == "1"
+    rows = Spec.objects.filter(team=found, archived_at__isnull=not archived)
+    if wanted:
+        rows = rows.filter(Q(name__icontains=wanted) | Q(slug__icontains=wanted) | Q(head__text__icontains=wanted))
+    rows = rows.select_related("head", "head__author").annotate(tag_count=Count("tags"))
+    context = {
+        "team": found,
+        "section": "specs",
+        "specs": Paginator(rows.order_by(*SORTS.get(sort, SORTS["name"])), PAGE).get_page(request.GET.get("page")),
+        "q": wanted,
+        "sort": sort if sort in SORTS else "name",
+        "archived": archived,
+        "archived_count": Spec.objects.filter(team=found, archived_at__isnull=False).count(),
+        "may_edit": access.can(request.user, "spec.edit", found),
+    }
+    return render(request, "specs/_list.html" if request.htmx else "specs/list.html", context)
+
+
+@require_GET
+def gallery(request: HttpRequest, team: str) -> HttpResponse:
+    """The examples that ship, each with its picture; copying one makes a spec of the team."""
+    found = access.find(request.user, "team.view", Team, slug=team)
+    cards = [
+        {
+            "name": name,
+            "slug": slugify(name.replace("_", "-")),
+            "facts": facts(text),
+            "svg": show.graph(parse(text).spec, f"x{place}"),
+            "intro": show.intro(text),
+        }
+        for place, (name, text) in enumerate(demo.examples().items())
+    ]
+    may_edit = access.can(request.user, "spec.edit", found)
+    context = {"team": found, "section": "specs", "cards": cards, "may_edit": may_edit}
+    return render(request, "specs/gallery.html", context)
+
+
+@require_GET
+def spec_detail(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    found = find_spec(request, team, spec)
+    parsed = parse(found.head.text)
+    context = around(request, found, "overview") | {
+        "version": found.head,
+        "svg": show.graph(parsed.spec),
+        "goals": found.head.facts.get("goals", {}),
+        "problems": show.problems(check(parsed, catalog())),
+        "recent": found.versions.select_related("author")[:5],
+        "version_count": found.versions.count(),
+    }
+    return render(request, "specs/detail.html", context)
+
+
+@require_GET
+def history(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    found = find_spec(request, team, spec)
+    rows = found.versions.select_related("author", "restored_from").prefetch_related("tags").defer("text")
+    context = around(request, found, "history") | {
+        "versions": Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    }
+    return render(request, "specs/_history.html" if request.htmx else "specs/history.html", context)
+
+
+@require_GET
+def version(request: HttpRequest, team: str, spec: str, number: int) -> HttpResponse:
+    found = find_version(request, team, spec, number)
+    parsed = parse(found.text)
+    context = around(request, found.spec, "history") | {
+        "version": found,
+        "svg": show.graph(parsed.spec),
+        "lines": show.lines_of(found.text),
+        "problems": show.problems(check(parsed, catalog())),
+        "own_tags": found.tags.all(),
+        "is_head": found.pk == found.spec.head_id,
+        "older": found.spec.versions.filter(number__lt=number).first(),
+    }
+    return render(request, "specs/version.html", context)
+
+
+@require_GET
+def download(request: HttpRequest, team: str, spec: str, number: int) -> HttpResponse:
+    """The exact text as a file."""
+    found = find_version(request, team, spec, number)
+    response = HttpResponse(found.text.encode(), content_type="text/plain; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{found.spec.slug}-v{number}.spak"'
+    return response
+
+
+@require_GET
+def compare(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """Two versions: changes in words, one coloured graph, the texts side by side. ?old=1&new=3; the newest two
+    if nothing is told."""
+    found = find_spec(request, team, spec)
+    numbers = list(found.versions.values_list("number", "message"))
+    head = found.head.number
+    new = _number(request.GET.get("new"), head)
+    old = _number(request.GET.get("old"), max(1, new - 1))
+    before, after = (find_version(request, team, spec, number) for number in (old, new))
+    context = around(request, found, "compare") | {
+        "numbers": numbers,
+        "before": before,
+        "after": after,
+        "same": before.content_hash == after.content_hash,
+        **show.difference(before.text, after.text),
+    }
+    return render(request, "specs/compare.html", context)
+
+
+def _number(text: str | None, default: int) -> int:
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise Http404
+    return int(text)

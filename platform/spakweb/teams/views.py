@@ -1,0 +1,142 @@
+"""Pages of a team's members and invitations, joining by a link, one's own account."""
+
+from __future__ import annotations
+
+from allauth.mfa.models import Authenticator
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from spakweb import access
+from spakweb.audit.models import Event
+from spakweb.errors import Refused
+from spakweb.teams import actions
+from spakweb.teams.adapter import SESSION_KEY
+from spakweb.teams.models import Invitation, Membership, Role, Team
+
+CAN = {
+    Role.VIEWER: "see specs, versions and comparisons",
+    Role.EDITOR: "also edit, save, restore and import",
+    Role.REVIEWER: "also tag versions",
+    Role.ADMIN: "also invite, change roles, archive, and read what happened",
+}
+
+
+@require_http_methods(["GET", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    if request.method == "POST":
+        name = request.POST.get("name", "")
+        try:
+            made = actions.create_team(request.user, name)
+        except Refused as why:
+            return render(request, "teams/new.html", {"why": why, "name": name}, status=why.status)
+        messages.success(request, f"{made.name} is made. You are its admin.")
+        return redirect("spak-team-home", team=made.slug)
+    return render(request, "teams/new.html")
+
+
+@require_GET
+def members(request: HttpRequest, team: str) -> HttpResponse:
+    return _members(request, access.find(request.user, "team.view", Team, slug=team))
+
+
+def _members(request: HttpRequest, team: Team, link: str = "") -> HttpResponse:
+    may_manage = access.can(request.user, "team.manage", team)
+    invitations = team.invitations.select_related("made_by") if may_manage else Invitation.objects.none()
+    now = timezone.now()
+    context = {
+        "team": team,
+        "section": "team",
+        "members": team.memberships.select_related("user"),
+        "roles": [(role, CAN[role]) for role in Role],
+        "may_manage": may_manage,
+        "may_audit": access.can(request.user, "audit.view", team),
+        "invitations": [made for made in invitations if made.open(now)],
+        "link": link,
+    }
+    return render(request, "teams/members.html", context)
+
+
+@require_POST
+@never_cache
+def invite(request: HttpRequest, team: str) -> HttpResponse:
+    """Makes an invitation and shows its link, this once."""
+    found = access.find(request.user, "team.manage", Team, slug=team)
+    _, secret = actions.invite(
+        request.user, found, request.POST.get("role", ""), request.POST.get("note", "")
+    )
+    return _members(request, found, request.build_absolute_uri(reverse("spak-join", args=[secret])))
+
+
+@require_POST
+def withdraw(request: HttpRequest, team: str, invitation: int) -> HttpResponse:
+    rows = Invitation.objects.select_related("team")
+    made = access.find(request.user, "team.manage", rows, pk=invitation, team__slug=team)
+    actions.withdraw(request.user, made)
+    messages.success(request, "The link does not work any more.")
+    return redirect("spak-team-members", team=team)
+
+
+@require_POST
+def role(request: HttpRequest, team: str, member: int) -> HttpResponse:
+    rows = Membership.objects.select_related("team", "user")
+    found = access.find(request.user, "team.manage", rows, pk=member, team__slug=team)
+    actions.set_role(request.user, found, request.POST.get("role", ""))
+    messages.success(request, f"{found.user} has another role now.")
+    return redirect("spak-team-members", team=team)
+
+
+@require_POST
+def remove(request: HttpRequest, team: str, member: int) -> HttpResponse:
+    rows = Membership.objects.select_related("team", "user")
+    found = access.find(request.user, "team.view", rows, pk=member, team__slug=team)
+    actions.remove(request.user, found)
+    if found.user_id == request.user.pk:
+        messages.success(request, f"You left {found.team}.")
+        return redirect("spak-home")
+    messages.success(request, f"{found.user} is not in the team any more.")
+    return redirect("spak-team-members", team=team)
+
+
+@login_not_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def join(request: HttpRequest, secret: str) -> HttpResponse:
+    """What the link offers; who is not signed in signs in or makes an account first."""
+    made = actions.invitation(secret)
+    if made is None:
+        request.session.pop(SESSION_KEY, None)
+        raise Refused(
+            "web.invitation",
+            "This invitation does not work any more.",
+            "Ask an admin of the team for a new link.",
+            410,
+        )
+    if not request.user.is_authenticated:
+        request.session[SESSION_KEY] = secret
+        return render(request, "teams/join.html", {"invitation": made})
+    if request.method == "POST":
+        team = actions.join(request.user, secret)
+        request.session.pop(SESSION_KEY, None)
+        messages.success(request, f"Welcome to {team}.")
+        return redirect("spak-team-home", team=team.slug)
+    return render(request, "teams/join.html", {"invitation": made, "can": CAN[Role(made.role)]})
+
+
+@require_GET
+def account(request: HttpRequest) -> HttpResponse:
+    """One's name, teams, ways to sign in, and the last sign-ins."""
+    kinds = list(Authenticator.objects.filter(user=request.user).values_list("type", flat=True))
+    context = {
+        "memberships": request.user.memberships.select_related("team"),
+        "totp": "totp" in kinds,
+        "passkeys": kinds.count("webauthn"),
+        "codes": "recovery_codes" in kinds,
+        "events": Event.objects.filter(team=None, actor=request.user)[:10],
+    }
+    return render(request, "teams/account.html", context)
