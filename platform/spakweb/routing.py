@@ -4,4 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-websocket_urlpatterns: list[Any] = []
+from django.urls import path
+
+from spakweb.editor.presence import Presence
+
+websocket_urlpatterns: list[Any] = [
+    path("ws/t/<slug:team>/specs/<slug:spec>/presence/", Presence.as_asgi()),
+]

@@ -98,6 +98,7 @@ INSTALLED_APPS = [
     "allauth.socialaccount.providers.openid_connect",
     "spakweb.teams",
     "spakweb.specs",
+    "spakweb.editor",
     "spakweb.audit",
     "spakweb.home",
 ]

@@ -1,0 +1,1 @@
+"""The editor of specs: text and graph as one document, compare, merge, presence."""

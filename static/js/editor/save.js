@@ -2,7 +2,7 @@
 // the way leads to the page that merges.
 
 import { banner, el, find, form, toast, uid } from "./dom.js";
-import { ask, Offline, Refused, SignedOut } from "./server.js";
+import { ask, csrf, Offline, Refused, SignedOut } from "./server.js";
 
 export async function save(config, text, keeper, on) {
   if (text() === on.versionText()) {
@@ -21,7 +21,7 @@ export async function save(config, text, keeper, on) {
         done = { ...(await ask(config.urls.save, { text: sent, base_version: keeper.base, message })), sent };
       } catch (error) {
         if (error instanceof Refused && error.status === 409 && error.code === "web.stale") {
-          stale = error.problem;
+          stale = { ...error.problem, sent, base_version: keeper.base };
           return "";
         }
         if (error instanceof Offline || error instanceof SignedOut) {
@@ -36,33 +36,44 @@ export async function save(config, text, keeper, on) {
   if (!values) return;
   if (stale) {
     await keeper.send();
-    conflict(config, stale);
+    conflict(config, stale, stale.sent, values.message);
     return;
   }
   keeper.saved(done.version, done.sent);
   on.saved(done);
   banner("newer");
-  toast(done.made ? `Version ${done.version} saved.` : `Version ${done.version} has this text already.`, "info", done.made ? { label: "Compare", run: () => (location.href = `${config.urls.compare}?old=${done.version - 1}&new=${done.version}`) } : null);
+  toast(!done.unchanged ? `Version ${done.version} saved.` : `Version ${done.version} has this text already.`, "info", !done.unchanged ? { label: "Compare", run: () => (location.href = `${config.urls.compare}?old=${done.version - 1}&new=${done.version}`) } : null);
 }
 
-function conflict(config, stale) {
+// The page that merges takes a plain form: it works without this script as well.
+function conflict(config, stale, sent, message) {
   const heading = uid("dialog");
   const clean = stale.merge.clean;
+  const fields = { csrfmiddlewaretoken: csrf(), text: sent, base_version: String(stale.base_version), message };
   const dialog = el(
     "dialog",
     { class: "editor-dialog", "aria-labelledby": heading },
-    el("h2", { id: heading }, "Someone else saved first"),
-    el("p", {}, `${stale.message} Nothing was overwritten, and your text is kept as your draft.`),
-    el("p", {}, clean ? "Both changes fit together: look at the result and save it." : `${stale.merge.conflicts} place${stale.merge.conflicts === 1 ? "" : "s"} changed on both sides: choose what stays.`),
     el(
-      "div",
-      { class: "buttons" },
-      el("button", { type: "button", class: "button", onclick: () => dialog.close() }, "Keep editing"),
-      el("a", { class: "button primary", href: config.urls.merge }, "Merge"),
+      "form",
+      { method: "post", action: config.urls.save },
+      el("h2", { id: heading }, "Someone else saved first"),
+      el("p", {}, `${stale.message} Nothing was overwritten, and your text is kept as your draft.`),
+      el("p", {}, clean ? "Both changes fit together: look at the result and save it." : `${stale.merge.conflicts} place${stale.merge.conflicts === 1 ? "" : "s"} changed on both sides: choose what stays.`),
+      Object.entries(fields).map(([name, value]) => {
+        const field = el("textarea", { name, hidden: true });
+        field.value = value;
+        return field;
+      }),
+      el(
+        "div",
+        { class: "buttons" },
+        el("button", { type: "button", class: "button", onclick: () => dialog.close() }, "Keep editing"),
+        el("button", { type: "submit", class: "button primary" }, "Merge"),
+      ),
     ),
   );
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
-  find("a.primary", dialog).focus();
+  find("button.primary", dialog).focus();
 }

@@ -13,6 +13,8 @@ export class Offline extends Error {}
 let token = "";
 let tokenUrl = "";
 
+export const csrf = () => token;
+
 export function introduce(config) {
   token = config.csrf;
   tokenUrl = config.urls.token;
@@ -23,7 +25,7 @@ export async function ask(url, body, { signal = null, patience = 15000, keepaliv
     return await once(url, body, signal, patience, keepalive);
   } catch (error) {
     // Someone signed in anew in another tab: the session is good, this page's token is not.
-    if (!(error instanceof Refused && error.status === 403 && error.code === "csrf")) throw error;
+    if (!(error instanceof Refused && error.status === 403 && error.code === "web.csrf")) throw error;
     await renew();
     return once(url, body, signal, patience, keepalive);
   }
@@ -55,7 +57,7 @@ async function once(url, body, signal, patience, keepalive) {
   }
   if (response.type === "opaqueredirect" || response.status === 401) throw new SignedOut("You are signed out.");
   const json = (response.headers.get("Content-Type") ?? "").includes("json");
-  if (response.status === 403 && !json) throw new Refused(403, { code: "csrf", message: "The page is out of date." });
+  if (response.status === 403 && !json) throw new Refused(403, { code: "web.csrf", message: "The page is out of date." });
   if (response.status === 502 || response.status === 503 || response.status === 504) throw new Offline("The server does not answer.");
   if (!json) throw new Refused(response.status, {});
   const answer = await response.json();

@@ -1,0 +1,122 @@
+"""Who has a spec open: a WebSocket that tells each page of the others, and when a version was saved.
+
+All of it is hints. Nobody is locked out and nothing depends on it: saving compares versions by itself. A page
+that joins asks the others to name themselves, so that no list is kept anywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+from asgiref.sync import async_to_sync
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from channels.layers import get_channel_layer
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import Http404
+
+from spakweb import access
+from spakweb.specs.models import Spec, SpecVersion
+
+NOT_YOURS, SIGNED_OUT = 4404, 4401
+
+
+class Here(TypedDict):
+    """A page says who is looking at it; `ask` wants the others to say so too."""
+
+    type: Literal["spec.here"]
+    channel: str
+    id: int
+    name: str
+    ask: bool
+
+
+class Gone(TypedDict):
+    type: Literal["spec.gone"]
+    channel: str
+
+
+class Saved(TypedDict):
+    type: Literal["spec.saved"]
+    version: int
+    base: int
+    by: str
+
+
+class Presence(AsyncJsonWebsocketConsumer):
+    group = ""
+
+    async def connect(self) -> None:
+        await self.accept()
+        user = self.scope["user"]
+        if not user.is_authenticated:
+            await self.close(SIGNED_OUT)
+            return
+        named = self.scope["url_route"]["kwargs"]
+        spec = await self._find(user, named["team"], named["spec"])
+        if spec is None:
+            await self.close(NOT_YOURS)
+            return
+        self.people: dict[str, tuple[int, str]] = {}
+        self.group = f"spec.{spec}"
+        await self.channel_layer.group_add(self.group, self.channel_name)
+        await self.channel_layer.group_send(self.group, self._here(ask=True))
+
+    @database_sync_to_async
+    def _find(self, user: Any, team: str, spec: str) -> int | None:
+        try:
+            found: Spec = access.find(user, "spec.view", Spec, team__slug=team, slug=spec)
+        except (Http404, PermissionDenied):
+            return None
+        return found.pk
+
+    def _here(self, ask: bool) -> Here:
+        user = self.scope["user"]
+        return {
+            "type": "spec.here",
+            "channel": self.channel_name,
+            "id": user.pk,
+            "name": str(user)[:80],
+            "ask": ask,
+        }
+
+    async def disconnect(self, code: int) -> None:
+        if self.group:
+            await self.channel_layer.group_discard(self.group, self.channel_name)
+            gone: Gone = {"type": "spec.gone", "channel": self.channel_name}
+            await self.channel_layer.group_send(self.group, gone)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
+        """A page has nothing to say here."""
+
+    async def spec_here(self, event: Here) -> None:
+        self.people[event["channel"]] = event["id"], event["name"]
+        if event["ask"] and event["channel"] != self.channel_name:
+            await self.channel_layer.send(event["channel"], self._here(ask=False))
+        await self._show()
+
+    async def spec_gone(self, event: Gone) -> None:
+        self.people.pop(event["channel"], None)
+        await self._show()
+
+    async def spec_saved(self, event: Saved) -> None:
+        await self.send_json({"type": "saved", **{key: event[key] for key in ("version", "base", "by")}})
+
+    async def _show(self) -> None:
+        people = sorted(set(self.people.values()), key=lambda person: person[1])
+        await self.send_json({"type": "people", "people": [{"id": key, "name": name} for key, name in people]})
+
+
+def tell(sender: type[SpecVersion], instance: SpecVersion, created: bool, **kwargs: Any) -> None:
+    """A hint to whoever has the spec open, once the version is there for all to see."""
+    layer = get_channel_layer()
+    if layer is None or not created or instance.number == 1:
+        return
+    news: Saved = {
+        "type": "spec.saved",
+        "version": instance.number,
+        "base": instance.number - 1,
+        "by": str(instance.author)[:80],
+    }
+    transaction.on_commit(lambda: async_to_sync(layer.group_send)(f"spec.{instance.spec_id}", news), robust=True)

@@ -1,0 +1,172 @@
+"""The editor's page and the answers that it asks for: JSON in, JSON out.
+
+Views find the spec (a stranger gets a 404), read the request, call one function and answer. Drafts are written
+by `spakweb.specs.actions`; versions are saved, and merged, by the pages of specs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.middleware.csrf import get_token
+from django.shortcuts import render
+from django.templatetags.static import static
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import require_GET, require_POST
+
+from spak.errors import EditRefused, SpecError
+from spakweb import access
+from spakweb.editor import services
+from spakweb.errors import Refused
+from spakweb.specs import actions
+from spakweb.specs.models import Draft, Spec
+
+QUESTIONS = (
+    *("analyse", "edit", "format", "complete", "hover", "definition", "references", "rename"),
+    *("compiled", "try"),
+)
+MODULES = (
+    *("dom", "text", "language", "words", "server", "graph", "outline", "keep", "panes", "presence"),
+    *("save", "compiled"),
+)
+"""What main.js imports: the page names them, so that a browser fetches them side by side."""
+View = Callable[..., HttpResponse]
+
+
+def spec_of(request: HttpRequest, team: str, spec: str, action: str = "spec.view") -> Spec:
+    """The spec that an address names. Raises: Http404, PermissionDenied."""
+    rows = Spec.objects.select_related("team", "head", "head__author")
+    found: Spec = access.find(request.user, action, rows, team__slug=team, slug=spec)
+    return found
+
+
+# ---- the page
+
+
+@never_cache
+@require_GET
+def editor(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    found = spec_of(request, team, spec)
+    draft = Draft.objects.filter(spec=found, user=request.user).first()
+    return render(
+        request,
+        "editor/editor.html",
+        {
+            "team": found.team,
+            "spec": found,
+            "section": "specs",
+            "may_edit": may_edit(request, found),
+            "modules": [static(f"js/editor/{name}.js") for name in MODULES],
+            "config": config_of(request, found, draft),
+        },
+    )
+
+
+def may_edit(request: HttpRequest, spec: Spec) -> bool:
+    return spec.archived_at is None and access.can(request.user, "spec.edit", spec)
+
+
+def config_of(request: HttpRequest, spec: Spec, draft: Draft | None) -> dict[str, Any]:
+    """All that the page's scripts need to begin."""
+    here = {"team": spec.team.slug, "spec": spec.slug}
+    if draft is not None and draft.text == spec.head.text:
+        draft = None
+    editable = may_edit(request, spec)
+    return {
+        "spec": {"id": spec.pk, "name": spec.name},
+        "user": {"id": request.user.pk, "name": str(request.user)},
+        "can_edit": editable,
+        "csrf": get_token(request),
+        "nonce": str(request.csp_nonce),
+        "text": draft.text if draft and editable else spec.head.text,
+        "head_text": spec.head.text,
+        "head_version": spec.head.number,
+        "head_author": str(spec.head.author),
+        "base_version": draft.base_version if draft and editable else spec.head.number,
+        "draft": {"saved_at": draft.saved_at.isoformat()} if draft and editable else None,
+        "urls": {
+            **{what: reverse("spak-editor-ask", kwargs={**here, "what": what}) for what in QUESTIONS},
+            "draft": reverse("spak-editor-draft", kwargs=here),
+            "save": reverse("spak-spec-save", kwargs=here),
+            "token": reverse("spak-editor-token", kwargs=here),
+            "compare": reverse("spak-spec-compare", kwargs=here),
+            "login": f"{reverse('account_login')}?next={reverse('spak-editor', kwargs=here)}",
+            "presence": f"/ws/t/{spec.team.slug}/specs/{spec.slug}/presence/",
+        },
+    }
+
+
+# ---- answers
+
+
+def said(view: View) -> View:
+    """What was refused, as JSON with a code and a hint; an edit that can not be made is a 422."""
+
+    @functools.wraps(view)
+    def answer(request: HttpRequest, *given: Any, **named: Any) -> HttpResponse:
+        try:
+            return view(request, *given, **named)
+        except Refused as error:
+            return JsonResponse(error.to_json(), status=error.status)
+        except (EditRefused, SpecError) as error:
+            body = {"code": error.code, "message": error.message, "hint": error.hint}
+            return JsonResponse(body, status=422)
+
+    return answer
+
+
+def body_of(request: HttpRequest) -> dict[str, Any]:
+    """The JSON object of a request. Raises: Refused `web.request`."""
+    try:
+        value = orjson.loads(request.body)
+    except orjson.JSONDecodeError as error:
+        raise Refused("web.request", "The request is not JSON in UTF-8.") from error
+    if not isinstance(value, dict):
+        raise Refused("web.request", "The request is no JSON object.")
+    return value
+
+
+@gzip_page
+@require_POST
+@said
+def ask(request: HttpRequest, team: str, spec: str, what: str) -> HttpResponse:
+    """One question about a text; nothing is kept."""
+    spec_of(request, team, spec)
+    if what == "compiled":
+        from spakweb.editor.compiled import compiled as found
+    elif what == "try":
+        from spakweb.editor.attempt import attempt as found
+    else:
+        found = functools.partial(services.answer, what)
+    return HttpResponse(orjson.dumps(found(body_of(request))), content_type="application/json")
+
+
+@require_POST
+@said
+def draft(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """Keeps what the person has typed so far; `{"drop": true}` throws it away and answers with the newest text."""
+    found = spec_of(request, team, spec, "spec.edit")
+    body = body_of(request)
+    if body.get("drop") is True:
+        actions.drop_draft(request.user, found)
+        return JsonResponse({"text": found.head.text, "base_version": found.head.number})
+    text, base = body.get("text"), body.get("base_version")
+    if not isinstance(text, str) or type(base) is not int or base < 1:
+        raise Refused("web.request", "A draft has a text and the number of the version it is based on.")
+    kept = actions.save_draft(request.user, found, text, min(base, found.head.number))
+    return JsonResponse({"saved_at": kept.saved_at.isoformat(), "base_version": kept.base_version})
+
+
+@never_cache
+@require_GET
+def token(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """A fresh token for a page whose person has signed in anew elsewhere."""
+    spec_of(request, team, spec)
+    return JsonResponse({"csrf": get_token(request)})
+
