@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
 from itertools import product
 from typing import Any
 
+from hypothesis import settings
+
 from spak.policy import Name
+
+LAW = settings(max_examples=int(os.environ.get("SPAK_FUZZ_EXAMPLES", "200")), deadline=None)
+"""For properties of policies: 200 examples, and as many as `make fuzz` says there."""
 
 CONSTANTS = ("/a", "/b", "/c", "/d")
 EDB = {"e": 2, "f": 1, "g": 2}

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from policy_kit import LAW
 from spak.policy import Fact, Finding, Name, PolicyError, Request, Session, load
 from spak.policy.checker import accepts
 
@@ -203,7 +204,7 @@ def test_the_second_mode_is_taken_where_the_first_does_not_fit() -> None:
     assert [str(item) for item in session.requests()] == ["e(2, 3)", "e(_, 1)"]
 
 
-@settings(max_examples=200, deadline=None)
+@LAW
 @given(
     edges=st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12),
     starts=st.sets(st.integers(0, 5), min_size=1, max_size=3),

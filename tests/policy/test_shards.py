@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from policy_kit import LAW
 from spak.policy import Fact, Name, PolicyError, Request
 from spak.policy.shards import MAX_DEPTH, RESERVED, Shard, allot, child, root
 
@@ -65,7 +66,7 @@ OWN = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@LAW
 @given(layers=st.lists(st.tuples(RULES, OWN), min_size=1, max_size=4), facts=FACTS)
 def test_a_child_is_permitted_a_part_of_what_its_parent_is(layers: Any, facts: list[Fact]) -> None:
     shard = root({"base.mg": BASE}, {"/steps": 10})
@@ -162,7 +163,7 @@ def test_a_child_asks_the_world_and_has_no_permission_before_the_answer() -> Non
 AMOUNTS = st.dictionaries(st.sampled_from(["/steps", "/tokens"]), st.integers(0, 50))
 
 
-@settings(max_examples=200, deadline=None)
+@LAW
 @given(rest=AMOUNTS, wishes=st.lists(AMOUNTS, max_size=4))
 def test_children_together_have_at_most_what_was_left(
     rest: dict[str, int], wishes: list[dict[str, int]]
@@ -178,7 +179,7 @@ def test_children_together_have_at_most_what_was_left(
     assert all(left.get(what, 0) + total[what] == rest.get(what, 0) for what in total)
 
 
-@settings(max_examples=200, deadline=None)
+@LAW
 @given(data=st.data(), rest=AMOUNTS)
 def test_a_whole_tree_spends_at_most_what_its_root_had(data: Any, rest: dict[str, int]) -> None:
     shards = [root({"base.mg": BASE}, rest)]

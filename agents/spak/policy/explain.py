@@ -21,10 +21,11 @@ from spak import canon
 from spak.policy.errors import PolicyError
 from spak.policy.evaluate import Change, Evaluation
 from spak.policy.format import plain, show_part
-from spak.policy.grouping import transformed, value_of
+from spak.policy.grouping import transformed
 from spak.policy.plan import Body, Item, Key
 from spak.policy.relation import Relation
 from spak.policy.syntax import Compare, Literal_, Place, Wild
+from spak.policy.terms import value_of
 from spak.policy.values import Inner, Row, encode, order_row, show, show_atom, to_json
 
 if TYPE_CHECKING:
@@ -172,12 +173,7 @@ class _Prover:
         for item in body.items:
             if item.part is None:
                 continue
-            if item.kind == "row":
-                found.append({"node": done[next(rows)]["id"]})
-            elif item.kind == "neg":
-                found.append({"absent": show_atom(item.name, ()).replace("()", _pattern(item, known, body))})
-            else:
-                found.append({"holds": _filled(item, known)})
+            found.append({"node": done[next(rows)]["id"]} if item.kind == "row" else said(item, known))
         return found
 
     def _children(self, body: Body, binding: Row) -> list[Node]:
@@ -282,9 +278,14 @@ def _value(arg: Any, known: dict[str, Inner], body: Body) -> Inner | None:
     return value_of(arg, known)
 
 
-def _pattern(item: Item, known: dict[str, Inner], body: Body) -> str:
-    values = [_value(arg, known, body) for arg in item.args]
-    return "(" + ", ".join("_" if value is None else show(value) for value in values) + ")"
+def said(item: Item, known: dict[str, Inner]) -> dict[str, str]:
+    """What a proof says of a literal that no row stands for; `known` holds the values of all variables."""
+    if item.kind != "neg":
+        return {"holds": _filled(item, known)}
+    assert isinstance(item.part, Literal_)
+    args = item.part.atom.args
+    values = ["_" if isinstance(arg, Wild) else show(value_of(arg, known)) for arg in args]
+    return {"absent": f"{item.name}({', '.join(values)})"}
 
 
 def _filled(item: Item, known: dict[str, Inner]) -> str:

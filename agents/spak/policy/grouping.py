@@ -8,20 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from spak.policy.functions import FUNCTIONS, REDUCERS
+from spak.policy.functions import REDUCERS
 from spak.policy.plan import Body
-from spak.policy.syntax import Apply, Const, Term, Var
+from spak.policy.syntax import Apply, Term
+from spak.policy.terms import value_of
 from spak.policy.values import Inner, Row, order_row
-
-
-def value_of(term: Term, known: Mapping[str, Inner]) -> Inner:
-    """The value of a term whose variables are all known."""
-    if isinstance(term, Var):
-        return known[term.name]
-    if isinstance(term, Const):
-        return term.value
-    assert isinstance(term, Apply)
-    return FUNCTIONS[term.function].call(*(value_of(arg, known) for arg in term.args))
 
 
 def transformed(body: Body, found: Iterable[Row]) -> dict[Row, tuple[Row, ...]]:

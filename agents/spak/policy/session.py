@@ -18,12 +18,12 @@ from spak.policy.evaluate import Evaluation, Limits, Rules
 from spak.policy.externals import TRUE, Ask, Mode, Request, asking, externals_of
 from spak.policy.families import merge
 from spak.policy.format import plain
-from spak.policy.grouping import value_of
 from spak.policy.lint import GIVEN, linear
 from spak.policy.parse import parse, parse_atom
 from spak.policy.plan import Key, prepare
 from spak.policy.strata import components
 from spak.policy.syntax import Clause, Const, Decl, Finding, Var, Wild
+from spak.policy.terms import value_of
 from spak.policy.types import misfit
 from spak.policy.values import Fact, Row, Value, decode, encode, order_row, show_atom, size_of
 

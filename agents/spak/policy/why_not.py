@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from spak.policy.errors import PolicyError
 from spak.policy.explain import prove, rule_texts
 from spak.policy.format import format_clause, show_part, show_term
-from spak.policy.functions import COMPARE, GENERATORS, TESTS
-from spak.policy.grouping import transformed, value_of
+from spak.policy.grouping import transformed
 from spak.policy.lint import GIVEN
 from spak.policy.plan import Body, Item, Key, ready, sequence, variables
 from spak.policy.syntax import Apply, Atom, Compare, Const, Literal_, Term, Var, Wild
+from spak.policy.terms import Known, bind, computed, value_of
 from spak.policy.values import Inner, Row, encode, order_row, show, to_json
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 MAX_STATES = 20_000
 MAX_ROWS = 500
 MAX_LEVELS = 3
-Known = dict[str, Inner]
 Goal = tuple[str, tuple[Inner | None, ...]]
 
 
@@ -285,7 +284,7 @@ class _Seeker:
         if item.kind == "row":
             goal = (item.name, tuple(_try(arg, env) for arg in item.args))
             for row in self.rows(goal):
-                found = _bind(item.args, row, env)
+                found = bind(item.args, row, env)
                 if found is not None:
                     yield 0, found, (), (), ()
             yield 1, env, (item,), (), ()
@@ -300,49 +299,16 @@ class _Seeker:
             yield 0, env, (), (), (() if item.part is None else (_show(item, env),))
         else:
             try:
-                for found in _computed(item, env):
+                for found in computed(item, env):
                     yield 0, found, (), (), ()
             except PolicyError:
                 return
-
-
-def _computed(item: Item, env: Known) -> Iterator[Known]:
-    """The ways in which a test, generator or comparison holds."""
-    if item.kind == "compare":
-        for one, two in (item.args, item.args[::-1]):
-            if item.name in ("=", "==") and isinstance(one, Var) and one.name not in env:
-                yield {**env, one.name: value_of(two, env)}
-                return
-        if COMPARE[item.name](value_of(item.args[0], env), value_of(item.args[1], env)):
-            yield env
-    elif item.kind == "test":
-        if TESTS[item.name][1](*(value_of(arg, env) for arg in item.args)) != item.negated:
-            yield env
-    else:
-        made = GENERATORS[item.name]
-        outs = tuple(arg for place, arg in enumerate(item.args) if place not in made.inputs)
-        rows = made.call(*(value_of(item.args[place], env) for place in made.inputs))
-        ways = [found for row in rows for found in (_bind(outs, row, env),) if found is not None]
-        if item.negated:
-            ways = [] if ways else [env]
-        yield from ways
 
 
 def _try(term: Term, env: Known) -> Inner | None:
     if isinstance(term, Wild) or not set(variables(term)) <= set(env):
         return None
     return value_of(term, env)
-
-
-def _bind(args: tuple[Term, ...], row: Row, env: Known) -> Known | None:
-    found = dict(env)
-    for arg, value in zip(args, row, strict=True):
-        if isinstance(arg, Var):
-            if found.setdefault(arg.name, value) != value:
-                return None
-        elif not isinstance(arg, Wild) and _try(arg, found) not in (None, value):
-            return None
-    return found
 
 
 def _contradicts(items: list[Item], env: Known, missing: Any, against: Any) -> bool:
