@@ -16,7 +16,8 @@ from spak.policy.judge import decide, judge
 from spak.tools import TOOLS
 
 EXAMPLES = data.path("specs/examples")
-HELD: list[Fact] = [("sandboxed", (ACTION, Name("/restricted")))]
+CHECKED: Fact = ("checks_ran", ("pytest", Name("/success")))
+HELD: list[Fact] = [("sandboxed", (ACTION, Name("/restricted"))), CHECKED]
 
 
 def call(tool: str, **args: Any) -> Action:
@@ -50,6 +51,7 @@ ORDINARY = [
     call("nsight", cmd=["./kernel"], metrics=["sm__cycles_elapsed.avg"]),
     call("python_repl", code="print(1 + 1)"),
     call("apply_patch", patch="--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x=1\n+x=2\n", protect=["t/"]),
+    call("git_commit", message="Say two", paths=["src"]),
 ]
 
 
@@ -126,7 +128,7 @@ def test_a_tool_that_starts_programs_needs_a_sandbox(tool: str, tmp_path: Path) 
     action = next(item for item in ORDINARY if item.tool == tool)
     sandboxed = TOOLS[tool].entry.sandboxed
     for level in ("none", "restricted", "docker", "gvisor"):
-        known: list[Fact] = [("sandboxed", (ACTION, Name("/" + level)))]
+        known: list[Fact] = [("sandboxed", (ACTION, Name("/" + level))), CHECKED]
         allowed = judge(constitution(), action, eyes, known).decision == "allow"
         assert allowed is (not sandboxed or level != "none"), level
     assert (judge(constitution(), action, eyes).decision == "allow") is not sandboxed

@@ -65,10 +65,26 @@ def listed(action: Action, world: World) -> list[Fact]:
     return [use("reads", path, world) if isinstance(path, str) else path]
 
 
+def tracked(action: Action, world: World) -> list[Fact]:
+    """A commit: the paths that it takes in, or the whole workspace."""
+    paths = action.args.get("paths", ["."])
+    if not _texts(paths):
+        return [unreadable("gate.args", "`args.paths` is not a list of strings")]
+    return [use("tracks", path, world) for path in paths]
+
+
 def code(action: Action, world: World) -> list[Fact]:
     """Code of any kind: only the sandbox says what it may do."""
     found = argument(action, "code")
     return [("runs_code", (ACTION,)) if isinstance(found, str) else found]
+
+
+def committed(action: Action, world: World) -> list[Fact]:
+    """What a commit takes in: the paths that are named, else the whole workspace."""
+    paths = action.args.get("paths", ["."])
+    if not _texts(paths):
+        return [unreadable("gate.args", "`args.paths` is not a list of strings")]
+    return [use("tracks", path, world) for path in paths]
 
 
 def compiler(suffix: Callable[[Mapping[str, object]], str]) -> Builder:
@@ -175,4 +191,6 @@ BUILDERS: dict[str, Builder] = {
     "cc": compiler(_library),
     "nvcc": compiler(lambda args: ".cubin"),
     "python_repl": code,
+    "git_commit": committed,
+    "git_commit": tracked,
 }

@@ -1,0 +1,332 @@
+"""What external predicates say: rows about the workspace's code, for guards that a policy may switch on.
+
+Takes a question of the policy (`spak.policy.externals.Request`) and the workspace; gives every row that fits
+its inputs. Files are read and never run. Everything is bounded (files, bytes, rows); a tree beyond a bound
+is an error and no shorter answer, so that whoever asked denies.
+
+    dependency_link(Caller, Callee, Import)   Python's imports and C's includes of files of the workspace
+    test_coverage(File)                       whether tests reach a file
+    entropy(Text, Score)                      Shannon's entropy in bits per character, three decimals
+
+Files are named by their path below the workspace, as facts about paths name them. What is hidden (`.git`),
+made by programs (`__pycache__`, `node_modules`) or a link is no file here. An import that only running the
+program would reveal is not seen; a Python file that does not parse is read line by line instead.
+
+A file is covered if it is a test itself (`test_*`, `*_test`, `conftest.py`, or below a folder `test` or
+`tests`), if a test imports or includes it, if it is a C source whose header of the same name is included by a
+test, or if `coverage.json` at the workspace's top (coverage.py's report) names a line of it that ran.
+"""
+
+from __future__ import annotations
+
+import ast
+import errno
+import json
+import math
+import os
+import posixpath
+import re
+import stat
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from spak import canon
+from spak.errors import UsageError
+from spak.policy.externals import Request
+from spak.tools import beneath
+
+Row = tuple[Any, ...]
+
+MAX_FILES = 20_000
+MAX_FILE_BYTES = 512 << 10
+MAX_BYTES = 16 << 20
+MAX_LINKS = 20_000
+MAX_TEXT = 65_536
+MAX_REPORT = 16 << 20
+MAX_DEPTH = 64
+
+_PYTHON = (".py", ".pyi")
+_C = (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".cu", ".cuh")
+_HEADERS = (".h", ".hh", ".hpp", ".cuh")
+_SKIPPED = frozenset({"__pycache__", "node_modules"})
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]{1,400})[">]', re.M)
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+([.\w]{1,400})[ \t]+import[ \t]|import[ \t]+([\w. ,]{1,400}))", re.M
+)
+
+Import = tuple[int, str, tuple[str, ...]]
+"""Level (0 is absolute), module, and the names taken from it."""
+
+
+@dataclass(slots=True)
+class Tree:
+    """The source files of a workspace and what each names: made for one question, or for several."""
+
+    root: Path
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Sources by path, in order."""
+    bases: tuple[str, ...] = ()
+    """The folders that hold packages: an absolute import of any file may start there."""
+
+    @classmethod
+    def of(cls, root: Path) -> Tree:
+        """Raises: UsageError `world.too_large`; OSError when the host is in trouble."""
+        tree, total = cls(root), 0
+        for path, data in _sources(root):
+            total += len(data)
+            if len(tree.files) >= MAX_FILES or total > MAX_BYTES:
+                raise _too_large(f"more than {MAX_FILES} source files or {MAX_BYTES} bytes of them")
+            tree.files[path] = data
+        tree.files = dict(sorted(tree.files.items()))
+        packages = {
+            posixpath.dirname(path) for path in tree.files if posixpath.basename(path) == "__init__.py"
+        }
+        parents = {posixpath.dirname(package) for package in packages if package}
+        tree.bases = tuple(sorted(parents - packages))
+        return tree
+
+    def links(self) -> list[tuple[str, str, str]]:
+        """Who depends on whom, and by which words. Raises: UsageError `world.too_large`."""
+        found: dict[tuple[str, str, str], None] = {}
+        for path, data in self.files.items():
+            for target, words in self._named(path, data):
+                if target != path:
+                    found[path, target, words] = None
+            if len(found) > MAX_LINKS:
+                raise _too_large(f"more than {MAX_LINKS} dependencies")
+        return sorted(found)
+
+    def covered(self, report: bytes | None) -> set[str]:
+        """The files that tests reach."""
+        tested = {path for path in self.files if _is_test(path)}
+        reached = {target for path in tested for target, _ in self._named(path, self.files[path])}
+        headers = {posixpath.splitext(path)[0] for path in reached if path.endswith(_HEADERS)}
+        beside = {path for path in self.files if path.endswith(_C) and posixpath.splitext(path)[0] in headers}
+        return tested | reached | beside | (_ran(report) & self.files.keys())
+
+    def _named(self, path: str, data: bytes) -> Iterator[tuple[str, str]]:
+        if path.endswith(_PYTHON):
+            for level, module, names in _imports(data):
+                yield from self._modules(path, level, module, names)
+        else:
+            for words in _INCLUDE.findall(data.decode("utf-8", "replace")):
+                target = self._included(path, words)
+                if target:
+                    yield target, words
+
+    def _modules(
+        self, path: str, level: int, module: str, names: tuple[str, ...]
+    ) -> Iterator[tuple[str, str]]:
+        """The files of a module, of its packages, and of the names that are modules themselves."""
+        shown = "." * level + module
+        folder = posixpath.dirname(path)
+        for _ in range(level - 1):
+            folder = posixpath.dirname(folder)
+        for base in [folder] if level else dict.fromkeys([*_bases(folder), *self.bases]):
+            parts = module.split(".") if module else []
+            whole = [self._module(base, parts[: count + 1]) for count in range(len(parts))]
+            whole += [self._module(base, [*parts, name]) for name in names]
+            if level and not parts:
+                whole.append(self._module(base, []))
+            yield from ((target, shown) for target in whole if target)
+
+    def _module(self, base: str, parts: list[str]) -> str:
+        stem = posixpath.join(base, *parts)
+        for name in (f"{stem}.py", posixpath.join(stem, "__init__.py"), f"{stem}.pyi"):
+            if name in self.files:
+                return name
+        return ""
+
+    def _included(self, path: str, words: str) -> str:
+        folder = posixpath.dirname(path)
+        for base in [folder, *(posixpath.join(base, "include") for base in _bases(folder)), *_bases(folder)]:
+            target = posixpath.normpath(posixpath.join(base, words))
+            if target in self.files:
+                return target
+        return ""
+
+
+def dependency_link(request: Request, tree: Callable[[], Tree]) -> list[Row]:
+    return [*tree().links()]
+
+
+def test_coverage(request: Request, tree: Callable[[], Tree]) -> list[Row]:
+    seen = tree()
+    try:
+        report = beneath.read_beneath(seen.root, "coverage.json", MAX_REPORT)
+    except UsageError:
+        report = None
+    return [(path,) for path in sorted(seen.covered(report))]
+
+
+def entropy(request: Request, tree: Callable[[], Tree]) -> list[Row]:
+    text = request.args[0]
+    if not isinstance(text, str):
+        raise _unknown(request)
+    return [(text, bits(text))]
+
+
+EXTERNALS: Mapping[tuple[str, int], Callable[[Request, Callable[[], Tree]], list[Row]]] = {
+    ("dependency_link", 3): dependency_link,
+    ("test_coverage", 1): test_coverage,
+    ("entropy", 2): entropy,
+}
+"""What can be asked, by predicate and number of columns."""
+
+
+def answers(requests: list[Request], root: Path) -> list[list[Row]]:
+    """The rows of each question, in their order; the tree is read once, and only if a question needs it.
+
+    Raises: UsageError `world.unknown` for a predicate that nobody here answers, `world.too_large`.
+    """
+    made: list[Tree] = []
+
+    def tree() -> Tree:
+        if not made:
+            made.append(Tree.of(root))
+        return made[0]
+
+    found = []
+    for request in requests:
+        answer = EXTERNALS.get(request.key)
+        if answer is None:
+            raise _unknown(request)
+        found.append([row for row in answer(request, tree) if _fits(row, request)])
+    return found
+
+
+def bits(text: str) -> float:
+    """Bits per character of the text's first MAX_TEXT characters."""
+    text = text[:MAX_TEXT]
+    if not text:
+        return 0.0
+    shares = [count / len(text) for _, count in sorted(Counter(text).items())]
+    return round(abs(math.fsum(share * math.log2(share) for share in shares)), 3)
+
+
+def _fits(row: Row, request: Request) -> bool:
+    return all(asked is None or asked == value for asked, value in zip(request.args, row, strict=True))
+
+
+def _sources(root: Path) -> Iterator[tuple[str, bytes]]:
+    """Path and content of each source file; no link is followed, nothing hidden is entered."""
+    seen = 0
+    for folder, folders, names, fd in os.fwalk(root, follow_symlinks=False, onerror=_unreadable):
+        below = os.path.relpath(folder, root)
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
+        seen += len(names) + len(folders)
+        if seen > 10 * MAX_FILES or (folders and below.count("/") >= MAX_DEPTH):
+            raise _too_large(f"more than {10 * MAX_FILES} files, or folders {MAX_DEPTH} deep")
+        for name in names:
+            data = _read(name, fd) if name.endswith(_PYTHON + _C) else None
+            if data is not None:
+                path = name if below == "." else f"{below}/{name}"
+                yield path.encode("utf-8", "backslashreplace").decode(), data
+
+
+def _read(name: str, folder: int) -> bytes | None:
+    """A regular file's content; None for what is none, or is gone.
+
+    Raises: UsageError `world.too_large`, `world.unreadable`.
+    """
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
+            return None
+        _unreadable(error)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return None
+        data = os.read(fd, MAX_FILE_BYTES + 1)
+    finally:
+        os.close(fd)
+    if len(data) > MAX_FILE_BYTES:
+        raise _too_large(f"{name!a} with more than {MAX_FILE_BYTES} bytes")
+    return data
+
+
+def _is_test(path: str) -> bool:
+    *folders, name = path.split("/")
+    stem = name.partition(".")[0]
+    return (
+        not {"test", "tests"}.isdisjoint(folders)
+        or stem.startswith("test_")
+        or stem.endswith("_test")
+        or name == "conftest.py"
+    )
+
+
+_known: dict[str, tuple[Import, ...]] = {}
+"""Imports by the digest of a file: a workspace changes by a file or two between two questions."""
+
+
+def _imports(data: bytes) -> tuple[Import, ...]:
+    digest = canon.digest(data)
+    found = _known.get(digest)
+    if found is None:
+        if len(_known) >= MAX_FILES:
+            _known.clear()
+        found = _known[digest] = _parsed(data.decode("utf-8-sig", "replace"))
+    return found
+
+
+def _parsed(text: str) -> tuple[Import, ...]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            parsed = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return tuple(_by_line(text))
+    found: dict[Import, None] = {}
+    for node in ast.walk(parsed):
+        if isinstance(node, ast.Import):
+            found.update({(0, alias.name, ()): None for alias in node.names})
+        elif isinstance(node, ast.ImportFrom):
+            found[node.level, node.module or "", tuple(alias.name for alias in node.names)] = None
+    return tuple(found)
+
+
+def _by_line(text: str) -> Iterator[Import]:
+    """What the lines of a file that does not parse seem to import; more rather than less."""
+    for module, modules in _IMPORT.findall(text):
+        for name in [module] if module else [part.split()[0] for part in modules.split(",") if part.split()]:
+            level = len(name) - len(name.lstrip("."))
+            yield level, name[level:], ()
+
+
+def _bases(folder: str) -> list[str]:
+    """Where an absolute import or an include may start: each folder from the file's own up, and its `src`."""
+    found = []
+    while True:
+        found += [folder, posixpath.join(folder, "src")]
+        if not folder:
+            return found
+        folder = posixpath.dirname(folder)
+
+
+def _ran(report: bytes | None) -> set[str]:
+    """The files that coverage.py's JSON report saw running; an odd report names none."""
+    try:
+        files = json.loads(report or b"{}").get("files", {})
+        return {posixpath.normpath(path) for path, about in files.items() if about.get("executed_lines")}
+    except (ValueError, AttributeError, RecursionError):
+        return set()
+
+
+def _unreadable(error: OSError) -> NoReturn:
+    raise UsageError(
+        "world.unreadable", f"a part of the workspace can not be read: {error.strerror}", "mend its rights"
+    ) from error
+
+
+def _unknown(request: Request) -> UsageError:
+    return UsageError("world.unknown", f"nobody answers {request}", "docs/policy.md lists what can be asked")
+
+
+def _too_large(what: str) -> UsageError:
+    return UsageError("world.too_large", f"the workspace has {what}", "let the guard see a smaller workspace")

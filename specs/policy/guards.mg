@@ -1,0 +1,84 @@
+# Guards from what the run knows of its own work: diagnostics, checks, and who depends on what. The barrier
+# before a commit always stands. The guards below it stand when the spec's POLICY says so: guard(/refactor).
+
+Decl guard(Which) bound [/name].
+
+# ---- The commit barrier: broken code is not committed, and unchecked code only if a person signs for it.
+
+broken("Build Broken") :- diagnostic(/error, _, _, _, _).
+broken("Build Panicked") :- diagnostic(/panic, _, _, _, _).
+broken("Check Failed") :- checks_ran(_, /fail).
+broken("Check Timed Out") :- checks_ran(_, /timeout).
+
+checked() :- checks_ran(_, _).
+block_commit(Reason) :- broken(Reason).
+block_commit("No Check Ran") :- !checked().
+
+makes_commit(Action) :- tool(Action, /git_commit).
+makes_commit(Action) :- command_does(Action, _, /commits, "git commit", _).
+
+least_sandbox(/git_commit, /restricted).
+
+permitted(Action) :-
+    tool(Action, /git_commit),
+    uses_path(Action, /tracks, _, _),
+    !unpermitted_path(Action),
+    !block_commit(_).
+
+forbidden(Action) :-
+    makes_commit(Action),
+    broken(_).
+
+# ---- The refactoring guard: a file on which untested files rest changes only if a person signs for it.
+
+Decl dependency_link(Caller, Callee, Import)
+    descr [external(), mode("-", "-", "-")]
+    bound [/string, /string, /string].
+Decl test_coverage(File)
+    descr [external(), mode("+")]
+    bound [/string].
+
+modified(File) :-
+    guard(/refactor),
+    uses_path(_, /edits, _, File).
+
+impacted(File) :-
+    modified(Changed),
+    dependency_link(File, Changed, _).
+impacted(File) :-
+    impacted(Between),
+    dependency_link(File, Between, _).
+
+uncovered(Dependent) :-
+    impacted(Dependent),
+    !test_coverage(Dependent).
+unsafe_to_refactor(Target) :-
+    modified(Target),
+    uncovered(_).
+
+forbidden(Action) :-
+    uses_path(Action, /edits, _, File),
+    unsafe_to_refactor(File),
+    !approved(Action).
+
+# ---- Requests: a host that is not named is a violation whatever another rule permits, unless a person signs.
+
+security_violation(Action, Host) :-
+    asks_url(Action, _, Host, _),
+    !allowed_host(Host).
+
+forbidden(Action) :-
+    security_violation(Action, _),
+    !approved(Action).
+
+# Evidence for whoever reviews: no rule that permits or forbids reads it. Random text has 4 bits a character
+# and more; so has much that is harmless, so that entropy alone is never a reason.
+Decl entropy(Text, Score)
+    descr [external(), mode("+", "-")]
+    bound [/string, /float64].
+
+evidence(Action, Host, Score) :-
+    guard(/evidence),
+    security_violation(Action, Host),
+    entropy(Host, Score),
+    4.0 <= Score.
