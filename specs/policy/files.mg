@@ -22,6 +22,9 @@ permitted(Action) :-
     uses_path(Action, How, _, _),
     !unpermitted_path(Action).
 
+# What the run itself wrote down may be read back.
+permitted(Action) :- tool(Action, /recall).
+
 # Code that is given as text: what it may do is what the sandbox lets it do.
 Decl runs_code(Action) bound [/name].
 

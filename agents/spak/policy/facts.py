@@ -71,7 +71,7 @@ def _request(action: Action, world: World) -> list[Fact]:
         found.append(
             ("sends_header", (ACTION, text(name.lower() if plain else name.lower() + " with an odd value")))
         )
-    known = {"url", "method", "headers"}
+    known = {"url", "method", "headers", "max_bytes", "timeout_s"}
     if any(action.args[name] for name in action.args if name not in known):
         found.append(("sends_body", (ACTION,)))
     url = urls.parse(whole)

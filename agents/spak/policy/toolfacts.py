@@ -79,14 +79,6 @@ def code(action: Action, world: World) -> list[Fact]:
     return [("runs_code", (ACTION,)) if isinstance(found, str) else found]
 
 
-def committed(action: Action, world: World) -> list[Fact]:
-    """What a commit takes in: the paths that are named, else the whole workspace."""
-    paths = action.args.get("paths", ["."])
-    if not _texts(paths):
-        return [unreadable("gate.args", "`args.paths` is not a list of strings")]
-    return [use("tracks", path, world) for path in paths]
-
-
 def compiler(suffix: Callable[[Mapping[str, object]], str]) -> Builder:
     """A compiler's tool: it reads its source and the folders of -I, and makes one file."""
 
@@ -191,6 +183,6 @@ BUILDERS: dict[str, Builder] = {
     "cc": compiler(_library),
     "nvcc": compiler(lambda args: ".cubin"),
     "python_repl": code,
-    "git_commit": committed,
+    "recall": lambda action, world: arguments(action),
     "git_commit": tracked,
 }

@@ -6,6 +6,7 @@ from spak.ports import Tool
 from spak.tools.apply_patch import ApplyPatch
 from spak.tools.cc import Cc
 from spak.tools.git_commit import GitCommit
+from spak.tools.http_request import HttpRequest
 from spak.tools.instantiate import Instantiate
 from spak.tools.list_files import ListFiles
 from spak.tools.nsight import Nsight
@@ -13,6 +14,7 @@ from spak.tools.nvcc import Nvcc
 from spak.tools.python_repl import PythonRepl
 from spak.tools.read_ast import ReadAst
 from spak.tools.read_file import ReadFile
+from spak.tools.recall import Recall
 from spak.tools.run import Run
 from spak.tools.write_file import WriteFile
 
@@ -20,6 +22,7 @@ _ALL: tuple[Tool, ...] = (
     ApplyPatch(),
     Cc(),
     GitCommit(),
+    HttpRequest(),
     Instantiate(),
     ListFiles(),
     Nsight(),
@@ -27,6 +30,7 @@ _ALL: tuple[Tool, ...] = (
     PythonRepl(),
     ReadAst(),
     ReadFile(),
+    Recall(),
     Run(),
     WriteFile(),
 )

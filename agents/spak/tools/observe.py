@@ -11,7 +11,9 @@ from __future__ import annotations
 import errno
 import glob
 import os
+import socket
 import stat
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +24,8 @@ from spak.tools import beneath
 
 MAX_LINKS = 40
 MAX_MATCHES = 500
+MAX_ADDRESSES = 16
+RESOLVE_S = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +122,23 @@ class Observer:
             if error.code == "path.missing":
                 return None
             raise
+
+
+def resolve(host: str) -> tuple[str, ...]:
+    """The addresses that the host's name stands for now, in the order of their text; none where it has none.
+
+    The answer is what a request connects to: the name is not looked up a second time.
+    """
+    found: list[tuple[str, ...]] = []
+
+    def ask() -> None:
+        try:
+            rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            return
+        found.append(tuple(sorted({str(row[4][0]) for row in rows})[:MAX_ADDRESSES]))
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(RESOLVE_S)
+    return found[0] if found else ()

@@ -1,0 +1,255 @@
+"""`http_request`: one request to a host that was judged, at the address that was judged.
+
+The address is the one observed when the call was permitted (`Call.observed`): the name is not looked up
+again, so that it cannot stand for another machine in between. The name still is what TLS checks and what
+`Host` says. No proxy and no password of the environment is used, no redirect is followed (its target is told;
+asking for it is a new call, judged anew), nothing is unpacked. Time and size are bounded, slow replies too.
+It runs on the host: the sandbox has no network.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
+
+from spak import canon
+from spak.errors import UsageError
+from spak.lang.catalog import ToolEntry
+from spak.policy import urls
+from spak.ports import Call, ToolResult
+from spak.tools import results
+from spak.tools.schemas import object_of
+
+if TYPE_CHECKING:
+    import httpx
+
+MAX_BYTES = 256 << 10
+MOST_BYTES = 4 << 20
+TIMEOUT_S = 30.0
+CONNECT_S = 10.0
+_NOT_YOURS = frozenset(
+    {
+        "host",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "upgrade",
+        "te",
+        "trailer",
+        "expect",
+        "keep-alive",
+        "accept-encoding",
+    }
+)
+"""Headers that say how the message is read; the tool writes them itself."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}\Z")
+_VALUE = re.compile(r"[\x20-\x7e\t]{0,4096}\Z")
+
+
+class HttpRequest:
+    entry = ToolEntry(
+        name="http_request",
+        version=1,
+        summary="Sends one HTTP request to a permitted host; redirects are told and not followed.",
+        schema=object_of(
+            {
+                "url": {
+                    "description": "https://host/path?query",
+                    "type": "string",
+                    "maxLength": urls.MAX_URL,
+                },
+                "method": {
+                    "type": "string",
+                    "enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
+                    "default": "GET",
+                },
+                "headers": {
+                    "description": "Headers by name.",
+                    "type": "object",
+                    "maxProperties": 32,
+                    "additionalProperties": {"type": "string", "maxLength": 4096},
+                },
+                "body": {"description": "What is sent.", "type": "string", "maxLength": 1 << 20},
+                "max_bytes": {
+                    "description": "How much of the reply is kept.",
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": MOST_BYTES,
+                    "default": MAX_BYTES,
+                },
+                "timeout_s": {
+                    "description": "Seconds for the whole of it.",
+                    "type": "number",
+                    "minimum": 0.1,
+                    "maximum": 300,
+                    "default": TIMEOUT_S,
+                },
+            },
+            required=("url",),
+        ),
+        on_fail="continue",
+        sandboxed=False,
+        writes=False,
+    )
+
+    def run(self, call: Call) -> ToolResult:
+        return results.guarded(_ask, call)
+
+
+def _ask(call: Call) -> ToolResult:
+    import httpx
+
+    args = call.args
+    url = urls.parse(str(args["url"]))
+    if isinstance(url, urls.Trouble):
+        raise UsageError("http_request.url", url.detail, "write https://host/path")
+    if url.scheme not in ("https", "http"):
+        raise UsageError("http_request.url", f"the scheme {url.scheme} is not spoken here", "use https")
+    headers = _headers(args.get("headers", {}))
+    addresses = _addresses(call, url.host)
+    limit = int(args.get("max_bytes", MAX_BYTES))
+    try:
+        timeout = min(float(args.get("timeout_s", TIMEOUT_S)), call.limits.wall_s)
+        ends = time.monotonic() + timeout
+        with _client(timeout) as client, _watched(ends) as watch:
+            request = client.build_request(
+                str(args.get("method", "GET")),
+                _at(url, addresses[0]),
+                headers={**headers, "host": _host(url), "accept-encoding": "identity"},
+                content=str(args["body"]).encode() if "body" in args else None,
+                extensions={"sni_hostname": url.host, "trace": watch},
+            )
+            response = client.send(request, stream=True)
+            try:
+                return _told(str(args["url"]), response, limit, ends)
+            finally:
+                response.close()
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, UnicodeEncodeError) as error:
+        late = isinstance(error, (httpx.TimeoutException, TimeoutError)) or time.monotonic() >= ends
+        return results.failed(
+            "http_request.timeout" if late else "http_request.failed",
+            f"no reply from {url.host} in time" if late else f"{url.host}: {str(error)[:200] or 'no reply'}",
+            "try again later, or give timeout_s" if late else "is the host up?",
+            exit=2,
+        )
+
+
+def _headers(given: Mapping[str, Any]) -> dict[str, str]:
+    for name, value in given.items():
+        if not _NAME.match(name) or not _VALUE.match(str(value)):
+            raise UsageError("http_request.header", f"{name[:70]!a} is no header of one line of ASCII")
+        if name.lower() in _NOT_YOURS or name.lower().startswith("proxy-"):
+            raise UsageError("http_request.header", f"the header {name} is the tool's own", "leave it out")
+    return {"user-agent": "spak", **{name.lower(): str(value) for name, value in given.items()}}
+
+
+def _addresses(call: Call, host: str) -> list[str]:
+    """The addresses of the host as they were judged. Raises: UsageError when none was."""
+    for item in call.observed.get("hosts", ()):
+        if item[0] == host and item[1]:
+            return [str(address) for address in item[1]]
+    raise UsageError(
+        "http_request.address",
+        f"no address of {host} was judged",
+        "the tool does not look names up by itself",
+    )
+
+
+def _at(url: urls.Url, address: str) -> str:
+    """The URL with the address for the host; what is behind # stays here."""
+    place = f"[{address}]" if ":" in address else address
+    query = f"?{url.query}" if url.query else ""
+    return f"{url.scheme}://{place}:{url.port}{url.path or '/'}{query}"
+
+
+def _host(url: urls.Url) -> str:
+    return url.host if url.port == {"https": 443, "http": 80}[url.scheme] else f"{url.host}:{url.port}"
+
+
+def _client(timeout: float) -> httpx.Client:
+    import httpx
+
+    return httpx.Client(
+        timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT_S)),
+        trust_env=False,
+        follow_redirects=False,
+        http2=False,
+    )
+
+
+@contextmanager
+def _watched(ends: float) -> Iterator[Any]:
+    """A trace that remembers the connection, and its end when the time is over: slow replies end too."""
+    sockets: list[socket.socket] = []
+
+    def trace(event: str, info: Mapping[str, Any]) -> None:
+        stream = info.get("return_value")
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")) and stream is not None:
+            sockets.append(stream.get_extra_info("socket"))
+
+    def cut() -> None:
+        for found in sockets:
+            try:
+                found.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
+
+    timer = threading.Timer(max(ends - time.monotonic(), 0), cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield trace
+    finally:
+        timer.cancel()
+
+
+def _told(asked: str, response: httpx.Response, limit: int, ends: float) -> ToolResult:
+    """The reply: its first line, where it sends to, its body as far as it is kept."""
+    data, size = bytearray(), 0
+    for chunk in response.iter_raw():
+        size += len(chunk)
+        data += chunk[: max(limit - len(data), 0)]
+        if size > limit or time.monotonic() >= ends:
+            break
+    if time.monotonic() >= ends:
+        raise TimeoutError
+    status, kind = response.status_code, _plain(response.headers.get("content-type", ""))
+    head = f"{status} {kind}".rstrip() + "\n"
+    notes = []
+    key: dict[str, Any] = {"exit": 0 if 200 <= status < 300 else 1, "status": status}
+    if response.has_redirect_location:
+        target = _plain(urljoin(asked, response.headers["location"]))
+        head += f"redirect: {target}\n"
+        notes.append(
+            results.diagnostic(
+                "warning", "http_request.redirect", f"it sends on to {target}; ask for that itself"
+            )
+        )
+    coding = response.headers.get("content-encoding", "identity").lower()
+    if coding != "identity":
+        notes.append(
+            results.diagnostic("warning", "http_request.coded", f"the body is coded: {_plain(coding)}")
+        )
+    body = bytes(data)
+    output = head.encode() + b"\n" + body
+    key["sha256"] = canon.digest(body)
+    return ToolResult(
+        "exited",
+        key["exit"],
+        output,
+        len(head) + 1 + size,
+        canon.digest(output),
+        size > limit,
+        key,
+        tuple(notes),
+    )
+
+
+def _plain(text: str) -> str:
+    return "".join(sign for sign in text[: urls.MAX_URL] if " " <= sign <= "~")
