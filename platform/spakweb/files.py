@@ -1,8 +1,12 @@
-"""How static files are named: with a hash in production, as they are on one's own machine."""
+"""Static files: how they are named (with a hash in production, as they are on one's own machine) and served."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.staticfiles.storage import StaticFilesStorage
+from django.http import HttpRequest, HttpResponse
+from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 
@@ -14,3 +18,16 @@ class HashedFiles(CompressedManifestStaticFilesStorage):
 
 class PlainFiles(StaticFilesStorage):
     """Names as they are: no `collectstatic` before a start."""
+
+
+class Files(WhiteNoiseMiddleware):
+    """WhiteNoise that hands files over whole: its iterators are for WSGI, and ASGI warns of each of them. The
+    largest file has some hundred kilobytes."""
+
+    @staticmethod
+    def serve(static_file: Any, request: HttpRequest) -> HttpResponse:
+        response = WhiteNoiseMiddleware.serve(static_file, request)
+        whole = HttpResponse(b"".join(response.streaming_content), status=response.status_code)
+        whole.headers = response.headers
+        response.close()
+        return whole

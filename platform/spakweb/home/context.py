@@ -8,6 +8,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 import spak
+from spakweb.home import demo
 
 THEMES = ("auto", "light", "dark")
 
@@ -23,6 +24,8 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "theme": theme(request),
         "my_teams": user.teams.all() if user is not None and user.is_authenticated else (),
         "demo": settings.DEMO,
+        "demo_user": demo.USER if settings.DEMO else "",
+        "demo_password": demo.PASSWORD if settings.DEMO else "",
         "open_signup": settings.OPEN_SIGNUP,
         "spak_version": spak.__version__,
     }

@@ -14,7 +14,7 @@ from spakweb.specs.actions import create_spec
 from spakweb.teams.actions import create_team
 from spakweb.teams.models import Membership, Role, Team, User
 
-PASSWORD = "spak-demo"
+USER, PASSWORD = "alice", "spak-demo"
 TEAM, SLUG = "Demo team", "demo-team"
 
 
@@ -31,7 +31,7 @@ def seed() -> bool:
         raise ImproperlyConfigured("the demo team has a known password; it is not made in production")
     if Team.objects.filter(slug=SLUG).exists():
         return False
-    alice = User.objects.create_user("alice", "alice@spak.example", PASSWORD, first_name="Alice")
+    alice = User.objects.create_user(USER, "alice@spak.example", PASSWORD, first_name="Alice")
     bob = User.objects.create_user("bob", "bob@spak.example", PASSWORD, first_name="Bob")
     team = create_team(alice, TEAM)
     Membership.objects.create(team=team, user=bob, role=Role.EDITOR)
