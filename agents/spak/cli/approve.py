@@ -1,29 +1,110 @@
-"""`spak approve RUN`: answer an action that waits for approval."""
+"""`spak approve RUN`: answer an action that waits for approval with a signed yes or no, and go on.
+
+The answer is signed here, with a key of the user (`spak keys`), and verified by the kernel, like one that
+came from anywhere else. The lease admits one at a time: of two answers the second finds nothing that waits.
+"""
 
 from __future__ import annotations
 
+import json
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from spak.cli import common
 from spak.errors import RunError
 
+if TYPE_CHECKING:
+    from spak.kernel.state import Effect
+    from spak.runner import Run
+
+GOOD_FOR_S = 600
+LONGEST_S = 366 * 86_400
+MAX_SHOWN = 4000
+
 
 @click.command()
 @click.argument("run")
 @click.option("--deny", is_flag=True, help="Say no.")
-@click.option("--expires", type=click.IntRange(min=1), metavar="S", help="Seconds for which the yes is good.")
+@click.option(
+    "--expires",
+    type=click.IntRange(min=1, max=LONGEST_S),
+    default=GOOD_FOR_S,
+    show_default=True,
+    metavar="S",
+    help="Seconds for which the answer is good.",
+)
+@click.option("--key", metavar="NAME", help="The key to sign with; else the first that is an approver's.")
+@common.timeout_option
 @common.runs_option
 @common.json_option
-def command(run: str, deny: bool, expires: int | None, runs_dir: Path | None, as_json: bool) -> int:
+def command(
+    run: str,
+    deny: bool,
+    expires: int,
+    key: str | None,
+    timeout: float | None,
+    runs_dir: Path | None,
+    as_json: bool,
+) -> int:
     """Approve (or deny) the action that RUN waits for."""
-    from spak.cli import reading
+    from spak.cli import session, show
+    from spak.policy import approval
+    from spak.records import Kind
+    from spak.runner.perform import Proposed
 
     root, name = common.find_run(run, runs_dir)
+    _waiting(root, name)
+    held = session.reopen(root, name)
+    try:
+        effect = held.run.state.r6
+        if effect is None or effect.act != "approve":
+            raise _no_approval(name, held.view().state)
+        body = _signed(held.run, effect, key, approval.DENY if deny else approval.APPROVE, expires)
+        held.run.feed(Proposed(Kind.APPROVAL, body))
+        held.run.flush()
+        return show.advance_and_show(held, as_json, timeout)
+    finally:
+        held.close()
+
+
+def _waiting(root: Path, name: str) -> None:
+    """Look before the lease is taken, so that a run which waits for nothing is told without a launcher."""
+    from spak.cli import reading
+
     seen = reading.view_of(root, name)
-    raise RunError(
+    if seen.waiting is None or seen.waiting.get("kind") != "approval":
+        raise _no_approval(name, seen.state)
+
+
+def _no_approval(name: str, state: str) -> RunError:
+    return RunError(
         "run.no_approval",
-        f"run {name} is {seen.state} and waits for no approval",
-        "the built-in rule permits or denies at once; spak show says what the run waits for",
+        f"run {name} is {state} and waits for no approval",
+        "it was answered already, or asks for something else; spak show says what it waits for",
+    )
+
+
+def _signed(run: Run, effect: Effect, name: str | None, decision: str, expires: int) -> dict[str, Any]:
+    """The answer's body. What it is about is shown before the key is touched."""
+    from spak.cli import keys
+    from spak.policy import approval
+
+    genesis = next(iter(run.ledger.read()))[0].body
+    tool, args = effect.name, effect.args["args"]
+    common.say(f"{decision}: {effect.args['act']} {tool} in step {effect.task}/{effect.step}")
+    text = json.dumps(args, indent=2, ensure_ascii=False)
+    common.say(text[:MAX_SHOWN] + ("\n..." if len(text) > MAX_SHOWN else ""))
+    key = keys.chosen(name, approval.publics(genesis["rules"]["keys"]))
+    common.say(f"signed with the key {key.name}")
+    return approval.make(
+        key.private,
+        action=approval.action_hash(tool, args),
+        of=effect.id,
+        run=genesis["host"]["run"],
+        step=f"{effect.task}/{effect.step}",
+        expires=time.time_ns() // 1_000_000 + expires * 1000,
+        decision=decision,
     )

@@ -143,18 +143,30 @@ def chosen(name: str | None, public: frozenset[str]) -> Key:
 
     Raises: UsageError `keys.missing`, `keys.unlisted` and what `load` raises.
     """
-    known = names() if name is None else [name]
-    if not known:
-        raise UsageError(
-            "keys.missing", "there is no key to sign with", "spak keys make, and add it to spak.toml"
-        )
-    found = [load(item) for item in known]
-    for key in found:
+    if name is not None:
+        key = load(name)
+        if key.public not in public:
+            raise _unlisted(name)
+        return key
+    wrong = UsageError(
+        "keys.missing", "there is no key to sign with", "spak keys make, and add it to spak.toml"
+    )
+    for item in names():
+        try:
+            key = load(item)
+        except UsageError as error:  # told only if no other key fits
+            wrong = error
+            continue
         if key.public in public:
             return key
-    raise UsageError(
+        wrong = _unlisted(item)
+    raise wrong
+
+
+def _unlisted(name: str) -> UsageError:
+    return UsageError(
         "keys.unlisted",
-        f"no approver of this run: {', '.join(known)}",
+        f"the key {name} is no approver of this run",
         "the approvers are those of spak.toml when the run began; add the key and start a new run",
     )
 

@@ -127,6 +127,11 @@ def verify(
     return Approved(key["name"], tuple(role for role in ROLES if role in key["roles"]))
 
 
+def publics(keys: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    """The public keys of those who may approve."""
+    return frozenset(str(key["public"]) for key in keys if any(role in key["roles"] for role in ROLES))
+
+
 def encoded(data: bytes) -> str:
     """Base64url without padding, as keys and signatures are written."""
     return b2a_base64(data, newline=False).decode().replace("+", "-").replace("/", "_").rstrip("=")

@@ -325,7 +325,9 @@ def _unreadable(error: OSError) -> NoReturn:
 
 
 def _unknown(request: Request) -> UsageError:
-    return UsageError("world.unknown", f"nobody answers {request}", "docs/policy.md lists what can be asked")
+    return UsageError(
+        "world.unknown", f"nobody answers {request}", "specs/policy/README.md lists what can be"
+    )
 
 
 def _too_large(what: str) -> UsageError:
