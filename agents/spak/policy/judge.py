@@ -24,8 +24,8 @@ class Decision:
     reason: str
     proof: Any = None
     why_not: Any = None
-    code: str = "policy.permitted"
-    """`policy.permitted`, `policy.denied`, `policy.forbidden`, or the code of what went wrong."""
+    code: str = ""
+    """Of a denial: `policy.denied`, `policy.forbidden`, or the code of what went wrong."""
 
     def to_json(self) -> dict[str, Any]:
         found: dict[str, Any] = {"decision": self.decision, "reason": self.reason}
