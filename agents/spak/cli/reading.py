@@ -33,7 +33,9 @@ def view_of(root: Path, run: str) -> View:
         for record, _ in reader.read():
             found.feed(record)
         effect = found.state.r6
-        waits = not found.state.ended and effect is not None and effect.cls == "ask"
+        waits = (
+            not found.state.ended and effect is not None and effect.cls == "ask" and effect.act != "approve"
+        )
         prompt = prompt_of(effect, reader.blobs) if waits and effect is not None else None
         stop = "" if is_held(root / run) else "paused"
         seen = view(run, found.state, reader.head, reader.count, stop, prompt)

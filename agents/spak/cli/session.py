@@ -57,7 +57,8 @@ class Session:
 
     def view(self) -> View:
         state = self.run.state
-        waits = not state.ended and state.r6 is not None and state.r6.cls == "ask"
+        effect = state.r6
+        waits = not state.ended and effect is not None and effect.cls == "ask" and effect.act != "approve"
         prompt = self.run.performer.prompt(self.run.pending()) if waits else None
         ledger = self.run.ledger
         seen = view(ledger.run, state, ledger.head, ledger.count, self.stop, prompt)
@@ -107,6 +108,8 @@ def begin(
             "unavailable.proposer", f"there is no proposer {proposer!r}", f"known: {known}"
         )
     host = config.host(chosen, program, backend)
+    if host.backend is not None:
+        host.backend.check()
     name = common.run_id()
     folder = root / name
     source = _source(spec, workspace)
@@ -133,6 +136,7 @@ def begin(
             },
             proposer,
             whole.policy,
+            keys=chosen.approvers,
         )
         run = Run.create(FileLedgers(root), name, body, host, place)
     except BaseException:

@@ -73,7 +73,13 @@ def _print(seen: View, with_registers: bool) -> None:
 
         for name, value in seen.registers.items():
             say(f"  {name}: {canon.dumps(value).decode()}")
-    if seen.waiting is not None:
+    if seen.waiting is not None and seen.waiting["kind"] == "approval":
+        from spak import canon
+
+        say(f"\n--- step {seen.waiting['step']} waits for a signed approval of ---")
+        say(f"{seen.waiting['name']} {canon.dumps(seen.waiting['args']).decode()}")
+        say("---")
+    elif seen.waiting is not None:
         say(f"\n--- question of step {seen.waiting['step']} ({seen.waiting['role']}) ---")
         say(str(seen.waiting.get("prompt", "")))
         say("---")
@@ -81,6 +87,8 @@ def _print(seen: View, with_registers: bool) -> None:
 
 
 def _next(seen: View) -> str:
+    if seen.waiting is not None and seen.waiting["kind"] == "approval":
+        return f"spak approve {seen.run}"
     if seen.state == "waiting":
         return f"spak step {seen.run} --resume --answer-file FILE"
     if seen.state in ("paused", "running"):

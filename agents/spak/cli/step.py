@@ -43,7 +43,7 @@ def command(
     try:
         if text is None:
             return show.advance_and_show(held, as_json, timeout, answer_now=True)
-        if held.run.state.ended or held.run.pending().cls != "ask":
+        if held.run.state.ended or held.run.pending().act not in ("ask", "plan"):
             return _repeated(held, text, as_json)
         held.run.answer(text)
         return show.advance_and_show(held, as_json, timeout)

@@ -13,15 +13,15 @@ record holds them. Source: DESIGN.md sections 3 and 9, seed 004 part two, sectio
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
 
 from spak import canon
 from spak.errors import LedgerError, UserError
 from spak.kernel.observed import Facts, Malformed, Observed, Questions
-from spak.policy import Policy, PolicyError, Session, load
+from spak.policy import Policy, PolicyError, Session, approval, load
 from spak.policy.actions import Action
 from spak.policy.facts import ACTION, facts
 from spak.policy.judge import decide, denied
@@ -56,7 +56,7 @@ class Wish:
 class Judged:
     """A decision, and the facts it was derived from."""
 
-    allow: bool
+    allow: bool | Literal["ask"]
     code: str = ""
     reason: str = ""
     facts: tuple[Fact, ...] = ()
@@ -102,6 +102,16 @@ class Gate:
             return Judged(False, error.code, error.message)
         except Exception as error:
             return Judged(False, "policy.bug", f"the judgement itself failed: {type(error).__name__}")
+
+    def approvable(self, wish: Wish, observed: Facts, keys: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether a signed approval by the holder of one of the keys would permit it."""
+        for key in keys:
+            if isinstance(key, Mapping) and isinstance(key.get("name"), str):
+                signed = approval_facts(key["name"], approval.ADMIN in (key.get("roles") or ()))
+                found = self.judge(replace(wish, run=(*wish.run, *signed)), observed, ROUNDS)
+                if isinstance(found, Judged) and found.allow:
+                    return True
+        return False
 
     def explanation(self, judged: Judged) -> bytes:
         """The proof of a decision, or what was missing for it, as canonical JSON."""
@@ -155,6 +165,12 @@ class Gate:
 class _Held:
     session: Session
     moving: tuple[Fact, ...]
+
+
+def approval_facts(signer: str, overrides: bool) -> tuple[Fact, ...]:
+    """What an approval states about the action that it was given for."""
+    signed: Fact = ("signed_approval", (ACTION, signer))
+    return (signed, ("admin_override", (ACTION, signer))) if overrides else (signed,)
 
 
 def gate_of(policy: Any) -> Gate:

@@ -41,6 +41,8 @@ class Rules:
     """Variables that some template or condition reads; others of their kind are not kept."""
     gate: Gate | None = None
     """None for semantics 1 alone."""
+    keys: tuple[Mapping[str, Any], ...] = ()
+    """The approvers' public keys: `{id, name, public, roles}`."""
 
     @classmethod
     def of(cls, genesis: Mapping[str, Any]) -> Rules:
@@ -75,6 +77,7 @@ class Rules:
                 opening=seal.opening(semantics, rules),
                 wanted=_wanted(program),
                 gate=None if semantics == 1 else gate_of(rules["policy"]),
+                keys=() if semantics == 1 else tuple(rules["keys"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise LedgerError("ledger.genesis", f"not a genesis record: {error!r}") from error

@@ -31,6 +31,8 @@ def _facts(rules: Rules, state: State, task: Task, tool: str) -> Iterator[Fact]:
     program = rules.program
     yield "in_task", (task.name,)
     yield "at_level", (program.level,)
+    for host in program.hosts:
+        yield "allowed_host", (host,)
     if tool:
         for name in sorted({_canonical(rules, name) for name in (*task.tools, tool)}):
             yield "declared_tool", (Name("/" + name),)

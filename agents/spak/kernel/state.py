@@ -127,6 +127,8 @@ class Executive:
 @dataclass(frozen=True, slots=True)
 class State:
     status: Status = "new"
+    run: str = ""
+    """The run's own id, which approvals name; it is in no commit."""
     r0: Counter = Counter()
     r1: Watchdog = Watchdog()
     r2: int = 0

@@ -17,17 +17,19 @@ At most one effect is pending at a time (R6). A proposal is awaited when its `of
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from spak import canon
 from spak.kernel import context, derive, fit, render, watch
-from spak.kernel.gate import Judged, Wish
+from spak.kernel.gate import Judged, Wish, approval_facts
 from spak.kernel.observed import Facts, Malformed, merged
 from spak.kernel.rules import Rules, refs
 from spak.kernel.seal import seal
 from spak.kernel.situation import diagnostics, situation
 from spak.kernel.state import Counter, Effect, EffectClass, LastTool, State, Watchdog, change
 from spak.lang.schema import violations
+from spak.policy import approval
 from spak.program import Step, Task
 from spak.records import Authority, Kind, Record
 
@@ -54,7 +56,7 @@ def step(rules: Rules, state: State, proposal: Record) -> Stepped:
         return turn.done()
     if state.status == "new":
         if proposal.kind == Kind.GENESIS:
-            turn.begin()
+            turn.begin(body)
         return turn.done()
     if state.ended:
         return turn.done()
@@ -77,6 +79,8 @@ def expects(state: State, proposal: Record) -> bool:
         return pending.act == "plan"
     if pending.act == "observe":
         return proposal.kind == Kind.OBSERVE
+    if pending.act == "approve":
+        return proposal.kind == Kind.APPROVAL
     return proposal.kind == Kind.ACT
 
 
@@ -93,6 +97,9 @@ class _Turn:
         self.undone = 0
         self.seen: Facts = {}
         self.rounds = 0
+        self.signed: tuple[str, bool] | None = None
+        """Who approved, and whether as an admin."""
+        self.rejected: approval.Rejected | None = None
 
     def done(self) -> Stepped:
         return Stepped(self.state, tuple(self.commits), tuple(self.effects), tuple(self.judged))
@@ -133,9 +140,13 @@ class _Turn:
 
     # ---- begin, enter, end -----------------------------------------------------------------------------
 
-    def begin(self) -> None:
+    def begin(self, genesis: Mapping[str, Any]) -> None:
         rules = self.rules
-        self.state = change(self.state, status="running", r3=rules.r3)
+        host = genesis.get("host")
+        run = host.get("run") if isinstance(host, Mapping) else ""
+        self.state = change(
+            self.state, status="running", run=run if isinstance(run, str) else "", r3=rules.r3
+        )
         self.executive(summary=rules.opening)
         self.enter_task(rules.program.start)
 
@@ -155,7 +166,7 @@ class _Turn:
     def enter_step(self, task: Task, step: Step) -> None:
         """Budgets, heuristics, arguments, then the permit and its effect; or an end."""
         self.place(task.name, step.id)
-        self.seen, self.rounds = {}, 0
+        self.seen, self.rounds, self.signed, self.rejected = {}, 0, None, None
         spent = self.exhausted()
         if spent:
             self.refuse(*spent)
@@ -246,9 +257,12 @@ class _Turn:
             body["name"] = name
         if judged is not None:
             self.judged.append((len(self.commits), judged))
-            if not judged.allow:
-                self.commit(Kind.PERMIT, {**body, "allow": False, "code": judged.code})
-                self.denied(step, act, name, judged)
+            if judged.allow is not True:
+                asked = self.commit(Kind.PERMIT, {**body, "allow": judged.allow, "code": judged.code})
+                if judged.allow == "ask":
+                    self.wait(asked, act, name, args)
+                else:
+                    self.denied(step, act, name, judged)
                 return False
         content = self.commit(Kind.PERMIT, body)
         self.want(
@@ -270,7 +284,41 @@ class _Turn:
         if gate is None:
             return None
         run = situation(self.rules, self.state, self.task, name if act == "tool" else "")
-        return gate.judge(Wish(act, name, args, run), self.seen, self.rounds)
+        wish = Wish(act, name, args, run)
+        signed = approval_facts(*self.signed) if self.signed else ()
+        found = gate.judge(replace(wish, run=(*run, *signed)), self.seen, self.rounds)
+        if isinstance(found, Judged) and not found.allow and self.rules.program.approvals == "ask":
+            if self.rejected is not None and self.rejected.code == "policy.approval_denied":
+                return replace(found, code=self.rejected.code, reason=self.rejected.message)
+            if gate.approvable(wish, self.seen, self.rules.keys):
+                code = found.code if self.rejected is None else self.rejected.code
+                return replace(found, allow="ask", code=code)
+        return found
+
+    def wait(self, asked: str, act: str, name: str, args: Mapping[str, Any]) -> None:
+        """Wait for a signed approval of the action that the permit names."""
+        wanted = {"act": act, "args": args}
+        self.want(
+            Effect(asked, "approve", name, "ask", *self.here(), wanted, self.state.r3, observed=self.seen)
+        )
+
+    def approved(self, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
+        """Judge the waiting action again: with the approval as a fact, or with why it is none."""
+        found = approval.verify(
+            body,
+            keys=self.rules.keys,
+            action=approval.action_hash(pending.name, pending.args["args"]),
+            of=pending.id,
+            run=self.state.run,
+            step=f"{pending.task}/{pending.step}",
+            at=self.at,
+        )
+        if isinstance(found, approval.Approved):
+            self.signed = found.signer, found.overrides
+        else:
+            self.rejected = found
+        self.seen = pending.observed
+        self.again(task, step, pending)
 
     def observe(
         self, step: Step, act: str, name: str, args: Mapping[str, Any], questions: Mapping[str, Any]
@@ -278,7 +326,9 @@ class _Turn:
         """Ask the runner to look. Not a decision: there is no commit, and the id says what is asked."""
         state = self.state
         place = Counter(state.r0.task, step.id, state.r0.attempt)
-        wanted = {"act": act, "args": args, "questions": questions}
+        wanted: dict[str, Any] = {"act": act, "args": args, "questions": questions}
+        if self.signed:
+            wanted["signed"] = self.signed
         effect = Effect(
             id=canon.content_hash([place.attempt + 1, name, args, questions]),
             act="observe",
@@ -298,10 +348,15 @@ class _Turn:
     def observed(self, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
         """Go on with what was to be permitted, now that the world was looked at."""
         self.rounds = pending.turn
+        self.signed = pending.args.get("signed")
         try:
             self.seen = merged(pending.observed, body.get("facts"))
         except Malformed:
             self.seen = {"paths": [None]}  # the gate denies what makes no sense
+        self.again(task, step, pending)
+
+    def again(self, task: Task, step: Step, pending: Effect) -> None:
+        """Ask for the permit that an observation or an approval was wanted for."""
         self.state = change(self.state, r6=None)
         args = pending.args["args"]
         match pending.args["act"]:
@@ -410,6 +465,9 @@ class _Turn:
         step = next(item for item in task.steps if item.id == pending.step)
         if pending.act == "observe":
             self.observed(task, step, pending, body)
+            return
+        if pending.act == "approve":
+            self.approved(task, step, pending, body)
             return
         dog = self.state.r1
         self.state = change(self.state, r1=Watchdog(dog.elapsed_ms, dog.steps + 1, dog.window))

@@ -118,6 +118,8 @@ class _Compiler:
             mode=config.get("MODE"),
             auto_steps=config.get("AUTO_STEPS", 0),
             backend=config.get("BACKEND", ""),
+            approvals=config.get("APPROVALS", "deny"),
+            hosts=tuple(sorted({host.lower() for host in config.get("HOSTS", ())})),
             budgets=self.budgets(),
             inputs=self.inputs,
             spec_hash=made.spec.hash,

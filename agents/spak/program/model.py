@@ -195,6 +195,10 @@ class Program:
     auto_steps: int = 0
     """Stops of `semi_auto`: how many llm steps may pass before the run stops."""
     backend: str = ""
+    approvals: Literal["deny", "ask"] = "deny"
+    """Whether an action that a signed approval would permit waits for one."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that requests may reach."""
     budgets: Budgets = Budgets()
     inputs: Mapping[str, Any] = field(default_factory=dict)
     spec_hash: str = ""

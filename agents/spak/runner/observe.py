@@ -17,7 +17,7 @@ from spak.kernel.observed import TROUBLES, seen_json
 from spak.policy.actions import Seen
 from spak.policy.externals import Request
 from spak.policy.values import encode, to_json
-from spak.tools.observe import Observer
+from spak.tools.observe import Observer, resolve
 from spak.tools.world import answers
 
 MAX_MATCHES = 200
@@ -37,6 +37,7 @@ def observe(questions: Mapping[str, Any], workspace: Path) -> dict[str, Any]:
     found: dict[str, Any] = {
         "paths": [_seen(text, eyes.look(text)) for text in questions.get("paths", ())],
         "globs": [[pattern, _matches(eyes, pattern)] for pattern in questions.get("globs", ())],
+        "hosts": [[host, list(resolve(host))] for host in questions.get("hosts", ())],
         "rows": [
             [request.to_json(), [[to_json(encode(value)) for value in row] for row in answer]]
             for request, answer in zip(rows, told, strict=True)

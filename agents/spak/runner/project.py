@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from spak.kernel.state import State, registers
+from spak.policy.approval import action_hash
 from spak.ports import Prompt
 
 
@@ -105,6 +106,17 @@ def waiting(state: State, prompt: Prompt | None) -> dict[str, Any] | None:
     effect = state.r6
     if state.ended or effect is None or effect.cls != "ask":
         return None
+    if effect.act == "approve":
+        return {
+            "kind": "approval",
+            "task": effect.task,
+            "step": effect.step,
+            "id": effect.id,
+            "act": effect.args["act"],
+            "name": effect.name,
+            "args": effect.args["args"],
+            "action": action_hash(effect.name, effect.args["args"]),
+        }
     found: dict[str, Any] = {
         "kind": "llm.query" if effect.act == "ask" else "plan",
         "task": effect.task,

@@ -169,7 +169,9 @@ class Run:
                     return "interrupted"
                 if until is not None and time.monotonic() >= until:
                     return "paused"
-                if effect.cls == "ask" and not (self.performer.host.backend and asks.take()):
+                if effect.act == "approve" or (
+                    effect.cls == "ask" and not (self.performer.host.backend and asks.take())
+                ):
                     return "waiting"
                 if not self._do(effect):
                     return "waiting"
@@ -188,11 +190,26 @@ class Run:
     def answer(self, text: str, by: str = "person") -> None:
         """Give the pending question an answer. Raises: RunError `run.not_waiting`."""
         effect = self.state.r6
-        if effect is None or effect.cls != "ask":
+        if effect is None or effect.cls != "ask" or effect.act == "approve":
             raise RunError(
                 "run.not_waiting", f"run {self.ledger.run} waits for no answer", "spak show says where it is"
             )
         self.feed(self.performer.answer(effect, text, by))
+        self.flush()
+
+    def approve(self, body: Mapping[str, Any]) -> None:
+        """Give the pending action a signed approval (spak.policy.approval); the kernel verifies it.
+
+        Raises: RunError `run.no_approval` when nothing waits for one.
+        """
+        effect = self.state.r6
+        if effect is None or effect.act != "approve":
+            raise RunError(
+                "run.no_approval",
+                f"run {self.ledger.run} waits for no approval",
+                "spak show says what the run waits for",
+            )
+        self.feed(Proposed(Kind.APPROVAL, body))
         self.flush()
 
     def last_answer(self) -> str | None:
@@ -231,7 +248,7 @@ class Run:
             now(),
             proposed.side,
         )
-        if proposed.kind in (Kind.ACT, Kind.PLAN) and not expects(self.state, record):
+        if proposed.kind != Kind.CONTROL and not expects(self.state, record):
             self._host(
                 Kind.LATE, {"of": proposed.body.get("of", ""), "pending": pending.id if pending else ""}
             )
