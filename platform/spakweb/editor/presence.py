@@ -87,7 +87,9 @@ class Presence(AsyncJsonWebsocketConsumer):
             gone: Gone = {"type": "spec.gone", "channel": self.channel_name}
             await self.channel_layer.group_send(self.group, gone)
 
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
+    async def receive(
+        self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any
+    ) -> None:
         """A page has nothing to say here."""
 
     async def spec_here(self, event: Here) -> None:
@@ -105,7 +107,9 @@ class Presence(AsyncJsonWebsocketConsumer):
 
     async def _show(self) -> None:
         people = sorted(set(self.people.values()), key=lambda person: person[1])
-        await self.send_json({"type": "people", "people": [{"id": key, "name": name} for key, name in people]})
+        await self.send_json(
+            {"type": "people", "people": [{"id": key, "name": name} for key, name in people]}
+        )
 
 
 def tell(sender: type[SpecVersion], instance: SpecVersion, created: bool, **kwargs: Any) -> None:
@@ -119,4 +123,6 @@ def tell(sender: type[SpecVersion], instance: SpecVersion, created: bool, **kwar
         "base": instance.number - 1,
         "by": str(instance.author)[:80],
     }
-    transaction.on_commit(lambda: async_to_sync(layer.group_send)(f"spec.{instance.spec_id}", news), robust=True)
+    transaction.on_commit(
+        lambda: async_to_sync(layer.group_send)(f"spec.{instance.spec_id}", news), robust=True
+    )

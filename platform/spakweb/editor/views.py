@@ -169,4 +169,3 @@ def token(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """A fresh token for a page whose person has signed in anew elsewhere."""
     spec_of(request, team, spec)
     return JsonResponse({"csrf": get_token(request)})
-
