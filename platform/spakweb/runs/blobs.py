@@ -1,0 +1,105 @@
+"""Blobs of a run in Django's storage: bytes under their digest, shared by all runs that have the same ones.
+
+Takes bytes, gives their digest, and the bytes back, verified. On a disk a blob is written aside, synced and
+renamed; another storage (an object store) takes it whole. Which run has which blob is a row, written before
+or with the first record that names it. It deletes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+from django.core.files.base import ContentFile
+from django.core.files.storage import Storage, default_storage
+
+from spak import canon
+from spak.errors import LedgerError
+from spak.ledger.blobs import no_lease
+from spak.ledger.faults import typed
+from spakweb.runs.models import RunBlob
+
+_DIGEST = re.compile(r"[A-Za-z0-9_-]{43}")
+_MEND = "take the run from a backup or an export; `spak ledger verify` on an export names what is missing"
+
+
+class StoredBlobs:
+    def __init__(self, run: int, hand_in: Callable[[RunBlob], Future[None]] | None = None) -> None:
+        self.fsyncs = 0
+        self._run = run
+        self._hand_in = hand_in
+        self._known: set[str] = set()
+        self._under_way: list[Future[None]] = []
+
+    def put(self, data: bytes) -> str:
+        """Raises: LedgerError `ledger.no_lease`, `ledger.full`, `ledger.io`."""
+        if self._hand_in is None:
+            raise no_lease()
+        digest = canon.digest(data)
+        if digest not in self._known:
+            store(digest, data)
+            self._under_way.append(self._hand_in(RunBlob(run_id=self._run, digest=digest, size=len(data))))
+            self._known.add(digest)
+        return digest
+
+    def get(self, digest: str) -> bytes:
+        """Raises: LedgerError `ledger.blob` when it is missing or does not match its name."""
+        if not _DIGEST.fullmatch(digest):
+            raise LedgerError("ledger.blob", f"not the name of a blob: {digest!r}", _MEND)
+        try:
+            with default_storage.open(name_of(digest)) as file:
+                data: bytes = file.read()
+        except FileNotFoundError as error:
+            raise LedgerError("ledger.blob", f"blob {digest} is missing", _MEND) from error
+        except OSError as error:
+            raise typed(error, "reading a blob", Path(digest)) from error
+        if canon.digest(data) != digest:
+            raise LedgerError("ledger.blob", f"blob {digest} is not what its name says", _MEND)
+        return data
+
+    def flush(self) -> None:
+        """Wait until the rows of all blobs put so far are committed; their bytes are durable already."""
+        waiting, self._under_way = self._under_way, []
+        for done in waiting:
+            done.result()
+
+    def names(self) -> Iterator[str]:
+        yield from RunBlob.objects.filter(run=self._run).order_by("digest").values_list("digest", flat=True)
+
+
+def name_of(digest: str) -> str:
+    return f"blobs/{digest[:2]}/{digest}"
+
+
+def store(digest: str, data: bytes, storage: Storage = default_storage) -> None:
+    """Keep the bytes under their digest, durably; the same bytes twice are kept once."""
+    try:
+        path = Path(storage.path(name_of(digest)))
+    except NotImplementedError:  # no disk: the storage takes a blob whole or not at all
+        if not storage.exists(name_of(digest)):
+            storage.save(name_of(digest), ContentFile(data))
+        return
+    try:
+        if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f".{digest}.{os.urandom(4).hex()}")
+        try:
+            with aside.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            aside.rename(path)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+        folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise typed(error, "writing a blob", path) from error

@@ -1,0 +1,374 @@
+"""The ledger in the database: the second adapter of `ports.Ledger` (the first is `spak.ledger.files`).
+
+Takes records, gives them back with their exact lines. `DatabaseLedgers` opens runs whose rows are there:
+`create` writes the genesis of a run that has none, `open` takes its lease. One runner at a time: each lease
+has a fence, every write carries it, and writer.py refuses what carries an old one. `append` hands records to
+the writer and goes on; `flush` waits until they are committed. Leases of this process are renewed by one
+thread. It judges no record and knows no workspace.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from datetime import timedelta
+from types import TracebackType
+
+from django.db import DatabaseError, IntegrityError, close_old_connections, connection, transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from spak import canon
+from spak.errors import LedgerError
+from spak.ledger.blobs import no_lease
+from spak.ledger.chain import check_run_id, follow
+from spak.records import Record, decode, encode
+from spakweb.runs import writer as writing
+from spakweb.runs.blobs import StoredBlobs, store
+from spakweb.runs.models import Run, RunBlob, RunRecord
+from spakweb.runs.writer import Batch, lost_lease
+
+LEASE_S = 15.0
+RENEW_S = 3.0
+PAGE = 500
+
+log = logging.getLogger(__name__)
+
+
+class DatabaseLedger:
+    """One run's ledger; made by `DatabaseLedgers`."""
+
+    def __init__(self, row: Run, *, writable: bool) -> None:
+        self.run = row.key
+        self.row = row
+        self.count = row.count
+        self.head = row.head or canon.ZERO
+        self.fence = row.fence
+        self.fsyncs = 0
+        self.blobs = StoredBlobs(row.pk, self._hand_in_blob if writable else None)
+        self._writable = writable
+        self._under_way: Future[None] | None = None
+        self._failed: LedgerError | None = None
+
+    def read(self, start: int = 0) -> Iterator[tuple[Record, bytes]]:
+        """Records with their exact lines from `start` up to the count of now; from 0 the chain is checked.
+
+        Raises: LedgerError `ledger.tampered`.
+        """
+        self._settle()
+        lines = _lines(self.row.pk, max(start, 0), self.count)
+        if start <= 0:
+            yield from follow(lines, self.run)
+        else:
+            for line in lines:
+                yield decode(line), line
+
+    def append(self, records: Sequence[Record]) -> list[Record]:
+        """Hand the records in; they come back with seq and hash and are durable after `flush`.
+
+        Raises: LedgerError `ledger.no_lease`; `ledger.lost_lease`, `ledger.io` of what was handed in before;
+        UserError `canon.value` for a body that is not JSON.
+        """
+        self._must_hold()
+        head, placed, rows = self.head, [], []
+        for seq, record in enumerate(records, self.count):
+            record = replace(record, seq=seq, hash="")
+            head, line = encode(record, head)
+            placed.append(replace(record, hash=head))
+            rows.append(
+                RunRecord(
+                    run_id=self.row.pk,
+                    seq=seq,
+                    kind=str(record.kind),
+                    authority=str(record.authority),
+                    task=record.task[:120],
+                    step=record.step[:120],
+                    at=record.at,
+                    line=line,
+                )  # fmt: skip
+            )
+        if rows:
+            before, self.count, self.head = self.count, self.count + len(rows), head
+            batch = Batch(self.row.pk, self.run, self.fence, before, self.count, head, rows)
+            self._under_way = writing.writer.submit(batch)
+        return placed
+
+    def flush(self) -> None:
+        """Wait until everything handed in is committed. Raises: LedgerError `ledger.lost_lease`, `ledger.io`."""
+        self._must_hold()
+        self.blobs.flush()
+        self._settle()
+
+    def close(self) -> None:
+        """Flush and give the lease back, also when the flush fails; twice is once."""
+        if not self._writable:
+            return
+        try:
+            self.blobs.flush()
+            self._settle()
+        finally:
+            self._writable = False
+            leases.drop(self.row.pk)
+            Run.objects.filter(pk=self.row.pk, fence=self.fence).update(holder="", lease_until=None)
+
+    def __enter__(self) -> DatabaseLedger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _hand_in_blob(self, blob: RunBlob) -> Future[None]:
+        batch = Batch(self.row.pk, self.run, self.fence, 0, 0, "", blobs=[blob])
+        return writing.writer.submit(batch)
+
+    def _settle(self) -> None:
+        if self._under_way is not None:
+            waiting, self._under_way = self._under_way, None
+            self._await(waiting)
+        if self._failed is not None:
+            raise self._failed
+
+    def _await(self, waiting: Future[None]) -> None:
+        try:
+            waiting.result()
+        except LedgerError as error:
+            self._failed = error  # what came after it hangs on it: this ledger writes no more
+        else:
+            self.fsyncs += 1
+
+    def _must_hold(self) -> None:
+        if not self._writable:
+            raise no_lease()
+        if self._under_way is not None and self._under_way.done():
+            self._settle()
+        if self._failed is not None:
+            raise self._failed
+
+
+class DatabaseLedgers:
+    """Runs whose rows are in the database. `row` makes the row for a run that comes without one (an import)."""
+
+    def __init__(self, row: Callable[[str], Run] | None = None, wait_s: float = 0.0) -> None:
+        self.wait_s = wait_s
+        self._row = row
+
+    def create(self, run: str, genesis: Record) -> DatabaseLedger:
+        """The ledger of a run that has none yet, with its genesis and its lease.
+
+        Raises: LedgerError `ledger.exists`, `ledger.busy`, `ledger.run_id`, `ledger.io`.
+        """
+        known = Run.objects.filter(key=check_run_id(run)).first()
+        if known is None:
+            if self._row is None:
+                raise _unknown(run)
+            known = self._row(run)
+            try:
+                known.save(force_insert=True)
+            except IntegrityError as error:
+                raise _exists(run) from error
+        if known.count:
+            raise _exists(run)
+        ledger = _take(run, self.wait_s)
+        if ledger.count:
+            ledger.close()
+            raise _exists(run)
+        try:
+            ledger.append([genesis])
+            ledger.flush()
+        except BaseException:
+            ledger.close()
+            raise
+        return ledger
+
+    def open(self, run: str, wait_s: float | None = None) -> DatabaseLedger:
+        """Take the lease. Raises: LedgerError `ledger.busy`, `ledger.unknown_run`, `ledger.run_id`."""
+        self._known(run)
+        return _take(run, self.wait_s if wait_s is None else wait_s)
+
+    def reader(self, run: str) -> DatabaseLedger:
+        self._known(run)
+        leases.settle(run)
+        return DatabaseLedger(self._known(run), writable=False)
+
+    def runs(self) -> list[str]:
+        return list(Run.objects.filter(count__gt=0).order_by("key").values_list("key", flat=True))
+
+    def intake(self) -> DatabaseIntake:
+        if self._row is None:
+            raise LedgerError("ledger.import", "this store takes no imports", "import for a team")
+        return DatabaseIntake(self._row)
+
+    def _known(self, run: str) -> Run:
+        row = Run.objects.filter(key=check_run_id(run), count__gt=0).first()
+        if row is None:
+            raise _unknown(run)
+        return row
+
+
+class DatabaseIntake:
+    """A run put together in memory, which becomes rows in one transaction."""
+
+    def __init__(self, row: Callable[[str], Run]) -> None:
+        self._row = row
+        self._lines: list[bytes] = []
+        self._blobs: dict[str, int] = {}
+
+    def line(self, line: bytes) -> None:
+        self._lines.append(line)
+
+    def blob(self, data: bytes) -> None:
+        digest = canon.digest(data)
+        store(digest, data)
+        self._blobs[digest] = len(data)
+
+    def keep(self, run: str, count: int, head: str) -> None:
+        """Raises: LedgerError `ledger.exists` when the id belongs to other content."""
+        there = Run.objects.filter(key=check_run_id(run)).first()
+        if there is not None:
+            if (there.count, there.head) != (count, head):
+                raise LedgerError("ledger.exists", f"run {run} is there already, with other content", "")
+            return
+        row = self._row(run)
+        row.count, row.head = count, head
+        try:
+            with transaction.atomic():
+                row.save(force_insert=True)
+                for at in range(0, len(self._lines), PAGE):
+                    RunRecord.objects.bulk_create(
+                        _row_of(row.pk, line) for line in self._lines[at : at + PAGE]
+                    )
+                RunBlob.objects.bulk_create(
+                    RunBlob(run=row, digest=digest, size=size) for digest, size in self._blobs.items()
+                )
+        except IntegrityError as error:
+            raise _exists(run) from error
+
+    def drop(self) -> None:
+        self._lines.clear()
+
+
+class Leases:
+    """The leases of this process, renewed by one thread while there are any."""
+
+    def __init__(self) -> None:
+        self.process = f"{os.uname().nodename[:40]}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._held: dict[int, DatabaseLedger] = {}
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def add(self, ledger: DatabaseLedger) -> None:
+        with self._lock:
+            self._held[ledger.row.pk] = ledger
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._renew, name="ledger-leases", daemon=True)
+                self._thread.start()
+
+    def drop(self, run: int) -> None:
+        with self._lock:
+            self._held.pop(run, None)
+
+    def held(self) -> list[str]:
+        with self._lock:
+            return [ledger.run for ledger in self._held.values()]
+
+    def settle(self, run: str) -> None:
+        """See that a reader of this process finds what a ledger of this process has handed in."""
+        with self._lock:
+            found = [ledger for ledger in self._held.values() if ledger.run == run]
+        for ledger in found:
+            waiting = ledger._under_way
+            if waiting is not None:
+                waiting.exception()
+
+    def _renew(self) -> None:
+        while True:
+            time.sleep(RENEW_S)
+            with self._lock:
+                if not self._held:
+                    self._thread = None
+                    break
+                mine = [(pk, ledger.fence) for pk, ledger in self._held.items()]
+            try:
+                close_old_connections()
+                until = timezone.now() + timedelta(seconds=LEASE_S)
+                for pk, fence in mine:
+                    Run.objects.filter(pk=pk, fence=fence).exclude(holder="").update(lease_until=until)
+            except DatabaseError as error:  # the next round tries again; the lease outlives four of them
+                log.warning("leases were not renewed: %s", type(error).__name__)
+        connection.close()
+
+
+leases = Leases()
+
+
+def _anew() -> None:
+    global leases
+    leases = Leases()
+
+
+os.register_at_fork(after_in_child=_anew)
+
+
+def _take(run: str, wait_s: float) -> DatabaseLedger:
+    """The lease of a run whose row is there. Raises: LedgerError `ledger.busy`."""
+    until = time.monotonic() + wait_s
+    pause = 0.01
+    while True:
+        now = timezone.now()
+        free = Q(holder="") | Q(lease_until__lt=now) | Q(lease_until=None)
+        taken = Run.objects.filter(free, key=run).update(
+            fence=F("fence") + 1, holder=leases.process, lease_until=now + timedelta(seconds=LEASE_S)
+        )
+        if taken:
+            ledger = DatabaseLedger(Run.objects.get(key=run), writable=True)
+            if ledger.row.holder != leases.process:
+                raise lost_lease(run)
+            leases.add(ledger)
+            return ledger
+        left = until - time.monotonic()
+        if left <= 0:
+            raise LedgerError(
+                "ledger.busy",
+                f"run {run} is held by another runner",
+                "wait until it stops; a runner that died loses the run after a few seconds",
+            )
+        time.sleep(min(pause, left))
+        pause = min(pause * 2, 0.25)
+
+
+def _lines(run: int, start: int, end: int) -> Iterator[bytes]:
+    while start < end:
+        page = list(
+            RunRecord.objects.filter(run=run, seq__gte=start, seq__lt=end)
+            .order_by("seq")
+            .values_list("seq", "line")[:PAGE]
+        )
+        if not page:
+            return
+        for _, line in page:
+            yield bytes(line)
+        start = page[-1][0] + 1
+
+
+def _row_of(run: int, line: bytes) -> RunRecord:
+    record = decode(line)
+    return RunRecord(
+        run_id=run, seq=record.seq, kind=record.kind[:20], authority=record.authority, task=record.task[:120],
+        step=record.step[:120], at=record.at, line=line,
+    )  # fmt: skip
+
+
+def _unknown(run: str) -> LedgerError:
+    return LedgerError("ledger.unknown_run", f"no run {run} here", "the list of runs has them all")
+
+
+def _exists(run: str) -> LedgerError:
+    return LedgerError("ledger.exists", f"run {run} exists already", "choose another id")

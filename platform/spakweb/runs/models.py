@@ -1,0 +1,147 @@
+"""A run of a team, its records, its blobs, and what people asked of it.
+
+`Run` holds three kinds of columns: what was asked for (never changed), the ledger's lease and head (changed by
+ledger.py and writer.py alone), and a projection of the records (changed by project.py alone; `manage.py
+rebuild` makes it again from the records). A `RunRecord` is one line of the ledger and stays as it is.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from spakweb.appendonly import AppendOnly
+from spakweb.specs.models import SpecVersion
+from spakweb.teams.models import Team
+
+
+class State(models.TextChoices):
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING = "waiting"
+    PAUSED = "paused"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    REFUSED = "refused"
+    CANCELLED = "cancelled"
+
+
+ENDED = frozenset({State.SUCCEEDED, State.FAILED, State.REFUSED, State.CANCELLED})
+
+
+class Run(models.Model):
+    TEAM_PATH = "team"
+
+    # what was asked for
+    team = models.ForeignKey(Team, models.PROTECT, related_name="runs")
+    version = models.ForeignKey(SpecVersion, models.PROTECT, related_name="runs", null=True, blank=True)
+    """Null for a run that came in by import: its genesis holds its spec."""
+    key = models.CharField(max_length=128, unique=True)
+    """The run's id, as the ledger and the command line have it."""
+    name = models.CharField(max_length=120)
+    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", null=True)
+    made_at = models.DateTimeField(default=timezone.now, editable=False)
+    mode = models.CharField(max_length=12, blank=True)
+    backend = models.CharField(max_length=40, blank=True)
+    queue = models.CharField(max_length=60, default="default")
+    inputs = models.JSONField(default=dict, blank=True)
+    labels = models.JSONField(default=list, blank=True)
+    parent = models.ForeignKey("self", models.PROTECT, related_name="forks", null=True, blank=True)
+    parent_seq = models.PositiveIntegerField(null=True, blank=True)
+
+    # the ledger
+    count = models.PositiveIntegerField(default=0)
+    head = models.CharField(max_length=43, blank=True)
+    fence = models.PositiveBigIntegerField(default=0)
+    holder = models.CharField(max_length=80, blank=True)
+    lease_until = models.DateTimeField(null=True, blank=True)
+
+    # what is wanted of it, and when it was last put into a queue
+    wanted = models.CharField(max_length=10, blank=True, choices=[("pause", "pause"), ("cancel", "cancel")])
+    enqueued_at = models.DateTimeField(null=True, blank=True)
+
+    # the projection
+    state = models.CharField(max_length=10, choices=State, default=State.QUEUED)
+    reason = models.CharField(max_length=200, blank=True)
+    task = models.CharField(max_length=120, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    projected = models.PositiveIntegerField(default=0)
+    """How many records the projection has seen."""
+    summary = models.JSONField(default=dict, blank=True)
+    """Steps, metrics, tokens, cost, waiting question: what lists and headers show."""
+
+    class Meta:
+        ordering = ("-pk",)
+        indexes = (
+            models.Index(fields=("team", "-id"), name="runs_of_team"),
+            models.Index(fields=("state", "lease_until"), name="runs_to_sweep"),
+        )
+
+    def __str__(self) -> str:
+        return self.key
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+
+class RunRecord(AppendOnly):
+    TEAM_PATH = "run__team"
+
+    run = models.ForeignKey(Run, models.PROTECT, related_name="records")
+    seq = models.PositiveIntegerField()
+    kind = models.CharField(max_length=20)
+    authority = models.CharField(max_length=10)
+    task = models.CharField(max_length=120, blank=True)
+    step = models.CharField(max_length=120, blank=True)
+    at = models.BigIntegerField()
+    """Unix time in milliseconds, as the record has it."""
+    line = models.BinaryField()
+
+    class Meta:
+        ordering = ("run", "seq")
+        constraints = (models.UniqueConstraint(fields=("run", "seq"), name="one_record_per_place"),)
+
+    def __str__(self) -> str:
+        return f"{self.run_id}/{self.seq} {self.kind}"
+
+
+class RunBlob(models.Model):
+    """That a run has a blob; the bytes are in Django's storage under their digest."""
+
+    TEAM_PATH = "run__team"
+
+    run = models.ForeignKey(Run, models.PROTECT, related_name="blobs")
+    digest = models.CharField(max_length=43)
+    size = models.PositiveBigIntegerField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("run", "digest"), name="one_row_per_blob"),)
+
+    def __str__(self) -> str:
+        return self.digest
+
+
+class Command(models.Model):
+    """What a person asked of a run that only the holder of its lease can do."""
+
+    TEAM_PATH = "run__team"
+
+    run = models.ForeignKey(Run, models.PROTECT, related_name="commands")
+    kind = models.CharField(
+        max_length=12, choices=[(word, word) for word in ("answer", "call", "approve", "deny")]
+    )
+    body = models.JSONField(default=dict)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    at = models.DateTimeField(default=timezone.now)
+    done_at = models.DateTimeField(null=True, blank=True)
+    outcome = models.CharField(max_length=200, blank=True)
+    """Empty when it was done, else why not."""
+
+    class Meta:
+        ordering = ("pk",)
+
+    def __str__(self) -> str:
+        return f"{self.kind} for {self.run}"

@@ -1,0 +1,161 @@
+"""Group commit: one thread per process writes what all runs of the process hand in, in one transaction.
+
+Takes Batches (new records of one run under its fence, or blobs it has) and gives a Future for each, which is
+resolved after the commit. A run whose fence or count is no longer what the batch says fails alone, with
+`ledger.lost_lease`; when the database fails, everything of that transaction fails with `ledger.io` and
+nothing of it is there. After a commit `listeners` hear `[(run key, count)]`. It judges no record.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+
+from django.db import DatabaseError, close_old_connections, connection, transaction
+
+from spak.errors import LedgerError
+from spakweb.runs.models import Run, RunBlob, RunRecord
+
+MOST = 500
+"""Batches of one transaction."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Batch:
+    run: int
+    key: str
+    fence: int
+    before: int
+    count: int
+    head: str
+    records: list[RunRecord] = field(default_factory=list)
+    blobs: list[RunBlob] = field(default_factory=list)
+    done: Future[None] = field(default_factory=Future)
+
+
+class Writer:
+    """Started with the first batch; `close` ends it after everything handed in is written."""
+
+    def __init__(self) -> None:
+        self.listeners: list[Callable[[list[tuple[str, int]]], None]] = []
+        self.transactions = 0
+        self._queue: SimpleQueue[Batch | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+
+    def submit(self, batch: Batch) -> Future[None]:
+        if self._thread is None or not self._thread.is_alive():
+            with self._starting:
+                if self._thread is None or not self._thread.is_alive():
+                    self._thread = threading.Thread(target=self._work, name="ledger-writer", daemon=True)
+                    self._thread.start()
+        self._queue.put(batch)
+        return batch.done
+
+    def close(self) -> None:
+        thread = self._thread
+        if thread is not None and thread.is_alive():
+            self._queue.put(None)
+            thread.join()
+        self._thread = None
+
+    def _work(self) -> None:
+        going = True
+        while going:
+            taken = [self._queue.get()]
+            try:
+                while len(taken) < MOST:
+                    taken.append(self._queue.get_nowait())
+            except Empty:
+                pass
+            if None in taken:
+                going = False
+            self._write([batch for batch in taken if batch is not None])
+        connection.close()
+
+    def _write(self, batches: list[Batch]) -> None:
+        if not batches:
+            return
+        close_old_connections()
+        try:
+            with transaction.atomic():
+                lost = self._store(batches)
+        except Exception as error:  # the thread must live on, and every caller must hear of it
+            if not isinstance(error, DatabaseError):
+                log.exception("writing records failed")
+            for batch in batches:
+                batch.done.set_exception(
+                    LedgerError(
+                        "ledger.io",
+                        f"the database did not take the records: {type(error).__name__}",
+                        "see that the database runs and has space; the run goes on where its ledger ends",
+                    )
+                )
+            return
+        self.transactions += 1
+        heads: dict[str, int] = {}
+        for batch in batches:
+            if batch.run in lost:
+                batch.done.set_exception(lost_lease(batch.key))
+            else:
+                batch.done.set_result(None)
+                if batch.records:
+                    heads[batch.key] = batch.count
+        if heads:
+            self._tell(list(heads.items()))
+
+    def _store(self, batches: list[Batch]) -> set[int]:
+        """Insert what may be inserted; gives the runs whose fence has gone."""
+        lost: set[int] = set()
+        firsts: dict[int, Batch] = {}
+        lasts: dict[int, Batch] = {}
+        for batch in batches:
+            if batch.records:
+                firsts.setdefault(batch.run, batch)
+                lasts[batch.run] = batch
+        for run, first in firsts.items():
+            last = lasts[run]
+            held = Run.objects.filter(pk=run, fence=first.fence, count=first.before)
+            if last.fence != first.fence or not held.update(count=last.count, head=last.head):
+                lost.add(run)
+        kept = [batch for batch in batches if batch.run not in lost]
+        blobs = [blob for batch in kept for blob in batch.blobs]
+        if blobs:
+            RunBlob.objects.bulk_create(blobs, ignore_conflicts=True)
+        RunRecord.objects.bulk_create([record for batch in kept for record in batch.records])
+        return lost
+
+    def _tell(self, heads: list[tuple[str, int]]) -> None:
+        for listener in self.listeners:
+            try:
+                listener(heads)
+            except Exception:
+                log.exception("a listener of the ledger failed")
+
+
+def lost_lease(key: str) -> LedgerError:
+    return LedgerError(
+        "ledger.lost_lease",
+        f"run {key} is held by another runner now",
+        "nothing of this runner was written since; the other one goes on with the run",
+    )
+
+
+writer = Writer()
+
+
+def _anew() -> None:
+    global writer
+    listeners = writer.listeners
+    writer = Writer()
+    writer.listeners = listeners
+
+
+os.register_at_fork(after_in_child=_anew)
