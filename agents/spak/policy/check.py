@@ -58,10 +58,9 @@ class _Check:
                 )
             self.decls.setdefault(decl.atom.key, decl)
             self.findings += check_external(decl)
-            if decl.inclusions:
-                self.error("policy.unsupported", "inclusion constraints are not evaluated yet", decl.place)
         sound = [clause for clause in self.clauses if self.structure(clause)]
         self.arities(sound)
+        self.inclusions()
         bodies = [prepare(clause) for clause in sound]
         safe = [body for body in bodies if self.safety(body)]
         self.external(safe)
@@ -172,6 +171,19 @@ class _Check:
                     self.wrong_arity(part.atom, known[name])
                 elif name in told and part.negated:
                     self.undeclared(part)
+
+    def inclusions(self) -> None:
+        """What a declaration's inclusions name is there, has so many columns, and is not external."""
+        external = externals_of(self.all_decls)
+        known = {*self.decls, *(clause.head.key for clause in self.clauses)}
+        for decl in self.all_decls:
+            for atom in decl.inclusions:
+                if atom.key in external:
+                    message = f"{_name(atom.key)} is external, and nothing asks for it here"
+                    self.error("policy.unsupported", message, atom.place)
+                elif atom.key not in known:
+                    message = f"nothing declares or derives {_name(atom.key)}: no row could be included"
+                    self.error("policy.undeclared", message, atom.place, "declare it, or state or derive it")
 
     def undeclared(self, part: Literal_) -> None:
         name, arity = part.atom.key

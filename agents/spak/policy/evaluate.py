@@ -19,11 +19,13 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from spak.policy.errors import PolicyLimit
+from spak.policy.errors import PolicyError, PolicyLimit
 from spak.policy.grouping import transformed
 from spak.policy.plan import Body, Code, Key, write
 from spak.policy.relation import Relation
 from spak.policy.strata import Component
+from spak.policy.syntax import Decl
+from spak.policy.types import guarded, misfit
 from spak.policy.values import Row, size_of
 
 Rows = dict[Row, None]
@@ -42,8 +44,11 @@ class Limits:
 class Rules:
     """The rules of a policy with the code of each way to run them, made when it is first wanted."""
 
-    def __init__(self, bodies: tuple[Body, ...], strata: tuple[Component, ...]) -> None:
+    def __init__(
+        self, bodies: tuple[Body, ...], strata: tuple[Component, ...], decls: Mapping[Key, Decl] | None = None
+    ) -> None:
         self.bodies = bodies
+        self.guarded = guarded(bodies, decls or {})
         self.components = strata
         self.place: dict[Key, int] = {key: at for at, part in enumerate(strata) for key in part.keys}
         self.readers: dict[Key, list[tuple[int, int]]] = {}
@@ -321,8 +326,13 @@ class Evaluation:
         key = self.rules.bodies[rule].head.key
         relation = self.relation(key)
         came = fresh.setdefault(key, {})
+        decl = self.rules.guarded.get(key)
         for row in rows:
             if row not in relation.rows:
+                if decl is not None and (wrong := misfit(row, decl)):
+                    raise PolicyError(
+                        "policy.type", f"a rule derives what its declaration rules out: {wrong}"
+                    )
                 if self.rules.builds[rule] and size_of(row) > self.limits.atom_bytes:
                     raise PolicyLimit(f"a row of {key[0]} grew beyond its limit")
                 self._insert(relation, row)

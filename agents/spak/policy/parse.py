@@ -121,7 +121,7 @@ class _Clauses(DeclReader, Reader):
             if token.value == "not":
                 self.dialect("negation is written `!`", token.place, "!")
             return self.negation()
-        if token.value == "<-" or (token.value == "[" and self.peek().value == "-"):
+        if token.kind == "mark" and token.value in ("<-", "<+", "[-", "[+"):
             self.note("policy.unsupported", "temporal operators are not evaluated yet", token.place)
             raise Stop
         if token.kind == "function":
@@ -129,7 +129,12 @@ class _Clauses(DeclReader, Reader):
             if found is not None:
                 return found
         elif token.kind in ("ident", "builtin"):
-            return Literal_(self.atom())
+            found = Literal_(self.atom())
+            if self.now.value == "@":
+                message = "temporal literals are not evaluated yet"
+                self.note("policy.unsupported", message, self.now.place, "give times as arguments")
+                raise Stop
+            return found
         left = self.term()
         operator = self.now
         if operator.value not in _OPERATORS:

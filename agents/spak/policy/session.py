@@ -17,14 +17,14 @@ from spak.policy.errors import PolicyError, PolicyLimit
 from spak.policy.evaluate import Evaluation, Limits, Rules
 from spak.policy.externals import TRUE, Ask, Mode, Request, asking, externals_of
 from spak.policy.families import merge
-from spak.policy.format import plain
+from spak.policy.format import plain, show_part
 from spak.policy.lint import GIVEN, linear
 from spak.policy.parse import parse, parse_atom
 from spak.policy.plan import Key, prepare
 from spak.policy.strata import components
 from spak.policy.syntax import Clause, Const, Decl, Finding, Var, Wild
 from spak.policy.terms import value_of
-from spak.policy.types import misfit
+from spak.policy.types import included, misfit
 from spak.policy.values import Fact, Row, Value, decode, encode, order_row, show_atom, size_of
 
 if TYPE_CHECKING:
@@ -76,8 +76,10 @@ class Policy:
         questions: list[Clause] = []
         if self.externals:
             questions, self.asks = asking(self.rules, self.externals)
-        merged, self.tables = merge((*bodies, *(prepare(clause) for clause in questions)))
-        self.compiled = Rules(merged, components(merged, {*self.predicates, *self.tables}))
+        self.inclusions = included(decls)
+        unseen = (prepare(clause) for clause in (*questions, *self.inclusions))
+        merged, self.tables = merge((*bodies, *unseen))
+        self.compiled = Rules(merged, components(merged, {*self.predicates, *self.tables}), self.decls)
         for key, row in self.facts:
             wrong = misfit(row, self.decls[key]) if key in self.decls else ""
             if wrong:
@@ -91,7 +93,7 @@ class Policy:
     @cached_property
     def hash(self) -> str:
         """The same for any order of files, rules and facts, any names of variables, any layout."""
-        lines = sorted(plain(clause) for clause in self.clauses)
+        lines = sorted(plain(clause) for clause in (*self.clauses, *self.inclusions))
         decls = sorted(
             f"{decl.atom.pred}/{len(decl.atom.args)}: "
             + "; ".join(", ".join(show_bound(bound) for bound in row) for row in decl.bounds)
@@ -156,6 +158,7 @@ class Session:
             self.evaluation.relation(key).base[row] = None
         self.evaluation.rebuild()
         self._stale = False
+        self._included()
 
     def assert_facts(self, facts: Iterable[Fact]) -> None:
         self.update((), facts)
@@ -190,6 +193,7 @@ class Session:
                 added.setdefault(key, []).append(row)
         try:
             evaluation.apply(removed, added)
+            self._included()
         except BaseException:
             self._stale = True
             for key, rows in added.items():
@@ -260,6 +264,16 @@ class Session:
                 raise PolicyError(
                     "policy.incomplete", f"nothing has answered {waiting[0]}{more}", "supply it"
                 )
+            self._included()
+
+    def _included(self) -> None:
+        """Raises: PolicyError `policy.inclusion` when a row breaks an inclusion of its declaration."""
+        for clause in self.policy.inclusions if not self.policy.asks or self.complete else ():
+            rows = self.evaluation.relation(clause.head.key).rows
+            if rows:
+                first = show_atom(clause.head.pred.lstrip("?!0123456789"), sorted(rows, key=order_row)[0])
+                message = f"{first[:200]} stands without {show_part(clause.body[1])[1:]}"
+                raise PolicyError("policy.inclusion", message, f"see {clause.place}")
 
     def query(self, pred: str, *pattern: Any) -> list[tuple[Value, ...]]:
         """Rows that fit the pattern, in the order of values.

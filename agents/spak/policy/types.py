@@ -6,11 +6,24 @@ the policy's own facts and rules put there; a constant of another kind is a warn
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from spak.policy.functions import FUNCTIONS, REDUCERS
 from spak.policy.plan import Body, Key
-from spak.policy.syntax import Apply, Bound, Const, Decl, Finding, Literal_, Place, Term, Var
+from spak.policy.syntax import (
+    Apply,
+    Atom,
+    Bound,
+    Clause,
+    Const,
+    Decl,
+    Finding,
+    Literal_,
+    Place,
+    Term,
+    Var,
+    Wild,
+)
 from spak.policy.values import KINDS, Inner, Row, kind_of, show
 
 ALL = frozenset(KINDS)
@@ -69,6 +82,43 @@ def misfit(row: Row, decl: Decl) -> str:
     return f"the row fits no alternative of {decl.atom.pred}"
 
 
+def included(decls: Iterable[Decl]) -> list[Clause]:
+    """A rule for each inclusion that derives the rows which break it."""
+    found = []
+    for decl in decls:
+        for number, atom in enumerate(decl.inclusions):
+            columns = tuple(Var(f"C{place}") for place in range(len(decl.names)))
+            names = dict(zip(decl.names, columns, strict=True))
+            args = tuple(names.get(arg.name, Wild()) if isinstance(arg, Var) else arg for arg in atom.args)
+            head = Atom(f"?!{number}{decl.atom.pred}", columns, atom.place)
+            row = Literal_(Atom(decl.atom.pred, columns, atom.place))
+            found.append(
+                Clause(head, (row, Literal_(Atom(atom.pred, args, atom.place), True)), None, atom.place)
+            )
+    return found
+
+
+def guarded(bodies: Iterable[Body], decls: Mapping[Key, Decl]) -> dict[Key, Decl]:
+    """Declared predicates of which a rule could derive a row that breaks the bounds, as far as kinds tell."""
+    declared = declared_columns(decls)
+    found: dict[Key, Decl] = {}
+    for body in bodies:
+        decl = decls.get(body.head.key)
+        if decl is None or not decl.bounds or body.head.key in found:
+            continue
+        kinds = Kinding(body, declared, "warning")
+        kinds.settle()
+        columns = zip(body.head.args, decl.bounds[0], strict=True)
+        plain = all(not bound.args and bound.kind in (*KINDS, "any") for bound in decl.bounds[0])
+        if (
+            len(decl.bounds) > 1
+            or not plain
+            or not all(kinds.term(arg) <= kinds_of(bound) for arg, bound in columns)
+        ):
+            found[body.head.key] = decl
+    return found
+
+
 def check_types(bodies: list[Body], decls: Mapping[Key, Decl]) -> list[Finding]:
     """Findings about constants and variables of wrong kinds."""
     declared = declared_columns(decls)
@@ -82,6 +132,7 @@ def check_types(bodies: list[Body], decls: Mapping[Key, Decl]) -> list[Finding]:
         kinds.report(note)
         if not kinds.findings:
             _facts(body, decls, note)
+            _constants(body, decls, note)
     if any(item.severity == "error" for item in findings.values()):
         return list(findings.values())
     inferred = infer(bodies, declared)
@@ -127,15 +178,28 @@ def infer(bodies: list[Body], declared: Columns) -> Columns:
     return {key: found if key in declared else [ALL] * key[1] for key, found in columns.items()}
 
 
-def _facts(body: Body, decls: Mapping[Key, Decl], note: object) -> None:
+def _facts(body: Body, decls: Mapping[Key, Decl], note: Callable[[Finding], None]) -> None:
     """A fact of the text against bounds finer than kinds."""
     decl = decls.get(body.head.key)
     values = [arg.value for arg in body.head.args if isinstance(arg, Const)]
     if body.items or decl is None or len(values) != len(body.head.args):
         return
     wrong = misfit(tuple(values), decl)
-    if wrong and callable(note):
+    if wrong:
         note(Finding("policy.constant", "error", wrong, body.head.place))
+
+
+def _constants(body: Body, decls: Mapping[Key, Decl], note: Callable[[Finding], None]) -> None:
+    """A constant of a body of the right kind that its column still never holds, such as another prefix."""
+    for item in body.items:
+        decl = decls.get(item.key) if item.kind in ("row", "neg") else None
+        for at, arg in enumerate(item.args) if decl is not None and decl.bounds else ():
+            assert decl is not None
+            if isinstance(arg, Const) and not any(fits(arg.value, bounds[at]) for bounds in decl.bounds):
+                message = (
+                    f"{show(arg.value)[:80]} is no value of column {at + 1} ({decl.names[at]}) of {item.name}"
+                )
+                note(Finding("policy.constant", "error", message, arg.place, "it would never match"))
 
 
 class Kinding:
@@ -146,9 +210,8 @@ class Kinding:
         self.known: dict[str, Kinds] = {}
         self.findings: list[Finding] = []
 
-    def report(self, note: object) -> None:
+    def report(self, note: Callable[[Finding], None]) -> None:
         self.settle()
-        assert callable(note)
         for found in self.findings:
             note(found)
 
