@@ -31,7 +31,7 @@ _PLAN = (
     '{"candidates": [{"tool": NAME, "args": {...}}, ...]}, best first.'
 )
 
-_PACKET = (
+PACKET = (
     "Answer with one JSON object and nothing else: "
     '{"control_packet": {"reasoning_trace": TEXT, "tool_calls": [{"tool": NAME, "args": {...}}, ...]}, '
     '"surface_response": TEXT}. tool_calls: best first. control_packet is read by the kernel, '
@@ -89,7 +89,7 @@ def _fixed(rules: Rules, task: Task, step: Step) -> list[Mapping[str, Any]]:
         found.append(_item("system", "goal", task.goal))
     if step.kind == "plan":
         found.append(_item("system", "tools", _tools(rules, task)))
-        found.append(_item("system", "format", _PACKET))
+        found.append(_item("system", "format", PACKET))
     return found
 
 
@@ -99,24 +99,24 @@ def _changing(rules: Rules, state: State, task: Task, step: Step) -> list[Mappin
         found.append(_item("user", f"heuristic.{index + 1}", rules.program.heuristics[index].text))
     if state.r4 is not None:
         found.append(_item("user", "error", canon.dumps(state.r4).decode()))
-    if step.kind == "plan":
-        found.append(_item("user", "state", "\n".join(_facts(state, task))))
+    facts = _facts(state) if step.kind == "plan" else []
+    if facts:
+        found.append(_item("user", "state", "\n".join(facts)))
     prompt = step.args.get("prompt")
     if prompt is not None:
         found.append({"role": "user", "name": "prompt", "text": render(prompt, rules, state)})
     return found
 
 
-def _facts(state: State, task: Task) -> list[str]:
-    """The registers that a planner can use, as atoms; none that a mere repetition would change."""
+def _facts(state: State) -> list[str]:
+    """What the registers know and nothing else in the prompt says, as atoms: a turn that measured nothing and
+    failed at nothing has none, since each of these lines is paid in full every time."""
     r7 = state.r7
-    found = [f"task(/{task.name})."]
-    if state.r5.name:
-        found.append(f"last_tool(/{state.r5.name}).")
-    found.append(f"retries_left({r7.retries}).")
-    found += [f"metric({_quoted(name)}, {value})." for name, value in sorted(r7.metrics.items())]
+    found = [f"metric({_quoted(name)}, {value})." for name, value in sorted(r7.metrics.items())]
     if r7.best is not None:
         found.append(f"best({r7.best.value}).")
+    if r7.fails:
+        found += [f"fails({r7.fails}).", f"retries_left({r7.retries})."]
     return found
 
 

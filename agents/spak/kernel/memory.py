@@ -8,7 +8,7 @@ left of them:
 
     FLUSH_ON_TRANSITION   at a transition, when it pays, and past the limit; the reference keeps a gist
     SUMMARIZE             past the limit, the older half; the reference keeps a gist
-    FIFO                  past the limit, the older half; the reference keeps no gist
+    FIFO                  past the limit, the older half; one line says how many there are
 
 Settling is append-only (a block of references is added behind those before it, and never edited), so that
 the prompt's prefix stays what a provider has cached; only when the references themselves pass their limit
@@ -34,10 +34,10 @@ Role = Literal["user", "assistant"]
 
 WHOLE = 16_384
 """Characters of one text that an entry may hold; a longer one is a reference from the start."""
-LIMIT = 48_000
-"""Characters of fresh entries at which a policy settles some of them."""
-NAMED = 12_000
-"""Characters of references at which the older half of their blocks folds into one line."""
+LIMIT = 24_000
+"""Characters of fresh entries past which the older half settles, whatever the policy."""
+NAMED = 6_000
+"""Characters of references past which the older half of their blocks folds into one line."""
 GIST = 320
 """Characters of a gist."""
 HORIZON = 8
@@ -198,6 +198,8 @@ def _settle(memory: Memory, count: int, gists: bool) -> Memory:
     block = _block(memory, count, gists)
     blocks = (*memory.blocks, block)
     memory = replace(memory, blocks=blocks, fresh=memory.fresh[count:], sent=max(0, memory.sent - count))
+    if not gists:
+        return _fold(memory, len(blocks))
     if sum(len(_text(block)) for block in blocks) <= NAMED:
         return memory
     return _fold(memory, max(1, len(blocks) // 2))

@@ -1,0 +1,175 @@
+"""Memory: what settles when, that prefixes stay and nothing grows, that plain JSON loses nothing."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spak.kernel import memory
+from spak.kernel.memory import GIST, LIMIT, NAMED, WHOLE, Memory, entry, gist, literals, long, plain
+
+POLICIES = ("FIFO", "SUMMARIZE", "FLUSH_ON_TRANSITION")
+RECORD = json.dumps(
+    {
+        "order": "ORD77",
+        "items": [{"sku": f"S10{n}", "price": n, "note": "soft and green or blue"[n:]} for n in range(20)],
+    }
+)
+
+
+def texts(found: Memory) -> list[str]:
+    return [item["text"] for item in memory.shown(found)]
+
+
+def fill(count: int, policy: str, size: int = 2000, every: int = 5) -> list[Memory]:
+    """The memory after each of many turns, a transition every few of them."""
+    made, found = [], Memory()
+    for ref in range(1, count + 1):
+        if ref % every == 0:
+            found = memory.transition(found, policy)
+        found = memory.remember(found, entry(ref, "user", "look", f"id_{ref:06} " + "x" * size), policy)
+        made.append(found)
+        found = memory.sent(found)
+    return made
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("size", [0, 100, 3000, WHOLE + 1])
+def test_nothing_grows_with_the_run(policy: str, size: int) -> None:
+    made = fill(1600, policy, size)
+    lengths = [sum(map(len, texts(item))) for item in made]
+    assert max(lengths) <= LIMIT + WHOLE + NAMED + 2 * GIST
+    assert max(lengths[800:]) <= 1.1 * max(lengths[:800])  # a little: the numbers have more digits
+    last = made[-1]
+    assert len(last.fresh) + sum(map(len, last.blocks)) < 800
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_prompt_before_is_a_prefix_unless_something_settled(policy: str) -> None:
+    made = fill(300, policy, 500)
+    breaks = 0
+    for one, other in pairwise(made):
+        before, after = texts(one), texts(other)
+        if after[: len(before)] == before:
+            continue
+        breaks += 1
+        assert one.fresh[0] not in other.fresh
+        kept = [item for item in before if item.startswith("ref://") or "older" in item]
+        assert after[: len(kept)] == kept or other.folded > one.folded
+    assert breaks < 80
+
+
+def test_a_flush_keeps_literals_and_names_the_text() -> None:
+    found = memory.remember(Memory(), entry(3, "user", "look", RECORD, '{"id": "ORD77"}'), POLICIES[2])
+    found = memory.transition(memory.sent(found), POLICIES[2])
+    (text,) = texts(found)
+    assert text.startswith(f"ref://3 look {len(RECORD)}B: ORD77 S100")
+    assert found.fresh == ()
+
+
+def test_what_no_prompt_has_shown_never_settles_at_a_transition() -> None:
+    found = memory.remember(Memory(), entry(1, "user", "look", RECORD), POLICIES[2])
+    assert memory.transition(found, POLICIES[2]) == found
+
+
+def test_a_flush_that_would_not_pay_is_not_done() -> None:
+    short = memory.sent(memory.remember(Memory(), entry(1, "user", "add", "207.0"), POLICIES[2]))
+    assert memory.transition(short, POLICIES[2]) == short
+
+
+@pytest.mark.parametrize("policy", POLICIES[:2])
+def test_only_flush_heeds_transitions(policy: str) -> None:
+    found = memory.sent(memory.remember(Memory(), entry(1, "user", "look", RECORD), policy))
+    assert memory.transition(found, policy) == found
+
+
+def test_a_literal_stands_in_one_gist_only() -> None:
+    found = Memory()
+    for ref in (1, 2):
+        found = memory.sent(memory.remember(found, entry(ref, "user", "look", RECORD), POLICIES[2]))
+        found = memory.transition(found, POLICIES[2])
+    assert " ".join(texts(found)).count("S1011") == 1
+
+
+def test_a_text_too_long_to_hold_is_a_reference_from_the_start() -> None:
+    found = entry(4, "user", "look", "x" * WHOLE + " id_4711", '{"path": "a/b.c"}')
+    assert found.text == "" and len(found.gist) <= GIST
+    (call, line) = texts(Memory(fresh=(found,)))
+    assert call == "look {path:a/b.c}"
+    assert line == f"ref://4 look {WHOLE + 8}B: a/b.c id_4711"
+    blob = long(5, "user", "look", {"$blob": "abc", "size": 10**7, "head": "see id_4711"})
+    assert texts(Memory(fresh=(blob,))) == ["ref://5 look 10000000B: id_4711"]
+
+
+def test_compacting_ends() -> None:
+    found: Memory | None = fill(200, "SUMMARIZE")[-1]
+    sizes = []
+    while found is not None:
+        sizes.append(sum(map(len, texts(found))))
+        last, found = found, memory.compact(found, "SUMMARIZE")
+    assert sizes == sorted(sizes, reverse=True) and len(sizes) <= 3
+    assert len(texts(last)) == 1 and last.upto == 200
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Reservation M05KNL for aarav_garcia_1177 on 2024-05-24", "M05KNL aarav_garcia_1177 2024-05-24"),
+        ("open src/a/b.py at 1475, total_seconds()", "src/a/b.py 1475 total_seconds"),
+        ("plain words and a 12 only", ""),
+        ('{"id": "a_1", "user_id": 10234, "deep": [{"x": "y/z"}]}', "10234"),
+        ('{"path": "a/b.c", "same": "a/b.c"}', "a/b.c"),
+    ],
+)
+def test_the_gist_is_what_is_copied_and_not_rephrased(text: str, found: str) -> None:
+    assert gist(text) == found
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ('[{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]', "[a,b|1,x|2,y]"),
+        ('[{"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}}]', "[a=1,b.c|2|3]"),
+        ('[[{"a": 1}, {"a": 2}], [{"a": 3}]]', "[a||1|2||3]"),
+        ('[{"a": 1}, {"b": 2}]', "[{a:1},{b:2}]"),
+        ('{"zip": "80211", "on": "true", "n": null, "t": "a b"}', '{zip:"80211",on:"true",n:null,t:a b}'),
+        ('{"n": 12345678901234567890, "m": 1.10, "s": ""}', '{n:12345678901234567890,m:1.10,s:""}'),
+        ('{"a": 1, "a": 2}', '{"a": 1, "a": 2}'),
+        ("no json", "no json"),
+        ("[" * 100, "[" * 100),
+    ],
+)
+def test_json_is_written_plainly(value: str, written: str) -> None:
+    assert plain(value) == written
+
+
+WORDS = st.text(alphabet='ab1.:,|{}[]="\\ \n-é', max_size=6)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-99, 99) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_plain_is_total_and_keeps_every_literal(value: Any) -> None:
+    text = json.dumps(value)
+    written = plain(text)
+    assert len(written) <= len(text)
+    for word in literals(text):
+        assert word in written
+
+
+@given(st.lists(st.text(max_size=40), max_size=12), st.sampled_from(POLICIES))
+def test_any_texts_make_a_memory_that_can_be_shown(found: list[str], policy: str) -> None:
+    made = Memory()
+    for ref, text in enumerate(found, start=1):
+        made = memory.remember(memory.sent(made), entry(ref, "user", "look", text, text), policy, 200)
+        made = memory.transition(made, policy)
+    for item in memory.shown(made):
+        assert item["role"] in ("user", "assistant") and isinstance(item["text"], str)
