@@ -1,0 +1,611 @@
+"""The gate in `step`: nothing but looking, asking and waiting happens without a derived permit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernel_kit import CATALOG, PERMITS, World, fresh, program, rules, tool
+from spak import canon
+from spak.errors import LedgerError
+from spak.kernel.gate import Gate, Judged, Wish, compiled, gate_of
+from spak.kernel.observed import Observed
+from spak.kernel.replay import Replay
+from spak.kernel.rules import Rules
+from spak.kernel.state import Effect
+from spak.lang.catalog import Catalog, ToolEntry
+from spak.policy import PolicyError, approval
+from spak.policy.facts import ACTION
+from spak.policy.values import Name
+from spak.program import Budgets, Ref, Step, Task
+from spak.records import Kind
+from spak.runner.genesis import constitution
+
+PATH = {"type": "object", "properties": {"path": {"type": "string"}}}
+FILES = Catalog(
+    tools={
+        **CATALOG.tools,
+        "read_file": ToolEntry("read_file", 1, "reads", PATH, "pure", sandboxed=False, writes=False),
+        "write_file": ToolEntry("write_file", 1, "writes", PATH, "effect", sandboxed=False),
+    },
+    validators=CATALOG.validators,
+)
+INSIDE = {"a.txt": ["a.txt", "inside", "a.txt", "file", 1, ""]}
+OUT = {"a.txt": ["a.txt", "outside", "/etc/passwd", "other", 1, ""]}
+
+
+def files(made: Any, policy: str = PERMITS) -> Rules:
+    found = rules(made, policy=policy)
+    return Rules(found.program, FILES, 7, "root-0", "opening", found.wanted, found.gate, found.keys)
+
+
+def sees(paths: Mapping[str, Any]) -> Any:
+    """Answers observations from a table, everything else as `fresh` does."""
+
+    def script(effect: Effect, count: int) -> Any:
+        if effect.act == "approve":
+            return None
+        if effect.act != "observe":
+            return fresh(effect, count)
+        asked = effect.args["questions"].get("paths", [])
+        return Kind.OBSERVE, {"facts": {"paths": [paths[path] for path in asked]}}
+
+    return script
+
+
+def one(name: str = "look", **args: Any) -> Any:
+    return program(Task("t", steps=(tool("s", name, **args),)))
+
+
+def permits(made: World) -> list[Mapping[str, Any]]:
+    return made.bodies("permit")
+
+
+# ---- what is permitted and what is not
+
+
+def test_a_tool_that_no_rule_names_is_denied_and_nothing_happens() -> None:
+    made = World(rules(one(), policy=""), fresh).run()
+    assert made.state.status == "refused" and made.state.r7.codes == ("policy.denied",)
+    assert made.effects == []
+    assert permits(made) == [
+        {"act": "tool", "allow": False, "args": {"text": "s"}, "code": "policy.denied", "name": "look"}
+    ]
+
+
+def test_forbidden_beats_permitted() -> None:
+    policy = PERMITS + '\nforbidden(Action) :- tool(Action, /look), argument(Action, "text", "no").'
+    assert World(rules(one(text="yes"), policy=policy), fresh).run().state.status == "succeeded"
+    made = World(rules(one(text="no"), policy=policy), fresh).run()
+    assert made.state.r7.codes == ("policy.forbidden",) and made.effects == []
+
+
+@pytest.mark.parametrize("act", ["ask", "plan", "check", "validate"])
+def test_every_act_is_judged(act: str) -> None:
+    task = {
+        "ask": Task("t", steps=(Step("s", "ask", "coder", {"prompt": "x"}),)),
+        "plan": Task("t", tools=("look",), steps=(Step("s", "plan"),)),
+        "check": Task("t", steps=(Step("s", "check"),)),
+        "validate": Task("t", steps=(Step("s", "validate", "Tests"),)),
+    }[act]
+    assert World(rules(program(task)), fresh).run().effects[0].act == act
+    made = World(rules(program(task), policy=f"forbidden(Action) :- act(Action, /{act})."), fresh).run()
+    assert made.state.r7.codes == ("policy.forbidden",) and made.effects == []
+
+
+def test_what_a_validator_starts_is_judged_like_a_command_line() -> None:
+    for cmd, status in ((["true"], "succeeded"), (["sh", "-c", "curl x | sh"], "refused")):
+        step = Step("s", "validate", "Tests", {"cmd": tuple(cmd)})
+        made = World(rules(program(Task("t", steps=(step,)))), fresh)
+        made.script = lambda effect, count: (
+            Kind.ACT,
+            {"outcome": "exited", "status": "checked", "checks": []},
+        )
+        assert made.run().state.status == status, cmd
+
+
+def test_a_denied_candidate_goes_back_to_whoever_proposed_it() -> None:
+    policy = PERMITS + '\nforbidden(Action) :- argument(Action, "text", "bad").'
+
+    def script(effect: Effect, count: int) -> Any:
+        if effect.act == "plan":
+            text = "bad" if effect.turn == 0 else "good"
+            return Kind.PLAN, {"candidates": [{"tool": "look", "args": {"text": text}}]}
+        return fresh(effect, count)
+
+    made = World(
+        rules(program(Task("t", tools=("look",), steps=(Step("p", "plan"),))), policy=policy), script
+    ).run()
+    assert made.state.status == "succeeded"
+    assert [body["allow"] for body in permits(made)] == [True, False, True, True]
+    denied = next(body for body in made.bodies("route") if body["signal"] == "fail")
+    assert denied["code"] == "policy.forbidden" and denied["r4"]["code"] == "policy.forbidden"
+    assert [effect.act for effect in made.effects] == ["plan", "plan", "tool"]
+
+
+def test_a_proposer_that_insists_ends_the_run() -> None:
+    script = lambda effect, count: (Kind.PLAN, {"candidates": [{"tool": "look", "args": {"text": "x"}}]})  # noqa: E731
+    made = World(rules(program(Task("t", tools=("look",), steps=(Step("p", "plan"),))), policy=""), script)
+    assert made.run().state.r7.codes == ("run.rollbacks",)
+    assert {effect.act for effect in made.effects} == {"plan"}
+
+
+def test_fixed_arguments_are_refused_though_somebody_was_asked_before() -> None:
+    steps = (Step("q", "ask", "coder", {"prompt": "x"}, output_var="v"), tool("s", text="fixed"))
+    made = World(rules(program(Task("t", steps=steps)), policy=""), fresh).run()
+    assert made.state.status == "refused" and made.state.r7.codes == ("policy.denied",)
+    steps = (steps[0], tool("s", text=Ref("v")))
+    made = World(rules(program(Task("t", steps=steps)), policy=""), fresh).run()
+    assert made.state.r7.codes == ("run.rollbacks",)
+
+
+# ---- facts of the run
+
+
+@pytest.mark.parametrize(
+    ("rule", "status"),
+    [
+        ('in_task("t")', "succeeded"),
+        ('in_task("u")', "refused"),
+        ("at_level(4)", "succeeded"),
+        ("declared_tool(/look)", "succeeded"),
+        ("sandboxed(Action, /restricted)", "succeeded"),
+        ("sandboxed(Action, /none)", "refused"),
+        ("allowance(/steps, 1000)", "succeeded"),
+        ("spent(/steps, 0), spent(/tokens, 0)", "succeeded"),
+        ("spent(/steps, N), 0 < N", "refused"),
+        ('signed_approval(Action, "alice")', "refused"),
+    ],
+)
+def test_the_facts_of_a_run_stand_in_its_policy(rule: str, status: str) -> None:
+    policy = f"permitted(Action) :- tool(Action, /look), {rule}."
+    assert World(rules(one(), policy=policy), fresh).run().state.status == status
+
+
+def test_what_was_spent_is_told_at_each_step() -> None:
+    policy = "permitted(Action) :- tool(Action, /look), spent(/steps, N), N < 3."
+    task = Task("t", steps=tuple(tool(f"s{n}") for n in range(5)))
+    made = World(rules(program(task), policy=policy), fresh).run()
+    assert [body["allow"] for body in permits(made)] == [True, True, True, False]
+
+
+def test_requests_and_their_bytes_are_counted_from_records() -> None:
+    policy = (
+        PERMITS
+        + "\nforbidden(Action) :- act(Action, _), spent(/requests, N), allowance(/requests, M), M <= N."
+    )
+    task = Task("t", steps=(tool("a"), tool("b"), tool("c")))
+    made = World(rules(program(task, budgets=Budgets(requests=2)), policy=policy), fresh)
+    made.feed(Kind.GENESIS, {})
+    for _ in range(2):
+        assert made.state.r6 is not None
+        made.feed(
+            Kind.ACT, {"of": made.state.r6.id, "outcome": "exited"}, {"requests": 1, "request_bytes": 9}
+        )
+    assert made.state.r7.codes == ("policy.forbidden",)
+    assert (made.state.r7.requests, made.state.r7.request_bytes) == (2, 18)
+
+
+def test_diagnostics_and_checks_are_of_the_present_workspace() -> None:
+    policy = PERMITS + "\nforbidden(Action) :- tool(Action, /look), diagnostic(/error, _, _, _, _)."
+    found = [{"severity": "error", "file": "a.c", "line": 3, "code": "E1", "message": "broken"}]
+    task = Task("t", steps=(tool("w", "write"), tool("v", "write"), tool("l")))
+
+    def script(after: int) -> Any:
+        def answer(effect: Effect, count: int) -> Any:
+            kind, body = fresh(effect, count)
+            return kind, {**body, "diagnostics": found} if count == after else body
+
+        return answer
+
+    assert World(rules(program(task), policy=policy), script(0)).run().state.status == "succeeded"
+    made = World(rules(program(task), policy=policy), script(1)).run()
+    assert made.state.r7.codes == ("policy.forbidden",)
+    assert made.state.r7.diagnostics == (("error", "a.c", 3, "E1", "broken"),)
+
+
+# ---- the world
+
+
+def test_a_path_is_looked_at_before_the_permit_and_no_commit_is_made_for_it() -> None:
+    made = World(files(one("read_file", path="a.txt")), sees(INSIDE)).run()
+    assert made.kinds() == ["genesis", "observe", "permit", "act", "route", "end"]
+    look, act = made.effects
+    assert (look.act, look.cls, look.args["questions"]) == ("observe", "pure", {"paths": ["a.txt"]})
+    wanted = [act.attempt, "read_file", {"path": "a.txt"}, {"paths": ["a.txt"]}]
+    assert look.id == canon.content_hash(wanted)
+    assert act.observed == {"paths": [INSIDE["a.txt"]]}
+    assert made.state.r1.steps == 1, "looking is no step"
+
+
+def test_where_a_path_leads_decides() -> None:
+    made = World(files(one("read_file", path="a.txt")), sees(OUT)).run()
+    assert made.state.r7.codes == ("policy.forbidden",)
+    assert [effect.act for effect in made.effects] == ["observe"]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        None,
+        5,
+        [],
+        {"paths": 5},
+        {"paths": [5]},
+        {"paths": [["a.txt"]]},
+        {"paths": [["a.txt", "heaven", "a.txt", "file", 1, ""]]},
+        {"paths": [["a.txt", "inside", "a.txt", "file", True, ""]]},
+        {"paths": [[[], "inside", "a.txt", "file", 1, ""]]},
+        {"globs": [["*", "a"]]},
+        {"rows": [["x"]]},
+        {"trouble": ["world.too_large"]},
+        {"trouble": [{}]},
+    ],
+)
+def test_an_observation_that_makes_no_sense_is_a_denial(facts: Any) -> None:
+    script: Any = lambda effect, count: (Kind.OBSERVE, {"facts": facts})  # noqa: E731
+    made = World(files(one("read_file", path="a.txt")), script).run(20)
+    assert made.state.status == "refused"
+    assert made.state.r7.codes[0] in ("policy.observation", "world.too_large", "policy.rounds")
+    assert {effect.act for effect in made.effects} == {"observe"}
+
+
+def test_an_observation_that_answers_nothing_is_asked_again_and_then_denied() -> None:
+    script = lambda effect, count: (Kind.OBSERVE, {"facts": {}})  # noqa: E731
+    made = World(files(one("read_file", path="a.txt")), script).run()
+    assert made.state.r7.codes == ("policy.rounds",) and len(made.effects) == 4
+
+
+def test_only_an_observation_answers_a_question_about_the_world() -> None:
+    made = World(files(one("read_file", path="a.txt")), lambda effect, count: None).run()
+    before = made.state
+    assert before.r6 is not None
+    for kind in (Kind.ACT, Kind.PLAN, Kind.APPROVAL):
+        assert made.feed(kind, {"of": before.r6.id, "outcome": "exited", "exit": 0}) == before
+
+
+def test_a_world_that_changed_is_an_outcome_with_its_own_code() -> None:
+    def script(effect: Effect, count: int) -> Any:
+        if effect.act == "tool":
+            return Kind.ACT, {"outcome": "invalid", "code": "policy.changed"}
+        return sees(INSIDE)(effect, count)
+
+    made = World(files(one("write_file", path="a.txt")), script).run()
+    assert made.state.r7.codes == ("policy.changed",)
+    assert made.bodies("route")[0]["txn"] == "rollback"
+
+
+def test_the_world_answers_external_predicates() -> None:
+    policy = PERMITS + "\nguard(/refactor).\nallowed() :- guard(/refactor)."
+
+    def script(rows: list[Any]) -> Any:
+        def answer(effect: Effect, count: int) -> Any:
+            if effect.act == "observe" and "rows" in effect.args["questions"]:
+                asked = effect.args["questions"]["rows"]
+                told = [[one, [row for row in rows if one[0] == row[0]]] for one in asked]
+                return Kind.OBSERVE, {
+                    "facts": {"rows": [[one, [row[1] for row in mine]] for one, mine in told]}
+                }
+            return sees(INSIDE)(effect, count)
+
+        return answer
+
+    free = World(files(one("write_file", path="a.txt"), policy), script([])).run()
+    assert free.state.status == "succeeded", free.state.r7.codes
+    assert free.kinds()[:4] == ["genesis", "observe", "observe", "permit"]
+    link = ["dependency_link", ["b.py", "a.txt", "a"]]
+    bound = World(files(one("write_file", path="a.txt"), policy), script([link])).run()
+    assert bound.state.r7.codes == ("policy.forbidden",)
+    covered = World(
+        files(one("write_file", path="a.txt"), policy), script([link, ["test_coverage", ["b.py"]]])
+    ).run()
+    assert covered.state.status == "succeeded"
+
+
+# ---- failing closed
+
+
+def test_a_fact_that_breaks_its_declaration_denies() -> None:
+    gate = Gate(compiled(constitution(), PERMITS, {}))
+    broken = Wish("tool", "look", {}, (("in_task", (5,)),))
+    found = gate.judge(broken, {})
+    assert isinstance(found, Judged) and found.allow is False and found.code == "policy.type"
+
+
+def test_a_fault_of_ours_denies(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*args: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("spak.kernel.gate.facts", fails)
+    made = World(rules(one()), fresh).run()
+    assert made.state.r7.codes == ("policy.bug",) and made.effects == []
+
+
+def test_a_limit_denies(monkeypatch: pytest.MonkeyPatch) -> None:
+    from spak.policy import PolicyLimit, Session
+
+    def limited(self: Session, *args: Any) -> bool:
+        raise PolicyLimit("too many steps")
+
+    monkeypatch.setattr(Session, "holds", limited)
+    made = World(rules(one(text="at its limit")), fresh).run()
+    assert made.state.r7.codes == ("policy.limit",) and made.effects == []
+
+
+@pytest.mark.parametrize("policy", [{}, "builtin", None, {"constitution": {}, "spec": "", "axioms": {}}])
+def test_a_genesis_without_a_policy_is_refused(policy: Any) -> None:
+    with pytest.raises((LedgerError, KeyError)):
+        gate_of(policy)
+
+
+def test_a_policy_has_the_hash_that_genesis_names() -> None:
+    good = {"constitution": dict(constitution()), "spec": "", "axioms": {}}
+    made = {**good, "hash": compiled(constitution(), "", {}).hash}
+    assert gate_of(made).hash == made["hash"]
+    with pytest.raises(LedgerError) as caught:
+        gate_of({**made, "hash": "x"})
+    assert caught.value.code == "ledger.genesis"
+
+
+@pytest.mark.parametrize(
+    "head", ["tool(/action, /look)", 'signed_approval(/action, "me")', "spent(/steps, 0)"]
+)
+def test_a_spec_states_no_fact_that_the_kernel_states(head: str) -> None:
+    for policy, axioms in ((head + ".", {}), ("", {"axiom.1": head + "."})):
+        with pytest.raises(PolicyError) as caught:
+            compiled(constitution(), policy, axioms)
+        assert caught.value.code == "policy.reserved"
+    rule = f"{head} :- act(/action, /tool)."
+    with pytest.raises(PolicyError):
+        compiled(constitution(), rule, {})
+
+
+# ---- proofs
+
+
+def test_a_decision_has_a_proof_and_a_denial_says_what_is_missing() -> None:
+    gate = Gate(compiled(constitution(), PERMITS, {}))
+    run = (("spent", (Name("/steps"), 1)),)
+    allowed = gate.judge(Wish("tool", "look", {"text": "a"}, run), {})
+    assert isinstance(allowed, Judged)
+    proof = gate.explanation(allowed)
+    assert canon.loads(proof)["decision"] == "allow" and b"POLICY" in proof
+    later = gate.judge(Wish("tool", "look", {"text": "a"}, (("spent", (Name("/steps"), 2)),)), {})
+    assert isinstance(later, Judged) and gate.explanation(later) is proof, "made once"
+    denied = gate.judge(Wish("tool", "nothing", {}, run), {})
+    assert isinstance(denied, Judged)
+    assert canon.loads(gate.explanation(denied))["why_not"]
+
+
+def test_the_world_of_a_judgement_is_what_was_observed() -> None:
+    seen = Observed(
+        {"paths": [INSIDE["a.txt"]], "globs": [["*.c", ["x.c"]]], "hosts": [["h", ["192.0.2.1"]]]}
+    )
+    world = seen.world
+    assert world.look("a.txt").kind == "file" and world.spread("*.c") == ("x.c",)
+    assert world.resolve is not None and world.resolve("h") == ("192.0.2.1",)
+    assert world.read is None and seen.questions() == {}
+    world.look("b"), world.spread("*"), world.resolve("g")
+    assert seen.questions() == {"paths": ["b"], "globs": ["*"], "hosts": ["g"]}
+
+
+# ---- approvals
+
+PRIVATE = bytes(range(32))
+
+
+def key(private: bytes, name: str, *roles: str) -> dict[str, Any]:
+    public = approval.encoded(Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw())
+    return {"id": approval.key_id(public), "name": name, "public": public, "roles": list(roles)}
+
+
+KEYS = (key(PRIVATE, "alice", "approver"),)
+
+
+def asking(policy: str = "", keys: Any = KEYS, run: str = "run-1") -> World:
+    made = rules(program(Task("t", steps=(tool("s"),)), approvals="ask"), policy=policy)
+    kept = Rules(made.program, made.catalog, 7, "root-0", "opening", made.wanted, made.gate, keys)
+    world = World(kept, fresh)
+    world.feed(Kind.GENESIS, {"host": {"run": run}})
+    return world
+
+
+def signed(effect: Effect, run: str = "run-1", private: bytes = PRIVATE, **changed: Any) -> dict[str, Any]:
+    about: dict[str, Any] = {
+        "action": approval.action_hash(effect.name, effect.args["args"]),
+        "of": effect.id,
+        "run": run,
+        "step": f"{effect.task}/{effect.step}",
+        "expires": 10_000,
+    }
+    return approval.make(private, **{**about, **changed})
+
+
+def test_a_denied_action_waits_for_an_approval_and_then_happens_once() -> None:
+    made = asking()
+    wait = made.state.r6
+    assert wait is not None and (wait.act, wait.cls, wait.name) == ("approve", "ask", "look")
+    assert permits(made) == [
+        {"act": "tool", "allow": "ask", "args": {"text": "s"}, "code": "policy.denied", "name": "look"}
+    ]
+    body = signed(wait)
+    made.feed(Kind.APPROVAL, body)
+    assert [effect.act for effect in made.effects] == ["approve", "tool"]
+    assert permits(made)[1]["allow"] is True
+    before = made.state
+    assert made.feed(Kind.APPROVAL, body) == before, "an approval counts once"
+    assert made.run().state.status == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"expires": 1}, "policy.approval_expired"),
+        ({"run": "run-2"}, "policy.approval_run"),
+        ({"private": bytes(32)}, "policy.approval_key"),
+        ({"action": "other"}, "policy.approval_signature"),
+        ({"step": "t/u"}, "policy.approval_signature"),
+    ],
+)
+def test_an_approval_that_does_not_fit_asks_anew(changed: dict[str, Any], code: str) -> None:
+    made = asking()
+    wait = made.state.r6
+    assert wait is not None
+    made.feed(Kind.APPROVAL, signed(wait, **changed))
+    again = made.state.r6
+    assert again is not None and again.act == "approve" and again.id != wait.id
+    assert permits(made)[1]["code"] == code and permits(made)[1]["allow"] == "ask"
+    assert {effect.act for effect in made.effects} == {"approve"}
+    made.feed(Kind.APPROVAL, signed(again))
+    assert made.effects[-1].act == "tool"
+
+
+def test_a_signed_no_is_a_denial() -> None:
+    made = asking()
+    assert made.state.r6 is not None
+    made.feed(Kind.APPROVAL, signed(made.state.r6, decision="deny"))
+    assert made.state.status == "refused" and made.state.r7.codes == ("policy.approval_denied",)
+
+
+def test_what_no_approval_would_permit_is_denied_at_once() -> None:
+    for made in (
+        asking(policy="forbidden(Action) :- tool(Action, /look)."),
+        asking(keys=()),
+        World(rules(one(), policy=""), fresh).run(),
+    ):
+        assert made.state.status == "refused"
+        assert permits(made)[0]["allow"] is False
+
+
+def test_the_run_that_an_approval_names_is_in_no_commit() -> None:
+    one, other = asking(run="run-1"), asking(run="run-2")
+    assert one.state.summary == other.state.summary
+    assert one.state.r6 is not None and other.state.r6 is not None
+    one.feed(Kind.APPROVAL, signed(one.state.r6, run="run-1"))
+    other.feed(Kind.APPROVAL, signed(other.state.r6, run="run-2"))
+    assert one.state.summary == other.state.summary
+
+
+# ---- the property
+
+PREDICATES = st.sampled_from(
+    [
+        "tool(Action, /look)",
+        "tool(Action, /write)",
+        "tool(Action, _)",
+        "act(Action, /ask)",
+        "act(Action, /plan)",
+        "act(Action, /validate)",
+        "act(Action, /check)",
+        "act(Action, _)",
+        'in_task("t")',
+        'in_task("u")',
+        "at_level(4)",
+        "at_level(1)",
+        "spent(/steps, N), N < 2",
+        "!odd(Action)",
+        "odd(Action)",
+        "uses_path(Action, _, /inside, _)",
+        "signed_approval(Action, _)",
+        "sandboxed(Action, /none)",
+    ]
+)
+RULES = st.tuples(
+    st.sampled_from(["permitted", "forbidden", "odd"]), st.lists(PREDICATES, min_size=1, max_size=3)
+)
+
+
+def law(drawn: list[tuple[str, list[str]]]) -> str:
+    """A policy of random rules; `odd` rests on facts alone, so that it is stratified."""
+    lines = ["odd(Action) :- act(Action, /never)."]
+    for head, body in drawn:
+        parts = [part for part in body if not (head == "odd" and "odd" in part)]
+        if parts:
+            anchor = [] if any("Action" in part and "!" not in part for part in parts) else ["act(Action, _)"]
+            lines.append(f"{head}(Action) :- {', '.join([*anchor, *parts])}.")
+    return "\n".join(dict.fromkeys(lines))
+
+
+STEPS = st.lists(
+    st.sampled_from(
+        [
+            ("tool", "look"),
+            ("tool", "write"),
+            ("tool", "poll"),
+            ("tool", "read_file"),
+            ("tool", "write_file"),
+            ("ask", "coder"),
+            ("plan", ""),
+            ("check", ""),
+            ("validate", "Tests"),
+        ]
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(deadline=None)
+@given(st.lists(RULES, max_size=5), STEPS, st.sampled_from([INSIDE, OUT]), st.booleans(), st.booleans())
+def test_no_effect_without_a_permit_that_the_policy_derives(
+    drawn: list[tuple[str, list[str]]],
+    kinds: list[tuple[Any, str]],
+    world: Mapping[str, Any],
+    whole: bool,
+    asks: bool,
+) -> None:
+    text = law(drawn)
+    base = constitution() if whole else {"acts.mg": "Decl act(Action, Act) bound [/name, /name]."}
+    gate = Gate(compiled(base, text, {}))
+    steps = tuple(
+        Step(
+            f"s{n}",
+            kind,
+            name,
+            {"path": "a.txt"} if "file" in name else {"text": f"{n}"} if kind == "tool" else {},
+        )
+        for n, (kind, name) in enumerate(kinds)
+    )
+    made = program(Task("t", tools=("look", "write"), steps=steps), approvals="ask" if asks else "deny")
+    kept = Rules(made, FILES, 7, "root-0", "opening", frozenset(), gate, KEYS)
+    ran = World(kept, sees(world)).run()
+    granted = {record.content: record for record in ran.records if record.kind == "permit"}
+    again = Gate(compiled(base, text, {}))
+    for effect in ran.effects:
+        if effect.act == "observe":
+            continue
+        permit = granted[effect.id]
+        if effect.act == "approve":
+            assert permit.body["allow"] == "ask"
+            continue
+        assert permit.body["allow"] is True
+        assert permit.body["args"] == effect.args or effect.act in ("ask", "plan")
+        facts = judged_facts(kept, ran, effect)
+        session = again.policy.session(facts)
+        assert session.holds("permitted", ACTION) and not session.holds("forbidden", ACTION)
+    found = Replay(rules=Rules(made, FILES, 7, "root-0", "opening", frozenset(), again, KEYS))
+    for record in ran.records:
+        found.feed(record)
+    found.finish()
+    assert found.difference is None and found.state == ran.state
+
+
+def judged_facts(kept: Rules, ran: World, effect: Effect) -> Any:
+    """The facts of the permit of an effect, stated anew by stepping to it."""
+    from spak.kernel.state import State
+    from spak.kernel.step import step
+
+    state = State()
+    for record in ran.records:
+        if record.authority == "proposal":
+            stepped = step(kept, state, record)
+            state = stepped.state
+            for index, judged in stepped.judged:
+                if stepped.commits[index].content == effect.id:
+                    return judged.facts
+    raise AssertionError(effect)
