@@ -3,7 +3,7 @@
 Takes the working folder and SPAK_* variables; gives Settings, the Catalog that check and compile read, and
 the Host that a run uses. The only module of the library that reads the environment.
 
-    [llm]        mode = "manual"                 SPAK_LLM_MODE
+    [llm]        mode = "manual", model = ...    SPAK_LLM_MODE, SPAK_LLM_MODEL; the rest: spak.llm.settings
     [execution]  mode = "stepwise", steps = 3    SPAK_EXECUTION_MODE, SPAK_EXECUTION_STEPS
     [sandbox]    launcher = "restricted"         SPAK_SANDBOX_LAUNCHER
                  wall_s, cpu_s, memory_mib, processes, output_kib
@@ -27,6 +27,7 @@ from typing import Any
 
 from spak.errors import UnavailableError, UsageError
 from spak.lang.catalog import Catalog, NamedEntry
+from spak.llm import settings as llm_settings
 from spak.policy import approval
 from spak.ports import MIB, Launcher, Limits, Toolchain
 from spak.program import Mode, Program
@@ -37,7 +38,7 @@ RANKS: Mapping[str, int] = {"RESTRICTED": 1, "DOCKER": 2, "GVISOR": 3}
 """What a SANDBOX setting asks for at least."""
 
 _KNOWN: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
-    "llm": {"mode": str, "model": str},
+    "llm": llm_settings.KEYS,
     "execution": {"mode": str, "steps": int},
     "sandbox": {
         "launcher": str,
@@ -61,6 +62,7 @@ _RANGES: Mapping[tuple[str, str], tuple[float, float]] = {
 }
 _ENVIRONMENT: Mapping[str, tuple[str, str]] = {
     "SPAK_LLM_MODE": ("llm", "mode"),
+    "SPAK_LLM_MODEL": ("llm", "model"),
     "SPAK_EXECUTION_MODE": ("execution", "mode"),
     "SPAK_EXECUTION_STEPS": ("execution", "steps"),
     "SPAK_SANDBOX_LAUNCHER": ("sandbox", "launcher"),
@@ -79,6 +81,7 @@ class Settings:
     binds: tuple[Path, ...] = ()
     approvers: tuple[Mapping[str, Any], ...] = ()
     """As genesis has them: `{"id", "name", "public", "roles"}`."""
+    llm: llm_settings.LlmSettings = field(default_factory=llm_settings.LlmSettings)
 
 
 def settings(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
@@ -87,16 +90,18 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
     Raises: UsageError `usage.config` for text that is not TOML, unknown keys and values of a wrong type.
     """
     values = _file((folder or Path()) / "spak.toml")
+    variables = os.environ if environment is None else environment
     for name, (table, key) in _ENVIRONMENT.items():
-        text = (os.environ if environment is None else environment).get(name)
+        text = variables.get(name)
         if text:
             wanted = _KNOWN[table][key]
             values.setdefault(table, {})[key] = _integer(name, text) if wanted is int else text
+    llm = llm_settings.read(values.pop("llm", {}), folder, variables)
     _judge(values)
     box, execution = values.get("sandbox", {}), values.get("execution", {})
     usual = Limits()
     return Settings(
-        backend=values.get("llm", {}).get("mode", ""),
+        backend=llm.base.mode,
         mode=execution.get("mode"),
         auto_steps=execution.get("steps", 0),
         launcher=box.get("launcher", ""),
@@ -110,6 +115,7 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
         ),
         binds=tuple(Path(item) for item in box.get("binds", ())),
         approvers=_approvers(values.get("approvals", {}).get("keys", ())),
+        llm=llm,
     )
 
 
@@ -157,12 +163,13 @@ def host(chosen: Settings, program: Program, backend: str = "") -> Host:
 
     Raises: UnavailableError `unavailable.sandbox`, `unavailable.backend`.
     """
-    from spak.llm import BACKENDS
+    from spak.llm import BACKENDS, open_backend
     from spak.proposers import PROPOSERS
     from spak.tools import TOOLS
     from spak.validators import VALIDATORS
 
-    name = backend or program.backend or chosen.backend
+    configured = program.backend or chosen.backend
+    name = backend or configured
     if name and name not in BACKENDS:
         known = ", ".join(sorted(BACKENDS))
         raise UnavailableError(
@@ -172,7 +179,7 @@ def host(chosen: Settings, program: Program, backend: str = "") -> Host:
         tools=TOOLS,
         validators={entry: make() for entry, make in VALIDATORS.items()},
         proposers={entry: make() for entry, make in PROPOSERS.items()},
-        backend=BACKENDS[name]() if name else None,
+        backend=open_backend(name, chosen.llm, forced=name != configured) if name else None,
         launcher=launcher(chosen, program),
         toolchain=toolchain(chosen.binds),
         limits=chosen.limits,

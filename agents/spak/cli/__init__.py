@@ -40,6 +40,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "policy": ("policy", "check policies, evaluate them, and ask why"),
     "sandbox": ("sandbox", "try out the sandbox"),
     "completion": ("completion", "shell completion for bash, zsh or fish"),
+    "models": ("models", "which model backends and models work here"),
     "doctor": ("doctor", "what is installed, what works, and what mends the rest"),
     "demo": ("demo", "run the main job: tune a real kernel on this machine"),
 }

@@ -94,9 +94,12 @@ def _gpu() -> dict[str, Any]:
 def _backends() -> list[dict[str, Any]]:
     """Who can answer a question; a run that asks none needs none."""
     from spak import config
+    from spak.llm.survey import survey
 
-    backends = config.catalog().backends
-    return [_row(f"backend {name}", True, entry.summary, needed=False) for name, entry in backends.items()]
+    return [
+        _row(f"backend {row.name}", row.ok, f"{row.summary}: {row.detail}", row.mend, needed=False)
+        for row in survey(config.settings().llm)
+    ]
 
 
 def _folder(root: Path) -> dict[str, Any]:

@@ -1,10 +1,53 @@
-"""Model backends: one file per kind and this table. A backend answers a prompt, or leaves it to a person."""
+"""Model backends: one file per kind and this table. A backend answers a prompt, or leaves it to a person.
 
-from collections.abc import Callable
+`BACKENDS[name]()` makes one without settings, for its entry; `open_backend` makes those that a run uses, with
+the settings of `[llm]`, per role and per task. Client libraries are loaded by the first call, not from here.
+"""
 
+from collections.abc import Callable, Mapping
+
+from spak.llm.anthropic_ import Anthropic
+from spak.llm.choose import Chooser
+from spak.llm.gemini_cli import GeminiCli
+from spak.llm.local import Local
 from spak.llm.manual import Manual
+from spak.llm.ollama import Ollama
+from spak.llm.openai_compatible import OpenAICompatible
+from spak.llm.prices import load
+from spak.llm.recorded import Recorded, prompt_hash
+from spak.llm.redact import Redactor
+from spak.llm.settings import Choice, LlmSettings
 from spak.ports import Backend
 
-BACKENDS: dict[str, Callable[[], Backend]] = {"manual": Manual}
+_MAKERS: Mapping[str, Callable[[Choice | None], Backend]] = {
+    "manual": lambda choice: Manual(),
+    "recorded": Recorded,
+    "ollama": Ollama,
+    "anthropic": Anthropic,
+    "openai_compatible": OpenAICompatible,
+    "gemini_cli": GeminiCli,
+    "local": Local,
+}
 
-__all__ = ["BACKENDS", "Manual"]
+
+def _bare(make: Callable[[Choice | None], Backend]) -> Callable[[], Backend]:
+    return lambda: make(None)
+
+
+BACKENDS: Mapping[str, Callable[[], Backend]] = {name: _bare(make) for name, make in _MAKERS.items()}
+
+
+def open_backend(mode: str, settings: LlmSettings, forced: bool = False) -> Chooser:
+    """The backend that a run uses; `forced` when a flag named it.
+
+    Raises: UnavailableError `unavailable.backend`, `llm.key_file`; UsageError `usage.config` for the prices.
+    """
+    return Chooser(mode, settings, _MAKERS, load(settings.prices), forced)
+
+
+def redactor(settings: LlmSettings) -> Redactor:
+    """What keeps the configured keys, and whatever looks like one, out of records."""
+    return Redactor(settings.secrets())
+
+
+__all__ = ["BACKENDS", "Chooser", "LlmSettings", "Redactor", "open_backend", "prompt_hash", "redactor"]

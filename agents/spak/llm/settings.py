@@ -75,6 +75,12 @@ class Secret:
     def reveal(self) -> str:
         return self._value
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
     def __repr__(self) -> str:
         return "Secret(***)"
 
@@ -112,6 +118,8 @@ class Choice:
     strict: bool = True
     folder: Path = Path()
     """What relative paths start from."""
+    cache: Path = Path()
+    """Where models that were fetched are kept."""
     secret: Secret | None = None
 
     @property
@@ -131,14 +139,22 @@ class LlmSettings:
     keys: Mapping[str, Secret] = field(default_factory=dict)
     """Variables of the environment that a table names, or that are standard, and that are set."""
 
-    def choice(self, mode: str = "", task: str = "", role: str = "") -> Choice:
-        """What a call for this task and role goes by; `mode` names the backend whatever the tables say."""
-        found = self.base if not mode or mode == self.base.mode else _bare(mode, self.base)
+    def choice(self, mode: str = "", task: str = "", role: str = "", forced: bool = False) -> Choice:
+        """What a call for this task and role goes by.
+
+        `mode` stands in the place of `[llm] mode`; `forced`, from a flag, in that of every table.
+        A table without a `mode` belongs to the one of `[llm]` and says nothing about another.
+        """
+        mine = self.base.mode
+        found = _bare(mode, self.base) if mode and mine not in ("", mode) else self.base
+        found = replace(found, mode=mode or mine)
         for table in (self.roles.get(role, {}), self.tasks.get(task, {})):
-            own = table.get("mode", self.base.mode)
-            if mode and own and own != mode:
-                continue
-            found = _lay(found if own in ("", found.mode) else _bare(own, found), table)
+            own = table.get("mode", "") or mine
+            if own and own != found.mode:
+                if forced or not table.get("mode"):
+                    continue
+                found = _bare(own, found)
+            found = replace(_lay(found, table), mode=own or found.mode)
         return replace(found, secret=self._secret(found))
 
     def backends(self) -> tuple[str, ...]:
@@ -170,8 +186,11 @@ def read(
 
     Raises: UsageError `usage.config` for unknown keys and for values of a wrong type or out of range.
     """
+    if not isinstance(values, Mapping):
+        raise UsageError("usage.config", "llm is not a table", "write [llm]")
     flat = {key: value for key, value in values.items() if key not in ("roles", "tasks")}
     _judge("llm", flat)
+    flat = {key: value for key, value in flat.items() if value != ""}
     tables: dict[str, dict[str, Mapping[str, Any]]] = {"roles": {}, "tasks": {}}
     for kind, found in tables.items():
         given = values.get(kind, {})
@@ -184,7 +203,7 @@ def read(
                 )
             _judge(f"llm.{kind}.{name}", table)
             found[name] = dict(table)
-    base = _lay(Choice(folder=folder or Path()), flat)
+    base = _lay(Choice(folder=folder or Path(), cache=_cache(environment or {})), flat)
     named = {
         table.get("key_env", "") for table in (flat, *tables["roles"].values(), *tables["tasks"].values())
     }
@@ -220,6 +239,13 @@ def read_key(path: Path) -> Secret:
     return Secret(text)
 
 
+def _cache(environment: Mapping[str, str]) -> Path:
+    """The user's cache folder for models, by the XDG rule."""
+    given = environment.get("XDG_CACHE_HOME", "")
+    home = Path(environment.get("HOME") or "~").expanduser()
+    return (Path(given) if given.startswith("/") else home / ".cache") / "spak" / "models"
+
+
 def _lay(under: Choice, table: Mapping[str, Any]) -> Choice:
     """The choice with a table laid over it."""
     changes = {key: value for key, value in table.items() if key not in (*_PARAMS, "prices")}
@@ -245,6 +271,7 @@ def _bare(mode: str, like: Choice) -> Choice:
         retries=like.retries,
         max_tokens=like.max_tokens,
         folder=like.folder,
+        cache=like.cache,
     )
 
 

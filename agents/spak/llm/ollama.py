@@ -1,0 +1,115 @@
+"""Ollama: `/api/chat` with one JSON object per line, the schema as `format`.
+
+`truncate: false` and `shift: false` ask the server to refuse a prompt over its window instead of cutting it
+in silence; versions that do not know them ignore them, so set `window` (sent as `num_ctx`) for those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from spak.lang.catalog import NamedEntry
+from spak.llm import call, http, messages
+from spak.llm.call import Put, Reply, Trouble
+from spak.llm.probe import Models
+from spak.llm.settings import Choice
+from spak.ports import Answer, Cancel, Finish, Prompt
+
+ADDRESS = "http://127.0.0.1:11434"
+_FINISH: Mapping[str, Finish] = {"stop": "stop", "length": "length"}
+
+
+class Ollama(Models):
+    entry = NamedEntry("ollama", "a model that Ollama serves")
+
+    def __init__(self, choice: Choice | None = None) -> None:
+        chosen = choice or Choice(mode="ollama")
+        super().__init__(replace(chosen, base_url=chosen.base_url or ADDRESS))
+
+    async def models(self) -> tuple[str, ...]:
+        """The models that the server holds."""
+        http.guard(self.choice)
+        found = await http.fetched(self.choice, f"{self.choice.base_url}/api/tags")
+        listed = found.get("models") if isinstance(found, dict) else None
+        if not isinstance(listed, list):
+            raise http.protocol(self.choice, "no list of models")
+        return tuple(str(item["name"]) for item in listed if isinstance(item, dict) and "name" in item)
+
+    def has(self, model: str, listed: tuple[str, ...]) -> bool:
+        return model in listed or f"{model}:latest" in listed
+
+    def mend(self, model: str) -> str:
+        return f"ollama pull {model}"
+
+    def answer(
+        self, prompt: Prompt, on_text: Callable[[str], None] | None = None, cancel: Cancel | None = None
+    ) -> Answer:
+        http.guard(self.choice)
+        params = messages.sampling(prompt, self.choice)
+        body = self.body(prompt, params)
+
+        async def attempt(put: Put) -> Reply:
+            return await self._attempt(body, put)
+
+        return call.ask(attempt, prompt, self.choice, params, on_text, cancel)
+
+    def body(self, prompt: Prompt, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The request as it is sent."""
+        options = {"num_predict" if name == "max_tokens" else name: value for name, value in params.items()}
+        if self.choice.window:
+            options["num_ctx"] = self.choice.window
+        body: dict[str, Any] = {
+            "model": self.model(prompt),
+            "messages": messages.chat(prompt),
+            "stream": True,
+            "options": options,
+            "truncate": False,
+            "shift": False,
+        }
+        if self.choice.logprobs:
+            body["logprobs"] = True
+        if prompt.schema is not None and self.choice.structured:
+            body["format"] = messages.masked(prompt.schema)
+        return body
+
+    async def _attempt(self, body: Mapping[str, Any], put: Put) -> Reply:
+        text: list[str] = []
+        logs: list[float] = []
+        kinds = ("application/x-ndjson", "application/json")
+        async with http.streamed(
+            self.choice, "POST", f"{self.choice.base_url}/api/chat", body, kinds
+        ) as lines:
+            async for line in lines:
+                if not line.strip():
+                    continue
+                part = http.parsed(self.choice, line)
+                if not isinstance(part, dict):
+                    raise http.protocol(self.choice, "a line that is no object")
+                if "error" in part:
+                    raise Trouble("llm.server", f"ollama says: {str(part['error'])[:200]}", "", again=True)
+                message = part.get("message", {})
+                piece = message.get("content", "") if isinstance(message, dict) else None
+                if not isinstance(piece, str) or not isinstance(part.get("done", False), bool):
+                    raise http.protocol(self.choice, "a message in another shape")
+                text.append(piece)
+                put(piece)
+                logs.extend(_logprobs(part))
+                if part.get("done"):
+                    return Reply(
+                        "".join(text),
+                        _FINISH.get(part.get("done_reason", ""), ""),
+                        str(part.get("model", "")),
+                        call.tokens(input=part.get("prompt_eval_count"), output=part.get("eval_count")),
+                        tuple(logs) or None,
+                    )
+        raise http.cut(self.choice)
+
+
+def _logprobs(part: Mapping[str, Any]) -> list[float]:
+    listed = part.get("logprobs")
+    if not isinstance(listed, list):
+        return []
+    found = [item.get("logprob") for item in listed if isinstance(item, dict)]
+    return [float(value) for value in found if isinstance(value, (int, float))]

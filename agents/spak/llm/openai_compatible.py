@@ -1,0 +1,178 @@
+"""Servers that speak `/chat/completions`: OpenAI, Gemini's compatible address, vLLM, llama-server, ...
+
+Streamed as server-sent events; the schema goes as `response_format`. Some servers ignore that with a 200:
+the caller validates the answer in any case. The stream is whole when a choice has its `finish_reason` and
+the stream then ends by `[DONE]` or by the connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from spak.errors import UnavailableError
+from spak.lang.catalog import NamedEntry
+from spak.llm import call, http, messages
+from spak.llm.call import Put, Reply, Trouble
+from spak.llm.probe import Models
+from spak.llm.settings import STANDARD_KEYS, Choice
+from spak.ports import Answer, Cancel, Finish, Prompt
+
+ADDRESS = "https://api.openai.com/v1"
+_FINISH: Mapping[str, Finish] = {
+    "stop": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "refused",
+}
+
+
+class OpenAICompatible(Models):
+    entry = NamedEntry("openai_compatible", "a model behind an address that speaks OpenAI's protocol")
+
+    def __init__(self, choice: Choice | None = None) -> None:
+        chosen = choice or Choice(mode="openai_compatible")
+        super().__init__(replace(chosen, base_url=chosen.base_url or ADDRESS))
+
+    async def models(self) -> tuple[str, ...]:
+        self._guard()
+        try:
+            found = await http.fetched(self.choice, f"{self.choice.base_url}/models")
+        except Trouble as trouble:
+            if trouble.code == "llm.unknown_model":
+                raise Trouble("llm.unlisted", f"{self.choice.base_url} lists no models") from None
+            raise
+        listed = found.get("data") if isinstance(found, dict) else None
+        if not isinstance(listed, list):
+            raise http.protocol(self.choice, "no list of models")
+        return tuple(str(item["id"]) for item in listed if isinstance(item, dict) and "id" in item)
+
+    def check(self) -> None:
+        try:
+            super().check()
+        except UnavailableError as error:
+            if error.code != "llm.unlisted":  # some servers list no models: the first call will show
+                raise
+
+    def has(self, model: str, listed: tuple[str, ...]) -> bool:
+        return model in listed or f"models/{model}" in listed  # Gemini lists them so
+
+    def answer(
+        self, prompt: Prompt, on_text: Callable[[str], None] | None = None, cancel: Cancel | None = None
+    ) -> Answer:
+        self._guard()
+        params = messages.sampling(prompt, self.choice)
+        body = self.body(prompt, params)
+
+        async def attempt(put: Put) -> Reply:
+            return await self._attempt(body, put)
+
+        return call.ask(attempt, prompt, self.choice, params, on_text, cancel)
+
+    def body(self, prompt: Prompt, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The request as it is sent."""
+        own = self.choice.base_url == ADDRESS
+        body: dict[str, Any] = {
+            "model": self.model(prompt),
+            "messages": messages.chat(prompt),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **{name: value for name, value in params.items() if name != "max_tokens"},
+            "max_completion_tokens" if own else "max_tokens": params["max_tokens"],
+        }
+        if self.choice.logprobs:
+            body["logprobs"] = True
+        if prompt.schema is not None and self.choice.structured:
+            schema = messages.masked(prompt.schema)
+            named = {"name": "answer", "schema": schema, "strict": messages.strict(schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+        return body
+
+    def _guard(self) -> None:
+        if self.choice.secret is None and (self.choice.base_url == ADDRESS or self.choice.key_env):
+            raise no_key(self.choice)
+        http.guard(self.choice)
+
+    async def _attempt(self, body: Mapping[str, Any], put: Put) -> Reply:
+        text: list[str] = []
+        logs: list[float] = []
+        finish: Finish | None = None
+        model = ""
+        usage: Mapping[str, int] = {}
+        url, kinds = f"{self.choice.base_url}/chat/completions", ("text/event-stream",)
+        async with http.streamed(self.choice, "POST", url, body, kinds) as lines:
+            async for part in _events(self.choice, lines):
+                model = str(part.get("model") or model)
+                usage = _usage(part) or usage
+                chosen = part.get("choices") or [{}]
+                first = chosen[0] if isinstance(chosen, list) else None
+                delta = first.get("delta") or {} if isinstance(first, dict) else None
+                piece = (delta.get("content") or "") if isinstance(delta, dict) else None
+                if not isinstance(first, dict) or not isinstance(piece, str):
+                    raise http.protocol(self.choice, "a choice in another shape")
+                text.append(piece)
+                put(piece)
+                logs.extend(_logprobs(first))
+                if first.get("finish_reason"):
+                    finish = _FINISH.get(str(first["finish_reason"]), "")
+        if finish is None:
+            raise http.cut(self.choice)
+        return Reply("".join(text), finish, model, usage, tuple(logs) or None)
+
+
+def no_key(choice: Choice) -> UnavailableError:
+    """The error for a backend that needs a key and has none, with the line that mends it."""
+    name = choice.key_env or STANDARD_KEYS.get(choice.mode, "")
+    return UnavailableError(
+        "llm.no_key",
+        f"there is no key for {choice.mode}",
+        f'export {name}=..., or in spak.toml: [llm] key_file = "..." (a file with mode 600)',
+    )
+
+
+async def _events(choice: Choice, lines: AsyncIterator[bytes]) -> AsyncIterator[Mapping[str, Any]]:
+    """The JSON objects of a stream of server-sent events, until `[DONE]` or the end."""
+    data: list[bytes] = []
+    async for line in lines:
+        if line.startswith(b"data:"):
+            data.append(line[5:].removeprefix(b" "))
+        elif line.startswith((b":", b"event:", b"id:", b"retry:")):
+            continue
+        elif line.strip():
+            raise http.protocol(choice, "a line that is no event")
+        if data and (not line or data[-1] == b"[DONE]"):
+            whole = b"\n".join(data)
+            data.clear()
+            if whole.strip() == b"[DONE]":
+                return
+            yield _object(choice, whole)
+    if data:
+        raise http.cut(choice)
+
+
+def _object(choice: Choice, data: bytes) -> Mapping[str, Any]:
+    part = http.parsed(choice, data)
+    if not isinstance(part, dict):
+        raise http.protocol(choice, "an event that is no object")
+    if part.get("error"):
+        raise Trouble("llm.server", f"{choice.mode} says: {str(part['error'])[:200]}", "", again=True)
+    return part
+
+
+def _usage(part: Mapping[str, Any]) -> Mapping[str, int]:
+    found = part.get("usage")
+    if not isinstance(found, dict):
+        return {}
+    details = found.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    return call.tokens(input=found.get("prompt_tokens"), output=found.get("completion_tokens"), cached=cached)
+
+
+def _logprobs(choice: Mapping[str, Any]) -> list[float]:
+    found = choice.get("logprobs")
+    listed = found.get("content") if isinstance(found, dict) else None
+    if not isinstance(listed, list):
+        return []
+    values = [item.get("logprob") for item in listed if isinstance(item, dict)]
+    return [float(value) for value in values if isinstance(value, (int, float))]

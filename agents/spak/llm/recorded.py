@@ -1,0 +1,173 @@
+"""The backend that repeats what was answered before: from a run's ledger, an exported run, or a plain file.
+
+Takes the lines of one of these and gives each prompt the answer that was given to it. A ledger names the
+question of an answer by its effect id, which is the content of its permit: the same prompt at the same place
+of the same run. `strict` takes an answer only for its own question; otherwise the next one in order is taken
+and the answer's model says so (`recorded, another prompt`). A plain file has one answer per line:
+
+    {"prompt": "<prompt_hash>", "text": "...", "model": "...", "usage": {"input": 10, "output": 2}}
+
+with `prompt` left out for answers that go by order alone. The file is read as data; nothing in it is checked
+against the chain (`spak ledger verify` does that).
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from spak import canon
+from spak.errors import RunError, SpakError, UnavailableError, UsageError
+from spak.lang.catalog import NamedEntry
+from spak.llm.call import tokens
+from spak.llm.settings import Choice
+from spak.ports import Answer, Cancel, Prompt
+
+MAX_FILE = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    text: str
+    of: str = ""
+    """The effect id, or the prompt's hash, that it answers."""
+    model: str = ""
+    usage: Mapping[str, int] = field(default_factory=dict)
+
+
+def prompt_hash(prompt: Prompt) -> str:
+    """The content of what is asked: its items and its schema, wherever and by whomever it is asked."""
+    items = [{key: item[key] for key in ("role", "name", "text")} for item in prompt.items]
+    return canon.content_hash([items, prompt.schema])
+
+
+class Recorded:
+    entry = NamedEntry("recorded", "the answers of an earlier run or of a file, again")
+
+    def __init__(self, choice: Choice | None = None, recordings: Iterable[Recording] | None = None) -> None:
+        self.choice = choice or Choice(mode="recorded")
+        self._left: deque[Recording] | None = None if recordings is None else deque(recordings)
+
+    def check(self) -> None:
+        """Raises: UnavailableError `llm.recorded`: no file is named, it cannot be read or holds no answer."""
+        if not self._answers():
+            raise UnavailableError(
+                "llm.recorded", "the recording holds no answer", "record a run with another backend first"
+            )
+
+    def answer(
+        self, prompt: Prompt, on_text: Callable[[str], None] | None = None, cancel: Cancel | None = None
+    ) -> Answer:
+        """Raises: RunError `llm.exhausted`, `llm.another_prompt`; UnavailableError `llm.recorded`."""
+        if cancel is not None and cancel.is_set():
+            raise RunError("llm.cancelled", "the call of the model was cancelled", "spak resume goes on")
+        left = self._answers()
+        names = {prompt.id, prompt_hash(prompt)}
+        found = next((item for item in left if item.of in names), None)
+        own = found is not None
+        if found is None:
+            found = next((item for item in left if not (item.of and self.choice.strict)), None)
+            own = found is not None and not found.of
+        if found is None and left:
+            raise RunError(
+                "llm.another_prompt",
+                f"no recorded answer was given to this prompt; {len(left)} others are left",
+                "the spec or the world differs from the recorded run; strict = false takes them in order",
+            )
+        if found is None:
+            raise RunError("llm.exhausted", "the recorded answers are used up", "go on with another backend")
+        left.remove(found)
+        if on_text is not None:
+            on_text(found.text)
+        model = found.model or "recorded"
+        return Answer(found.text, found.usage, model if own else f"{model} (recorded, another prompt)")
+
+    def _answers(self) -> deque[Recording]:
+        if self._left is None:
+            if not self.choice.recording:
+                raise UnavailableError(
+                    "llm.recorded",
+                    "no recording is named",
+                    "spak run --backend recorded --from RUN, or [llm] recording",
+                )
+            path = self.choice.path(self.choice.recording)
+            try:
+                with path.open("rb") as file:
+                    data = file.read(MAX_FILE + 1)
+            except OSError as error:
+                raise UnavailableError(
+                    "llm.recorded", f"the recording {path} cannot be read: {error.strerror}", "check the path"
+                ) from None
+            if len(data) > MAX_FILE:
+                raise UnavailableError("llm.recorded", f"the recording {path} is too large", "shorten it")
+            self._left = deque(read(data.splitlines()))
+        return self._left
+
+
+def read(lines: Iterable[bytes], blob: Callable[[str], bytes] | None = None) -> list[Recording]:
+    """The answers in the lines of a ledger, an exported run or a plain file, in their order.
+
+    `blob` gives the long values of a ledger; an exported run carries its own.
+    Raises: UsageError `usage.input`.
+    """
+    found: list[tuple[Any, Recording]] = []
+    held: dict[str, bytes] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            value = canon.loads(line)
+        except SpakError:
+            raise UsageError("usage.input", f"line {number} of the recording is not JSON") from None
+        if not isinstance(value, dict):
+            raise UsageError("usage.input", f"line {number} of the recording is no object")
+        if "blob" in value and "data" in value:
+            held[str(value["blob"])] = b64decode(value["data"])
+        else:
+            found += [item] if (item := _answer(value)) is not None else []
+
+    def get(name: str) -> bytes:
+        if name in held:
+            return held[name]
+        if blob is None:
+            raise UsageError("usage.input", "the recording lacks a long value", "export the run: spak export")
+        return blob(name)
+
+    return [_whole(raw, recording, get) for raw, recording in found]
+
+
+def _answer(value: Mapping[str, Any]) -> tuple[Any, Recording] | None:
+    """A line's answer, its text still as the record holds it; None when the line is none."""
+    if isinstance(value.get("text"), str) and "kind" not in value:
+        usage = value.get("usage") if isinstance(value.get("usage"), dict) else {}
+        model, of = str(value.get("model", "")), str(value.get("prompt", ""))
+        return value["text"], Recording("", of, model, tokens(**(usage or {})))
+    body, side = value.get("body"), value.get("side") or {}
+    if value.get("authority") != "proposal" or not isinstance(body, dict) or not isinstance(side, dict):
+        return None
+    usage = side.get("usage")
+    counts = tokens(**usage) if isinstance(usage, dict) else {}
+    recording = Recording("", str(body.get("of", "")), str(side.get("model") or side.get("by") or ""), counts)
+    if value.get("kind") == "act" and body.get("outcome") == "answered":
+        return body.get("out", ""), recording
+    if value.get("kind") == "plan" and body.get("by") == "model":
+        return {"candidates": body.get("candidates", [])}, recording
+    return None
+
+
+def _whole(raw: Any, recording: Recording, get: Callable[[str], bytes]) -> Recording:
+    full = _expand(raw, get)
+    text = full if isinstance(full, str) else canon.dumps(full).decode()
+    return Recording(text, recording.of, recording.model, recording.usage)
+
+
+def _expand(value: Any, get: Callable[[str], bytes]) -> Any:
+    """The value with every reference to a long text replaced by the text."""
+    if isinstance(value, dict):
+        if "$blob" in value:
+            return get(str(value["$blob"])).decode("utf-8", "replace")
+        return {name: _expand(item, get) for name, item in value.items()}
+    return [_expand(item, get) for item in value] if isinstance(value, list) else value
