@@ -6,13 +6,16 @@ PYTEST := $(PYTHON_BIN) -m pytest
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint check bench faults fuzz format clean
+.PHONY: help setup run demo screenshots test lint check bench faults fuzz format clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
 setup: ## .venv with the locked packages, and the system packages that are missing
 	@bash scripts/setup.sh
+
+run: setup ## the platform in the browser, with a demo team: http://127.0.0.1:8000
+	@$(PYTHON_BIN) manage.py up --demo $(ARGS)
 
 demo: setup ## tune a C attention kernel on this machine, verify its ledger, replay it
 	@.venv/bin/spak demo $(ARGS)
@@ -27,6 +30,9 @@ lint: setup ## ruff, mypy, the import contracts
 	.venv/bin/lint-imports
 
 check: lint test ## what CI runs
+
+screenshots: setup ## the README's pictures of the platform, taken anew
+	$(PYTEST) -q tests/e2e/test_screenshots.py --screenshots docs/img $(ARGS)
 
 bench: setup ## our figures beside their floors and aims, measured now
 	$(PYTHON_BIN) -m bench $(ARGS)

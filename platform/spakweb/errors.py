@@ -1,6 +1,6 @@
 """What a person asked for and cannot have: a code `web.*`, a sentence, a hint, and the HTTP status.
 
-docs/errors.md has a paragraph for each code.
+docs/platform.md has a paragraph for each code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Static files: how they are named (with a hash in production, as they are on one's own machine) and served."""
+"""Static files: how they are named (with a hash in production, else as they are) and served."""
 
 from __future__ import annotations
 

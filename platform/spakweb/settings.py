@@ -99,6 +99,7 @@ INSTALLED_APPS = [
     "spakweb.teams",
     "spakweb.specs",
     "spakweb.editor",
+    "spakweb.runs",
     "spakweb.audit",
     "spakweb.home",
 ]
@@ -106,7 +107,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "spakweb.csp.ContentSecurityPolicy",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "spakweb.files.Files",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -9,12 +9,14 @@ from spakweb.home import views as home
 urlpatterns = [
     path("", home.home, name="spak-home"),
     path("theme/", home.theme, name="spak-theme"),
+    path("palette/", home.palette, name="spak-palette"),
     path("healthz", home.healthz, name="spak-healthz"),
     path("readyz", home.readyz, name="spak-readyz"),
     path("account/", include("allauth.urls")),
     path("", include("spakweb.teams.urls")),
     path("t/<slug:team>/", home.team_home, name="spak-team-home"),
     path("t/<slug:team>/specs/", include("spakweb.specs.urls")),
+    path("t/<slug:team>/specs/<slug:spec>/", include("spakweb.editor.urls")),
     path("t/<slug:team>/audit/", include("spakweb.audit.urls")),
 ]
 

@@ -10,6 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 
 from spak import data
+from spak.lang import parse
 from spakweb.specs.actions import create_spec
 from spakweb.teams.actions import create_team
 from spakweb.teams.models import Membership, Role, Team, User
@@ -35,6 +36,17 @@ def seed() -> bool:
     bob = User.objects.create_user("bob", "bob@spak.example", PASSWORD, first_name="Bob")
     team = create_team(alice, TEAM)
     Membership.objects.create(team=team, user=bob, role=Role.EDITOR)
-    for name, text in examples().items():
+    shipped = examples()
+    for name, text in reversed(shipped.items()):
         create_spec(alice, team, name, text, "As it ships with SPAK")
+    create_spec(bob, team, "first_draft", first_draft(shipped["cuda_optimizer"]), "Begin a CUDA optimizer")
     return True
+
+
+def first_draft(text: str) -> str:
+    """The CUDA example as it was first written down: its last task is named and not there."""
+    parsed = parse(text)
+    last = list(parsed.spec.tasks())[-1]
+    return f"{text[: parsed.spec.source.offsets(last.start, last.end)[0]].rstrip()}\n}}\n".replace(
+        "Cuda_Optimizer", "First_Draft"
+    )

@@ -67,9 +67,14 @@ def create_spec(user: Any, team: Team, name: str, text: str, message: str = "") 
 
 
 def save_version(
-    user: Any, spec: Spec, text: str, base_version: int, message: str = "", restored_from: SpecVersion | None = None
+    user: Any,
+    spec: Spec,
+    text: str,
+    base_version: int,
+    message: str = "",
+    restored_from: SpecVersion | None = None,
 ) -> SpecVersion | Stale:
-    """The new version; the head itself when the text is the head's; Stale when the base is no longer the head.
+    """The new version; the head itself when the text is the head's; Stale when the base is not the head.
 
     The person's draft is dropped with the save, in one transaction. Raises: Refused `web.text`,
     `web.text_size`, `web.archived`.
@@ -79,7 +84,9 @@ def save_version(
     with transaction.atomic():
         spec = Spec.objects.select_for_update(of=("self",)).select_related("head").get(pk=spec.pk)
         if spec.archived_at:
-            raise Refused("web.archived", f"{spec.name} is archived.", "Take it out of the archive first.", 409)
+            raise Refused(
+                "web.archived", f"{spec.name} is archived.", "Take it out of the archive first.", 409
+            )
         head = spec.head
         if digest(text) == head.content_hash:
             Draft.objects.filter(spec=spec, user=user).delete()
@@ -112,7 +119,9 @@ def save_draft(user: Any, spec: Spec, text: str, base_version: int) -> Draft:
     access.demand(user, "spec.edit", spec)
     text = clean(text, settings.UPLOAD_BYTES)
     draft, _ = Draft.objects.update_or_create(
-        spec=spec, user=user, defaults={"text": text, "base_version": base_version, "saved_at": timezone.now()}
+        spec=spec,
+        user=user,
+        defaults={"text": text, "base_version": base_version, "saved_at": timezone.now()},
     )
     return draft
 
@@ -144,7 +153,11 @@ def remove_tag(user: Any, tag: Tag) -> None:
     access.demand(user, "spec.tag", tag)
     with transaction.atomic():
         record(
-            user, "spec.untagged", f"{tag.version} as {tag.name}", tag.spec.team, before=tag.version.content_hash
+            user,
+            "spec.untagged",
+            f"{tag.version} as {tag.name}",
+            tag.spec.team,
+            before=tag.version.content_hash,
         )
         tag.delete()
 
@@ -177,6 +190,8 @@ def _append(
 
 def _free_slug(team: Team, slug: str) -> str:
     """The slug, or the first of slug-2, slug-3, ... that no spec of the team has."""
-    taken = set(Spec.objects.filter(team=team, slug__startswith=slug).values_list("slug", flat=True)) | RESERVED
+    taken = (
+        set(Spec.objects.filter(team=team, slug__startswith=slug).values_list("slug", flat=True)) | RESERVED
+    )
     numbers = (f"{slug[:55]}-{number}" for number in range(2, len(taken) + 3))
     return slug if slug not in taken else next(name for name in numbers if name not in taken)

@@ -133,7 +133,9 @@ def save(request: HttpRequest, team: str, spec: str) -> HttpResponse:
         raise Refused("web.no_text", "There is no text to save.", "Send `text` and `base_version`.")
     if any(line.startswith((MINE, THEIRS)) for line in text.splitlines()):
         raise Refused(
-            "web.markers", "The text still holds marks of a conflict.", "Keep one side of each, and take out the marks."
+            "web.markers",
+            "The text still holds marks of a conflict.",
+            "Keep one side of each, and take out the marks.",
         )
     saved = actions.save_version(request.user, found, text, number, str(given.get("message") or ""))
     if wants_json(request):
@@ -147,7 +149,9 @@ def save(request: HttpRequest, team: str, spec: str) -> HttpResponse:
         }
         return render(request, "specs/merge.html", context, status=409)
     same = saved.pk == found.head_id
-    messages.success(request, "Nothing changed, so nothing was saved." if same else f"Saved as version {saved.number}.")
+    messages.success(
+        request, "Nothing changed, so nothing was saved." if same else f"Saved as version {saved.number}."
+    )
     return _to(found)
 
 

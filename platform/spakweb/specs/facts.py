@@ -1,7 +1,7 @@
 """What lists and pages say about a version without parsing it again: `facts(text)`.
 
-Takes a text, gives a small dictionary of plain values. A text with mistakes has facts too: what could be read,
-and how many mistakes there are. IMPORTs are not followed: a spec on the platform is one text.
+Takes a text, gives a small dictionary of plain values. A text with mistakes has facts too: what could be
+read, and how many mistakes there are. IMPORTs are not followed: a spec on the platform is one text.
 """
 
 from __future__ import annotations

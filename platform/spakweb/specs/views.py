@@ -58,12 +58,16 @@ def spec_list(request: HttpRequest, team: str) -> HttpResponse:
     archived = request.GET.get("archived") == "1"
     rows = Spec.objects.filter(team=found, archived_at__isnull=not archived)
     if wanted:
-        rows = rows.filter(Q(name__icontains=wanted) | Q(slug__icontains=wanted) | Q(head__text__icontains=wanted))
+        rows = rows.filter(
+            Q(name__icontains=wanted) | Q(slug__icontains=wanted) | Q(head__text__icontains=wanted)
+        )
     rows = rows.select_related("head", "head__author").annotate(tag_count=Count("tags"))
     context = {
         "team": found,
         "section": "specs",
-        "specs": Paginator(rows.order_by(*SORTS.get(sort, SORTS["name"])), PAGE).get_page(request.GET.get("page")),
+        "specs": Paginator(rows.order_by(*SORTS.get(sort, SORTS["name"])), PAGE).get_page(
+            request.GET.get("page")
+        ),
         "q": wanted,
         "sort": sort if sort in SORTS else "name",
         "archived": archived,
@@ -144,8 +148,8 @@ def download(request: HttpRequest, team: str, spec: str, number: int) -> HttpRes
 
 @require_GET
 def compare(request: HttpRequest, team: str, spec: str) -> HttpResponse:
-    """Two versions: changes in words, one coloured graph, the texts side by side. ?old=1&new=3; the newest two
-    if nothing is told."""
+    """Two versions: changes in words, one coloured graph, the texts side by side. ?old=1&new=3; the newest
+    two if nothing is told."""
     found = find_spec(request, team, spec)
     numbers = list(found.versions.values_list("number", "message"))
     head = found.head.number

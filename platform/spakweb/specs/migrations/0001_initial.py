@@ -8,93 +8,191 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('teams', '0001_initial'),
+        ("teams", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Spec',
+            name="Spec",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(max_length=60)),
-                ('name', models.CharField(max_length=80)),
-                ('made_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('archived_at', models.DateTimeField(blank=True, null=True)),
-                ('made_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('team', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='specs', to='teams.team')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("slug", models.SlugField(max_length=60)),
+                ("name", models.CharField(max_length=80)),
+                ("made_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ("archived_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "made_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "team",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="specs", to="teams.team"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('name', 'pk'),
+                "ordering": ("name", "pk"),
             },
         ),
         migrations.CreateModel(
-            name='SpecVersion',
+            name="SpecVersion",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('text', models.TextField()),
-                ('content_hash', models.CharField(db_index=True, max_length=43)),
-                ('message', models.CharField(blank=True, max_length=500)),
-                ('made_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('facts', models.JSONField(default=dict)),
-                ('author', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('restored_from', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='specs.specversion')),
-                ('spec', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='versions', to='specs.spec')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("text", models.TextField()),
+                ("content_hash", models.CharField(db_index=True, max_length=43)),
+                ("message", models.CharField(blank=True, max_length=500)),
+                ("made_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ("facts", models.JSONField(default=dict)),
+                (
+                    "author",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "restored_from",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="specs.specversion",
+                    ),
+                ),
+                (
+                    "spec",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="versions", to="specs.spec"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('-number',),
+                "ordering": ("-number",),
             },
         ),
         migrations.AddField(
-            model_name='spec',
-            name='head',
-            field=models.OneToOneField(blank=True, editable=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='specs.specversion'),
+            model_name="spec",
+            name="head",
+            field=models.OneToOneField(
+                blank=True,
+                editable=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="specs.specversion",
+            ),
         ),
         migrations.CreateModel(
-            name='Tag',
+            name="Tag",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=40, validators=[django.core.validators.RegexValidator('\\A[A-Za-z0-9][A-Za-z0-9._-]{0,39}\\Z', 'Letters, digits, dot, dash and underscore.')])),
-                ('spec', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tags', to='specs.spec')),
-                ('version', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='tags', to='specs.specversion')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        max_length=40,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "\\A[A-Za-z0-9][A-Za-z0-9._-]{0,39}\\Z",
+                                "Letters, digits, dot, dash and underscore.",
+                            )
+                        ],
+                    ),
+                ),
+                (
+                    "spec",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="tags", to="specs.spec"
+                    ),
+                ),
+                (
+                    "version",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="tags",
+                        to="specs.specversion",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('name',),
+                "ordering": ("name",),
             },
         ),
         migrations.CreateModel(
-            name='Draft',
+            name="Draft",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('text', models.TextField()),
-                ('base_version', models.PositiveIntegerField()),
-                ('saved_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='drafts', to=settings.AUTH_USER_MODEL)),
-                ('spec', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='drafts', to='specs.spec')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("text", models.TextField()),
+                ("base_version", models.PositiveIntegerField()),
+                ("saved_at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="drafts",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "spec",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="drafts", to="specs.spec"
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('spec', 'user'), name='one_draft_per_person')],
+                "constraints": [
+                    models.UniqueConstraint(fields=("spec", "user"), name="one_draft_per_person")
+                ],
             },
         ),
         migrations.AddConstraint(
-            model_name='specversion',
-            constraint=models.UniqueConstraint(fields=('spec', 'number'), name='one_number_per_spec'),
+            model_name="specversion",
+            constraint=models.UniqueConstraint(fields=("spec", "number"), name="one_number_per_spec"),
         ),
         migrations.AddConstraint(
-            model_name='specversion',
-            constraint=models.CheckConstraint(condition=models.Q(('number__gte', 1)), name='numbers_start_at_one'),
+            model_name="specversion",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("number__gte", 1)), name="numbers_start_at_one"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='spec',
-            constraint=models.UniqueConstraint(fields=('team', 'slug'), name='one_slug_per_team'),
+            model_name="spec",
+            constraint=models.UniqueConstraint(fields=("team", "slug"), name="one_slug_per_team"),
         ),
         migrations.AddConstraint(
-            model_name='tag',
-            constraint=models.UniqueConstraint(fields=('spec', 'name'), name='one_tag_per_spec'),
+            model_name="tag",
+            constraint=models.UniqueConstraint(fields=("spec", "name"), name="one_tag_per_spec"),
         ),
     ]

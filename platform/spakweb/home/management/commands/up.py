@@ -1,0 +1,119 @@
+"""`manage.py up`: bring the database up to date and run the platform until Ctrl+C.
+
+With --demo it makes the demo team first and prints what to try; on this machine only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import os
+import sys
+import time
+from typing import Any
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+from django.db.utils import DatabaseError
+
+from spakweb import appendonly
+from spakweb.errors import Refused
+from spakweb.home import demo
+from spakweb.home.up import Child, Stopped, Supervisor, listen, only_one
+
+READY_S = 60.0
+"""How long the first answer may take."""
+
+
+class Command(BaseCommand):
+    help = "Run the platform until Ctrl+C."
+    requires_system_checks = "__all__"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--demo", action="store_true", help="make the demo team; this machine only")
+
+    def handle(self, *args: Any, demo: bool, **options: Any) -> None:
+        host, port = settings.HOST, settings.PORT
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        try:
+            if demo:
+                _demo_is_safe(host)
+                os.environ["SPAK_WEB_DEMO"] = "true"
+            with only_one(settings.DATA_DIR, address), listen(host, port) as listening:
+                self.prepare(demo)
+                web = Child("web", (sys.executable, "-m", "spakweb.home.serve", "PIPE", "SOCKET"))
+                with Supervisor([web], listening) as supervisor:
+                    self.wait_until_ready(supervisor, address)
+                    self.stdout.write(_banner(address, demo))
+                    self.stdout.flush()
+                    supervisor.watch()
+        except (Stopped, KeyboardInterrupt):
+            self.stdout.write("\nstopped; everything is kept in " + str(settings.DATA_DIR))
+        except Refused as why:
+            raise CommandError(f"{why.message}\n  mend: {why.hint}") from why
+
+    def prepare(self, demo_team: bool) -> None:
+        """The tables as this version wants them, their triggers, the demo team, the static files."""
+        try:
+            call_command("migrate", verbosity=0, interactive=False)
+        except DatabaseError as error:
+            raise Refused(
+                "web.database",
+                f"The database cannot be used: {str(error).strip().splitlines()[0]}",
+                "Look at SPAK_WEB_DATABASE_URL and at the database's own log.",
+            ) from error
+        if lost := appendonly.missing(connection):
+            raise Refused(
+                "web.triggers", f"The triggers of {', '.join(lost)} are gone.", "Run manage.py migrate."
+            )
+        if demo_team:
+            demo.seed()
+        if settings.PRODUCTION:
+            call_command("collectstatic", verbosity=0, interactive=False)
+        connection.close()
+
+    def wait_until_ready(self, supervisor: Supervisor, address: str) -> None:
+        ends = time.monotonic() + READY_S
+        request = Request(f"{address}/healthz", headers={"Host": settings.ALLOWED_HOSTS[0]})
+        while time.monotonic() < ends:
+            supervisor.look()
+            try:
+                with urlopen(request, timeout=2):
+                    return
+            except (URLError, OSError):
+                time.sleep(0.1)
+        raise Refused(
+            "web.child", f"The web part gave no answer within {READY_S:.0f} s.", "Its words are above."
+        )
+
+
+def _demo_is_safe(host: str) -> None:
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback or settings.PRODUCTION:
+        raise Refused(
+            "web.demo",
+            "The demo's password is public, so it is served on this machine only.",
+            "Unset SPAK_WEB_HOST and SPAK_WEB_PRODUCTION, or run `manage.py up` without --demo.",
+        )
+
+
+def _banner(address: str, demo_team: bool) -> str:
+    lines = ["", f"  SPAK is running   {address}", ""]
+    if demo_team:
+        lines += [
+            f"  sign in           {demo.USER} / {demo.PASSWORD}   (filled in; bob: an editor, same password)",
+            "  try               1  Home: open first_draft, which has a mistake, and choose Edit",
+            "                    2  mend it with the fix beside the problem, and save version 2",
+            "                    3  Compare: what changed in words, as a graph, side by side",
+            "                    4  sign in as bob in another browser and save the same version",
+        ]
+    else:
+        lines += ["  first person      manage.py createsuperuser"]
+    return "\n".join([*lines, f"  data              {settings.DATA_DIR}", "  stop              Ctrl+C", ""])
