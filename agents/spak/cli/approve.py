@@ -17,6 +17,7 @@ from spak.cli import common
 from spak.errors import RunError
 
 if TYPE_CHECKING:
+    from spak.cli.keys import Key
     from spak.kernel.state import Effect
     from spak.runner import Run
 
@@ -56,13 +57,13 @@ def command(
     from spak.runner.perform import Proposed
 
     root, name = common.find_run(run, runs_dir)
-    _waiting(root, name)
+    signer = _signer(root, name, key)
     held = session.reopen(root, name)
     try:
         effect = held.run.state.r6
         if effect is None or effect.act != "approve":
             raise _no_approval(name, held.view().state)
-        body = _signed(held.run, effect, key, approval.DENY if deny else approval.APPROVE, expires)
+        body = _signed(held.run, effect, signer, approval.DENY if deny else approval.APPROVE, expires)
         held.run.feed(Proposed(Kind.APPROVAL, body))
         held.run.flush()
         return show.advance_and_show(held, as_json, timeout)
@@ -70,13 +71,21 @@ def command(
         held.close()
 
 
-def _waiting(root: Path, name: str) -> None:
-    """Look before the lease is taken, so that a run which waits for nothing is told without a launcher."""
-    from spak.cli import reading
+def _signer(root: Path, name: str, key: str | None) -> Key:
+    """The key to sign with. Looked for before the lease is taken, so that a refusal leaves no record."""
+    from spak.cli import keys, reading
+    from spak.ledger.files import FileLedgers
+    from spak.policy import approval
 
     seen = reading.view_of(root, name)
     if seen.waiting is None or seen.waiting.get("kind") != "approval":
         raise _no_approval(name, seen.state)
+    reader = FileLedgers(root).reader(name)
+    try:
+        rules = next(iter(reader.read()))[0].body["rules"]
+    finally:
+        reader.close()
+    return keys.chosen(key, approval.publics(rules["keys"]))
 
 
 def _no_approval(name: str, state: str) -> RunError:
@@ -87,23 +96,20 @@ def _no_approval(name: str, state: str) -> RunError:
     )
 
 
-def _signed(run: Run, effect: Effect, name: str | None, decision: str, expires: int) -> dict[str, Any]:
-    """The answer's body. What it is about is shown before the key is touched."""
-    from spak.cli import keys
+def _signed(run: Run, effect: Effect, key: Key, decision: str, expires: int) -> dict[str, Any]:
+    """The answer's body; what it is about is shown first."""
     from spak.policy import approval
 
-    genesis = next(iter(run.ledger.read()))[0].body
     tool, args = effect.name, effect.args["args"]
     common.say(f"{decision}: {effect.args['act']} {tool} in step {effect.task}/{effect.step}")
     text = json.dumps(args, indent=2, ensure_ascii=False)
     common.say(text[:MAX_SHOWN] + ("\n..." if len(text) > MAX_SHOWN else ""))
-    key = keys.chosen(name, approval.publics(genesis["rules"]["keys"]))
     common.say(f"signed with the key {key.name}")
     return approval.make(
         key.private,
         action=approval.action_hash(tool, args),
         of=effect.id,
-        run=genesis["host"]["run"],
+        run=run.state.run,
         step=f"{effect.task}/{effect.step}",
         expires=time.time_ns() // 1_000_000 + expires * 1000,
         decision=decision,
