@@ -45,7 +45,7 @@ class Anthropic(Models):
         super().__init__(replace(chosen, base_url=chosen.base_url or ADDRESS))
 
     async def models(self) -> tuple[str, ...]:
-        self._guard()
+        self.guard()
         found: list[str] = []
         with _mapped(self.choice):
             async with self._client("application/json") as client:
@@ -56,7 +56,7 @@ class Anthropic(Models):
     def answer(
         self, prompt: Prompt, on_text: Callable[[str], None] | None = None, cancel: Cancel | None = None
     ) -> Answer:
-        self._guard()
+        self.guard()
         import_module("anthropic")  # which takes a second that is not the call's
         drawn = messages.sampling(prompt, self.choice)
         params = {name: value for name, value in drawn.items() if name != "seed"}  # it has none
@@ -92,7 +92,7 @@ class Anthropic(Models):
             body["output_config"] = {"format": {"type": "json_schema", "schema": form}}
         return body
 
-    def _guard(self) -> None:
+    def guard(self) -> None:
         if self.choice.secret is None and (self.choice.base_url == ADDRESS or self.choice.key_env):
             raise no_key(self.choice)
         http.guard(self.choice)

@@ -30,7 +30,7 @@ class Ollama(Models):
 
     async def models(self) -> tuple[str, ...]:
         """The models that the server holds."""
-        http.guard(self.choice)
+        self.guard()
         found = await http.fetched(self.choice, f"{self.choice.base_url}/api/tags")
         listed = found.get("models") if isinstance(found, dict) else None
         if not isinstance(listed, list):
@@ -46,7 +46,7 @@ class Ollama(Models):
     def answer(
         self, prompt: Prompt, on_text: Callable[[str], None] | None = None, cancel: Cancel | None = None
     ) -> Answer:
-        http.guard(self.choice)
+        self.guard()
         params = messages.sampling(prompt, self.choice)
         body = self.body(prompt, params)
 

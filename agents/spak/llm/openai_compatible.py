@@ -36,7 +36,7 @@ class OpenAICompatible(Models):
         super().__init__(replace(chosen, base_url=chosen.base_url or ADDRESS))
 
     async def models(self) -> tuple[str, ...]:
-        self._guard()
+        self.guard()
         try:
             found = await http.fetched(self.choice, f"{self.choice.base_url}/models")
         except Trouble as trouble:
@@ -61,7 +61,7 @@ class OpenAICompatible(Models):
     def answer(
         self, prompt: Prompt, on_text: Callable[[str], None] | None = None, cancel: Cancel | None = None
     ) -> Answer:
-        self._guard()
+        self.guard()
         params = messages.sampling(prompt, self.choice)
         body = self.body(prompt, params)
 
@@ -89,7 +89,7 @@ class OpenAICompatible(Models):
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         return body
 
-    def _guard(self) -> None:
+    def guard(self) -> None:
         if self.choice.secret is None and (self.choice.base_url == ADDRESS or self.choice.key_env):
             raise no_key(self.choice)
         http.guard(self.choice)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spak.errors import UnavailableError
-from spak.llm import call
+from spak.llm import call, http
 from spak.llm.call import Put, Reply
 from spak.llm.settings import Choice
 from spak.ports import Prompt
@@ -21,6 +21,10 @@ class Models:
 
     async def models(self) -> tuple[str, ...]:
         raise NotImplementedError
+
+    def guard(self) -> None:
+        """Raises: UnavailableError `llm.no_key`, `llm.insecure`."""
+        http.guard(self.choice)
 
     def has(self, model: str, listed: tuple[str, ...]) -> bool:
         return model in listed
@@ -54,6 +58,7 @@ class Models:
 
     def check(self) -> None:
         """Raises: UnavailableError `llm.*`: no key, not reachable, no such model."""
+        self.guard()
         name = self.model(Prompt("", ()))
         listed = self.listed()
         if not self.has(name, listed):
