@@ -370,14 +370,14 @@ def test_a_spec_states_no_fact_that_the_kernel_states(head: str) -> None:
 
 def test_a_decision_has_a_proof_and_a_denial_says_what_is_missing() -> None:
     gate = Gate(compiled(constitution(), PERMITS, {}))
-    run = (("spent", (Name("/steps"), 1)),)
-    allowed = gate.judge(Wish("tool", "look", {"text": "a"}, run), {})
+    spent = (("spent", (Name("/steps"), 1)),)
+    allowed = gate.judge(Wish("tool", "look", {"text": "a"}, (), spent), {})
     assert isinstance(allowed, Judged)
     proof = gate.explanation(allowed)
     assert canon.loads(proof)["decision"] == "allow" and b"POLICY" in proof
-    later = gate.judge(Wish("tool", "look", {"text": "a"}, (("spent", (Name("/steps"), 2)),)), {})
+    later = gate.judge(Wish("tool", "look", {"text": "a"}, (), (("spent", (Name("/steps"), 2)),)), {})
     assert isinstance(later, Judged) and gate.explanation(later) is proof, "made once"
-    denied = gate.judge(Wish("tool", "nothing", {}, run), {})
+    denied = gate.judge(Wish("tool", "nothing", {}, (), spent), {})
     assert isinstance(denied, Judged)
     assert canon.loads(gate.explanation(denied))["why_not"]
 
@@ -607,5 +607,5 @@ def judged_facts(kept: Rules, ran: World, effect: Effect) -> Any:
             state = stepped.state
             for index, judged in stepped.judged:
                 if stepped.commits[index].content == effect.id:
-                    return judged.facts
+                    return (*judged.facts, *judged.moving)
     raise AssertionError(effect)

@@ -31,11 +31,14 @@ from spak.policy.values import Fact, Name
 ROUNDS = 4
 """Observations for one permit; who still has questions then is denied."""
 
+SHORT = 4096
+"""Bytes of an action whose facts are kept."""
+
 KEPT = 256
 """Sessions and proofs that are kept."""
 
-VOLATILE = frozenset({("spent", 2)})
-"""Facts that change with each step: a session is kept without them and told of them."""
+MOVING = ("spent", 2)
+"""The predicate of facts that change with each step."""
 
 SPEC = "POLICY"
 """The name of the file that the spec's own policy is, in findings and proofs."""
@@ -50,6 +53,8 @@ class Wish:
     args: Mapping[str, Any]
     run: tuple[Fact, ...] = ()
     """Facts of the run around it."""
+    moving: tuple[Fact, ...] = ()
+    """Those that change with each step: a session is kept without them and told of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,7 @@ class Judged:
     code: str = ""
     reason: str = ""
     facts: tuple[Fact, ...] = ()
+    moving: tuple[Fact, ...] = ()
     seen: Facts = field(default_factory=dict)
     """What was observed, for the answers of external predicates that it rests on."""
 
@@ -71,10 +77,10 @@ class Gate:
         self.policy = policy
         self.reads = frozenset(_reads(policy, ("permitted", "forbidden")))
         """Predicates that a decision can depend on; facts of others need not be stated."""
-        self._volatile = bool(self.reads & VOLATILE)
-        self._steady = not (frozenset(_reads(policy, ("permitted",))) & VOLATILE)
+        self._steady = MOVING not in _reads(policy, ("permitted",))
         self._sessions: OrderedDict[Any, _Held] = OrderedDict()
         self._proofs: OrderedDict[Any, bytes] = OrderedDict()
+        self._briefs: OrderedDict[bytes, tuple[Fact, ...]] = OrderedDict()
 
     @property
     def hash(self) -> str:
@@ -86,10 +92,10 @@ class Gate:
             seen = Observed(observed)
             if seen.trouble:
                 return Judged(False, seen.trouble, "the world could not be looked at")
-            known = tuple(_facts(wish, seen))
+            known = (*wish.run, *self._told(wish, seen, observed))
             questions = seen.questions()
             if not questions:
-                found = self._decide(known, seen, observed)
+                found = self._decide(known, wish.moving, seen, observed)
                 if isinstance(found, Judged):
                     return found
                 questions = found
@@ -115,28 +121,38 @@ class Gate:
 
     def explanation(self, judged: Judged) -> bytes:
         """The proof of a decision, or what was missing for it, as canonical JSON."""
-        steady = judged.allow is True and self._steady
-        key = (
-            judged.allow,
-            judged.code,
-            tuple(fact for fact in judged.facts if not (steady and _is_volatile(fact))),
-            canon.dumps(judged.seen.get("rows", [])),
-        )
+        moving = () if judged.allow is True and self._steady else judged.moving
+        key = (judged.allow, judged.code, judged.facts, moving, _rows(judged.seen))
         found = self._proofs.get(key)
         if found is None:
             found = canon.dumps(self._explain(judged))
             _keep(self._proofs, key, found)
         return found
 
-    def _decide(self, known: tuple[Fact, ...], seen: Observed, observed: Facts) -> Judged | Questions:
-        moving = tuple(fact for fact in known if self._volatile and _is_volatile(fact))
-        fixed = tuple(fact for fact in known if not _is_volatile(fact))
-        key = (fixed, canon.dumps(observed["rows"]) if "rows" in observed else b"")
+    def _told(self, wish: Wish, seen: Observed, observed: Facts) -> tuple[Fact, ...]:
+        """The facts about the action; those of a short one that is fully observed are kept."""
+        text = canon.dumps([wish.act, wish.name, wish.args, observed])
+        found = self._briefs.pop(text, None)
+        if found is None:
+            found = tuple(_facts(wish, seen))
+            if len(text) > SHORT or seen.questions():
+                return found
+        _keep(self._briefs, text, found)
+        return found
+
+    def _decide(
+        self, known: tuple[Fact, ...], moving: tuple[Fact, ...], seen: Observed, observed: Facts
+    ) -> Judged | Questions:
+        key = (known, _rows(observed))
         held = self._sessions.pop(key, None)
         if held is None:
-            held = _Held(self.policy.session((*fixed, *moving)), moving)
+            held = _Held(self.policy.session((*known, *moving)), moving)
         elif held.moving != moving:
-            held.session.update(held.moving, moving)
+            before = held.moving
+            held.session.update(
+                [fact for fact in before if fact not in moving],
+                [fact for fact in moving if fact not in before],
+            )
             held.moving = moving
         session = held.session
         if not seen.answer(session):
@@ -145,17 +161,18 @@ class Gate:
         if session.holds("forbidden", ACTION):
             code = "policy.forbidden"
         elif session.holds("permitted", ACTION):
-            return Judged(True, "", "", known, observed)
+            return Judged(True, "", "", known, moving, observed)
         else:
             code = "policy.denied"
-        found = decide(self.policy, list(known), False, session)
-        return Judged(False, code, found.reason, known, observed)
+        found = decide(self.policy, [*known, *moving], False, session)
+        return Judged(False, code, found.reason, known, moving, observed)
 
     def _explain(self, judged: Judged) -> dict[str, Any]:
         if judged.facts:
-            session = self.policy.session(judged.facts)
+            known = [*judged.facts, *judged.moving]
+            session = self.policy.session(known)
             Observed(judged.seen).answer(session)
-            found = decide(self.policy, list(judged.facts), True, session)
+            found = decide(self.policy, known, True, session)
             if found.decision == ("allow" if judged.allow is True else "deny"):
                 return found.to_json()
         return denied(judged.code, judged.reason).to_json()
@@ -208,7 +225,7 @@ def compiled(constitution: Mapping[str, str], spec: str, axioms: Mapping[str, st
 
 def _facts(wish: Wish, seen: Observed) -> Iterable[Fact]:
     """What the policy is told about a wish."""
-    found: list[Fact] = [("act", (ACTION, Name("/" + wish.act))), *wish.run]
+    found: list[Fact] = [("act", (ACTION, Name("/" + wish.act)))]
     if wish.act == "tool":
         return [*found, *facts(Action(wish.name, wish.args), seen.world)]
     if wish.act == "validate":
@@ -219,8 +236,8 @@ def _facts(wish: Wish, seen: Observed) -> Iterable[Fact]:
     return found
 
 
-def _is_volatile(fact: Fact) -> bool:
-    return (fact[0], len(fact[1])) in VOLATILE
+def _rows(seen: Facts) -> bytes:
+    return canon.dumps(seen["rows"]) if "rows" in seen else b""
 
 
 def _keep(store: OrderedDict[Any, Any], key: Any, value: Any) -> None:

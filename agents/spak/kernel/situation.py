@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from spak.kernel.gate import MOVING
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.policy.facts import ACTION
@@ -17,6 +18,7 @@ from spak.program import Task
 
 MAX_DIAGNOSTICS = 50
 MAX_TEXT = 400
+BUDGETS = tuple(Name(f"/{what}") for what in ("steps", "tokens", "elapsed_ms", "requests", "request_bytes"))
 _SEVERITIES = ("error", "warning", "info", "panic")
 
 
@@ -25,6 +27,21 @@ def situation(rules: Rules, state: State, task: Task, tool: str) -> tuple[Fact, 
     assert rules.gate is not None
     reads = rules.gate.reads
     return tuple(fact for fact in _facts(rules, state, task, tool) if (fact[0], len(fact[1])) in reads)
+
+
+def moving(rules: Rules, state: State) -> tuple[Fact, ...]:
+    """The facts that change with each step: what was used up."""
+    assert rules.gate is not None
+    if MOVING not in rules.gate.reads:
+        return ()
+    spent = (
+        state.r1.steps,
+        state.r2,
+        state.r1.elapsed_ms,
+        state.r7.requests,
+        state.r7.request_bytes,
+    )
+    return tuple(("spent", (what, used)) for what, used in zip(BUDGETS, spent, strict=True))
 
 
 def _facts(rules: Rules, state: State, task: Task, tool: str) -> Iterator[Fact]:
@@ -40,16 +57,10 @@ def _facts(rules: Rules, state: State, task: Task, tool: str) -> Iterator[Fact]:
         inside = entry is not None and entry.sandboxed
         yield "sandboxed", (ACTION, Name("/" + program.sandbox.lower() if inside else "/none"))
     budgets = program.budgets
-    for what, used, most in (
-        ("steps", state.r1.steps, budgets.steps),
-        ("tokens", state.r2, budgets.tokens),
-        ("elapsed_ms", state.r1.elapsed_ms, budgets.elapsed_ms),
-        ("requests", state.r7.requests, budgets.requests),
-        ("request_bytes", state.r7.request_bytes, budgets.request_bytes),
-    ):
-        yield "spent", (Name("/" + what), used)
+    allowed = (budgets.steps, budgets.tokens, budgets.elapsed_ms, budgets.requests, budgets.request_bytes)
+    for what, most in zip(BUDGETS, allowed, strict=True):
         if most:
-            yield "allowance", (Name("/" + what), most)
+            yield "allowance", (what, most)
     for severity, file, line, code, message in state.r7.diagnostics:
         yield "diagnostic", (Name("/" + severity), file, line, code, message)
     for validator, signal in state.r7.checks:

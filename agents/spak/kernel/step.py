@@ -26,7 +26,7 @@ from spak.kernel.gate import Judged, Wish, approval_facts
 from spak.kernel.observed import Facts, Malformed, merged
 from spak.kernel.rules import Rules, refs
 from spak.kernel.seal import seal
-from spak.kernel.situation import diagnostics, situation
+from spak.kernel.situation import diagnostics, moving, situation
 from spak.kernel.state import Counter, Effect, EffectClass, LastTool, State, Watchdog, change
 from spak.lang.schema import violations
 from spak.policy import approval
@@ -284,9 +284,10 @@ class _Turn:
         if gate is None:
             return None
         run = situation(self.rules, self.state, self.task, name if act == "tool" else "")
-        wish = Wish(act, name, args, run)
+        wish = Wish(act, name, args, run, moving(self.rules, self.state))
         signed = approval_facts(*self.signed) if self.signed else ()
-        found = gate.judge(replace(wish, run=(*run, *signed)), self.seen, self.rounds)
+        asked = replace(wish, run=(*run, *signed)) if signed else wish
+        found = gate.judge(asked, self.seen, self.rounds)
         if isinstance(found, Judged) and not found.allow and self.rules.program.approvals == "ask":
             if self.rejected is not None and self.rejected.code == "policy.approval_denied":
                 return replace(found, code=self.rejected.code, reason=self.rejected.message)
