@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from spak import canon
 from spak.cli.artifacts import with_artifacts
 from spak.errors import UsageError
 from spak.kernel.replay import Replay
 from spak.ledger.files import FileLedgers
-from spak.records import Record
+from spak.records import Kind, Record
 from spak.runner import View, view
 from spak.runner.perform import prompt_of
+
+MAX_LISTED = 20
 
 
 def records_of(root: Path, run: str) -> Iterator[Record]:
@@ -75,3 +79,33 @@ def prompt_at(root: Path, run: str, seq: int) -> str:
         reader.close()
     hint = f"these did: {', '.join(map(str, asked))}" if asked else "no record of this run did"
     raise UsageError("usage.record", f"record {seq} of run {run} asked nothing", hint)
+
+
+def proof_at(root: Path, run: str, seq: int) -> tuple[dict[str, Any], str]:
+    """The decision that a permit records, with its proof or why-not, as JSON and as text: derived again.
+
+    Raises: UsageError `usage.record` when that record is no permit that a policy decided.
+    """
+    found = Replay()
+    decided: list[int] = []
+    for record in records_of(root, run):
+        found.feed(record)
+        judged = found.judged.get(record.content) if record.kind == Kind.PERMIT else None
+        if judged is None or found.rules is None or found.rules.gate is None:
+            continue
+        if record.seq == seq:
+            gate = found.rules.gate
+            about = {"run": run, "seq": seq, "task": record.task, "step": record.step, "policy": gate.hash}
+            decision = {name: record.body.get(name, "") for name in ("act", "name", "allow", "code")}
+            shown = {
+                **about,
+                **decision,
+                "args": record.body.get("args"),
+                **canon.loads(gate.explanation(judged)),
+            }
+            return shown, gate.text(judged)
+        if len(decided) < MAX_LISTED:
+            decided.append(record.seq)
+    listed = ", ".join(map(str, decided))
+    hint = f"these are: {listed}" if listed else "its semantics had no policy, or it decided nothing yet"
+    raise UsageError("usage.record", f"record {seq} of run {run} is no permit of a policy", hint)

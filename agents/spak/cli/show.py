@@ -14,12 +14,20 @@ if TYPE_CHECKING:
     from spak.runner import View
 
 
+_WORDS = {True: "permitted", False: "denied", "ask": "waits for a signed approval"}
+
+
 @click.command()
 @click.argument("run", default="latest")
 @click.option("--prompt", "prompt_seq", type=int, metavar="SEQ", help="The prompt that the permit SEQ sent.")
+@click.option(
+    "--proof", "proof_seq", type=int, metavar="SEQ", help="Why the permit SEQ was decided as it was."
+)
 @common.runs_option
 @common.json_option
-def command(run: str, prompt_seq: int | None, runs_dir: Path | None, as_json: bool) -> int:
+def command(
+    run: str, prompt_seq: int | None, proof_seq: int | None, runs_dir: Path | None, as_json: bool
+) -> int:
     """State, registers R0-R7, pending question and best metric of RUN; changes nothing."""
     from spak.cli import reading
 
@@ -27,6 +35,19 @@ def command(run: str, prompt_seq: int | None, runs_dir: Path | None, as_json: bo
     if prompt_seq is not None:
         text = reading.prompt_at(root, name, prompt_seq)
         common.emit({"run": name, "seq": prompt_seq, "prompt": text}) if as_json else common.out(text)
+        return 0
+    if proof_seq is not None:
+        decision, text = reading.proof_at(root, name, proof_seq)
+        if as_json:
+            common.emit(decision)
+        else:
+            code = f" [{decision['code']}]" if decision["code"] else ""
+            what = decision["name"] or decision["act"]
+            common.say(
+                f"record {proof_seq}, step {decision['step']}: {what}: {_WORDS[decision['allow']]}{code}"
+            )
+            common.say(f"  {decision['reason']}")
+            common.out(text)
         return 0
     return show(reading.view_of(root, name), as_json, with_registers=True)
 

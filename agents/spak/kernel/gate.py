@@ -167,12 +167,26 @@ class Gate:
         found = decide(self.policy, [*known, *moving], False, session)
         return Judged(False, code, found.reason, known, moving, observed)
 
+    def text(self, judged: Judged) -> str:
+        """The explanation for people: the proof as a tree, or what is missing, rule by rule."""
+        if not judged.facts:
+            return judged.reason
+        session = self._session(judged)
+        if judged.allow is True:
+            return session.proof("permitted", ACTION).text()
+        if session.holds("forbidden", ACTION):
+            return session.proof("forbidden", ACTION).text()
+        return session.why_not("permitted", ACTION).text()
+
+    def _session(self, judged: Judged) -> Session:
+        session = self.policy.session((*judged.facts, *judged.moving))
+        Observed(judged.seen).answer(session)
+        return session
+
     def _explain(self, judged: Judged) -> dict[str, Any]:
         if judged.facts:
             known = [*judged.facts, *judged.moving]
-            session = self.policy.session(known)
-            Observed(judged.seen).answer(session)
-            found = decide(self.policy, known, True, session)
+            found = decide(self.policy, known, True, self._session(judged))
             if found.decision == ("allow" if judged.allow is True else "deny"):
                 return found.to_json()
         return denied(judged.code, judged.reason).to_json()

@@ -14,6 +14,7 @@ from typing import Any
 
 from spak import canon
 from spak.errors import LedgerError
+from spak.kernel.gate import Judged
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.kernel.step import step
@@ -42,6 +43,8 @@ class Replay:
     difference: Difference | None = None
     missing: deque[Record] = field(default_factory=deque)
     """Commits derived but not yet seen."""
+    judged: dict[str, Judged] = field(default_factory=dict)
+    """What the permits of the last proposal were derived from, by their content."""
 
     def feed(self, record: Record) -> None:
         """Take the next record. After the first difference the rest is only counted.
@@ -64,6 +67,7 @@ class Replay:
         stepped = step(self.rules, self.state, record)
         self.state = stepped.state
         self.missing.extend(stepped.commits)
+        self.judged = {stepped.commits[index].content: judged for index, judged in stepped.judged}
 
     def finish(self) -> None:
         """No more records will come: commits still missing are a difference (a cut, unless resumed)."""
