@@ -30,5 +30,4 @@ Decl runs_code(Action) bound [/name].
 
 permitted(Action) :-
     tool(Action, /python_repl),
-    runs_code(Action),
-    held(Action).
+    runs_code(Action).

@@ -7,7 +7,6 @@ broken_patch(Action) :- patch_trouble(Action, _, _).
 permitted(Action) :-
     tool(Action, /apply_patch),
     uses_path(Action, /edits, _, _),
-    !broken_patch(Action),
     !unpermitted_path(Action).
 
 forbidden(Action) :- broken_patch(Action).
