@@ -1,0 +1,153 @@
+"""The guards in runs: what is committed was checked; what untested code rests on is not changed unasked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_calls import Cli, Done
+
+pytestmark = pytest.mark.sandbox
+
+Spak = Callable[..., Done]
+
+BUILD = """
+AGENT Build LEVEL 4 {
+  CONFIG { BUDGET { steps: 50 } APPROVALS_HERE }
+  START -> edit
+  TASK edit {
+    step write: tool.write_file { path: "slug.py" content: "def slug(text):\\n    return text.SOME()\\n" }
+    VALIDATOR_HERE
+    NEXT { success -> keep, fail -> keep }
+  }
+  TASK keep {
+    step commit: tool.git_commit { message: "Lower it" author: "Alice <alice@example.org>" time: 1700000000 }
+  }
+}
+"""
+CHECKED = "VALIDATOR PyTest { }"
+
+REFACTOR = """
+AGENT Refactor LEVEL 2 {
+  CONFIG { APPROVALS_HERE }
+  POLICY \"\"\"guard(/refactor).\"\"\"
+  START -> t
+  TASK t { step edit: tool.write_file { path: "core.py" content: "X = 2\\n" } }
+}
+"""
+
+
+def git(folder: Path, *words: str) -> str:
+    env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
+    flags = ("-c", "safe.directory=*", "-c", "user.name=A", "-c", "user.email=a@b")
+    done = subprocess.run(
+        ["git", *flags, *words], cwd=folder, env=env, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def spak(cli: Cli, tmp_path: Path) -> Spak:
+    env = {"XDG_CONFIG_HOME": str(tmp_path / "home")}
+    (tmp_path / "spak.toml").write_text(cli("keys", "make", "alice", env=env).out)
+    return lambda *args: cli(*args, "--json", env=env)
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    (folder / "slug.py").write_text("def slug(text):\n    return text\n")
+    (folder / "test_slug.py").write_text(
+        "from slug import slug\n\ndef test_slug():\n    assert slug('A') == 'a'\n"
+    )
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "first")
+    return folder
+
+
+def build(
+    spak: Spak, repo: Path, *, method: str = "lower", check: str = CHECKED, approvals: str = ""
+) -> Done:
+    spec = repo.parent / "build.spak"
+    text = BUILD.replace("SOME", method).replace("VALIDATOR_HERE", check).replace("APPROVALS_HERE", approvals)
+    spec.write_text(text)
+    return spak("run", "build.spak", "--workspace", str(repo))
+
+
+def place(runs: Path, done: Done) -> Path:
+    return runs / str(done.json["run"]) / "workspace"
+
+
+def test_what_was_checked_is_committed(spak: Spak, repo: Path, runs: Path) -> None:
+    done = build(spak, repo)
+    assert done.code == 0, done.err
+    assert git(place(runs, done), "log", "--format=%an|%s") == "Alice|Lower it\nA|first"
+    assert git(place(runs, done), "status", "--porcelain") == ""
+    assert git(repo, "log", "--format=%s") == "first", "the original is as it was"
+    assert spak("replay", done.json["run"]).json["equal"]
+
+
+def test_code_that_failed_its_check_is_not_committed(spak: Spak, repo: Path, runs: Path) -> None:
+    for approvals in ("", "APPROVALS ask"):
+        done = build(spak, repo, method="upper", approvals=approvals)
+        assert (done.code, done.json["refusal"]["codes"]) == (5, ["policy.forbidden"])
+        assert "mend" in done.json["refusal"]["knob"]
+        assert git(place(runs, done), "log", "--format=%s") == "first"
+
+
+def test_code_that_nobody_checked_is_committed_only_if_somebody_signs(
+    spak: Spak, repo: Path, runs: Path
+) -> None:
+    done = build(spak, repo, check="")
+    assert (done.code, done.json["refusal"]["codes"]) == (5, ["policy.denied"])
+    assert "no check ran" in done.json["refusal"]["knob"]
+    done = build(spak, repo, check="", approvals="APPROVALS ask")
+    assert done.code == 4 and done.json["waiting"]["name"] == "git_commit"
+    done = spak("approve", done.json["run"])
+    assert done.code == 0, done.err
+    assert git(place(runs, done), "log", "-1", "--format=%s") == "Lower it"
+
+
+def refactor(spak: Spak, folder: Path, files: dict[str, str], approvals: str = "") -> Any:
+    (folder / "refactor.spak").write_text(REFACTOR.replace("APPROVALS_HERE", approvals))
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (work / name).write_text(text)
+    return spak("run", "refactor.spak", "--workspace", str(work))
+
+
+CODE = {"core.py": "X = 1\n", "between.py": "import core\n", "leaf.py": "import between\n"}
+TESTS = {"test_all.py": "import leaf, between\n"}
+
+
+def test_what_untested_code_rests_on_is_not_changed(spak: Spak, tmp_path: Path) -> None:
+    done = refactor(spak, tmp_path, {**CODE, "test_between.py": "import between\n"})
+    assert (done.code, done.json["refusal"]["codes"]) == (5, ["policy.forbidden"])
+
+
+def test_what_tests_reach_is_changed(spak: Spak, tmp_path: Path, runs: Path) -> None:
+    done = refactor(spak, tmp_path, {**CODE, **TESTS})
+    assert done.code == 0, done.err
+    assert (place(runs, done) / "core.py").read_text() == "X = 2\n"
+    assert spak("replay", done.json["run"]).json["equal"]
+
+
+def test_the_risk_is_taken_by_whoever_signs(spak: Spak, tmp_path: Path, runs: Path) -> None:
+    done = refactor(spak, tmp_path, CODE, "APPROVALS ask")
+    assert done.code == 4, done.err
+    done = spak("approve", done.json["run"])
+    assert done.code == 0 and (place(runs, done) / "core.py").read_text() == "X = 2\n"
+    assert spak("replay", done.json["run"]).json["equal"]
+
+
+def test_a_workspace_that_the_guard_can_not_read_is_not_changed(spak: Spak, tmp_path: Path) -> None:
+    done = refactor(spak, tmp_path, {**CODE, "big.py": "#" * (600 << 10)})
+    assert (done.code, done.json["refusal"]["codes"]) == (5, ["world.too_large"])
