@@ -1,4 +1,4 @@
-"""`spak fmt FILE...`: the canonical layout of specs, in place."""
+"""`spak fmt FILE...`: the canonical layout of specs and policies, in place."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import click
 
 from spak.cli import common
 from spak.cli.rewrite import rewrite
-from spak.errors import UsageError
+from spak.errors import UsageError, UserError
 
 STDIN = Path("-")
+KINDS = (".spak", ".mg")
 
 
 @click.command()
@@ -22,50 +23,89 @@ STDIN = Path("-")
 @click.option("--diff", is_flag=True, help="Write nothing; print what would change.")
 @common.json_option
 def command(files: tuple[Path, ...], check: bool, diff: bool, as_json: bool) -> int:
-    """Lay out FILES anew, comments kept; of a folder every .spak below it; `-` reads standard input."""
-    from spak.lang.format import format_text
-
+    """Lay out FILES anew, comments kept; of a folder all specs and policies; `-` reads standard input."""
     if as_json and STDIN in files:
         raise UsageError("usage.arguments", "--json can not be given with -", "name a file")
     documents: list[dict[str, Any]] = []
+    worst = 0
     for file in specs(files):
-        data = read(file)
-        made = format_text(data, str(file))
-        new = made.text.encode()
-        changed = made.ok and new != data
-        document: dict[str, Any] = {"file": str(file), "ok": made.ok, "changed": changed}
-        document["diagnostics"] = [item.to_json() for item in made.diagnostics] if not made.ok else []
-        if not made.ok:
-            errors = [item for item in made.diagnostics if item.severity == "error"]
-            common.show_diagnostics(errors, made.text, str(file))
-        elif diff:
-            document["diff"] = unified(data.decode(), made.text, str(file))
-            if not as_json:
-                put(document["diff"])
-        elif file == STDIN and not check:
-            put(made.text)
-        elif changed and not check:
-            rewrite(file, data, new)
+        try:
+            document = one(file, check=check, diff=diff, as_json=as_json)
+        except UserError as error:
+            if list(files) == [file]:
+                raise
+            worst = max(worst, error.exit_code)
+            told = {"code": error.code, "message": error.message, "hint": error.hint}
+            document = {"file": str(file), "ok": False, "changed": False, "diagnostics": [], "error": told}
+            common.say(f"error: {error}")
+        else:
+            worst = max(worst, 3 if not document["ok"] else 1 if check and document["changed"] else 0)
         documents.append(document)
     if as_json:
         common.emit({"files": documents})
     else:
         summary(documents, written=not (check or diff))
-    if not all(document["ok"] for document in documents):
-        return 3
-    return 1 if check and any(document["changed"] for document in documents) else 0
+    return worst
+
+
+def one(file: Path, *, check: bool, diff: bool, as_json: bool) -> dict[str, Any]:
+    """One file laid out, written or shown as asked. Raises: UsageError where it can not be."""
+    data = read(file)
+    made, problems = laid(file, data)
+    new = (data.decode(errors="replace") if made is None else made).encode()
+    document: dict[str, Any] = {"file": str(file), "ok": made is not None, "changed": False}
+    document["diagnostics"] = [item.to_json() for item in problems]
+    if made is None:
+        return document
+    document["changed"] = new != data
+    if diff:
+        document["diff"] = unified(data.decode(), made, str(file))
+        if not as_json:
+            put(document["diff"])
+    elif file == STDIN and not check:
+        put(made)
+    elif new != data and not check:
+        rewrite(file, data, new)
+    return document
+
+
+def laid(file: Path, data: bytes) -> tuple[str | None, list[Any]]:
+    """The text as it should stand, or None and what is wrong, which is shown; .mg is a policy."""
+    if file.suffix != ".mg":
+        from spak.lang.format import format_text
+
+        made = format_text(data, str(file))
+        if made.ok:
+            return made.text, []
+        errors = [item for item in made.diagnostics if item.severity == "error"]
+        common.show_diagnostics(errors, made.text, str(file))
+        return None, list(made.diagnostics)
+    from spak.policy.layout import format_text as policy_text
+
+    try:
+        policy = policy_text(data.decode(), str(file))
+    except UnicodeDecodeError as error:
+        raise UsageError("usage.file", f"{file} is not UTF-8", "save it as UTF-8") from error
+    if policy.ok:
+        return policy.text, []
+    for item in policy.diagnostics:
+        if item.severity == "error":
+            common.say(item.text())
+    return None, list(policy.diagnostics)
 
 
 def specs(files: tuple[Path, ...]) -> list[Path]:
-    """The files that were named; for a folder every .spak below it. Raises: UsageError `usage.file`."""
+    """The files that were named; of a folder all .spak and .mg below it. Raises: UsageError `usage.file`."""
     found: list[Path] = []
     for file in files:
         if file == STDIN or not file.is_dir():
             found.append(file)
             continue
-        below = sorted(path for path in file.rglob("*.spak") if path.is_file())
+        below = sorted(path for path in file.rglob("*") if path.suffix in KINDS and path.is_file())
         if not below:
-            raise UsageError("usage.file", f"{file} holds no .spak file", "name a spec or a folder of specs")
+            raise UsageError(
+                "usage.file", f"{file} holds no .spak or .mg file", "name a spec or a folder of specs"
+            )
         found += below
     return list(dict.fromkeys(found))
 

@@ -55,7 +55,7 @@ class DeclReader(Reader):
                     if self.take_if(")"):
                         break
                 names.append(self._column(columns))
-        bounds, inclusions, modes, external = self._parts()
+        bounds, inclusions, descr = self._parts()
         self.end_of_clause()
         if any(column is not None for column in columns):
             row = tuple(column or Bound("any") for column in columns)
@@ -69,8 +69,7 @@ class DeclReader(Reader):
                 self.note("policy.arity", f"{len(row)} bounds for {len(names)} columns", first.place)
                 return
         span = self.span(first.place)
-        parts = (tuple(bounds), tuple(inclusions), tuple(modes), tuple(names), external)
-        self.decls.append(Decl(atom, *parts, span))
+        self.decls.append(Decl(atom, tuple(bounds), tuple(inclusions), tuple(names), tuple(descr), span))
 
     def _column(self, columns: list[Bound | None]) -> str:
         token = self.now
@@ -119,11 +118,10 @@ class DeclReader(Reader):
         finally:
             self.depth -= 1
 
-    def _parts(self) -> tuple[list[tuple[Bound, ...]], list[Atom], list[tuple[str, ...]], bool]:
-        external = False
+    def _parts(self) -> tuple[list[tuple[Bound, ...]], list[Atom], list[Atom]]:
         bounds: list[tuple[Bound, ...]] = []
         inclusions: list[Atom] = []
-        modes: list[tuple[str, ...]] = []
+        descr: list[Atom] = []
         while self.now.kind == "ident":
             word = self.now
             self.at += 1
@@ -140,13 +138,8 @@ class DeclReader(Reader):
             while not self.take_if("]"):
                 atom = self.atom()
                 self.take_if(",")
-                if word.value == "inclusion":
-                    inclusions.append(atom)
-                elif atom.pred == "mode":
-                    modes.append(tuple(str(getattr(arg, "value", "?"))[1:] for arg in atom.args))
-                elif atom.pred == "external":
-                    external = True
-        return bounds, inclusions, modes, external
+                (inclusions if word.value == "inclusion" else descr).append(atom)
+        return bounds, inclusions, descr
 
     def _types(self) -> tuple[Term, ...]:
         """The terms of a bound list; `.List</x>` is read as `fn:List(/x)`."""
@@ -171,11 +164,12 @@ class DeclReader(Reader):
         if self.depth > 50:
             self.fail("nested too deep")
         args: list[Term] = []
+        keyed = False
         while not self.take_if(">"):
-            if args:
+            if args and not keyed:
                 self.need(",")
             args.append(self._type())
-            self.take_if(":")
+            keyed = self.take_if(":")
         self.depth -= 1
         return Apply(f"fn:{shape}", tuple(args), self.span(first.place))
 

@@ -44,14 +44,20 @@ def format_clause(clause: Clause) -> str:
     text = show_atom_(clause.head)
     if clause.body:
         text += " :- " + ", ".join(show_part(part) for part in clause.body)
-    if clause.transform is not None:
-        stages = []
-        if clause.transform.keys is not None:
-            keys = ", ".join(key.name for key in clause.transform.keys)
-            stages.append(f"do fn:group_by({keys})")
-        stages += [f"let {let.name} = {show_term(let.term)}" for let in clause.transform.lets]
-        text += " |> " + ", ".join(stages)
-    return text + "."
+    stages = show_stages(clause)
+    return text + (f" |> {stages}." if stages else ".")
+
+
+def show_stages(clause: Clause) -> str:
+    """What stands after `|>`, or nothing."""
+    if clause.transform is None:
+        return ""
+    stages = []
+    if clause.transform.keys is not None:
+        keys = ", ".join(key.name for key in clause.transform.keys)
+        stages.append(f"do fn:group_by({keys})")
+    stages += [f"let {let.name} = {show_term(let.term)}" for let in clause.transform.lets]
+    return ", ".join(stages)
 
 
 def plain(clause: Clause) -> str:

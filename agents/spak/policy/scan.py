@@ -31,7 +31,7 @@ _TOKEN = re.compile(
     |(?P<mark>:-|⟸|\|>|[<\[][-+](?=\s*\[)|\\?<-(?!\d)|\\?<=|\\?>=|\\?!=|\\?==|\\?[<>=!]|[()\[\]{},.:@|?])""",
     re.VERBOSE | re.DOTALL,
 )
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "'": "'", "\\": "\\", "`": "`"}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "'": "'", "\\": "\\", "`": "`"}
 _ESCAPE = re.compile(r"\\(u\{[0-9a-fA-F]{1,6}\}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|\n|.)", re.DOTALL)
 
 
@@ -74,6 +74,18 @@ def scan(text: str, file: str) -> tuple[list[Token], list[Finding]]:
         at = end
     tokens.append(Token("end", "", place(len(text), len(text))))
     return tokens, findings
+
+
+def comments(text: str) -> list[tuple[int, str]]:
+    """Every comment with its place, blanks at its end left out."""
+    found = []
+    at = 0
+    while at < len(text):
+        hit = _TOKEN.match(text, at)
+        if hit is not None and hit.group()[0] == "#":
+            found.append((at, hit.group().rstrip()))
+        at = hit.end() if hit is not None else at + 1
+    return found
 
 
 def _unknown(text: str, at: int, where: Place) -> Finding:

@@ -162,10 +162,22 @@ class Decl:
     atom: Atom
     bounds: tuple[tuple[Bound, ...], ...] = ()
     inclusions: tuple[Atom, ...] = ()
-    modes: tuple[tuple[str, ...], ...] = ()
     names: tuple[str, ...] = ()
-    external: bool = False
+    descr: tuple[Atom, ...] = ()
     place: Place = field(default=Place(), compare=False)
+
+    @property
+    def modes(self) -> tuple[tuple[str, ...], ...]:
+        """The signs of each mode, "?" for what is no string."""
+        return tuple(
+            tuple(str(getattr(arg, "value", '"?'))[1:] for arg in atom.args)
+            for atom in self.descr
+            if atom.pred == "mode"
+        )
+
+    @property
+    def external(self) -> bool:
+        return any(atom.pred == "external" for atom in self.descr)
 
 
 @dataclass(frozen=True, slots=True)
