@@ -100,7 +100,7 @@ def entry(ref: int, role: Role, name: str, text: str, call: Any = "") -> Entry:
     """An entry of a whole text and, for a tool, its arguments; JSON in them is rewritten by `plain`."""
     data = text.encode("utf-8", "replace")
     kept = gist([call, text])
-    called = f"{name} {plain(call)}" if call else ""
+    called = _called(name, call)
     if len(text) + len(called) > WHOLE:
         return Entry(ref, role, name, called[:GIST], "", len(data), canon.digest(data), kept)
     return Entry(ref, role, name, called, plain(text), len(data), canon.digest(data), kept)
@@ -108,10 +108,22 @@ def entry(ref: int, role: Role, name: str, text: str, call: Any = "") -> Entry:
 
 def long(ref: int, role: Role, name: str, value: Mapping[str, Any], call: Any = "") -> Entry:
     """An entry of a text that is a blob: `{"$blob", size, head}`, whose gist is that of its head."""
-    called = f"{name} {plain(call)}"[:GIST] if call else ""
-    size = value.get("size", 0)
+    called, size = _called(name, call)[:GIST], value.get("size", 0)
     kept = gist([call, value.get("head", "")])
     return Entry(ref, role, name, called, "", size, str(value.get("$blob", "")), kept)
+
+
+def _called(name: str, call: Any) -> str:
+    """A call as a prompt shows it; a long value in it by its size alone."""
+    return f"{name} {plain(_brief(call))}" if call else ""
+
+
+def _brief(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if "$blob" in value:
+            return f"({value.get('size', 0)} bytes)"
+        return {key: _brief(item) for key, item in value.items()}
+    return [_brief(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def remember(memory: Memory, item: Entry, policy: str, limit: int = LIMIT) -> Memory:
