@@ -373,6 +373,34 @@ def test_branches_that_hold_no_commit(do: Do, repo: Path) -> None:
     assert refused(commit(do)) == "git_commit.head"
 
 
+def test_branches_and_an_index_behind_links_are_not_written_through(do: Do, repo: Path) -> None:
+    (repo / "a.txt").write_text("two\n")
+    (repo / "elsewhere").mkdir()
+    (repo / ".git/refs/heads/topic").symlink_to("../../../elsewhere")
+    (repo / ".git/HEAD").write_text("ref: refs/heads/topic/one\n")
+    assert refused(commit(do)) == "git_commit.head"
+    (repo / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    (repo / ".git/index").rename(repo / "kept")
+    (repo / ".git/index").symlink_to("../kept")
+    assert refused(commit(do)) == "git_commit.head"
+    assert list((repo / "elsewhere").iterdir()) == []
+    assert git(repo, "rev-list", "--count", "main") == "1"
+
+
+def test_a_graph_of_commits_that_lies_is_not_believed(do: Do, repo: Path) -> None:
+    git(repo, "commit-graph", "write", "--reachable")
+    graph = repo / ".git/objects/info/commit-graph"
+    data = bytearray(graph.read_bytes())
+    tree = bytes.fromhex(git(repo, "rev-parse", "HEAD^{tree}"))
+    other = bytes.fromhex(git(repo, "hash-object", "-w", "-t", "tree", "/dev/null"))
+    graph.chmod(0o644)
+    graph.write_bytes(bytes(data.replace(tree, other)))
+    (repo / "b.txt").write_text("b\n")
+    assert commit(do, paths=["b.txt"]).exit == 0
+    graph.unlink()
+    assert git(repo, "ls-tree", "--name-only", "HEAD") == "a.txt\nb.txt"
+
+
 def test_names_of_branches() -> None:
     for name in ("main", "a/b", "feature/x-1", "a.b", "ü", "a{b", "@x"):
         assert _BRANCH.match(f"refs/heads/{name}"), name

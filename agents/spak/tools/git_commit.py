@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from spak import canon
 from spak.errors import UsageError
 from spak.lang.catalog import ToolEntry
-from spak.paths import join, normalise
+from spak.paths import components, join, normalise
 from spak.ports import Call, ToolResult
 from spak.tools import beneath, inside, results
 from spak.tools.git_guest import GUEST
@@ -103,6 +103,7 @@ def _commit(call: Call) -> ToolResult:
         return results.failed("git_commit.message", "the message is empty or no text", "say what changed")
     paths = [join(normalise(str(path))) for path in call.args.get("paths", ())]
     _plain(call)
+    _there(call, ".git/index")
     head = _head(call)
     ordered = {
         "git": git,
@@ -177,13 +178,18 @@ def _head(call: Call) -> _Head:
 
 
 def _line(call: Call, path: str) -> str:
-    """The one line of a file of git's, or nothing where there is none. A link is not followed."""
-    with beneath.locate(call.workspace, path, folders="may") as place:
-        if place.status() is None:
-            return ""
-        if place.linked:
-            raise UsageError("git_commit.head", f"{path} is a link", "git switch BRANCH")
+    """The one line of a file of git's, or nothing where there is none."""
+    if not _there(call, path):
+        return ""
     return beneath.read_beneath(call.workspace, path, 4096).decode("utf-8", "replace").strip()
+
+
+def _there(call: Call, path: str) -> bool:
+    """Whether there is such a file. Raises: UsageError `git_commit.head` when a link leads to it."""
+    with beneath.locate(call.workspace, path, folders="may") as place:
+        if place.linked or place.parts != components(path):
+            raise UsageError("git_commit.head", f"{path} is behind a link", "git switch BRANCH")
+        return place.status() is not None
 
 
 def _packed(call: Call, name: str) -> str:

@@ -18,7 +18,8 @@ for name, text in (
     ("info/exclude", order["exclude"]),
     ("config", "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = false\n"
                "\thooksPath = /dev/null\n\tattributesFile = /dev/null\n\texcludesFile = /dev/null\n"
-               "\tprotectHFS = true\n\tprotectNTFS = true\n\tautocrlf = false\n\tlogAllRefUpdates = false\n"
+               "\tcommitGraph = false\n\tprotectHFS = true\n\tprotectNTFS = true\n"
+               "\tautocrlf = false\n\tlogAllRefUpdates = false\n"
                "\tsymlinks = true\n\tfileMode = true\n\tpager = cat\n\teditor = false\n"
                "[gc]\n\tauto = 0\n[commit]\n\tgpgSign = false\n[submodule]\n\trecurse = false\n"
                "[diff]\n\tignoreSubmodules = all\n[protocol]\n\tallow = never\n"),
