@@ -8,6 +8,7 @@ carries the nonce.
 from __future__ import annotations
 
 import secrets
+from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
@@ -20,12 +21,12 @@ HEADER = "Content-Security-Policy"
 class ContentSecurityPolicy:
     sync_capable = async_capable = True
 
-    def __init__(self, get_response) -> None:
+    def __init__(self, get_response: Any) -> None:
         self.get_response = get_response
         if iscoroutinefunction(get_response):
             markcoroutinefunction(self)
 
-    def __call__(self, request: HttpRequest):
+    def __call__(self, request: HttpRequest) -> Any:
         request.csp_nonce = SimpleLazyObject(lambda: secrets.token_urlsafe(16))
         if iscoroutinefunction(self):
             return self._later(request)

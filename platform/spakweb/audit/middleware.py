@@ -10,6 +10,7 @@ import ipaddress
 import uuid
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -30,7 +31,7 @@ def current() -> Source:
 
 
 class Origin:
-    def __init__(self, get_response) -> None:
+    def __init__(self, get_response: Any) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:

@@ -1,8 +1,8 @@
 """Three texts into one: `merge(base, mine, theirs)`, by lines, pure.
 
 Where only one side changed, its lines are taken; where both made the same change, it is taken once; where
-both changed the same lines (or lines that touch) differently, that is a conflict and stays one, with both sides in
-it. Nothing is ever dropped: the text with markers holds every line of both sides.
+both changed the same lines (or lines that touch) differently, that is a conflict and stays one, with both
+sides in it. Nothing is ever dropped: the text with markers holds every line of both sides.
 """
 
 from __future__ import annotations

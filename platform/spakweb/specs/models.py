@@ -1,7 +1,7 @@
 """A spec of a team, its numbered versions that never change, tags that point at versions, drafts of people.
 
-The text of a version is the only truth; `facts` is what `spak.lang` read in it when it was saved, so that lists
-need not parse. What changes rows is in actions.py.
+The text of a version is the only truth; `facts` is what `spak.lang` read in it when it was saved: lists need
+not parse. What changes rows is in actions.py.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from django.utils.text import slugify
 from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
-from spakweb.teams.models import Invitation, Membership, Role, Team
+from spakweb.teams.models import VALUES, Invitation, Membership, Role, Team
 
 
 def create_team(user: Any, name: str) -> Team:
@@ -125,8 +125,8 @@ def _keep_an_admin(member: Membership, stays: bool) -> None:
 
 
 def _role(role: str) -> Role:
-    if role not in Role.values:
-        raise Refused("web.role", f"{role[:40]!r} is no role.", "Roles are " + ", ".join(Role.values) + ".")
+    if role not in VALUES:
+        raise Refused("web.role", f"{role[:40]!r} is no role.", "Roles are " + ", ".join(VALUES) + ".")
     return Role(role)
 
 

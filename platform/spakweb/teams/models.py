@@ -7,19 +7,28 @@ versions and events name them: a person is deactivated, a membership removed.
 from __future__ import annotations
 
 from datetime import datetime
+from enum import StrEnum
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.utils import timezone
 
 
-class Role(models.TextChoices):
+class Role(StrEnum):
     """In order: each may do what the ones before it may."""
 
-    VIEWER = "viewer", "Viewer"
-    EDITOR = "editor", "Editor"
-    REVIEWER = "reviewer", "Reviewer"
-    ADMIN = "admin", "Admin"
+    VIEWER = "viewer"
+    EDITOR = "editor"
+    REVIEWER = "reviewer"
+    ADMIN = "admin"
+
+    @property
+    def label(self) -> str:
+        return self.value.capitalize()
+
+
+CHOICES = [(role.value, role.label) for role in Role]
+VALUES = [role.value for role in Role]
 
 
 class User(AbstractUser):
@@ -51,14 +60,14 @@ class Membership(models.Model):
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
-    role = models.CharField(max_length=10, choices=Role)
+    role = models.CharField(max_length=10, choices=CHOICES)
     since = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
         ordering = ("user__username",)
         constraints = (
             models.UniqueConstraint(fields=("team", "user"), name="one_membership"),
-            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="known_role"),
+            models.CheckConstraint(condition=models.Q(role__in=VALUES), name="known_role"),
         )
 
     def __str__(self) -> str:
@@ -71,7 +80,7 @@ class Invitation(models.Model):
     TEAM_PATH = "team"
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="invitations")
-    role = models.CharField(max_length=10, choices=Role)
+    role = models.CharField(max_length=10, choices=CHOICES)
     note = models.CharField(max_length=120, blank=True)
     secret_hash = models.CharField(max_length=64, unique=True)
     made_by = models.ForeignKey(User, models.PROTECT, related_name="+")
@@ -84,7 +93,7 @@ class Invitation(models.Model):
     class Meta:
         ordering = ("-made_at", "-pk")
         constraints = (
-            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="known_invited_role"),
+            models.CheckConstraint(condition=models.Q(role__in=VALUES), name="known_invited_role"),
         )
 
     def __str__(self) -> str:

@@ -1,0 +1,78 @@
+"""One cast for all pages: alice is an admin, bob an editor, rita a reviewer, vera a viewer; charlie is a
+stranger, the admin of another team.
+
+Nothing here asks anything outside: the database is the test's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from django.test import Client
+
+from spakweb.specs.actions import create_spec
+from spakweb.specs.models import Spec
+from spakweb.teams.actions import create_team
+from spakweb.teams.models import Membership, Role, Team, User
+
+TEXT = """\
+AGENT Small LEVEL 1 {
+  START -> look
+  TASK look {
+    step one: tool.list_files { path: "." }
+    NEXT { success -> done }
+  }
+  TASK done {
+    step two: tool.list_files { path: "." }
+  }
+}
+"""
+
+
+@dataclass
+class Cast:
+    """The people, their team, its spec, and the team next door."""
+
+    people: dict[str, User]
+    team: Team
+    spec: Spec
+    other_team: Team
+    other_spec: Spec
+    clients: dict[str, Client] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> User:
+        return self.people[name]
+
+    def client(self, name: str = "") -> Client:
+        """A browser that is signed in as them; without a name, nobody's."""
+        client = Client()
+        if name:
+            client.force_login(self.people[name])
+        return client
+
+
+@pytest.fixture
+def cast(db: None) -> Cast:
+    people = {
+        name: User.objects.create_user(name, f"{name}@spak.example", "a long secret")
+        for name in ("alice", "bob", "rita", "vera", "charlie", "nobody")
+    }
+    team, other = create_team(people["alice"], "Kernel tuners"), create_team(people["charlie"], "Next door")
+    roles = {"bob": Role.EDITOR, "rita": Role.REVIEWER, "vera": Role.VIEWER}
+    for name, role in roles.items():
+        Membership.objects.create(team=team, user=people[name], role=role)
+    spec = create_spec(people["alice"], team, "small", TEXT)
+    return Cast(people, team, spec, other, create_spec(people["charlie"], other, "small", TEXT))
+
+
+@pytest.fixture
+def saved(cast: Cast) -> Callable[..., object]:
+    """`saved(text, base=1, by="alice")`: what saving gives."""
+    from spakweb.specs.actions import save_version
+
+    def save(text: str, base: int = 1, by: str = "alice", message: str = "") -> object:
+        return save_version(cast[by], Spec.objects.get(pk=cast.spec.pk), text, base, message)
+
+    return save

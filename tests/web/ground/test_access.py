@@ -1,0 +1,255 @@
+"""Every address, every role, a stranger, nobody: who is let in. An address that is not in the table fails."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, get_resolver, reverse
+from django.views.generic import RedirectView
+
+from spakweb import access
+from spakweb.specs.actions import set_tag
+from spakweb.specs.models import Spec
+from spakweb.teams import actions as teams
+from spakweb.teams.models import Membership, Role
+
+PEOPLE = {Role.VIEWER: "vera", Role.EDITOR: "bob", Role.REVIEWER: "rita", Role.ADMIN: "alice"}
+REFUSED = {403, 404}
+
+
+@dataclass(frozen=True)
+class Route:
+    """How an address is asked and the least role that is let in. `least` None: whoever is signed in."""
+
+    least: Role | None
+    method: str = "get"
+    given: dict[str, Any] = field(default_factory=dict)
+    args: tuple[str, ...] = ("team",)
+    body: str = ""
+    """What is sent as JSON."""
+
+
+SPEC = ("team", "spec")
+VERSION = ("team", "spec", "number")
+VIEWER, EDITOR, REVIEWER, ADMIN = Role
+ASKED = json.dumps({"text": 'task A { step b: tool.run { cmd: "true" } }'})
+DRAFT = json.dumps({"text": "task A { }", "base_version": 1})
+
+TEAM_ROUTES = {
+    "spak-team-home": Route(VIEWER),
+    "spak-team-members": Route(VIEWER),
+    "spak-member-role": Route(ADMIN, "post", {"role": "viewer"}, ("team", "member")),
+    "spak-member-remove": Route(ADMIN, "post", {}, ("team", "member")),
+    "spak-invite": Route(ADMIN, "post", {"role": "viewer"}),
+    "spak-invite-withdraw": Route(ADMIN, "post", {}, ("team", "invitation")),
+    "spak-audit": Route(ADMIN),
+    "spak-audit-export": Route(ADMIN),
+    "spak-spec-list": Route(VIEWER),
+    "spak-spec-new": Route(EDITOR, "post", {"name": "another"}),
+    "spak-spec-import": Route(EDITOR, "post"),
+    "spak-gallery": Route(VIEWER),
+    "spak-gallery-copy": Route(EDITOR, "post", {}, ("team", "name")),
+    "spak-spec-detail": Route(VIEWER, args=SPEC),
+    "spak-spec-history": Route(VIEWER, args=SPEC),
+    "spak-spec-compare": Route(VIEWER, args=SPEC),
+    "spak-spec-save": Route(EDITOR, "post", {"text": "task A { }", "base_version": "1"}, SPEC),
+    "spak-spec-archive": Route(ADMIN, "post", {}, SPEC),
+    "spak-draft-drop": Route(VIEWER, "post", {}, SPEC),
+    "spak-version-detail": Route(VIEWER, args=VERSION),
+    "spak-version-download": Route(VIEWER, args=VERSION),
+    "spak-version-restore": Route(EDITOR, "post", {}, VERSION),
+    "spak-version-tag": Route(REVIEWER, "post", {"name": "stable"}, VERSION),
+    "spak-tag-remove": Route(REVIEWER, "post", {}, ("team", "spec", "tag")),
+    "spak-editor": Route(VIEWER, args=SPEC),
+    "spak-editor-ask": Route(VIEWER, "post", {}, ("team", "spec", "what"), ASKED),
+    "spak-editor-draft": Route(EDITOR, "post", {}, SPEC, DRAFT),
+    "spak-editor-token": Route(VIEWER, args=SPEC),
+}
+OWN_ROUTES = {
+    "spak-home": Route(None, args=()),
+    "spak-palette": Route(None, args=()),
+    "spak-account": Route(None, args=()),
+    "spak-team-new": Route(None, "post", {"name": "Mine"}, ()),
+}
+OPEN_ROUTES = {"spak-theme", "spak-healthz", "spak-readyz", "spak-join"}
+"""Nobody need sign in for these."""
+ALLAUTH = ("account_", "mfa_", "socialaccount_", "openid_connect_")
+"""Addresses of the library, which guards them itself; test_allauth_asks_for_a_sign_in looks at them."""
+OPEN_ALLAUTH = {
+    *("account_login", "account_signup", "account_logout", "account_inactive", "account_reset_password"),
+    *("account_reset_password_done", "account_reset_password_from_key", "account_confirm_email"),
+    *(
+        "account_reset_password_from_key_done",
+        "account_email_verification_sent",
+        "account_request_login_code",
+    ),
+    *("account_confirm_login_code", "mfa_authenticate", "mfa_login_webauthn", "mfa_signup_webauthn"),
+    *("mfa_trust", "socialaccount_login_cancelled", "socialaccount_login_error", "socialaccount_signup"),
+    *("openid_connect_login", "openid_connect_callback"),
+}
+
+
+def patterns(resolver: Any) -> Iterator[URLPattern]:
+    for item in resolver.url_patterns:
+        if isinstance(item, URLPattern):
+            yield item
+        else:
+            yield from patterns(item)
+
+
+FOUND = list(patterns(get_resolver()))
+NAMES = sorted({str(pattern.name) for pattern in FOUND if pattern.name})
+
+
+def test_every_address_is_in_a_table() -> None:
+    ours = {name for name in NAMES if not name.startswith(ALLAUTH)}
+    assert ours == {*TEAM_ROUTES, *OWN_ROUTES, *OPEN_ROUTES}
+    nameless = [pattern.callback.view_class for pattern in FOUND if not pattern.name]
+    assert set(nameless) <= {RedirectView}  # the library's older addresses
+
+
+def test_every_action_has_a_role() -> None:
+    assert set(access.ACTIONS.values()) <= set(Role)
+    assert list(access.RANK) == [VIEWER, EDITOR, REVIEWER, ADMIN]
+
+
+@pytest.fixture
+def named(cast: Any) -> dict[str, Any]:
+    """What stands for the parts of an address, in alice's team."""
+    set_tag(cast["alice"], cast.spec.head, "gold")
+    invitation, _ = teams.invite(cast["alice"], cast.team, "viewer")
+    member = Membership.objects.create(team=cast.team, user=cast["nobody"], role=VIEWER)
+    return {
+        "team": cast.team.slug, "spec": "small", "number": 1, "tag": "gold", "what": "analyse",
+        "member": member.pk, "invitation": invitation.pk, "name": "hello",
+    }  # fmt: skip
+
+
+def ask(client: Any, name: str, route: Route, parts: dict[str, Any]) -> Any:
+    args = {"name" if part == "tag" else part: parts[part] for part in route.args}
+    url = reverse(name, kwargs=args)
+    if route.body:
+        return client.post(url, route.body, content_type="application/json")
+    return getattr(client, route.method)(url, route.given)
+
+
+@pytest.mark.parametrize("name", sorted(TEAM_ROUTES))
+@pytest.mark.parametrize("role", list(Role), ids=str)
+def test_roles(cast: Any, named: dict[str, Any], name: str, role: Role) -> None:
+    route = TEAM_ROUTES[name]
+    answer = ask(cast.client(PEOPLE[role]), name, route, named)
+    assert route.least is not None
+    if access.RANK[role] >= access.RANK[route.least]:
+        assert answer.status_code in ({200, 201, 302} if name != "spak-spec-import" else {400})
+    else:
+        assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("name", sorted(TEAM_ROUTES))
+def test_a_stranger_learns_nothing(cast: Any, named: dict[str, Any], name: str) -> None:
+    """What is theirs and what is not there look the same."""
+    client = cast.client("charlie")
+    answer = ask(client, name, TEAM_ROUTES[name], named)
+    missing = ask(client, name, TEAM_ROUTES[name], {**named, "team": "no-such-team"})
+    assert answer.status_code == missing.status_code == 404
+    assert _without_ids(answer) == _without_ids(missing)
+
+
+def _without_ids(answer: Any) -> bytes:
+    text = answer.content.replace(b"no-such-team", b"TEAM").replace(b"kernel-tuners", b"TEAM")
+    return re.sub(
+        rb'(csrfmiddlewaretoken" value="|X-CSRFToken": "|request <span class="mono">)[^"<]*', b"", text
+    )
+
+
+@pytest.mark.parametrize("name", sorted(TEAM_ROUTES))
+def test_things_of_another_team_are_not_reached_through_ones_own(
+    cast: Any, named: dict[str, Any], name: str
+) -> None:
+    """charlie asks by their own team's address for things that are alice's."""
+    route = TEAM_ROUTES[name]
+    foreign = [part for part in ("member", "invitation", "number", "tag") if part in route.args]
+    if not foreign:
+        return
+    Spec.objects.filter(pk=cast.other_spec.pk).update(slug="other")
+    parts = {**named, "team": cast.other_team.slug}
+    assert ask(cast.client("charlie"), name, route, parts).status_code == 404
+
+
+@pytest.mark.parametrize("name", sorted({**TEAM_ROUTES, **OWN_ROUTES}))
+def test_nobody_is_asked_to_sign_in(cast: Any, named: dict[str, Any], name: str) -> None:
+    route = {**TEAM_ROUTES, **OWN_ROUTES}[name]
+    answer = ask(cast.client(), name, route, named)
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/account/login/?next=")
+
+
+@pytest.mark.parametrize("name", sorted(OWN_ROUTES))
+def test_whoever_is_signed_in(cast: Any, name: str) -> None:
+    assert ask(cast.client("nobody"), name, OWN_ROUTES[name], {}).status_code in {200, 302}
+
+
+def test_a_script_is_told_that_it_is_signed_out(cast: Any, named: dict[str, Any]) -> None:
+    url = reverse("spak-spec-save", args=[cast.team.slug, "small"])
+    answer = cast.client().post(
+        url, "{}", content_type="application/json", headers={"Accept": "application/json"}
+    )
+    assert answer.status_code == 401
+    assert answer.json()["code"] == "web.signed_out"
+
+
+@pytest.mark.parametrize("role", list(Role), ids=str)
+def test_a_member_may_leave(cast: Any, role: Role) -> None:
+    member = cast.team.memberships.get(user=cast[PEOPLE[role]])
+    answer = cast.client(PEOPLE[role]).post(reverse("spak-member-remove", args=[cast.team.slug, member.pk]))
+    assert answer.status_code == (409 if role == ADMIN else 302)
+    assert cast.team.memberships.filter(pk=member.pk).exists() == (role == ADMIN)
+
+
+def test_who_was_deactivated_is_out(cast: Any) -> None:
+    client = cast.client("bob")
+    cast["bob"].is_active = False
+    cast["bob"].save(update_fields=["is_active"])
+    assert client.get(reverse("spak-team-home", args=[cast.team.slug])).status_code == 302
+    assert not access.can(cast["bob"], "spec.view", cast.spec)
+    assert not access.visible_to(cast["bob"], Spec.objects.all()).exists()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith(ALLAUTH)])
+def test_allauth_asks_for_a_sign_in(cast: Any, name: str) -> None:
+    """None of its pages that is not meant for it answers to nobody, and none breaks."""
+    given = {"uidb36": "1", "key": "x-y", "pk": 1, "provider_id": "oidc", "secret": "x"}
+    wanted = get_resolver().reverse_dict.getlist(name)[0][0][0][1]
+    answer = cast.client().get(reverse(name, kwargs={key: given[key] for key in wanted}))
+    assert answer.status_code < 500
+    if name not in OPEN_ALLAUTH:
+        assert answer.status_code in {302, 401, 403, 404, 405}
+        if answer.status_code == 302:
+            assert "/account/" in answer["Location"]
+
+
+def test_forms_need_their_token(cast: Any) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(cast["alice"])
+    answer = client.post(reverse("spak-spec-archive", args=[cast.team.slug, "small"]))
+    assert answer.status_code == 403
+    assert b"web.csrf" in answer.content
+    assert Spec.objects.get(pk=cast.spec.pk).archived_at is None
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name, route in TEAM_ROUTES.items() if route.method == "post")
+)
+def test_a_link_changes_nothing(cast: Any, named: dict[str, Any], name: str) -> None:
+    """What changes something is not done by GET."""
+    if name == "spak-spec-new":
+        return  # its GET is the form
+    route = TEAM_ROUTES[name]
+    args = {"name" if part == "tag" else part: named[part] for part in route.args}
+    assert cast.client("alice").get(reverse(name, kwargs=args)).status_code == 405
