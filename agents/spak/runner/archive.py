@@ -14,7 +14,6 @@ from spak.ports import Kept, Ledger
 from spak.records import Kind, Record
 from spak.runner.blobs import expand
 
-
 _GIVEN = ("exited", "answered")
 
 
