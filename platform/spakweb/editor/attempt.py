@@ -1,8 +1,8 @@
 """A spec walked through by hand: the kernel decides, a person says what came of each effect, nothing is run.
 
 Takes the text and the answers given so far; gives the records, and the effect that waits for the next answer.
-Each request walks the whole way again from the text, so that nothing is kept between two of them. Questions of
-the policy about paths are answered by an empty workspace; those about hosts and devices are not asked.
+Each request walks the whole way again from the text, so that nothing is kept between two of them. What the
+policy asks of the world is answered by an empty workspace; hosts and devices are not looked at.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _proposal(effect: Effect, outcome: str, text: str, number: int) -> tuple[Kin
 
 
 def _candidates(text: str) -> list[Any] | None:
-    """The calls of a plan, in each of the forms that the kernel's prompt allows; None where there are none."""
+    """The calls of a plan, in each form that the kernel's prompt allows; None where there are none."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:

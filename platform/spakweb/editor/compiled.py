@@ -1,8 +1,9 @@
 """What the kernel makes of a text: the Program as JSON, the prompts that its steps would send, what the agent
 may do, and the policy that judges it.
 
-Takes the text of a request; gives JSON-ready data. Nothing is run. A prompt is put together by the kernel's own
-function from the state at the first entry of its step; a variable that only a run can fill stays `{{name}}`.
+Takes the text of a request; gives JSON-ready data. Nothing is run. A prompt is put together by the kernel's
+own function from the state at the first entry of its step; a variable that only a run can fill stays
+`{{name}}`.
 """
 
 from __future__ import annotations
@@ -106,6 +107,8 @@ def _facts(program: Program) -> Iterator[dict[str, str]]:
 def _capabilities(seen: Seen) -> Iterator[dict[str, str]]:
     """What a spec may do is what it may do more than one that says nothing."""
     for item in compare(parse(""), seen.view.parsed, catalog()).capabilities:
+        if item.kind == "tool" and not item.path:
+            continue  # said of the tasks that have it
         value = "" if item.after in (True, None) else str(item.after)
         yield {"kind": item.kind, "name": item.name, "where": item.path, "value": value[:400]}
 
@@ -142,7 +145,7 @@ def _policy(seen: Seen) -> dict[str, str]:
     named = any(True for _ in settings_of(seen.view.spec, "POLICY"))
     more = " The spec names a POLICY of its own besides; it is read when the spec is run." if named else ""
     return {
-        "said": "An action happens only if `permitted` can be derived from these rules and `forbidden` can not."
+        "said": "An action happens only if these rules derive `permitted` and do not derive `forbidden`."
         + more,
         "text": "\n".join(f"# {name}\n\n{text.rstrip()}\n" for name, text in law.items()),
     }

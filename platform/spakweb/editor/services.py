@@ -3,7 +3,7 @@ completion, hover, definition, references, rename and format.
 
 Takes texts and plain data of a request; gives JSON-ready dicts whose offsets are UTF-16 units of the text
 that was sent. Nothing is stored, run or read from a disk, and nothing of Django is known here. A text is held
-to MAX_BYTES, its graph to MAX_TASKS; the last few texts stay parsed, since a person asks about one text often.
+to MAX_BYTES, its graph to MAX_TASKS; the last few texts stay parsed, as a person asks about one often.
 
 Raises: EditRefused and SpecError of `spak.lang.edit`, Refused for what is too large or no request.
 """

@@ -1,7 +1,7 @@
 """The editor's page and the answers that it asks for: JSON in, JSON out.
 
-Views find the spec (a stranger gets a 404), read the request, call one function and answer. Drafts are written
-by `spakweb.specs.actions`; versions are saved, and merged, by the pages of specs.
+Views find the spec (a stranger gets a 404), read the request, call one function and answer. Drafts are
+written by `spakweb.specs.actions`; versions are saved, and merged, by the pages of specs.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def ask(request: HttpRequest, team: str, spec: str, what: str) -> HttpResponse:
 @require_POST
 @said
 def draft(request: HttpRequest, team: str, spec: str) -> HttpResponse:
-    """Keeps what the person has typed so far; `{"drop": true}` throws it away and answers with the newest text."""
+    """Keeps what was typed so far; `{"drop": true}` throws it away and gives the newest text."""
     found = spec_of(request, team, spec, "spec.edit")
     body = body_of(request)
     if body.get("drop") is True:

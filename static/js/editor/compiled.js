@@ -1,7 +1,7 @@
 // The "Compiled" tab: what the kernel makes of the text, and a step tried by hand.
 
 import { el, find } from "./dom.js";
-import { ask } from "./server.js";
+import { ask, sentence } from "./server.js";
 
 export class Compiled {
   constructor(place, config, text) {
@@ -16,7 +16,7 @@ export class Compiled {
     try {
       found = await ask(this.config.urls.compiled, { text });
     } catch (error) {
-      this.place.replaceChildren(el("p", { class: "empty", role: "alert" }, `${error.message} ${error.hint ?? ""}`));
+      this.place.replaceChildren(el("p", { class: "empty", role: "alert" }, sentence(error)));
       return;
     }
     this.shown = text;
@@ -56,7 +56,7 @@ export class Compiled {
       found = await ask(this.config.urls.try, { text: this.shown, answers });
     } catch (error) {
       find(".problem", place)?.remove();
-      place.append(el("p", { class: "problem", role: "alert" }, `${error.message} ${error.hint ?? ""}`));
+      place.append(el("p", { class: "problem", role: "alert" }, sentence(error)));
       return;
     }
     this.answers = answers;

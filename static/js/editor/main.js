@@ -12,7 +12,7 @@ import { Outline, Properties } from "./outline.js";
 import { panes } from "./panes.js";
 import { presence, told } from "./presence.js";
 import { save } from "./save.js";
-import { ask, introduce, Offline, Refused, SignedOut } from "./server.js";
+import { ask, introduce, Offline, Refused, sentence, SignedOut } from "./server.js";
 import { TextPane } from "./text.js";
 
 const WAIT = 250;
@@ -43,7 +43,7 @@ async function analyse() {
     if (error instanceof Offline || error instanceof SignedOut) {
       if (config.can_edit) keeper.failed(error);
       else banner("away", error.message);
-    } else if (error instanceof Refused) toast(error.hint ? `${error.message} ${error.hint}` : error.message, "error");
+    } else if (error instanceof Refused) toast(sentence(error), "error");
     else throw error;
   } finally {
     if (asking === mine) root.removeAttribute("aria-busy");
@@ -132,7 +132,7 @@ function edit(ops, after = () => {}) {
       else if (!(error instanceof Refused)) throw error;
       properties.again();
       properties.show(graph.selected, analysis?.graph, analysis?.triggers ?? []);
-      return error.hint ? `${error.message}. ${error.hint}` : error.message;
+      return sentence(error);
     }
   };
   const done = chain.then(run);

@@ -2,7 +2,7 @@
 // the way leads to the page that merges.
 
 import { banner, el, find, form, toast, uid } from "./dom.js";
-import { ask, csrf, Offline, Refused, SignedOut } from "./server.js";
+import { ask, csrf, Offline, Refused, sentence, SignedOut } from "./server.js";
 
 export async function save(config, text, keeper, on) {
   if (text() === on.versionText()) {
@@ -28,7 +28,7 @@ export async function save(config, text, keeper, on) {
           keeper.failed(error);
           return `${error.message} Nothing is lost: your text is kept in this browser.`;
         }
-        return error.hint ? `${error.message} ${error.hint}` : error.message;
+        return sentence(error);
       }
       return "";
     },

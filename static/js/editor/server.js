@@ -13,6 +13,11 @@ export class Offline extends Error {}
 let token = "";
 let tokenUrl = "";
 
+// What an error says, as sentences.
+export function sentence({ message, hint }) {
+  return [message, hint].filter(Boolean).map((part) => part[0].toUpperCase() + part.slice(1) + (/[.!?]$/.test(part) ? "" : ".")).join(" ");
+}
+
 export const csrf = () => token;
 
 export function introduce(config) {

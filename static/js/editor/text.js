@@ -44,7 +44,7 @@ import {
 } from "../../vendor/codemirror.js";
 import { el, form, prose, toast } from "./dom.js";
 import { spak } from "./language.js";
-import { ask } from "./server.js";
+import { ask, sentence } from "./server.js";
 
 export const MAX_BYTES = 256 * 1024;
 
@@ -68,6 +68,8 @@ function foldAt(state, lineStart, lineEnd) {
   }
   return null;
 }
+
+const foldsCame = (update) => update.transactions.some(({ effects }) => effects.some((effect) => effect.is(foldsFound)));
 
 // ---- too much text is refused before it is in
 
@@ -120,7 +122,7 @@ export class TextPane {
       foldable,
       foldService.of(foldAt),
       codeFolding({ placeholderText: "…" }),
-      foldGutter({ openText: "▾", closedText: "▸" }),
+      foldGutter({ openText: "▾", closedText: "▸", foldingChanged: foldsCame }),
       drawSelection(),
       indentUnit.of("  "),
       indentOnInput(),
@@ -128,6 +130,7 @@ export class TextPane {
       closeBrackets(),
       highlightActiveLine(),
       highlightSelectionMatches(),
+      EditorView.lineWrapping,
       search({ top: true }),
       scrollPastEnd(),
       spak,
@@ -277,7 +280,7 @@ export class TextPane {
     try {
       return await action();
     } catch (error) {
-      toast(error.hint ? `${error.message}. ${error.hint}` : error.message, "error");
+      toast(sentence(error), "error");
       return null;
     }
   }
@@ -313,7 +316,7 @@ export class TextPane {
             done = await ask(url, this.question(at, { new: name }));
             return "";
           } catch (error) {
-            return error.message;
+            return sentence(error);
           }
         },
       });

@@ -1,0 +1,194 @@
+"""Nothing is lost and nothing is overwritten: two people, a server that is away, a session that ended."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import expect
+
+SPEC = """\
+AGENT Two LEVEL 2 {
+  START -> first
+  TASK first {
+    GOAL "Look."
+    step look: tool.run { cmd: "ls" }
+    NEXT { success -> second }
+  }
+
+  TASK second {
+    GOAL "Say."
+    step say: tool.run { cmd: "echo done" }
+  }
+}
+"""
+AWAY = [r"net::ERR_", r"WebSocket connection", r"status of 50\d"]
+"""What a browser says of a server that is not there."""
+SIGNED_OUT = [r"status of 401", r"WebSocket connection"]
+STALE = [r"status of 409"]
+
+
+def save(person, message: str = "") -> None:
+    person.page.keyboard.press("Control+s")
+    dialog = person.page.get_by_role("dialog")
+    dialog.get_by_label(re.compile("What changed")).fill(message)
+    dialog.get_by_role("button", name="Save version").click()
+
+
+def replace(person, old: str, new: str) -> None:
+    person.cursor(old)
+    for _ in old:
+        person.page.keyboard.press("Backspace")
+    person.page.keyboard.insert_text(new)
+
+
+def test_two_people_save_the_same_base_and_both_changes_stay(person) -> None:
+    alice, bob = person("alice"), person("bob")
+    bob.expected += STALE
+    path = alice.editor(SPEC)
+    bob.open(path)
+    expect(alice.page.locator("#presence")).to_contain_text("Bob is here too")
+    replace(alice, '"Look."', '"Look around."')
+    replace(bob, '"Say."', '"Say it."')
+    save(alice, "Look around")
+    expect(alice.page.locator("#version")).to_have_text("v2")
+    expect(bob.page.locator("[data-banner=newer]")).to_contain_text("Alice saved version 2")
+    save(bob, "Say it")
+    dialog = bob.page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Someone else saved first")
+    expect(dialog).to_contain_text("Both changes fit together")
+    dialog.get_by_role("button", name="Merge").click()
+    merged = bob.page.locator("textarea[name=text]")
+    expect(merged).to_have_value(re.compile(r'"Look around\."[^}]*\}[\s\S]*"Say it\."'))
+
+
+def test_a_conflict_is_shown_and_never_the_last_write_wins(person) -> None:
+    alice, bob = person("alice"), person("bob")
+    bob.expected += STALE
+    path = alice.editor(SPEC)
+    bob.open(path)
+    replace(alice, '"Say."', '"Say yes."')
+    replace(bob, '"Say."', '"Say no."')
+    save(alice)
+    expect(alice.page.locator("#version")).to_have_text("v2")
+    save(bob)
+    dialog = bob.page.get_by_role("dialog")
+    expect(dialog).to_contain_text("1 place changed on both sides")
+    dialog.get_by_role("button", name="Keep editing").click()
+    assert '"Say no."' in bob.text
+    bob.page.reload()
+    bob.page.wait_for_selector("#editor[data-ready=true]")
+    assert '"Say no."' in bob.text  # his draft
+    save(bob)
+    bob.page.get_by_role("dialog").get_by_role("button", name="Merge").click()
+    expect(bob.page.locator("textarea[name=text]")).to_have_value(re.compile(r"Say no[\s\S]*Say yes"))
+    alice.page.reload()
+    alice.page.wait_for_selector("#editor[data-ready=true]")
+    assert '"Say yes."' in alice.text
+
+
+def test_saving_unchanged_text_makes_no_version(alice) -> None:
+    alice.editor(SPEC)
+    expect(alice.page.get_by_role("button", name="Save version")).to_be_disabled()
+    alice.page.locator(".cm-content").focus()
+    alice.page.keyboard.press("Control+s")
+    alice.page.get_by_text("Nothing has changed since version 1").wait_for()
+
+
+def test_a_draft_survives_a_closed_tab(alice) -> None:
+    path = alice.editor(SPEC)
+    replace(alice, '"Say."', '"Say it twice."')
+    alice.page.get_by_text(re.compile("Draft saved")).wait_for()
+    alice.page.close()
+    alice.page = alice.context.new_page()
+    alice.watch(alice.page)
+    alice.open(path)
+    assert '"Say it twice."' in alice.text
+    expect(alice.page.locator("[data-banner=draft]")).to_contain_text("Your draft of")
+    alice.page.get_by_role("button", name="Discard it").click()
+    expect(alice.page.locator("[data-banner=draft]")).to_have_count(0)
+    assert alice.text == SPEC
+
+
+def test_the_server_goes_away_while_typing(alice, server) -> None:
+    alice.expected += AWAY
+    path = alice.editor(SPEC)
+    server.stop()
+    try:
+        replace(alice, '"Say."', '"Said while it was away."')
+        banner = alice.page.locator("[data-banner=away]")
+        expect(banner).to_contain_text("Your text is kept in this browser".lower(), ignore_case=True)
+        kept = alice.page.evaluate(
+            "() => Object.entries(localStorage).find(([key]) => key.startsWith('spak-draft'))[1]"
+        )
+        assert "Said while it was away" in kept
+    finally:
+        server.start()
+    expect(banner).to_have_count(0, timeout=20_000)
+    expect(alice.page.locator("#draft-state")).to_contain_text("Draft saved")
+    expect(alice.page.locator("#problems-summary")).to_contain_text("No problems")
+    alice.page.goto(alice.page.url.replace("/edit/", "/history/"))
+    alice.open(path)
+    assert "Said while it was away" in alice.text
+
+
+def test_the_tab_is_closed_while_the_server_is_away(alice, server) -> None:
+    alice.expected += AWAY
+    path = alice.editor(SPEC)
+    server.stop()
+    try:
+        replace(alice, '"Say."', '"Kept by the browser."')
+        alice.page.locator("[data-banner=away]").wait_for()
+        alice.page.close()
+    finally:
+        server.start()
+    alice.page = alice.context.new_page()
+    alice.watch(alice.page)
+    alice.open(path)
+    assert "Kept by the browser." in alice.text
+    expect(alice.page.locator("[data-banner=draft]")).to_contain_text("This browser kept text")
+
+
+def test_the_session_ends_while_typing(alice) -> None:
+    alice.expected += SIGNED_OUT
+    alice.editor(SPEC)
+    alice.context.clear_cookies(name="sessionid")
+    replace(alice, '"Say."', '"Said after the end."')
+    banner = alice.page.locator("[data-banner=away]")
+    expect(banner).to_contain_text("You are signed out. Nothing is lost")
+    with alice.context.expect_page() as opened:
+        banner.get_by_role("link", name="Sign in").click()
+    other = opened.value
+    other.fill("[name=login]", "alice")
+    other.fill("[name=password]", "spak-demo")
+    other.press("[name=password]", "Enter")
+    other.wait_for_url("**/edit/")
+    other.close()
+    alice.page.bring_to_front()
+    if banner.count():
+        banner.get_by_role("button", name="I am signed in again").click()
+    expect(banner).to_have_count(0)
+    expect(alice.page.locator("#draft-state")).to_contain_text("Draft saved")
+    save(alice, "After signing in again")
+    expect(alice.page.locator("#version")).to_have_text("v2")
+    assert "Said after the end." in alice.text
+
+
+def test_a_viewer_reads_and_does_not_write(person, server) -> None:
+    alice = person("alice")
+    path = alice.editor(SPEC)
+    server.manage("shell", "-c", VIEWER)
+    carol = person("carol")
+    carol.open(path)
+    expect(carol.page.get_by_text("read only")).to_be_visible()
+    carol.cursor('"Say."')
+    carol.page.keyboard.type("x")
+    assert carol.text == SPEC
+    expect(carol.page.get_by_role("button", name="Save version")).to_have_count(0)
+
+
+VIEWER = """
+from spakweb.teams.models import Membership, Team, User
+if not User.objects.filter(username="carol").exists():
+    carol = User.objects.create_user("carol", "carol@spak.example", "spak-demo", first_name="Carol")
+    Membership.objects.create(team=Team.objects.get(slug="demo-team"), user=carol, role="viewer")
+"""
