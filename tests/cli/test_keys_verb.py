@@ -134,6 +134,20 @@ def test_no_key_and_no_folder(keys: Keys) -> None:
     assert keys("show", "nobody", "--json").error == "keys.missing"
 
 
+def test_a_user_without_a_home(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    for words in (("make", "alice"), ("list",), ("show", "alice")):
+        assert cli("keys", *words, "--json").error == "keys.missing"
+
+
+def test_a_folder_that_cannot_be_written(keys: Keys, home: Path) -> None:
+    home.write_text("a file")
+    done = keys("make", "alice", "--json")
+    assert (done.code, done.error) == (2, "usage.file")
+
+
 def test_a_folder_that_others_write_in_is_refused(keys: Keys, home: Path) -> None:
     (home / "spak/keys").mkdir(parents=True)
     (home / "spak/keys").chmod(0o777)

@@ -62,9 +62,12 @@ class Key:
 
 
 def folder() -> Path:
-    """Where the keys of the user are."""
+    """Where the keys of the user are. Raises: UsageError `keys.missing` for a user without a home."""
     given = os.environ.get("XDG_CONFIG_HOME", "")
-    base = Path(given) if given.startswith("/") else Path.home() / ".config"
+    try:
+        base = Path(given) if given.startswith("/") else Path.home() / ".config"
+    except RuntimeError as error:
+        raise UsageError("keys.missing", "there is no home folder to keep keys in", "set HOME") from error
     return base / "spak" / "keys"
 
 
