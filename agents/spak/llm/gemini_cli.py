@@ -76,10 +76,8 @@ class GeminiCli:
         text: list[str] = []
         model, ended = "", False
         usage: Mapping[str, int] = {}
-        async with _started(argv) as process:
-            assert process.stdout is not None and process.stderr is not None
-            feed = asyncio.create_task(_feed(process, asked))
-            errors = asyncio.create_task(_tail(process.stderr))
+        async with _started(argv, asked) as (process, errors):
+            assert process.stdout is not None
             async for line in http.lines_of(self.choice, self._chunks(process.stdout)):
                 event = _event(line)
                 match event.get("type"):
@@ -94,7 +92,6 @@ class GeminiCli:
                     case "result":
                         ended = event.get("status", "success") == "success"
                         usage = _usage(event.get("stats"))
-            await feed
             code, said = await process.wait(), await errors
         if code != 0:
             kind, hint, again = _EXITS.get(code, ("llm.server", "try it by hand: gemini -p hello", True))
@@ -121,8 +118,13 @@ class GeminiCli:
 
 
 @asynccontextmanager
-async def _started(argv: list[str]) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The command in an empty folder and a group of its own; nothing of the group is left afterwards."""
+async def _started(
+    argv: list[str], asked: bytes
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, asyncio.Task[str]]]:
+    """The command in an empty folder and a group of its own, being fed; and what it says of errors.
+
+    Nothing of the group is left afterwards.
+    """
     with tempfile.TemporaryDirectory(prefix="spak-gemini-") as folder:
         own = Path(folder) / ".gemini"
         own.mkdir()
@@ -135,13 +137,21 @@ async def _started(argv: list[str]) -> AsyncIterator[asyncio.subprocess.Process]
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
+        assert process.stdout is not None and process.stderr is not None
+        feed = asyncio.create_task(_feed(process, asked))
+        errors = asyncio.create_task(_tail(process.stderr))
         try:
-            yield process
+            yield process, errors
         finally:
             try:
                 os.killpg(process.pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
                 pass
+            feed.cancel()
+            errors.cancel()
+            await asyncio.wait((feed, errors))
+            ends = [asyncio.create_task(_tail(stream)) for stream in (process.stdout, process.stderr)]
+            await asyncio.wait(ends, timeout=1)  # what left the group may hold the pipes open
             await process.wait()
 
 

@@ -120,14 +120,17 @@ def read(lines: Iterable[bytes], blob: Callable[[str], bytes] | None = None) -> 
             continue
         try:
             value = canon.loads(line)
-        except SpakError:
-            raise UsageError("usage.input", f"line {number} of the recording is not JSON") from None
-        if not isinstance(value, dict):
-            raise UsageError("usage.input", f"line {number} of the recording is no object")
-        if "blob" in value and "data" in value:
-            held[str(value["blob"])] = b64decode(value["data"])
-        else:
-            found += [item] if (item := _answer(value)) is not None else []
+            if not isinstance(value, dict):
+                raise ValueError
+            if "blob" in value and "data" in value:
+                held[str(value["blob"])] = b64decode(str(value["data"]), validate=True)
+        except (SpakError, ValueError):
+            raise UsageError("usage.input", f"line {number} of the recording is no record") from None
+        if "data" in value and "blob" in value:
+            continue
+        item = _answer(value)
+        if item is not None:
+            found.append(item)
 
     def get(name: str) -> bytes:
         if name in held:

@@ -9,6 +9,7 @@ and the caller stores nothing. A password without a known shape that nobody conf
 
 from __future__ import annotations
 
+import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
@@ -117,7 +118,8 @@ def _forms(secret: str) -> Iterable[str]:
     data = secret.encode()
     yield secret
     yield quote(secret, safe="")
-    yield secret.replace("\\", "\\\\").replace('"', '\\"').replace("/", "\\/")
+    escaped = json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield from (escaped, escaped.replace("/", "\\/"))
     yield data.hex()
     yield data.hex().upper()
     if len(data) >= 8:

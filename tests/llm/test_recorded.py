@@ -1,0 +1,127 @@
+"""Recorded answers: to their own prompt, in their order, or not at all."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spak.errors import SpakError, UsageError
+from spak.llm.recorded import Recorded, Recording, prompt_hash, read
+from spak.llm.settings import Choice
+from spak.ports import Prompt
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "semantics-1" / "build_feature.jsonl"
+
+
+def prompt(text: str, id: str = "p") -> Prompt:
+    return Prompt(id, ({"role": "user", "name": "prompt", "text": text},))
+
+
+def line(text: str, **others: Any) -> bytes:
+    return json.dumps({"text": text, **others}).encode()
+
+
+def recorded(*recordings: Recording, strict: bool = True) -> Recorded:
+    return Recorded(Choice(mode="recorded", strict=strict), recordings)
+
+
+ONE = Recording("one", of=prompt_hash(prompt("first")), model="m", usage={"input": 3})
+TWO = Recording("two", of="effect-2")
+
+
+def test_an_answer_goes_to_its_own_prompt_by_hash_or_by_effect() -> None:
+    made = recorded(ONE, TWO)
+    pieces: list[str] = []
+    second = made.answer(prompt("anything", "effect-2"), pieces.append)
+    first = made.answer(prompt("first"))
+    assert (second.text, first.text, pieces) == ("two", "one", ["two"])
+    assert (first.model, first.usage) == ("m", {"input": 3})
+    with pytest.raises(SpakError) as caught:
+        made.answer(prompt("first"))
+    assert caught.value.code == "llm.exhausted"
+
+
+def test_another_prompt_is_an_error_or_is_said() -> None:
+    with pytest.raises(SpakError) as caught:
+        recorded(ONE, TWO).answer(prompt("another"))
+    assert caught.value.code == "llm.another_prompt" and caught.value.exit_code == 1
+    answer = recorded(ONE, TWO, strict=False).answer(prompt("another"))
+    assert (answer.text, answer.model) == ("one", "m (recorded, another prompt)")
+
+
+def test_answers_without_a_prompt_go_in_order() -> None:
+    made = recorded(Recording("a"), Recording("b"))
+    assert [made.answer(prompt("x")).text, made.answer(prompt("x")).text] == ["a", "b"]
+
+
+def test_the_hash_is_of_what_is_asked_and_of_nothing_else() -> None:
+    first = prompt("x")
+    assert prompt_hash(first) == prompt_hash(Prompt("q", first.items, "coder", "plan", max_tokens=3))
+    assert prompt_hash(first) != prompt_hash(prompt("y"))
+    assert prompt_hash(first) != prompt_hash(Prompt("p", first.items, schema={"type": "object"}))
+
+
+def test_an_exported_run_gives_its_answers() -> None:
+    (found,) = read(GOLDEN.read_bytes().splitlines())
+    assert found.of == "mrsgoW1-0ewpGMLfo9qzkTRXwXUmiXC3yrd5UeSyais"
+    assert found.text.startswith("--- a/slug.py") and found.model == "person"
+    answer = recorded(found).answer(prompt("whatever the spec asks", found.of))
+    assert answer.text == found.text
+
+
+def test_plans_and_long_values_come_back_whole() -> None:
+    text = "long " * 30_000
+    head = {"authority": "proposal", "seq": 1, "side": {"model": "m", "usage": {"input": 5, "output": "x"}}}
+    lines = [
+        {
+            **head,
+            "kind": "act",
+            "body": {"of": "e1", "outcome": "answered", "out": {"$blob": "B", "size": 9}},
+        },
+        {
+            **head,
+            "kind": "plan",
+            "body": {"of": "e2", "by": "model", "candidates": [{"tool": "run", "args": {}}]},
+        },
+        {**head, "kind": "plan", "body": {"of": "e3", "by": "tuner", "candidates": []}},
+        {**head, "authority": "commit", "kind": "permit", "body": {"act": "ask"}},
+        {"blobs": 1, "count": 4, "footer": 1, "head": "h", "run": "r"},
+    ]
+    data = [json.dumps(item).encode() for item in lines]
+    first, second = read(data, {"B": text.encode()}.__getitem__)
+    assert (first.text, first.of, first.model, first.usage) == (text, "e1", "m", {"input": 5})
+    assert json.loads(second.text) == {"candidates": [{"tool": "run", "args": {}}]}
+    with pytest.raises(UsageError, match="lacks a long value"):
+        read(data)
+
+
+@pytest.mark.parametrize("data", [b"{", b"3", b"\xff", b'{"blob": "x", "data": 3}'])
+def test_what_is_no_recording_is_refused(data: bytes) -> None:
+    with pytest.raises(UsageError) as caught:
+        read([line("a"), data])
+    assert caught.value.code == "usage.input" and "line 2" in caught.value.message
+
+
+def test_the_configured_file_is_read_and_looked_for_before_a_run(tmp_path: Path) -> None:
+    (tmp_path / "answers.jsonl").write_bytes(b"\n".join([line("a"), b"", line("b", model="m")]))
+    made = Recorded(Choice(mode="recorded", recording="answers.jsonl", folder=tmp_path))
+    made.check()
+    assert made.answer(prompt("x")).text == "a"
+    (tmp_path / "empty.jsonl").write_bytes(b"\n")
+    for name in ("", "gone.jsonl", "empty.jsonl"):
+        with pytest.raises(SpakError) as caught:
+            Recorded(Choice(mode="recorded", recording=name, folder=tmp_path)).check()
+        assert (caught.value.code, caught.value.exit_code) == ("llm.recorded", 7)
+
+
+def test_a_cancelled_question_keeps_its_answer() -> None:
+    made, cancel = recorded(Recording("a")), threading.Event()
+    cancel.set()
+    with pytest.raises(SpakError) as caught:
+        made.answer(prompt("x"), cancel=cancel)
+    assert caught.value.code == "llm.cancelled"
+    assert made.answer(prompt("x")).text == "a"
