@@ -324,6 +324,11 @@ class Answer:
     tries: int = 1
     """How often the wire was tried: one and the retries after 429, 5xx and cut streams."""
 
+    @property
+    def tokens(self) -> int:
+        """What counts against a token budget: `cached` and `cache_write` are part of `input`."""
+        return self.usage.get("input", 0) + self.usage.get("output", 0)
+
 
 class Cancel(Protocol):
     """What tells a call to stop; `threading.Event` is one."""

@@ -12,7 +12,7 @@ import pytest
 
 from llm_stub import MODEL, TEXT, Stub
 from spak.errors import RunError, SpakError, UnavailableError
-from spak.llm import BACKENDS, call
+from spak.llm import BACKENDS, call, messages
 from spak.llm.anthropic_ import Anthropic
 from spak.llm.ollama import Ollama
 from spak.llm.openai_compatible import OpenAICompatible
@@ -225,6 +225,37 @@ def test_the_schema_goes_where_each_engine_looks_for_it(stub: Stub) -> None:
         backend(kind, stub, structured=False).answer(prompt)
     for body in stub.bodies():
         assert not {"format", "response_format", "output_config"} & set(body)
+
+
+FREE = {"type": "object", "properties": {"args": {"type": "object"}}, "required": ["args"]}
+CLOSED: list[tuple[Any, bool, bool]] = [
+    (SCHEMA, True, True),
+    ({**SCHEMA, "required": ["tool"]}, True, False),
+    (FREE, False, False),
+    ({"type": "object", "properties": {"any": {}}, "required": ["any"]}, False, False),
+    ({"anyOf": [SCHEMA, {"type": "null"}]}, True, True),
+    ({"oneOf": [SCHEMA, {"type": "null"}]}, True, False),
+    ({"type": "array", "items": FREE}, False, False),
+    ({"type": "array", "items": {"type": "string"}}, True, True),
+    ({"type": ["object", "null"]}, False, False),
+    ({"$ref": "#/$defs/a", "$defs": {"a": FREE}}, False, False),
+    ({"type": "object", "properties": {"enum": {"type": "string"}}, "required": ["enum"]}, True, True),
+]
+
+
+@pytest.mark.parametrize(("schema", "closed", "every"), CLOSED)
+def test_which_schemas_the_stricter_dialects_can_hold(schema: Any, closed: bool, every: bool) -> None:
+    mask = messages.masked(schema)
+    assert (messages.closed(mask), messages.closed(mask, every=True)) == (closed, every)
+
+
+def test_a_free_object_is_not_turned_into_an_empty_one(stub: Stub) -> None:
+    for kind in ("openai_compatible", "anthropic"):
+        backend(kind, stub).answer(Prompt("p1", ITEMS, schema=FREE))
+    openai, anthropic = stub.bodies()
+    assert openai["response_format"]["json_schema"]["strict"] is False
+    assert openai["response_format"]["json_schema"]["schema"]["properties"]["args"] == {"type": "object"}
+    assert "output_config" not in anthropic
 
 
 def test_items_become_messages_and_the_stable_ones_end_with_a_cache_breakpoint(stub: Stub) -> None:

@@ -2,7 +2,8 @@
 
 The stable items of a prompt (`Prompt.prefix`) end with a cache breakpoint, so that the next call of the task
 reads them from the cache. The schema goes as `output_config.format`, in the form that the SDK makes of it;
-what that form cannot say (lengths, ranges) the caller's validation says. The SDK's own retries are off: there
+what that form cannot say (lengths, ranges) the caller's validation says; a schema with free objects, which it
+would turn into empty ones, is not sent. The SDK's own retries are off: there
 is one place for them. Log-probabilities are not available.
 """
 
@@ -85,11 +86,11 @@ class Anthropic(Models):
             body["extra_body"] = drawn  # the SDK has no argument for them; older models take them
         if system:
             body["system"] = _blocks(system, stable)
-        if prompt.schema is not None and self.choice.structured:
+        schema = messages.masked(prompt.schema) if self.choice.structured else None
+        if messages.closed(schema):
             from anthropic import transform_schema
 
-            form = transform_schema(messages.masked(prompt.schema))
-            body["output_config"] = {"format": {"type": "json_schema", "schema": form}}
+            body["output_config"] = {"format": {"type": "json_schema", "schema": transform_schema(schema)}}
         return body
 
     def guard(self) -> None:

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from spak.errors import UnavailableError
 from spak.llm.prices import Prices
-from spak.llm.settings import Choice, LlmSettings
+from spak.llm.settings import LOCAL_WINDOW, Choice, LlmSettings
 from spak.ports import Answer, Backend, Cancel, Prompt
 
 FREE = frozenset({"manual", "recorded", "ollama", "local"})
@@ -50,7 +50,8 @@ class Chooser:
     def choice(self, prompt: Prompt) -> Choice:
         """What the call of a prompt goes by: backend, model, limits, window."""
         found = self._settings.choice(self._mode, prompt.task, prompt.role, self._forced)
-        return replace(found, model=prompt.model or found.model)
+        window = found.window or (LOCAL_WINDOW if found.mode == "local" else 0)
+        return replace(found, model=prompt.model or found.model, window=window)
 
     def bound(self, prompt: Prompt, input_tokens: int) -> int | None:
         """The most nano-dollars that a call can cost; None when its model has no known price."""

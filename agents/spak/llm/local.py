@@ -26,10 +26,9 @@ from spak.errors import RunError, UnavailableError
 from spak.lang.catalog import NamedEntry
 from spak.llm.openai_compatible import OpenAICompatible
 from spak.llm.pull import DEFAULT, PULLABLE, held
-from spak.llm.settings import Choice, Secret
+from spak.llm.settings import LOCAL_WINDOW, Choice, Secret
 from spak.ports import Answer, Cancel, Prompt
 
-WINDOW = 4096
 POLL_S = 0.05
 
 
@@ -54,7 +53,7 @@ class Local:
         path, name = self._file(prompt.model)
         limit_s = prompt.timeout_s or self.choice.timeout_s
         started = time.monotonic()
-        key = _Key(path, name, self.choice.window or WINDOW, self.choice.threads or 1)
+        key = _Key(path, name, self.choice.window or LOCAL_WINDOW, self.choice.threads or 1)
         served = _served(key, started + limit_s, cancel)
         inner = OpenAICompatible(
             replace(

@@ -56,17 +56,28 @@ def masked(schema: Any) -> Any:
     return [masked(item) for item in schema] if _deep(schema) else schema
 
 
-def strict(schema: Any) -> bool:
-    """Whether every object of the schema demands all of its members, as OpenAI's strict mode wants it."""
-    if isinstance(schema, Mapping):
-        members = schema.get("properties")
-        whole = not isinstance(members, Mapping) or (
-            set(members) == set(schema.get("required", ())) and schema.get("additionalProperties") is False
-        )
-        return whole and all(strict(value) for name, value in schema.items() if name not in _DATA)
-    return all(strict(item) for item in schema) if _deep(schema) else True
+def closed(schema: Any, every: bool = False) -> bool:
+    """Whether a schema says all that it allows: no free objects, no values of any kind.
+
+    Only such a schema survives the makers' stricter dialects with its meaning; those would turn a free object
+    into an empty one. `every`: each object also demands all of its members, as OpenAI's strict mode wants it.
+    """
+    if not isinstance(schema, Mapping) or not _KINDS & set(schema) or isinstance(schema.get("type"), list):
+        return False
+    if every and {"oneOf", "allOf"} & set(schema):
+        return False
+    members = schema.get("properties", {})
+    if schema.get("type") == "object" and (not members or schema.get("additionalProperties") is not False):
+        return False
+    if every and set(members) != set(schema.get("required", ())):
+        return False
+    inner = [*members.values(), *schema.get("$defs", {}).values()]
+    inner += [item for name in ("anyOf", "oneOf", "allOf") for item in schema.get(name, ())]
+    inner += [schema["items"]] if "items" in schema else []
+    return all(closed(item, every) for item in inner)
 
 
+_KINDS = frozenset({"type", "anyOf", "oneOf", "allOf", "$ref", "enum", "const"})
 _DATA = frozenset({"enum", "const", "default", "examples", "required"})
 """Members of a schema that hold values and no schemas."""
 

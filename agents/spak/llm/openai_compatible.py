@@ -85,7 +85,7 @@ class OpenAICompatible(Models):
             body["logprobs"] = True
         if prompt.schema is not None and self.choice.structured:
             schema = messages.masked(prompt.schema)
-            named = {"name": "answer", "schema": schema, "strict": messages.strict(schema)}
+            named = {"name": "answer", "schema": schema, "strict": messages.closed(schema, every=True)}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         return body
 

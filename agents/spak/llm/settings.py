@@ -61,6 +61,9 @@ RANGES: Mapping[str, tuple[float, float]] = {
 STANDARD_KEYS: Mapping[str, str] = {"anthropic": "ANTHROPIC_API_KEY", "openai_compatible": "OPENAI_API_KEY"}
 """The variable that holds a backend's key where none is named, and only for the maker's own address."""
 
+LOCAL_WINDOW = 4096
+"""The window of a local model where none is set."""
+
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
