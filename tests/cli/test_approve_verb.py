@@ -17,8 +17,6 @@ import pytest
 from cli_calls import Background, Cli, Done
 from spak.cli import session
 from spak.policy import approval
-from spak.records import Kind
-from spak.runner.perform import Proposed
 
 pytestmark = pytest.mark.sandbox
 
@@ -91,6 +89,8 @@ def test_an_action_that_a_signature_would_permit_waits(waits: Any, spak: Spak, r
     shown = spak("show", waits["run"])
     assert '"rm","-r","old"' in shown.err and f"spak approve {waits['run']}" in shown.err
     assert spak("resume", waits["run"], "--json").code == 4
+    unsigned = spak("step", waits["run"], "--answer", "yes")
+    assert unsigned.code == 1 and "run.not_waiting" in unsigned.err and "spak approve" in unsigned.err
 
 
 def test_a_yes_lets_it_happen_and_replays(waits: Any, spak: Spak, runs: Path) -> None:
@@ -202,7 +202,7 @@ def handed_in(runs: Path, run: str, *bodies: dict[str, Any]) -> Any:
     held = session.reopen(runs, run, bare=True)
     try:
         for body in bodies:
-            held.run.feed(Proposed(Kind.APPROVAL, body))
+            held.run.approve(body)
         return held.save().to_json(False)
     finally:
         held.close()

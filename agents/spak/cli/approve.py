@@ -53,8 +53,6 @@ def command(
     """Approve (or deny) the action that RUN waits for."""
     from spak.cli import session, show
     from spak.policy import approval
-    from spak.records import Kind
-    from spak.runner.perform import Proposed
 
     root, name = common.find_run(run, runs_dir)
     signer = _signer(root, name, key)
@@ -64,8 +62,7 @@ def command(
         if effect is None or effect.act != "approve":
             raise _no_approval(name, held.view().state)
         body = _signed(held.run, effect, signer, approval.DENY if deny else approval.APPROVE, expires)
-        held.run.feed(Proposed(Kind.APPROVAL, body))
-        held.run.flush()
+        held.run.approve(body)
         return show.advance_and_show(held, as_json, timeout)
     finally:
         held.close()

@@ -56,6 +56,13 @@ def _repeated(held: object, text: str, as_json: bool) -> int:
     from spak.cli import session, show
 
     assert isinstance(held, session.Session)
+    pending = held.run.state.r6
+    if pending is not None and pending.act == "approve":
+        raise RunError(
+            "run.not_waiting",
+            f"run {held.run.ledger.run} waits for a signed approval, not for an answer",
+            f"spak approve {held.run.ledger.run}",
+        )
     last = held.run.last_answer()
     if last == text:
         return show.show(held.save(), as_json)
