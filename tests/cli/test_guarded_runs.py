@@ -131,6 +131,7 @@ TESTS = {"test_all.py": "import leaf, between\n"}
 def test_what_untested_code_rests_on_is_not_changed(spak: Spak, tmp_path: Path) -> None:
     done = refactor(spak, tmp_path, {**CODE, "test_between.py": "import between\n"})
     assert (done.code, done.json["refusal"]["codes"]) == (5, ["policy.forbidden"])
+    assert "no test reaches what rests on it: leaf.py" in done.json["refusal"]["knob"]
 
 
 def test_what_tests_reach_is_changed(spak: Spak, tmp_path: Path, runs: Path) -> None:

@@ -56,7 +56,8 @@ def decide(
         session = policy.session(known) if session is None else session
         if session.holds("forbidden", ACTION):
             proof = {"forbidden": session.proof("forbidden", ACTION).to_json()} if explain else None
-            return Decision("deny", reason(known, "forbidden"), None, proof, "policy.forbidden")
+            why = _untested(session) or reason(known, "forbidden")
+            return Decision("deny", why, None, proof, "policy.forbidden")
         if session.holds("permitted", ACTION):
             proof = session.proof("permitted", ACTION).to_json() if explain else None
             return Decision("allow", "permitted by the policy", proof)
@@ -129,6 +130,15 @@ def _unmet(known: list[Fact], holds: Any) -> str:
     if holds is not None and holds("needs_sandbox", ACTION) and not holds("held", ACTION):
         return "no sandbox that is strict enough holds it"
     return _uncommitted(known, holds) or "no rule of the policy permits it"
+
+
+def _untested(session: Session) -> str:
+    """What the refactoring guard found, if it stands and stands against the action."""
+    found = (
+        [str(file) for (file,) in session.query("uncovered")] if session.query("unsafe_to_refactor") else []
+    )
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return f"no test reaches what rests on it: {', '.join(found[:3])}{more}" if found else ""
 
 
 def _uncommitted(known: list[Fact], holds: Any) -> str:
