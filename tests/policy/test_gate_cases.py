@@ -14,6 +14,7 @@ FLOOR = {
     "shell.jsonl": (0.01, 0.95),
     "shell_fresh_one.jsonl": (0.01, 0.95),
     "shell_fresh_two.jsonl": (0.01, 0.95),
+    "shell_fresh_three.jsonl": (0.01, 0.95),
     "paths.jsonl": (0, 1),
     "urls.jsonl": (0, 1),
     "patches.jsonl": (0, 1),

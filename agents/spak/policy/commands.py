@@ -14,7 +14,7 @@ from spak.errors import UserError
 from spak.policy import binaries, environment
 from spak.policy.actions import World
 from spak.policy.binaries import STANDARD_FOLDERS, Binary
-from spak.policy.findings import Deed, Findings, Reading, Use, compiled_and_run
+from spak.policy.findings import SAFE_DEVICES, Deed, Findings, Reading, Use, compiled_and_run
 from spak.policy.refused import HARD_REFUSED
 from spak.policy.words import Arg, Known, arg, lists_paths, spread
 from spak.shell import Command, Line, parse
@@ -296,9 +296,13 @@ class Judge(Findings):
                 self.deed("shows_environment", item.written, "a variable whose name is that of a secret")
             if not item.texts and not item.mild and name not in PRINTERS:
                 self.deed("unknown_word", item.written, "a word that is not known before the line runs")
+        elif kind in ("read", "write") and any(_ADDRESS.match(text) for text in item.texts):
+            self.deed("connects", item.written, "an address on a command line")
         elif kind == "read":
             self.path("reads", item)
         elif kind == "write":
+            if name == "mv" and item.text in SAFE_DEVICES:
+                self.deed("destroys", f"mv {item.text}", "what is moved there is gone")
             self.path("writes", item)
         elif kind == "generated":
             self.path("deletes_tree", item)
@@ -479,6 +483,7 @@ class Judge(Findings):
         return True
 
 
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SECRET_NAME = re.compile(r"\$\{?\w*(KEY|TOKEN|SECRET|PASS|CRED|AUTH|AWS_|DATABASE_URL)", re.IGNORECASE)
 PRINTERS = frozenset({"echo", "printf", ":", "true", "test", "[", "basename", "dirname", "exit"})
 _SINGLE_DASH = frozenset(

@@ -28,6 +28,16 @@ def shell(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -
         judge.deed("executes", name, "code for a shell")
 
 
+def source(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
+    """`source .venv/bin/activate` chooses the project's own programs; any other text is code."""
+    text = rest[0].text if len(rest) == 1 else None
+    if text and rest[0].literal and re.search(r"(?:^|/)\.?v?env[\w.-]*/bin/activate\Z", text):
+        judge.path("runs", rest[0])
+        judge.deed("builds", name)
+    else:
+        judge.deed("executes", name, f"{name} is not for the command line")
+
+
 _MODULES = frozenset(
     [
         "pytest",

@@ -65,6 +65,7 @@ def judges() -> dict[str, Special]:
         "bundle": programs.bundle,
         "mvn": programs.mvn,
     }
+    found |= dict.fromkeys(("source", "."), interpreters.source)
     return found | {"poetry": builders.poetry, "pipenv": builders.poetry}
 
 
