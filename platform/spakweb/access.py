@@ -25,6 +25,11 @@ ACTIONS: dict[str, Role] = {
     "spec.tag": Role.REVIEWER,
     "spec.archive": Role.ADMIN,
     "audit.view": Role.ADMIN,
+    "run.view": Role.VIEWER,
+    "run.start": Role.EDITOR,
+    "run.answer": Role.EDITOR,
+    "run.control": Role.EDITOR,
+    "run.approve": Role.REVIEWER,
 }
 """The least role for each action; roles are ranked viewer, editor, reviewer, admin."""
 

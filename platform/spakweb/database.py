@@ -44,6 +44,7 @@ def sqlite(file: Path) -> dict[str, Any]:
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(file),
+        "TEST": {"NAME": str(file.with_name("test.sqlite3"))},  # in memory, threads would lock each other out
         "OPTIONS": {
             "timeout": 20,
             "transaction_mode": "IMMEDIATE",

@@ -38,6 +38,7 @@ _DRAIN_S = 5.0
 _WARM_S = 0.004
 _CHUNK = 1 << 18
 _TICK_S = 0.1
+_TURN_S = 0.2
 _WATCH_S = 0.02
 _LIMIT_SIGNALS = (signal.SIGXCPU, signal.SIGXFSZ)
 _HARMLESS = {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH, signal.SIGTSTP, signal.SIGSTOP,
@@ -121,8 +122,9 @@ class Live:
         return self.result()
 
     def result(self) -> Outcome:
-        """How it ended, however long that takes."""
-        self._ended.wait()
+        """How it ended, however long that takes; in turns, so that another thread can break the wait off."""
+        while not self._ended.wait(_TURN_S):
+            pass
         if self._outcome is None:
             raise BugError("bug.sandbox", "the thread that watched a sandbox ended before it")
         return self._outcome

@@ -28,6 +28,7 @@ from spak import canon
 from spak.errors import LedgerError
 from spak.ledger.blobs import no_lease
 from spak.ledger.chain import check_run_id, follow
+from spak.ports import Blobs
 from spak.records import Record, decode, encode
 from spakweb.runs import writer as writing
 from spakweb.runs.blobs import StoredBlobs, store
@@ -51,7 +52,7 @@ class DatabaseLedger:
         self.head = row.head or canon.ZERO
         self.fence = row.fence
         self.fsyncs = 0
-        self.blobs = StoredBlobs(row.pk, self._hand_in_blob if writable else None)
+        self.blobs: Blobs = StoredBlobs(row.pk, self._hand_in_blob if writable else None)
         self._writable = writable
         self._under_way: Future[None] | None = None
         self._failed: LedgerError | None = None
@@ -91,7 +92,7 @@ class DatabaseLedger:
                     step=record.step[:120],
                     at=record.at,
                     line=line,
-                )  # fmt: skip
+                )
             )
         if rows:
             before, self.count, self.head = self.count, self.count + len(rows), head
@@ -100,7 +101,7 @@ class DatabaseLedger:
         return placed
 
     def flush(self) -> None:
-        """Wait until everything handed in is committed. Raises: LedgerError `ledger.lost_lease`, `ledger.io`."""
+        """Wait until all of it is committed. Raises: LedgerError `ledger.lost_lease`, `ledger.io`."""
         self._must_hold()
         self.blobs.flush()
         self._settle()
@@ -154,7 +155,7 @@ class DatabaseLedger:
 
 
 class DatabaseLedgers:
-    """Runs whose rows are in the database. `row` makes the row for a run that comes without one (an import)."""
+    """Runs whose rows are in the database. `row` makes the row of a run that comes without one."""
 
     def __init__(self, row: Callable[[str], Run] | None = None, wait_s: float = 0.0) -> None:
         self.wait_s = wait_s

@@ -1,7 +1,7 @@
 """A run of a team, its records, its blobs, and what people asked of it.
 
-`Run` holds three kinds of columns: what was asked for (never changed), the ledger's lease and head (changed by
-ledger.py and writer.py alone), and a projection of the records (changed by project.py alone; `manage.py
+`Run` holds three kinds of columns: what was asked for (never changed), the ledger's lease and head (changed
+by ledger.py and writer.py alone), and a projection of the records (changed by project.py alone; `manage.py
 rebuild` makes it again from the records). A `RunRecord` is one line of the ledger and stays as it is.
 """
 

@@ -1,0 +1,126 @@
+"""Every write that people make to runs; pages, API and tasks call these alike.
+
+Rights are asked here: a stranger gets Http404, too low a role PermissionDenied. Nothing here advances a run;
+what is asked of one is put down in rows and the run is put into its queue after the commit.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from spakweb import access
+from spakweb.audit.actions import record
+from spakweb.errors import Refused
+from spakweb.runs.models import ENDED, Command, Run, State
+from spakweb.runs.queue import enqueue
+from spakweb.specs.models import Spec, SpecVersion
+from spakweb.teams.models import Team
+
+MODES = ("", "stepwise", "semi_auto", "full_auto")
+LABELS = 20
+ANSWER_BYTES = 1 << 20
+
+
+def start(
+    user: Any,
+    spec: Spec,
+    *,
+    version: SpecVersion | None = None,
+    inputs: Mapping[str, str] | None = None,
+    mode: str = "",
+    backend: str = "",
+    labels: Sequence[str] = (),
+    queue: str = "default",
+) -> Run:
+    """A queued run of a version (the newest when none is named). Raises: Refused `web.run_mode`,
+    `web.run_labels`."""
+    access.demand(user, "run.start", spec)
+    version = version or spec.head
+    if version is None or version.spec_id != spec.pk:
+        raise Refused("web.run_version", "This spec has no such version.", "Choose one from its page.")
+    if mode not in MODES:
+        raise Refused("web.run_mode", f"There is no mode {mode[:40]!r}.", f"One of: {', '.join(MODES[1:])}.")
+    run = Run(
+        team=spec.team, version=version, key=new_key(), name=spec.name, made_by=user, mode=mode,
+        backend=backend[:40], inputs=dict(inputs or {}), labels=_labels(labels), queue=queue,
+    )  # fmt: skip
+    with transaction.atomic():
+        run.save(force_insert=True)
+        record(user, "run.started", run.key, spec.team, after=version.content_hash)
+        enqueue(run)
+    return run
+
+
+def fork(user: Any, parent: Run, at: int, mode: str = "") -> Run:
+    """A new run that takes over the proposals of `parent` before record `at`.
+
+    Raises: Refused `web.run_fork`.
+    """
+    access.demand(user, "run.start", parent)
+    if not 0 < at <= parent.count:
+        raise Refused("web.run_fork", f"There is no record {at} to fork at.", f"1 to {parent.count}.")
+    run = Run(
+        team=parent.team, version=parent.version, key=new_key(), name=parent.name, made_by=user,
+        mode=mode or parent.mode, backend=parent.backend, inputs=parent.inputs, labels=parent.labels,
+        queue=parent.queue, parent=parent, parent_seq=at,
+    )  # fmt: skip
+    with transaction.atomic():
+        run.save(force_insert=True)
+        record(user, "run.forked", run.key, parent.team, before=parent.key)
+        enqueue(run)
+    return run
+
+
+def ask(user: Any, run: Run, kind: str, of: str, **body: Any) -> Command:
+    """Put down an answer, a call of the backend, an approval or a denial of what the run waits for."""
+    access.demand(user, "run.approve" if kind in ("approve", "deny") else "run.answer", run)
+    if run.state in ENDED:
+        raise Refused("web.run_ended", "The run has ended.", "Fork it to try another way.", 409)
+    if len(str(body.get("text", "")).encode()) > ANSWER_BYTES:
+        raise Refused("web.answer_size", "The answer is longer than 1 MiB.", "Write it to a file of the run.")
+    with transaction.atomic():
+        command = Command.objects.create(run=run, kind=kind, body={**body, "of": of}, by=user)
+        record(user, f"run.{kind}", run.key, run.team)
+        enqueue(run)
+    return command
+
+
+def want(user: Any, run: Run, word: str) -> None:
+    """Pause or cancel; a run that nobody holds is seen to by the next worker. An ended run stays as it is."""
+    access.demand(user, "run.control", run)
+    with transaction.atomic():
+        if Run.objects.filter(pk=run.pk).exclude(state__in=ENDED).update(wanted=word):
+            record(user, f"run.{word}", run.key, run.team)
+            enqueue(run)
+
+
+def resume(user: Any, run: Run) -> None:
+    """Go on with a paused run."""
+    access.demand(user, "run.control", run)
+    with transaction.atomic():
+        free = Q(state=State.PAUSED) | Q(wanted="pause")
+        if Run.objects.filter(free, pk=run.pk).update(wanted="", state=State.QUEUED):
+            record(user, "run.resumed", run.key, run.team)
+            enqueue(run)
+
+
+def new_key() -> str:
+    """As the command line makes them: the time, so that ids sort, and something random."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+
+
+def _labels(labels: Sequence[str]) -> list[str]:
+    found = list(dict.fromkeys(" ".join(str(label).split())[:40] for label in labels if str(label).strip()))
+    if len(found) > LABELS:
+        raise Refused("web.run_labels", f"A run has at most {LABELS} labels.", "Leave some out.")
+    return found
+
+
+def of_team(team: Team) -> Any:
+    return Run.objects.filter(team=team)

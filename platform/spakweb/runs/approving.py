@@ -1,0 +1,69 @@
+"""Approvals of people on the platform: it signs for them with its own key and names them beside.
+
+The key is made on first use and stays in the data folder with mode 0600 (docs/platform.md says how to keep
+it); its public half is in the genesis of every run that the platform begins. Runs that came from elsewhere do
+not know it and refuse what it signs.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from django.conf import settings
+
+from spak.errors import RunError
+from spak.kernel.state import Effect
+from spak.policy import approval
+
+FILE = "approval_key"
+
+
+def private_key() -> bytes:
+    """The platform's key, 32 bytes; two processes that make it at once agree on one."""
+    file = Path(settings.DATA_DIR) / FILE
+    try:
+        found = file.read_bytes()
+    except FileNotFoundError:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        aside = file.with_name(f".{FILE}.{os.urandom(4).hex()}")
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as made:
+            made.write(Ed25519PrivateKey.generate().private_bytes_raw())
+            made.flush()
+            os.fsync(made.fileno())
+        try:
+            os.link(aside, file)
+        except FileExistsError:
+            pass
+        finally:
+            aside.unlink()
+        found = file.read_bytes()
+    if len(found) != 32:
+        raise RunError("web.approval_key", f"{FILE} among the data is damaged", "restore it from a backup")
+    return found
+
+
+def approvers() -> list[dict[str, Any]]:
+    """The approvers of a new run, as genesis has them."""
+    public = Ed25519PrivateKey.from_private_bytes(private_key()).public_key().public_bytes_raw()
+    text = approval.encoded(public)
+    return [{"id": approval.key_id(text), "name": "platform", "public": text, "roles": [approval.APPROVER]}]
+
+
+def signed(run: str, effect: Effect, decision: str, expires_s: int) -> dict[str, Any]:
+    """The body of an approval (or a denial) of the action that the run waits for."""
+    if effect.act != "approve":
+        raise RunError("run.no_approval", "the run waits for no approval", "reload the page: it went on")
+    return approval.make(
+        private_key(),
+        action=approval.action_hash(effect.name, effect.args["args"]),
+        of=effect.id,
+        run=run,
+        step=f"{effect.task}/{effect.step}",
+        expires=time.time_ns() // 1_000_000 + expires_s * 1000,
+        decision=approval.APPROVE if decision == "approve" else approval.DENY,
+    )

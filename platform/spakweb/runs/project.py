@@ -1,0 +1,155 @@
+"""The projection of a run: what lists, headers and graphs show, folded from its records.
+
+Takes records in order (and the kernel's state, for what registers hold); writes the projected columns of
+the row. It can be made again from the ledger at any time, and must then be the same: `rebuild` does it, and a
+test compares. What it keeps is bounded by the size of the program, not by the length of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from django.utils import timezone
+
+from spak.kernel.replay import Replay
+from spak.kernel.state import State as KernelState
+from spak.records import Kind, Record
+from spak.runner.project import view
+from spakweb.runs.models import ENDED, Run, State
+
+POINTS = 200
+"""Values of the metric that a sparkline keeps; beyond that every second one goes."""
+
+
+class Projection:
+    """What has been seen of a run so far. `data` is JSON."""
+
+    def __init__(self, data: Mapping[str, Any] | None = None) -> None:
+        self.data: dict[str, Any] = {
+            "nodes": {},
+            "edges": {},
+            "denied": 0,
+            "failures": 0,
+            "healed": 0,
+            "tokens": {"input": 0, "output": 0, "cached": 0},
+            "cost": 0,
+            "metric": {"values": [], "every": 1, "seen": 0},
+            "clock": {"first": 0, "last": 0},
+            **(dict(data) if data else {}),
+        }
+
+    def feed(self, record: Record) -> None:
+        clock = self.data["clock"]
+        clock["first"] = clock["first"] or record.at
+        clock["last"] = max(clock["last"], record.at)
+        if record.authority == "commit" and record.task:
+            self._commit(record)
+        elif record.authority == "proposal":
+            self._usage(record.side)
+
+    def _commit(self, record: Record) -> None:
+        nodes, body = self.data["nodes"], record.body
+        node = nodes.setdefault(record.task, {"state": "", "visits": 0, "last": ""})
+        if record.kind == Kind.PERMIT:
+            if body.get("allow") is False:
+                self.data["denied"] += 1
+            if node["state"] not in ("running", "waiting"):
+                node["visits"] += 1
+            node["state"] = "waiting" if body.get("act") == "ask" or body.get("allow") == "ask" else "running"
+        elif record.kind == Kind.ROUTE:
+            signal = str(body.get("signal", ""))
+            if signal == "fail":
+                self.data["failures"] += 1
+            elif signal and node["last"] == "fail":
+                self.data["healed"] += 1
+            node["last"] = signal or node["last"]
+            target = str(body.get("to", ""))
+            if target.endswith("/"):  # to another task; else to a step of the same one
+                node["state"] = "failed" if signal == "fail" else "succeeded"
+                key = f"{record.task}|{signal}|{target[:-1]}"
+                self.data["edges"][key] = self.data["edges"].get(key, 0) + 1
+            self._measured(body.get("best"))
+        elif record.kind == Kind.END:
+            node["state"] = str(body.get("state", ""))
+
+    def _measured(self, value: object) -> None:
+        """The best value so far, each time it is better."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return
+        metric = self.data["metric"]
+        if metric["seen"] % metric["every"] == 0:
+            metric["values"].append(value)
+        metric["seen"] += 1
+        if len(metric["values"]) > POINTS:
+            metric["values"] = metric["values"][::2]
+            metric["every"] *= 2
+
+    def _usage(self, side: Mapping[str, Any]) -> None:
+        usage = side.get("usage")
+        if isinstance(usage, Mapping):
+            tokens = self.data["tokens"]
+            tokens["input"] += _count(usage.get("input"))
+            tokens["output"] += _count(usage.get("output"))
+            tokens["cached"] += _count(usage.get("cached_input"))
+        self.data["cost"] += _count(side.get("cost"))
+
+
+def save(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: Any = None) -> None:
+    """Write the projected columns; the ledger's and what was asked for stay as they are."""
+    shown = view(row.key, state, row.head, row.count, stop, prompt)
+    row.state = State(shown.state) if shown.state != "running" or stop != "gone" else State.QUEUED
+    row.task = shown.task[:120]
+    row.reason = _reason(shown.refusal)[:200]
+    clock = seen.data["clock"]
+    row.started_at = _moment(clock["first"])
+    row.ended_at = _moment(clock["last"]) if row.state in ENDED else None
+    row.summary = {
+        **seen.data,
+        "steps": state.r1.steps,
+        "elapsed_ms": state.r1.elapsed_ms,
+        "metrics": {name: value for name, value in shown.metrics.items() if _small(value)},
+        "artifacts": list(shown.artifacts),
+        "waiting": shown.waiting,
+        "refusal": shown.refusal,
+        "summary_hash": shown.summary_hash,
+        "registers": shown.registers,
+    }
+    row.projected = row.count
+    row.save(update_fields=["state", "task", "reason", "started_at", "ended_at", "summary", "projected"])
+
+
+def rebuild(row: Run, records: Any) -> None:
+    """The same from nothing but the ledger. `records` are the run's, from the first.
+
+    A run that nobody holds and that has not ended is waiting, or queued to go on.
+    """
+    seen, replay = Projection(), Replay()
+    for record, _ in records:
+        replay.feed(record)
+        seen.feed(record)
+    save(row, seen, replay.state, stop="gone" if not _held(row) and row.state != State.PAUSED else "paused")
+
+
+def _held(row: Run) -> bool:
+    return bool(row.holder) and row.lease_until is not None and row.lease_until > timezone.now()
+
+
+def _reason(refusal: Mapping[str, Any] | None) -> str:
+    if not refusal:
+        return ""
+    codes = refusal.get("codes") or []
+    return ", ".join(str(code) for code in codes)
+
+
+def _moment(milliseconds: int) -> datetime | None:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _small(value: object) -> bool:
+    return not isinstance(value, str | list | dict) or len(str(value)) <= 500

@@ -1,0 +1,176 @@
+"""The contract of a ledger, in the database; and what only a database has: fences, dead leases, batches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.utils import IntegrityError
+from django.utils import timezone
+
+import ledger_contract
+from ledger_contract import *  # noqa: F403
+from ledger_contract import Targets, act, genesis
+from spak.errors import LedgerError
+from spak.ledger import FileLedgers
+from spak.ports import Ledgers
+from spakweb import appendonly
+from spakweb.runs import ledger as module
+from spakweb.runs import writer as writing
+from spakweb.runs.ledger import DatabaseLedgers
+from spakweb.runs.models import Run, RunRecord
+from spakweb.teams.models import Team
+
+pytestmark = pytest.mark.django_db(transaction=True)
+__all__ = ["ledger_contract"]
+
+
+def store(team: Team) -> DatabaseLedgers:
+    return DatabaseLedgers(lambda key: Run(team=team, key=key, name=key))
+
+
+@pytest.fixture
+def team(transactional_db: None, settings: Any, tmp_path: Path) -> Iterator[Team]:
+    settings.MEDIA_ROOT = tmp_path / "media"
+    appendonly.install(connection)
+    yield Team.objects.create(name="Demo", slug="demo")
+    writing.writer.close()
+    appendonly.remove(connection)  # so that the tables can be emptied
+
+
+@pytest.fixture
+def ledgers(team: Team) -> Ledgers:
+    return store(team)
+
+
+@pytest.fixture
+def targets(team: Team) -> Targets:
+    return [lambda place: FileLedgers(place / "runs"), lambda place: store(team)]
+
+
+def test_a_runner_that_lost_its_lease_writes_nothing(ledgers: DatabaseLedgers) -> None:
+    old = ledgers.create("r1", genesis())
+    Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    new = ledgers.open("r1")
+    old.append([act(1)])
+    with pytest.raises(LedgerError) as caught:
+        old.flush()
+    assert caught.value.code == "ledger.lost_lease"
+    with pytest.raises(LedgerError):
+        old.append([act(2)])
+    new.append([act(7)])
+    new.flush()
+    with pytest.raises(LedgerError):
+        old.close()  # does not give away the lease of the other
+    with pytest.raises(LedgerError) as busy:
+        ledgers.open("r1")
+    assert busy.value.code == "ledger.busy"
+    assert [record.body["n"] for record, _ in new.read(1)] == [7]
+    new.close()
+
+
+def test_one_lost_run_does_not_spoil_the_batch_of_others(ledgers: DatabaseLedgers) -> None:
+    held = [ledgers.create(f"r{number}", genesis(f"r{number}")) for number in range(3)]
+    Run.objects.filter(key="r1").update(fence=99)
+    gate = threading.Event()
+    writing.writer.listeners.append(lambda heads: gate.wait(5))
+    held[0].append([act(0)])  # its commit holds the writer, so that what follows is one batch
+    for ledger in held:
+        ledger.append([act(1)])
+    gate.set()
+    writing.writer.listeners.clear()
+    for number in (0, 2):
+        held[number].flush()
+    with pytest.raises(LedgerError) as caught:
+        held[1].flush()
+    assert caught.value.code == "ledger.lost_lease"
+    assert sorted(RunRecord.objects.values_list("run__key", "seq")) == [
+        ("r0", 0), ("r0", 1), ("r0", 2), ("r1", 0), ("r2", 0), ("r2", 1),
+    ]  # fmt: skip
+
+
+def test_eight_at_once_and_one_holds_it(ledgers: DatabaseLedgers) -> None:
+    ledgers.create("r1", genesis()).close()
+    taken: list[object] = []
+    start = threading.Barrier(8)
+
+    def take() -> None:
+        start.wait()
+        try:
+            taken.append(ledgers.open("r1"))
+        except LedgerError as error:
+            assert error.code == "ledger.busy"
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(taken) == 1
+
+
+def test_many_runs_share_transactions(ledgers: DatabaseLedgers) -> None:
+    held = [ledgers.create(f"r{number:02}", genesis()) for number in range(40)]
+    before = writing.writer.transactions
+    for _ in range(5):
+        for ledger in held:
+            ledger.append([act(1)])
+    for ledger in held:
+        ledger.close()
+    assert RunRecord.objects.count() == 240
+    assert writing.writer.transactions - before < 100
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE runs_runrecord SET kind = 'x'",
+        "DELETE FROM runs_runrecord",
+        "INSERT INTO runs_runrecord SELECT * FROM runs_runrecord",
+    ],
+)
+def test_rows_stay_as_they_were_written(ledgers: DatabaseLedgers, statement: str) -> None:
+    ledgers.create("r1", genesis()).close()
+    with pytest.raises(IntegrityError), connection.cursor() as cursor:
+        cursor.execute(statement)
+    assert RunRecord.objects.get().kind == "genesis"
+
+
+def test_a_changed_line_is_found(ledgers: DatabaseLedgers) -> None:
+    with ledgers.create("r1", genesis()) as ledger:
+        ledger.append([act(number) for number in range(3)])
+    appendonly.remove(connection)
+    try:
+        line = bytes(RunRecord.objects.get(seq=2).line).replace(b'"n":1', b'"n":9')
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE runs_runrecord SET line = %s WHERE seq = 2", [line])
+    finally:
+        appendonly.install(connection)
+    with pytest.raises(LedgerError) as caught:
+        list(ledgers.reader("r1").read())
+    assert caught.value.code == "ledger.tampered" and "record 2" in caught.value.message
+
+
+def test_leases_are_renewed_while_they_are_held(
+    ledgers: DatabaseLedgers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RENEW_S", 0.05)
+    monkeypatch.setattr(module, "LEASE_S", 0.6)
+    ledger = ledgers.create("r1", genesis())
+    first = Run.objects.get().lease_until
+    deadline = threading.Event()
+    for _ in range(60):
+        deadline.wait(0.05)
+        if (now := Run.objects.get().lease_until) and first and now > first + timedelta(seconds=0.5):
+            break
+    else:
+        pytest.fail("the lease was not renewed")
+    ledger.close()
+    assert Run.objects.get().holder == ""
