@@ -72,7 +72,6 @@ class HttpRequest:
                 "headers": {
                     "description": "Headers by name.",
                     "type": "object",
-                    "maxProperties": 32,
                     "additionalProperties": {"type": "string", "maxLength": 4096},
                 },
                 "body": {"description": "What is sent.", "type": "string", "maxLength": 1 << 20},
