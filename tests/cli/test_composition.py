@@ -32,7 +32,7 @@ def spec(tmp_path: Path) -> Path:
 
 
 def test_a_run_carries_its_imports_and_its_policy(cli: Cli, runs: Path, spec: Path) -> None:
-    done = cli("run", "specs/main.spak", "--input", "word=ho", "--mode", "full_auto", "--json")
+    done = cli("run", "specs/main.spak", "--input", "word=ho", "--json")
     assert done.json["state"] == "succeeded" and done.json["task"] == "last"
     genesis = json.loads((runs / done.json["run"] / "trace.jsonl").read_text().splitlines()[0])
     assert genesis["body"]["rules"]["policy"]["spec"] == "allowed(/run).\n"

@@ -143,3 +143,84 @@ def test_names_of_runs_are_in_the_order_of_time() -> None:
     names = [run_id() for _ in range(2000)]
     times = [name[: len("20260101-000000-abc")] for name in names]
     assert times == sorted(times) and len(set(times)) > 1
+
+
+LEVELED = 'AGENT A LEVEL {level} {{ START -> a TASK a {{ step s: tool.run {{ cmd: "true" }} }} }}'
+
+
+@pytest.mark.parametrize(
+    ("level", "mode", "code"),
+    [(2, "stepwise", 0), (2, "semi_auto", 2), (3, "semi_auto", 0), (3, "full_auto", 2), (4, "full_auto", 0)],
+)
+def test_a_mode_beyond_the_level_of_the_agent_is_refused(
+    cli: Cli, tmp_path: Path, level: int, mode: str, code: int
+) -> None:
+    (tmp_path / "a.spak").write_text(LEVELED.format(level=level))
+    done = cli("run", "a.spak", "--mode", mode, "--json")
+    assert done.code == code
+    assert code == 0 or done.error == "usage.mode"
+    again = cli("run", "a.spak", "--mode", mode, "--backend", "manual", "--json")
+    assert again.code == code, "a person who answers changes nothing"
+
+
+def test_resuming_in_a_mode_beyond_the_level_is_refused(cli: Cli, tmp_path: Path) -> None:
+    text = 'AGENT A LEVEL 2 { START -> a TASK a { step q: llm.query { role: "coder" prompt: "?" } } }'
+    (tmp_path / "a.spak").write_text(text)
+    assert cli("run", "a.spak", "--json").code == 4
+    done = cli("resume", "latest", "--mode", "full_auto", "--json")
+    assert (done.code, done.error) == (2, "usage.mode")
+    assert cli("show", "latest", "--json").json["state"] == "waiting"
+
+
+POLICED = r'''
+AGENT A LEVEL 2 {
+  POLICY """
+    forbidden(Action) :- uses_path(Action, /edits, _, "b.txt").
+  """
+  SYSTEM_MODEL M {
+    AXIOM "Write little."
+    AXIOM "forbidden(Action) :- uses_path(Action, /edits, _, \\\"c.txt\\\")."
+  }
+  START -> t
+  TASK t {
+    step a: tool.write_file { path: "NAME" content: "x" }
+  }
+}
+'''
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "rule"),
+    [
+        ("a.txt", "", "permitted"),
+        ("b.txt", "policy.forbidden", "POLICY:1"),
+        ("c.txt", "policy.forbidden", "axiom.2:1"),
+    ],
+)
+def test_a_run_obeys_its_policy_and_its_axioms_and_shows_why(
+    cli: Cli, tmp_path: Path, name: str, code: str, rule: str
+) -> None:
+    (tmp_path / "a.spak").write_text(POLICED.replace("NAME", name))
+    done = cli("run", "a.spak", "--json")
+    assert done.json["state"] == ("refused" if code else "succeeded")
+    assert (tmp_path / ".spak/runs" / done.json["run"] / "workspace" / name).exists() == (not code)
+    shown = cli("show", "latest", "--proof", "2", "--json").json
+    assert (shown["allow"], shown["code"]) == (not code, code)
+    assert (shown["decision"], "why_not" in shown) == (("deny", True) if code else ("allow", False))
+    people = cli("show", "latest", "--proof", "2")
+    assert people.code == 0 and rule in people.out, people.out
+    assert cli("show", "latest", "--proof", "1", "--json").error == "usage.record"
+    assert cli("replay", "latest").code == 0
+
+
+def test_a_policy_that_does_not_load_is_told_where_it_stands(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "a.spak").write_text(POLICED.replace(":- uses_path", ": uses_path", 1))
+    for verb in ("check", "run"):
+        done = cli(verb, "a.spak")
+        assert done.code == 3 and "a.spak:4:23: error" in done.err, done.err
+    (tmp_path / "rules.mg").write_text("in_task(X) :- tool(X, _).\n")
+    (tmp_path / "a.spak").write_text(
+        'AGENT A LEVEL 2 { POLICY "rules.mg" START -> t TASK t { step a: tool.run { cmd: "true" } } }'
+    )
+    done = cli("check", "a.spak")
+    assert done.code == 3 and "rules.mg:1:1: error" in done.err and "policy.reserved" in done.err, done.err

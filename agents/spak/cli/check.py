@@ -21,7 +21,10 @@ def command(files: tuple[Path, ...], strict: bool, as_json: bool) -> int:
     from spak.cli.fmt import STDIN, read, specs
     from spak.lang import check, parse
     from spak.lang.beside import files_beside
+    from spak.lang.diagnostics import in_order
     from spak.lang.imports import resolve
+    from spak.lang.laws import check_law, policy_file
+    from spak.runner.genesis import constitution
 
     catalog = config.catalog()
     bad = {"error", "warning"} if strict else {"error"}
@@ -29,13 +32,14 @@ def command(files: tuple[Path, ...], strict: bool, as_json: bool) -> int:
     runnable: list[Path] = []
     for file in specs(files):
         whole = resolve(parse(read(file), str(file)), files_beside(file))
-        found = check(whole.parsed, catalog)
+        found = in_order([*check(whole.parsed, catalog), *check_law(whole, constitution())])
         ok = not any(item.severity in bad for item in found)
         if file != STDIN and not any(item.code == "lang.empty" for item in found):
             runnable.append(file)
         documents.append({"file": str(file), "ok": ok, "diagnostics": [item.to_json() for item in found]})
         if not as_json:
-            common.show_diagnostics(found, whole.parsed.text, str(file), whole.texts)
+            texts = {**whole.texts, **policy_file(whole)}
+            common.show_diagnostics(found, whole.parsed.text, str(file), texts)
             common.say(f"{file}: {'ok' if ok else 'not ok'}")
     all_ok = all(document["ok"] for document in documents)
     if as_json:

@@ -23,19 +23,25 @@ from spak.cli.artifacts import with_artifacts
 from spak.errors import SpecError, UnavailableError, UsageError, UserError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
-from spak.lang import parse
+from spak.lang import Parsed, parse
 from spak.lang.beside import files_beside
 from spak.lang.catalog import Catalog
+from spak.lang.diagnostics import Severity
 from spak.lang.imports import Resolved, resolve
+from spak.lang.laws import check_law, policy_file
 from spak.ledger.faults import typed
 from spak.ledger.files import FileLedgers
+from spak.policy.law import rules_of
 from spak.program import Mode, Program
 from spak.program import compile as compile_program
 from spak.records import Record
 from spak.runner import Host, Run, Stop, View, view
-from spak.runner.genesis import genesis
+from spak.runner.genesis import constitution, genesis
 from spak.runner.project import context
 from spak.workspace import Workspace
+
+MODE_LEVELS: Mapping[Mode, int] = {"stepwise": 1, "semi_auto": 3, "full_auto": 4}
+"""The LEVEL that a mode takes, as `check` has it for CONFIG."""
 
 
 @dataclass(slots=True)
@@ -114,7 +120,7 @@ def begin(
     folder = root / name
     source = _source(spec, workspace)
     backend_name = backend or program.backend or chosen.backend
-    picked, auto = _mode(mode, program, chosen, backend_name)
+    picked, auto = _mode(mode, whole.parsed, program, chosen, backend_name)
     _make(folder)
     try:
         place = _workspace(folder, source, workspace if in_place else None)
@@ -136,7 +142,8 @@ def begin(
             },
             proposer,
             whole.policy,
-            keys=chosen.approvers,
+            rules_of(program.axioms),
+            chosen.approvers,
         )
         run = Run.create(FileLedgers(root), name, body, host, place)
     except BaseException:
@@ -168,7 +175,8 @@ def reopen(
     place = _workspace(folder, None, Path(in_place) if in_place else None)
     recorded = about.get("mode")
     known: Mode | None = recorded if recorded in config.MODES else None
-    picked, auto = _mode(mode or known, rules.program, chosen, asked)
+    parsed = parse(first.body["rules"]["spec"])
+    picked, auto = _mode(mode or known, parsed, rules.program, chosen, asked)
     run = Run.open(ledgers, name, host, place, restore=not in_place)
     return Session(run, folder, picked, int(about.get("auto_steps", 0)) or auto)
 
@@ -177,10 +185,23 @@ def _compiled(text: bytes, spec: Path, full: Catalog, inputs: Mapping[str, str])
     """A spec file with its imports, and its Program; what is wrong with it is shown line by line."""
     whole = resolve(parse(text, str(spec)), files_beside(spec))
     try:
-        return whole, compile_program(whole.parsed, full, dict(inputs))
+        program = compile_program(whole.parsed, full, dict(inputs))
+        _lawful(whole)
     except SpecError as error:
-        common.show_diagnostics(error.diagnostics, whole.parsed.text, str(spec), whole.texts)  # type: ignore[arg-type]
+        texts = {**whole.texts, **policy_file(whole)}
+        common.show_diagnostics(error.diagnostics, whole.parsed.text, str(spec), texts)  # type: ignore[arg-type]
         raise
+    return whole, program
+
+
+def _lawful(whole: Resolved) -> None:
+    """Raises: SpecError `lang.invalid` when what the spec adds to the constitution does not load."""
+    found = check_law(whole, constitution())
+    errors = [item for item in found if item.severity == Severity.ERROR]
+    if errors:
+        first = errors[0]
+        where = f"{first.file or whole.parsed.name or 'the spec'}:{first.line}:{first.column}"
+        raise SpecError("lang.invalid", f"{where}: {first.message} [{first.code}]", first.hint, found)
 
 
 def _recordable(inputs: Mapping[str, Any]) -> None:
@@ -199,10 +220,28 @@ def _make(folder: Path) -> None:
         raise typed(error, "making the run folder", folder) from error
 
 
-def _mode(asked: Mode | None, program: Program, chosen: config.Settings, backend: str) -> tuple[Mode, int]:
-    """The flag, else CONFIG, else spak.toml, else full_auto with a backend and stepwise with a person."""
+def _mode(
+    asked: Mode | None, parsed: Parsed, program: Program, chosen: config.Settings, backend: str
+) -> tuple[Mode, int]:
+    """The flag, else CONFIG, else spak.toml, else full_auto with a backend and stepwise with a person.
+
+    An AGENT's LEVEL bounds it: a flag beyond is refused, a default falls back.
+
+    Raises: UsageError `usage.mode`.
+    """
+    agent = parsed.spec.agent
+    level = program.level if agent is not None and agent.level is not None else max(MODE_LEVELS.values())
+    if asked is not None and MODE_LEVELS[asked] > level:
+        raise UsageError(
+            "usage.mode",
+            f"LEVEL {level} of the AGENT does not allow mode {asked}",
+            f"leave --mode out, or raise the AGENT to LEVEL {MODE_LEVELS[asked]}",
+        )
     usual: Mode = "full_auto" if backend and backend != "manual" else "stepwise"
-    return asked or program.mode or chosen.mode or usual, program.auto_steps or chosen.auto_steps or 1
+    wanted = asked or program.mode or chosen.mode or usual
+    allowed = [mode for mode in config.MODES if MODE_LEVELS[mode] <= level]
+    picked = wanted if wanted in allowed else allowed[-1]
+    return picked, program.auto_steps or chosen.auto_steps or 1
 
 
 def _source(spec: Path, given: Path | None) -> Path | None:

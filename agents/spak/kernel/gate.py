@@ -21,11 +21,11 @@ from typing import Any, Literal
 from spak import canon
 from spak.errors import LedgerError, UserError
 from spak.kernel.observed import Facts, Malformed, Observed, Questions
-from spak.policy import Policy, PolicyError, Session, approval, load
+from spak.policy import Policy, Session, approval
 from spak.policy.actions import Action
 from spak.policy.facts import ACTION, facts
 from spak.policy.judge import decide, denied
-from spak.policy.shards import RESERVED
+from spak.policy.law import compiled
 from spak.policy.values import Fact, Name
 
 ROUNDS = 4
@@ -39,9 +39,6 @@ KEPT = 256
 
 MOVING = ("spent", 2)
 """The predicate of facts that change with each step."""
-
-SPEC = "POLICY"
-"""The name of the file that the spec's own policy is, in findings and proofs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,20 +217,6 @@ def _gate(text: bytes) -> Gate:
     made = Gate(compiled(policy["constitution"], policy["spec"], policy["axioms"]))
     if made.hash != policy["hash"]:
         raise LedgerError("ledger.genesis", "its policy has not the hash that it names")
-    return made
-
-
-def compiled(constitution: Mapping[str, str], spec: str, axioms: Mapping[str, str]) -> Policy:
-    """The policy of a run. Raises: PolicyError `policy.invalid`, `policy.reserved`."""
-    own = {name: text for name, text in ((SPEC, spec), *axioms.items()) if text}
-    made = load({**constitution, **own})
-    for clause in made.clauses:
-        if clause.place.file in own and clause.head.pred in RESERVED:
-            raise PolicyError(
-                "policy.reserved",
-                f"{clause.place}: rows of {clause.head.pred} are facts; no policy makes them",
-                "state what follows from them under another name",
-            )
     return made
 
 

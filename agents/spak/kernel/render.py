@@ -58,7 +58,7 @@ def lookup(path: str, rules: Rules, state: State) -> Any:
     match head:
         case "axiom" | "heuristic" | "prediction" if rest.isdigit():
             items: tuple[str, ...] = {
-                "axiom": program.axioms,
+                "axiom": rules.axioms,
                 "heuristic": tuple(item.text for item in program.heuristics),
                 "prediction": program.predictions,
             }[head]

@@ -18,6 +18,7 @@ from spak.kernel.gate import Gate, gate_of
 from spak.lang import parse
 from spak.lang.catalog import Catalog
 from spak.lang.schema import check_schema
+from spak.policy.law import name_of, rules_of
 from spak.program import Program, Ref
 
 SEMANTICS = 2
@@ -43,6 +44,8 @@ class Rules:
     """None for semantics 1 alone."""
     keys: tuple[Mapping[str, Any], ...] = ()
     """The approvers' public keys: `{id, name, public, roles}`."""
+    axioms: tuple[str, ...] = ()
+    """All of the spec's; those of `program` are told in prompts, the others are rules of the policy."""
 
     @classmethod
     def of(cls, genesis: Mapping[str, Any]) -> Rules:
@@ -68,6 +71,13 @@ class Rules:
                     check_schema(entry.schema, name)
             parsed = parse(rules["spec"])
             program = programs.compile(parsed, catalog, rules["inputs"])
+            axioms = program.axioms
+            if semantics != 1:
+                laws = rules_of(axioms)
+                if rules["policy"]["axioms"] != laws:
+                    raise LedgerError("ledger.genesis", "its policy has not the axioms of its spec")
+                told = tuple(text for n, text in enumerate(axioms, 1) if name_of(n) not in laws)
+                program = replace(program, axioms=told)
             program = _with_proposer(program, rules.get("proposer", ""))
             return cls(
                 program=program,
@@ -77,6 +87,7 @@ class Rules:
                 opening=seal.opening(semantics, rules),
                 wanted=_wanted(program),
                 gate=None if semantics == 1 else gate_of(rules["policy"]),
+                axioms=axioms,
                 keys=() if semantics == 1 else tuple(rules["keys"]),
             )
         except (KeyError, TypeError, AttributeError) as error:

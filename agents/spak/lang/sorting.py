@@ -108,10 +108,6 @@ class _Sorter(Keys):
             self.report.error("lang.import_unresolved", "IMPORT was not followed", hint, imports[0])
         if "POLICY" in found:
             self.plain_setting(found["POLICY"], "agent")
-            hint = "the run carries its text; a tool runs if TOOLS lists it and a launcher is there"
-            self.report.warn(
-                "lang.policy_unused", "this version does not evaluate POLICY yet", hint, found["POLICY"]
-            )
         if "INPUTS" in found:
             self.made.inputs = values.inputs(found["INPUTS"].value, self.report)
         if "CONFIG" in found:
