@@ -348,14 +348,14 @@ def rename_(text: object, unit: object, new: object) -> dict[str, Any]:
     seen, offset = _at(text, unit)
     place = prepare_rename(seen.view, offset)
     if place is None:
-        raise Refused("edit.arguments", "there is no name here that this spec gives", "", 422)
+        raise EditRefused("edit.arguments", "there is no name here that this spec gives")
     if new is None:
         return {"name": seen.text[place.start : place.end], **seen.range(place.start, place.end)}
     if not isinstance(new, str):
         raise Refused("web.request", "The new name is no text.")
     found = rename(seen.view, offset, new)
     if found.problem:
-        raise Refused("edit.arguments", found.problem, "", 422)
+        raise EditRefused("edit.arguments", found.problem)
     return {"changes": seen.changes(found.edits)}
 
 

@@ -106,7 +106,8 @@ def config_of(request: HttpRequest, spec: Spec, draft: Draft | None) -> dict[str
 
 
 def said(view: View) -> View:
-    """What was refused, as JSON with a code and a hint; an edit that can not be made is a 422."""
+    """What was refused, as JSON with a code and a hint. An edit that can not be made of this text is an answer
+    like any other ({"refused": ...}, with status 200): nothing is wrong with the request."""
 
     @functools.wraps(view)
     def answer(request: HttpRequest, *given: Any, **named: Any) -> HttpResponse:
@@ -116,7 +117,7 @@ def said(view: View) -> View:
             return JsonResponse(error.to_json(), status=error.status)
         except (EditRefused, SpecError) as error:
             body = {"code": error.code, "message": error.message, "hint": error.hint}
-            return JsonResponse(body, status=422)
+            return JsonResponse({"refused": body})
 
     return answer
 

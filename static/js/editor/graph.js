@@ -80,6 +80,7 @@ export class GraphPane {
     for (const node of svg.querySelectorAll("[data-task]")) {
       this.nodes.set(node.dataset.task, node);
       node.setAttribute("tabindex", "-1");
+      node.removeAttribute("aria-label"); // The name is what is written in it; the title says the rest.
       if (node.classList.contains("missing") && this.on.editable) this.ghost(node);
     }
     for (const edge of svg.querySelectorAll("g.edge")) {
@@ -97,15 +98,15 @@ export class GraphPane {
   }
 
   ghost(node) {
-    const { id, width, height } = this.boxes.get(node.dataset.task);
+    const { id, x, y, width, height } = this.boxes.get(node.dataset.task);
     const wide = 88;
     const button = draw(
       "g",
-      { class: "create", role: "button", tabindex: "-1", "aria-label": `Create task ${id}`, transform: `translate(${(width - wide) / 2} ${height - 4})` },
+      { class: "create", "data-create": id, "aria-hidden": "true", transform: `translate(${x + (width - wide) / 2} ${y + height - 4})` },
       draw("rect", { width: wide, height: 20, rx: 10 }),
       draw("text", { x: wide / 2, y: 14, "text-anchor": "middle" }, document.createTextNode("create task")),
     );
-    node.append(button);
+    this.svg.append(button);
   }
 
   // ---- problems: a sign at the corner of a task
@@ -242,7 +243,7 @@ export class GraphPane {
     const at = this.point(event);
     const node = event.target.closest("[data-task]");
     const kind = event.target.closest(".port") ? "connect" : event.target.closest(".create") ? "create" : node ? "node" : event.target.closest("g.edge") ? "edge" : "pan";
-    this.drag = { kind, name: node?.dataset.task ?? "", edge: event.target.closest("g.edge"), from: at, at, moved: false };
+    this.drag = { kind, name: node?.dataset.task ?? event.target.closest(".create")?.dataset.create ?? "", edge: event.target.closest("g.edge"), from: at, at, moved: false };
     this.place.setPointerCapture(event.pointerId);
     event.preventDefault();
     if (kind === "connect") {

@@ -34,7 +34,10 @@ function word(stream, state, text) {
   const before = state.before;
   state.before = small;
   if (before === "->") return "variableName";
-  if (stream.match(/^\s*->/, false)) return small === "start" && before !== "{" && before !== "," ? "keyword" : "labelName";
+  if (stream.match(/^\s*->/, false)) {
+    const first = small === "start" && !stream.string.slice(0, stream.start).trim();
+    return first ? "keyword" : "labelName";
+  }
   if (before in NAMED) return NAMED[before];
   if (before === "check" && stream.match(/^\s*:/, false)) return "variableName.definition";
   if (/^(tool|llm)\./.test(small)) return "typeName";

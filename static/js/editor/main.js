@@ -103,7 +103,7 @@ function problems(found) {
       el(
         "li",
         { class: item.severity },
-        el("button", { type: "button", class: "place", onclick: () => pane.show(item.from, item.to) }, icon(item.severity), el("span", { class: "line" }, `Line ${item.line}`), el("span", { class: "message" }, item.message), item.hint ? el("span", { class: "hint" }, item.hint) : null),
+        el("button", { type: "button", class: "place", onclick: () => pane.show(item.from, item.to) }, icon(item.severity), el("span", { class: "line" }, `Line ${item.line}`), el("span", { class: "what" }, item.message), item.hint ? el("span", { class: "hint" }, item.hint) : null),
         config.can_edit ? item.fixes.map((fix) => el("button", { type: "button", class: "button small fix", onclick: () => pane.fix(item, fix) }, fix.title)) : null,
       ),
     ),

@@ -67,5 +67,6 @@ async function once(url, body, signal, patience, keepalive) {
   if (!json) throw new Refused(response.status, {});
   const answer = await response.json();
   if (!response.ok) throw new Refused(response.status, answer);
+  if (answer.refused) throw new Refused(response.status, answer.refused);
   return answer;
 }

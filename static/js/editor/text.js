@@ -112,7 +112,7 @@ export class TextPane {
       EditorView.cspNonce.of(config.nonce),
       EditorState.allowMultipleSelections.of(true),
       EditorState.readOnly.of(!editable),
-      EditorView.contentAttributes.of({ "aria-label": `Text of ${config.spec.name}`, spellcheck: "false", autocapitalize: "off", autocorrect: "off" }),
+      EditorView.contentAttributes.of({ "aria-label": `Text of ${config.spec.name}`, tabindex: "0", spellcheck: "false", autocapitalize: "off", autocorrect: "off" }),
       limit,
       lineNumbers(),
       highlightActiveLineGutter(),

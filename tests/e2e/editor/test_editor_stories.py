@@ -253,9 +253,9 @@ def test_completion_hover_definition_rename_format_fold_search(alice) -> None:
     assert "\n\n\n" not in alice.text
     alice.looked()
     alice.cursor("TASK finish {", after=False)
-    keys.press("Control+Shift+[")
+    keys.press("Control+Shift+BracketLeft")
     expect(page.locator(".cm-foldPlaceholder")).to_have_count(1)
-    keys.press("Control+Shift+]")
+    keys.press("Control+Shift+BracketRight")
     keys.press("Control+f")
     expect(page.locator(".cm-search")).to_be_visible()
     keys.type("echo")

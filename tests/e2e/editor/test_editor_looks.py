@@ -1,0 +1,131 @@
+"""The editor for everyone: axe finds nothing serious in light, in dark and on a narrow screen; texts that are
+too much, or no text at all, are refused kindly."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+AXE = Path(__file__).resolve().parents[2] / "vendor/axe.min.js"
+BROKEN = """\
+AGENT Two LEVEL 2 {
+  START -> first
+  TASK first {
+    GOAL "Look around."
+    step look: tool.run { cmd: "ls" }
+    NEXT { success -> second, fail -> nowhere }
+  }
+  TASK second { step say: tool.run { cmd: "echo done" } }
+}
+"""
+
+
+def findings(page) -> list[str]:
+    """What axe calls serious, apart from the bar that all pages share: its own tests look at that."""
+    # The page's own policy lets no script in; the debugger's channel is no part of the page.
+    page.evaluate(AXE.read_text())
+    found = page.evaluate(
+        "async () => (await axe.run({ exclude: ['.topbar'] }, { resultTypes: ['violations'] })).violations"
+    )
+    return [
+        f"{item['id']}: {item['help']}: {[node['html'][:200] for node in item['nodes'][:3]]}"
+        for item in found
+        if item["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1360, 320])
+def test_axe_finds_nothing_serious(person, scheme: str, width: int) -> None:
+    alice = person("alice", color_scheme=scheme, viewport={"width": width, "height": 800})
+    alice.editor(BROKEN)
+    page = alice.page
+    assert findings(page) == []
+    tabs = ["Graph", "Outline"] if width < 860 else []
+    for tab in [*tabs, "Compiled"]:
+        page.get_by_role("tab", name=tab).click()
+        page.wait_for_timeout(200)
+        assert findings(page) == [], tab
+    if width < 860:
+        assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    else:
+        page.get_by_role("tab", name="Edit").click()
+        page.locator('#outline-pane button[data-task="first"]').click()
+        page.locator("[name=connect]").click()
+        page.get_by_role("dialog").wait_for()
+        assert findings(page) == []
+
+
+def paste(person, text: str) -> None:
+    person.page.evaluate(
+        """(text) => { const data = new DataTransfer(); data.setData('text/plain', text);
+        const place = document.querySelector('#text-pane .cm-content'); place.focus();
+        place.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true })); }""",
+        text,
+    )
+
+
+def test_ten_megabytes_are_refused_and_nothing_changes(alice) -> None:
+    alice.editor(BROKEN)
+    paste(alice, "x" * 10_000_000)
+    expect(alice.page.locator("#editor-toasts")).to_contain_text("That would make the spec 9.5 MB")
+    assert alice.text == BROKEN
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "// a line\n" * 25_000,
+        "\n" * 100_000,
+        "{" * 50_000,
+        "[" * 20_000 + "]" * 20_000,
+        "a\r\nb\rc\nd\r\n",
+        "\x01\x02\x7f\ufffd\u202e\u0000",
+        '"""' + "x" * 100_000,
+        "TASK a {\n" * 5_000,
+    ],
+    ids=["lines", "empty-lines", "braces", "brackets", "mixed-newlines", "binary", "open-text", "open-tasks"],
+)
+def test_odd_texts_are_looked_at_and_the_page_stays_usable(alice, text: str) -> None:
+    alice.editor('TASK a { step s: tool.run { cmd: "ls" } }\n')
+    alice.page.locator(".cm-content").focus()
+    alice.page.keyboard.press("Control+a")
+    paste(alice, text)
+    alice.looked()
+    expect(alice.page.locator("#problems-list li").first).to_be_visible()
+    alice.page.keyboard.press("Control+z")
+    alice.looked()
+    expect(alice.node("a")).to_be_visible()
+    expect(alice.page.locator("#problems-summary")).to_have_text("No problems")
+
+
+def test_names_that_are_no_names_are_refused_in_words(alice) -> None:
+    alice.editor(BROKEN)
+    page = alice.page
+    for name in ("first", "two words", "<img src=x onerror=alert(1)>", "x" * 5000, "}"):
+        page.get_by_role("button", name="Task", exact=True).click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Name").fill(name)
+        dialog.get_by_role("button", name="Add task").click()
+        expect(dialog.locator(".problem")).not_to_be_empty()
+        dialog.get_by_role("button", name="Cancel").click()
+    assert alice.text == BROKEN
+    expect(page.locator("#editor img")).to_have_count(0)
+
+
+def test_an_edit_of_a_text_that_does_not_parse_says_so(alice) -> None:
+    alice.editor(BROKEN)
+    alice.cursor("TASK second {")
+    alice.page.keyboard.press("Backspace")
+    alice.looked()
+    expect(alice.page.locator("#problems-summary")).to_have_text(re.compile("error"))
+    alice.page.locator('#outline-pane button[data-task="first"]').click()
+    alice.page.get_by_role("button", name="Start here").or_(
+        alice.page.locator("[name=remove-0]")
+    ).first.click()
+    expect(alice.page.locator("#editor-toasts")).to_contain_text(
+        "only a text that parses can be edited", ignore_case=True
+    )
