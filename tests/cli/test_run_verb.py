@@ -179,7 +179,7 @@ AGENT A LEVEL 2 {
   """
   SYSTEM_MODEL M {
     AXIOM "Write little."
-    AXIOM "forbidden(Action) :- uses_path(Action, /edits, _, \\\"c.txt\\\")."
+    AXIOM "forbidden(Action) :- uses_path(Action, /edits, _, \"c.txt\")."
   }
   START -> t
   TASK t {
@@ -218,7 +218,7 @@ def test_a_policy_that_does_not_load_is_told_where_it_stands(cli: Cli, tmp_path:
     for verb in ("check", "run"):
         done = cli(verb, "a.spak")
         assert done.code == 3 and "a.spak:4:23: error" in done.err, done.err
-    (tmp_path / "rules.mg").write_text("in_task(X) :- tool(X, _).\n")
+    (tmp_path / "rules.mg").write_text('in_task("x").\n')
     (tmp_path / "a.spak").write_text(
         'AGENT A LEVEL 2 { POLICY "rules.mg" START -> t TASK t { step a: tool.run { cmd: "true" } } }'
     )
