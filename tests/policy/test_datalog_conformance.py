@@ -15,7 +15,7 @@ import datalog_conformance
 import pytest
 import yaml
 
-from spak.policy import Fact, PolicyError, load
+from spak.policy import Fact, Limits, PolicyError, load
 from spak.policy.values import encode, show
 
 FOLDER = Path(datalog_conformance.__file__).parent / "_tests"
@@ -134,7 +134,7 @@ def answer(program: dict[str, Any]) -> Any:
     known = {line.partition("(")[0] for line in lines}
     for name in sorted(arity.keys() - known):
         lines.append(f"Decl {name}({', '.join(f'A{at}' for at in range(arity[name]))}).")
-    return load({"case.mg": "\n".join(lines)}).session(facts)
+    return load({"case.mg": "\n".join(lines)}).session(facts, Limits(steps=10**9, facts=10**7))
 
 
 @pytest.mark.parametrize(("file", "name"), names())

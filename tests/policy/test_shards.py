@@ -21,8 +21,8 @@ safe(/t0). safe(/t1). safe(/t2).
 permitted(A) :- tool(A, T), safe(T).
 forbidden(A) :- uses_path(A, _, /outside, _).
 quiet(A) :- tool(A, _), !loud(A).
-loud(A) :- forbidden(A).
-permitted(A) :- tool(A, /t3), loud(A), quiet(A).
+loud(A) :- tool(A, /t2), uses_path(A, _, _, _).
+permitted(A) :- tool(A, /t3), quiet(A), !forbidden(A).
 """
 FACTS = st.lists(
     st.one_of(
@@ -96,9 +96,10 @@ def test_each_depth_takes_something_away() -> None:
         [at for at, tool in enumerate(TOOLS) if level.permits(ACTION, [("tool", (ACTION, tool))])]
         for level in shard.line
     ]
-    assert permitted == [[0, 1, 2], [1, 2], [2], []]
+    assert permitted == [[0, 1, 2, 3], [1, 2, 3], [2, 3], [3]]
     assert shard.refusal(ACTION, [("tool", (ACTION, TOOLS[1]))]) == "c1"
-    assert shard.refusal(ACTION, [("tool", (ACTION, TOOLS[3]))]) == "run"
+    outside: Fact = ("uses_path", (ACTION, Name("/reads"), Name("/outside"), "f"))
+    assert shard.refusal(ACTION, [("tool", (ACTION, TOOLS[3])), outside]) == "run"
 
 
 def test_the_line_has_an_end() -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 
 from spak.policy.externals import arrange, check_external, externals_of
 from spak.policy.functions import FUNCTIONS, GENERATORS, REDUCERS, TESTS, Function
-from spak.policy.lint import lint
+from spak.policy.lint import lint, monotone
 from spak.policy.plan import MAX_LOOPS, Body, Key, names_of, prepare, sequence, variables
 from spak.policy.strata import edges, path, tarjan
 from spak.policy.syntax import (
@@ -67,6 +67,7 @@ class _Check:
         self.strata(safe)
         self.findings += check_types(safe, self.decls)
         self.findings += lint(safe)
+        self.findings += monotone(safe)
 
     # ---- structure ------------------------------------------------------------------------------------
 

@@ -17,6 +17,48 @@ GIVEN = "{}__given"
 """The predicate that holds what a rewritten closure starts from."""
 
 
+def monotone(bodies: list[Body]) -> list[Finding]:
+    """Errors where one more `forbidden` could permit something, or one more `permitted` forbid something."""
+    found = []
+    for body in bodies:
+        goal = body.head.pred
+        if goal not in ("permitted", "forbidden"):
+            continue
+        other = "forbidden" if goal == "permitted" else "permitted"
+        reached = _polarities(bodies, body)
+        for key, sign in sorted(reached):
+            if key[0] == other and (goal == "forbidden" or sign > 0):
+                message = f"{goal} rests on {other}" + ("" if goal == "forbidden" else " and grows with it")
+                hint = "`forbidden` rests on no permission, and `permitted` on `!forbidden(..)` alone"
+                found.append(Finding("policy.monotone", "error", message, body.clause.place, hint))
+                break
+    return found
+
+
+def _polarities(bodies: list[Body], start: Body) -> set[tuple[Key, int]]:
+    """The predicates that a rule rests on: 1 where it grows with them, -1 where it shrinks."""
+    rules: dict[Key, list[Body]] = {}
+    for body in bodies:
+        rules.setdefault(body.head.key, []).append(body)
+    reached: set[tuple[Key, int]] = set()
+    waiting = [(start, 1)]
+    while waiting:
+        body, sign = waiting.pop()
+        for item in body.items:
+            if item.kind not in ("row", "neg"):
+                continue
+            signs = (
+                {sign, -sign}
+                if body.clause.transform is not None
+                else {-sign if item.kind == "neg" else sign}
+            )
+            for way in signs:
+                if (item.key, way) not in reached:
+                    reached.add((item.key, way))
+                    waiting += [(rule, way) for rule in rules.get(item.key, ())]
+    return reached
+
+
 def lint(bodies: list[Body]) -> list[Finding]:
     """Warnings, and the one error of a counter that nothing bounds."""
     together: dict[Key, set[Key]] = {}

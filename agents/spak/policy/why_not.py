@@ -265,7 +265,14 @@ class _Seeker:
                 if _contradicts(items, env, missing, against):
                     continue
                 return env, list(missing), list(against), list(conditions)
-            for extra, following, lacking, blocked, demand in self.ways(items[at], env):
+            for following, lacking, blocked, demand in self.ways(items[at], env):
+                blocked = tuple(row for row in blocked if row not in against)  # one fact is counted once
+                extra = len(lacking) + len(blocked)
+                for earlier in missing if lacking else ():
+                    shared = _shared(items[at], earlier, env)
+                    if shared is not None:
+                        counter += 1
+                        heapq.heappush(heap, (cost, -(at + 1), counter, shared, missing, against, conditions))
                 counter += 1
                 state = (
                     cost + extra,
@@ -279,28 +286,28 @@ class _Seeker:
                 heapq.heappush(heap, state)
         return None
 
-    def ways(self, item: Item, env: Known) -> Iterator[tuple[int, Known, Any, Any, Any]]:
-        """Each way past one item: cost, bindings, what is missing, what is against, conditions."""
+    def ways(self, item: Item, env: Known) -> Iterator[tuple[Known, Any, Any, Any]]:
+        """Each way past one item: bindings, what is missing, what is against, conditions."""
         if item.kind == "row":
             goal = (item.name, tuple(_try(arg, env) for arg in item.args))
             for row in self.rows(goal):
                 found = bind(item.args, row, env)
                 if found is not None:
-                    yield 0, found, (), (), ()
-            yield 1, env, (item,), (), ()
+                    yield found, (), (), ()
+            yield env, (item,), (), ()
         elif item.kind == "neg":
             free = [name for arg in item.args for name in variables(arg) if name not in env]
             if free:
-                yield 0, env, (), (), (_show(item, env),)
+                yield env, (), (), (_show(item, env),)
                 return
             rows = self.rows((item.name, tuple(_try(arg, env) for arg in item.args)))
-            yield len(rows), env, (), tuple((item.key, row) for row in rows), ()
+            yield env, (), tuple((item.key, row) for row in rows), ()
         elif not ready(item, set(env)):
-            yield 0, env, (), (), (() if item.part is None else (_show(item, env),))
+            yield env, (), (), (() if item.part is None else (_show(item, env),))
         else:
             try:
                 for found in computed(item, env):
-                    yield 0, found, (), (), ()
+                    yield found, (), (), ()
             except PolicyError:
                 return
 
@@ -309,6 +316,25 @@ def _try(term: Term, env: Known) -> Inner | None:
     if isinstance(term, Wild) or not set(variables(term)) <= set(env):
         return None
     return value_of(term, env)
+
+
+def _shared(item: Item, other: Item, env: Known) -> Known | None:
+    """What is known when one missing fact stands for both literals; None when it cannot."""
+    if item.key != other.key:
+        return None
+    found = dict(env)
+    for one, two in zip(item.args, other.args, strict=True):
+        left, right = _try(one, found), _try(two, found)
+        if left is None and right is None:
+            if one != two and not isinstance(one, Wild) and not isinstance(two, Wild):
+                return None
+        elif left is None or right is None:
+            free = one if left is None else two
+            if isinstance(free, Var):
+                found[free.name] = right if left is None else left
+        elif left != right:
+            return None
+    return found
 
 
 def _contradicts(items: list[Item], env: Known, missing: Any, against: Any) -> bool:
