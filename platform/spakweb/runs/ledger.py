@@ -264,10 +264,12 @@ class Leases:
         self._held: dict[int, DatabaseLedger] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._none_left = threading.Event()
 
     def add(self, ledger: DatabaseLedger) -> None:
         with self._lock:
             self._held[ledger.row.pk] = ledger
+            self._none_left.clear()
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._renew, name="ledger-leases", daemon=True)
                 self._thread.start()
@@ -275,6 +277,14 @@ class Leases:
     def drop(self, run: int) -> None:
         with self._lock:
             self._held.pop(run, None)
+            if not self._held:
+                self._none_left.set()
+
+    def close(self) -> None:
+        """Wait for the thread, which ends when no lease is left."""
+        thread = self._thread
+        if thread is not None and not self.held():
+            thread.join()
 
     def held(self) -> list[str]:
         with self._lock:
@@ -291,7 +301,7 @@ class Leases:
 
     def _renew(self) -> None:
         while True:
-            time.sleep(RENEW_S)
+            self._none_left.wait(RENEW_S)
             with self._lock:
                 if not self._held:
                     self._thread = None
@@ -308,6 +318,13 @@ class Leases:
 
 
 leases = Leases()
+
+
+def drop_leases() -> None:
+    """Forget every lease of this process without giving it back, as if the process had died."""
+    for ledger in list(leases._held.values()):
+        leases.drop(ledger.row.pk)
+    leases.close()
 
 
 def _anew() -> None:

@@ -22,7 +22,7 @@ from spak.ports import Ledgers
 from spakweb import appendonly
 from spakweb.runs import ledger as module
 from spakweb.runs import writer as writing
-from spakweb.runs.ledger import DatabaseLedgers
+from spakweb.runs.ledger import DatabaseLedgers, drop_leases
 from spakweb.runs.models import Run, RunRecord
 from spakweb.teams.models import Team
 
@@ -40,6 +40,7 @@ def team(transactional_db: None, settings: Any, tmp_path: Path) -> Iterator[Team
     appendonly.install(connection)
     yield Team.objects.create(name="Demo", slug="demo")
     writing.writer.close()
+    drop_leases()
     appendonly.remove(connection)  # so that the tables can be emptied
 
 

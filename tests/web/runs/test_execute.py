@@ -18,7 +18,7 @@ from spakweb import appendonly
 from spakweb.runs import execute, queue
 from spakweb.runs import writer as writing
 from spakweb.runs.actions import ask, start, want
-from spakweb.runs.ledger import DatabaseLedgers
+from spakweb.runs.ledger import DatabaseLedgers, drop_leases
 from spakweb.runs.models import Run, State
 from spakweb.runs.project import rebuild
 from spakweb.specs.actions import create_spec
@@ -58,6 +58,7 @@ def user(
     appendonly.install(connection)
     yield User.objects.create_user("alice", "alice@spak.example", "a long secret")
     writing.writer.close()
+    drop_leases()
     appendonly.remove(connection)
 
 
