@@ -39,10 +39,15 @@ def test_an_artifact_that_complies(cli: Cli, spec: Path, tmp_path: Path) -> None
             "violations": [],
             "unchecked": ["Inputs are contiguous."],
             "held": ["It never sleeps.", "It exports attention."],
+            "axioms": [
+                {"index": 1, "axiom": "Inputs are contiguous.", "kind": "prompt", "holds": None},
+                {"index": 2, "axiom": "It never sleeps.", "kind": "checked", "holds": True},
+                {"index": 3, "axiom": "It exports attention.", "kind": "checked", "holds": True},
+            ],
         },
     )
     people = cli("verify", "--artifact", "good.c", "--spec", "rules.spak")
-    assert people.code == 0 and "unchecked: Inputs are contiguous." in people.err
+    assert people.code == 0 and "unchecked, only told to a model: Inputs are contiguous." in people.err
 
 
 def test_an_artifact_that_does_not(cli: Cli, spec: Path, tmp_path: Path) -> None:
@@ -112,3 +117,52 @@ def test_any_bytes_are_an_artifact(cli: Cli, spec: Path, tmp_path: Path) -> None
     (tmp_path / "odd.c").write_bytes(bytes(range(256)) * 100)
     done = cli("verify", "--artifact", "odd.c", "--spec", "rules.spak", "--json")
     assert done.code == 1 and done.json["violations"][0]["code"] == "missing_symbol"
+
+
+RULES = """
+system_model Rules {
+  axiom: "forbidden(A) :- uses_path(A, /edits, _, \\"src/x.c\\")."
+  axiom: "It never sleeps." CHECK not_contains { text: "sleep" }
+  axiom: "AXIOM"
+}
+task T { step a: tool.run { cmd: "true" } }
+"""
+
+
+def test_an_axiom_that_is_a_rule_is_told_apart_and_has_to_load(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "good.c").write_text(GOOD)
+    spec = tmp_path / "rules.spak"
+    spec.write_text(RULES.replace("AXIOM", "permitted(A) :- no_such(A)"))
+    done = cli("verify", "--artifact", "good.c", "--spec", "rules.spak", "--json")
+    assert [item["kind"] for item in done.json["axioms"]] == ["rule", "checked", "prompt"]
+    assert (done.code, [item["holds"] for item in done.json["axioms"]]) == (0, [True, True, None])
+    assert "a rule of every run" in cli("verify", "--artifact", "good.c", "--spec", "rules.spak").err
+    spec.write_text(RULES.replace("AXIOM", "permitted(A) :- tool(A)."))
+    done = cli("verify", "--artifact", "good.c", "--spec", "rules.spak", "--json")
+    assert (done.code, done.json["passed"], done.json["axioms"][2]["holds"]) == (1, False, False)
+    assert [(item["index"], item["check"], item["code"]) for item in done.json["violations"]] == [
+        (3, "rule", "policy.invalid")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("forbidden(A) :- tool(A, /deploy).", True),
+        ("mine(/a). mine(/b).", True),
+        ("Decl mine(A).", False),
+        ("Tests are not edited.", False),
+        ("safe.", False),
+        ("Use f(x).", False),
+        ("not forbidden(A)", False),
+        ("forbidden(A) :- tool(A, /deploy). And be nice.", False),
+        ("forbidden(A) :- tool(A, 'x').", False),
+        ("", False),
+        ("(" * 5000 + ".", False),
+    ],
+)
+def test_only_whole_clauses_are_rules(text: str, rule: bool) -> None:
+    from spak.policy.axioms import is_rule, rules_of
+
+    assert is_rule(text) is rule
+    assert rules_of(["Be good.", text]) == ({"AXIOM 2": text} if rule else {})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gate_calls import CHECKED, DENIED, HELD, ORDINARY, call
+from gate_calls import CHECKED, DENIED, HELD, ORDINARY, REQUEST, call, fact
 from gate_kit import constitution, workspace, world
 from spak import data
 from spak.policy import Fact, Name
@@ -122,3 +122,32 @@ def test_a_fault_of_the_judgement_is_a_denial(tmp_path: Path) -> None:
     decision = judge(constitution(), call("read_file", path="a"), blind)
     assert (decision.decision, decision.code) == ("deny", "policy.bug") and "KeyError" in decision.reason
     assert decide(constitution(), [("tool", 7)]).code == "policy.bug"  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("action", "known", "reason"),
+    [
+        (call("cc", source="a.c"), [], "no sandbox"),
+        (call("cc", source="a.c"), [fact("sandboxed", ACTION, "/none")], "no sandbox"),
+        (call("read_file", path="a"), [fact("declared_tool", "/cc")], "TOOLS"),
+        (call("read_file", path="a"), [fact("spent", "/steps", 2), fact("allowance", "/steps", 1)], "budget"),
+        (call("write_file", path="a", content="secret://K"), [], "the secret K"),
+        (call("write_file", path="a", content="AKIA" + "Q" * 16), [], "value of a secret (cloud_key)"),
+        (REQUEST, [fact("unresolved", ACTION, "packages.example")], "has no address"),
+        (REQUEST, [fact("host_address", ACTION, "10.0.0.1", "/private")], "10.0.0.1"),
+        (call("deploy"), [fact("sandboxed", ACTION, "/none")], "not known to the policy"),
+        (call("read_file", path=".env"), [], "secret"),
+    ],
+)
+def test_a_denial_says_why(action: Action, known: list[Fact], reason: str, tmp_path: Path) -> None:
+    decision = judge(constitution(), action, world(workspace(tmp_path)), known)
+    assert decision.decision == "deny" and reason in decision.reason, decision.reason
+
+
+def test_a_rule_of_ones_own_that_forbids_is_told_as_such(tmp_path: Path) -> None:
+    from spak.policy import load
+
+    texts = {file.name: file.read_text() for file in data.path("specs/policy").glob("*.mg")}
+    own = load({**texts, "own.mg": "forbidden(A) :- tool(A, /read_file).\n"})
+    decision = judge(own, call("read_file", path="a"), world(workspace(tmp_path)))
+    assert decision.reason == "a rule of the policy forbids it"

@@ -1,7 +1,9 @@
 """`spak verify --artifact PATH --spec FILE`: an artifact against a spec's axioms, by static checks.
 
-It reads the axioms off the parsed spec and hands them to the pure `spak.validators.compliance`. An axiom
-without CHECK is listed as unchecked and never counted as held; where nothing was checked, nothing has passed.
+It says of each axiom what it is: a rule (its whole text is a clause of the policy, which every run of the
+spec obeys), checked (it has a CHECK, which the pure `spak.validators.compliance` carries out), or prompt
+(prose that a model is told and nobody checks). Only what is checked can hold; where nothing was, nothing has
+passed. A rule that does not load is a violation.
 """
 
 from __future__ import annotations
@@ -32,11 +34,11 @@ def command(artifact: Path, spec: Path, as_json: bool) -> int:
 
     wanted = axioms(spec)
     data = common.read_input(artifact, limit=MAX_BYTES)
-    report = comply(data, artifact.name, wanted)
+    report = _with_rules(comply(data, artifact.name, wanted), wanted)
     if as_json:
-        common.emit(_document(artifact, spec, report))
+        common.emit(_document(artifact, spec, report, wanted))
     else:
-        _print(artifact, report)
+        _print(artifact, report, wanted)
     return 0 if report.passed else 1
 
 
@@ -74,20 +76,58 @@ def _axioms(parsed: Parsed, spec: Path) -> Iterator[dict[str, Any]]:
         )
 
 
-def _document(artifact: Path, spec: Path, report: Report) -> dict[str, Any]:
+def kind_of(axiom: dict[str, Any]) -> str:
+    """`checked`, `rule` or `prompt`; a CHECK says more than a rule does."""
+    from spak.policy.axioms import is_rule
+
+    return "checked" if axiom["check"] else "rule" if is_rule(axiom["text"]) else "prompt"
+
+
+def _with_rules(report: Report, wanted: list[dict[str, Any]]) -> Report:
+    """The report with the rules that do not load beside the constitution; each is a violation."""
+    from dataclasses import replace
+
+    from spak.policy import PolicyError
+    from spak.policy.axioms import name_of
+    from spak.policy.law import compiled
+    from spak.runner.genesis import constitution
+    from spak.validators.compliance import Violation
+
+    broken = []
+    for index, axiom in enumerate(wanted, start=1):
+        if kind_of(axiom) == "rule":
+            try:
+                compiled(constitution(), "", {name_of(index): axiom["text"]})
+            except PolicyError as error:
+                broken.append(Violation(index, axiom["text"], "rule", error.code, error.message))
+    passed = report.passed and not broken
+    return replace(report, passed=passed, violations=(*report.violations, *broken))
+
+
+def _document(artifact: Path, spec: Path, report: Report, wanted: list[dict[str, Any]]) -> dict[str, Any]:
     from dataclasses import asdict
 
-    return {"artifact": str(artifact), "spec": str(spec), **asdict(report)}
+    broken = {violation.index for violation in report.violations}
+    listed = []
+    for index, axiom in enumerate(wanted, start=1):
+        kind = kind_of(axiom)
+        holds = None if kind == "prompt" else index not in broken
+        listed.append({"index": index, "axiom": axiom["text"], "kind": kind, "holds": holds})
+    return {"artifact": str(artifact), "spec": str(spec), **asdict(report), "axioms": listed}
 
 
-def _print(artifact: Path, report: Report) -> None:
+def _print(artifact: Path, report: Report, wanted: list[dict[str, Any]]) -> None:
     for broken in report.violations:
         where = f"{artifact}:{broken.line}" if broken.line else str(artifact)
         common.say(f"{where}: {broken.message} [{broken.code}]\n  axiom {broken.index}: {broken.axiom}")
     for text in report.held:
         common.say(f"holds: {text}")
+    rules = {axiom["text"] for axiom in wanted if kind_of(axiom) == "rule"}
     for text in report.unchecked:
-        common.say(f"unchecked: {text}")
+        if text in rules:
+            common.say(f"a rule of every run, not of the artifact: {text}")
+        else:
+            common.say(f"unchecked, only told to a model: {text}")
     if report.passed:
         common.say(f"{artifact}: complies with every axiom that is checked")
     elif report.violations:

@@ -267,7 +267,8 @@ meson: first:setup,compile,test,configure,introspect
 gcc: read; o=write I=read L=read l=text D=text U=text x=text std=text MF=write MT=text MQ=text \
 include=read isystem=read iquote=read idirafter=read wrapper!runs_a_program \
 B!looks_for_programs_there fplugin!loads_a_plugin \
-fpass-plugin!loads_a_plugin load!loads_a_plugin Xclang!hands_on_options specs!changes_what_is_run Xlinker=text \
+fpass-plugin!loads_a_plugin load!loads_a_plugin Xclang!hands_on_options \
+specs!changes_what_is_run Xlinker=text \
 Xassembler=text Xpreprocessor=text T=read fuse-ld!chooses_a_program aux-info=write dumpdir=write
 g++: =gcc
 cc: =gcc

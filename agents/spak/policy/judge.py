@@ -56,7 +56,11 @@ def decide(
         session = policy.session(known) if session is None else session
         if session.holds("forbidden", ACTION):
             proof = {"forbidden": session.proof("forbidden", ACTION).to_json()} if explain else None
-            why = _untested(session) or reason(known, "forbidden")
+            why = (
+                _derived(session)
+                or _untested(session)
+                or _unmet(known, None, "a rule of the policy forbids it")
+            )
             return Decision("deny", why, None, proof, "policy.forbidden")
         if session.holds("permitted", ACTION):
             proof = session.proof("permitted", ACTION).to_json() if explain else None
@@ -78,12 +82,19 @@ def denied(code: str, message: str, hint: str = "") -> Decision:
     return Decision("deny", f"{message} [{code}]", why_not={"error": code, "hint": hint}, code=code)
 
 
-def reason(known: list[Fact], what: str) -> str:
-    """One sentence from the facts that speak against the action."""
-    return _unmet(known, None) or what
+_DERIVED = {
+    "over_budget": "a budget of the run is used up",
+    "undeclared": "the task's TOOLS do not list the tool",
+    "loose": "no sandbox that is strict enough holds it",
+}
 
 
-def _unmet(known: list[Fact], holds: Any) -> str:
+def _derived(session: Session) -> str:
+    """What rules of the constitution found about the run around the action."""
+    return next((text for name, text in _DERIVED.items() if session.holds(name, ACTION)), "")
+
+
+def _unmet(known: list[Fact], holds: Any, otherwise: str = "no rule of the policy permits it") -> str:
     """The first fact that no rule permits, in words, with what would be permitted instead."""
     for name, args in known:
         if name == "unreadable":
@@ -120,16 +131,10 @@ def _unmet(known: list[Fact], holds: Any) -> str:
             return f"no rule lets the secret {args[1]} go there"
         if name == "unknown_tool":
             return "the tool is not known to the policy; a rule that names it may permit it"
-        if name == "sandboxed" and args[1] == Name("/none"):
-            return "it would run outside of a sandbox"
     for name, args in known:
         if name == "asks_url" and holds is None and ("allowed_host", (args[2],)) not in known:
             return f"the host {args[2]} is not allowed; name it with --allow-host"
-    if holds is not None and holds("over_budget", ACTION):
-        return "a budget of the run is used up"
-    if holds is not None and holds("needs_sandbox", ACTION) and not holds("held", ACTION):
-        return "no sandbox that is strict enough holds it"
-    return _uncommitted(known, holds) or "no rule of the policy permits it"
+    return _uncommitted(known, holds) or otherwise
 
 
 def _untested(session: Session) -> str:

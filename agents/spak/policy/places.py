@@ -9,10 +9,13 @@ from spak.policy.actions import Seen
 _SECRET = re.compile(
     r"\.env(\.(?!example|sample|template|dist)[\w.-]+)?|\.netrc|_netrc|\.pgpass|\.git-credentials|\.npmrc|\.pypirc|"
     r"id_(rsa|dsa|ecdsa|ed25519)|.*\.(pem|p12|pfx|keystore|jks|kdbx)|.*_rsa|\.htpasswd|credentials(\.json)?|"
-    r"secrets?\.(ya?ml|json|toml|env|txt)|service[-_]account.*\.json|shadow",
+    r"secrets?\.(ya?ml|json|toml|env|txt)|service[-_]account.*\.json|shadow|"
+    r"application_default_credentials\.json|\.vault-token|\.dockercfg|\.boto|\.s3cfg|\.my\.cnf|kubeconfig|\.cargo-credentials",
     re.IGNORECASE,
 )
-_SECRET_FOLDERS = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".gcloud"})
+_SECRET_FOLDERS = frozenset(
+    {".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".gcloud", "gcloud", ".password-store"}
+)
 _CONTROL = re.compile(
     r"package(-lock)?\.json|(GNU)?[Mm]akefile|.*\.mk|setup\.(py|cfg)|pyproject\.toml|conftest\.py|sitecustomize\.py|"
     r"usercustomize\.py|.*\.pth|tox\.ini|noxfile\.py|pytest\.ini|\.?(bash|zsh)(rc|_profile|env)|\.(profile|envrc|npmrc|"
