@@ -63,7 +63,8 @@ def paste(person, text: str) -> None:
     person.page.evaluate(
         """(text) => { const data = new DataTransfer(); data.setData('text/plain', text);
         const place = document.querySelector('#text-pane .cm-content'); place.focus();
-        place.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true })); }""",
+        const how = { clipboardData: data, bubbles: true, cancelable: true };
+        place.dispatchEvent(new ClipboardEvent('paste', how)); }""",
         text,
     )
 

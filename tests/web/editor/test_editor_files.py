@@ -1,0 +1,61 @@
+"""Files that are made from others are as they would be made now; what others wrote is as it was vendored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from spakweb.editor import style, views, words
+
+ROOT = Path(__file__).resolve().parents[3]
+VENDOR = ROOT / "static/vendor"
+ENTRIES = json.loads((VENDOR / "VENDOR.json").read_text())
+OWN = sorted((ROOT / "static/js/editor").glob("*.js"))
+
+
+def test_the_words_are_those_of_the_language() -> None:
+    assert words.PATH.read_text() == words.generate(), "run: python -m spakweb.editor.words"
+
+
+def test_the_graphs_look_is_that_of_the_language() -> None:
+    assert style.PATH.read_text() == style.generate(), "run: python -m spakweb.editor.style"
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["name"])
+def test_a_vendored_file_is_the_one_that_was_listed(entry: dict[str, str]) -> None:
+    file = VENDOR / entry["file"]
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == entry["sha256"]
+    assert entry["version"] and entry["licence"] and entry["source"].startswith("https://")
+
+
+def test_the_editors_bundle_brings_every_licence_and_is_what_its_lock_says() -> None:
+    (entry,) = [item for item in ENTRIES if item["name"] == "codemirror"]
+    text = (VENDOR / entry["licence_file"]).read_text()
+    locked = json.loads((ROOT / "frontend/package-lock.json").read_text())["packages"]
+    for package in entry["packages"]:
+        assert f"{package['name']} {package['version']}" in text
+        assert package["licence"] == "MIT"
+        assert locked[f"node_modules/{package['name']}"]["version"] == package["version"]
+
+
+def test_the_lock_names_no_place_to_download_from() -> None:
+    assert "resolved" not in (ROOT / "frontend/package-lock.json").read_text()
+
+
+def test_the_page_names_every_module_that_it_imports() -> None:
+    page = {"main.js", "compare.js", "merge.js"}
+    assert {file.stem for file in OWN if file.name not in page} == set(views.MODULES)
+
+
+@pytest.mark.parametrize("file", OWN, ids=lambda file: file.name)
+def test_own_scripts_make_no_code_and_no_markup_of_text(file: Path) -> None:
+    text = file.read_text()
+    assert not re.search(
+        r"\beval\b|new Function|innerHTML|outerHTML|insertAdjacentHTML|document\.write", text
+    )
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "") and "https://" not in text
+    assert len(text.splitlines()) <= 500
