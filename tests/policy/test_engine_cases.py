@@ -186,6 +186,23 @@ def test_a_deep_chain_is_proved_and_checked_without_recursion() -> None:
     assert proof.text().count("\n") == 599
 
 
+def test_a_proof_for_a_page_is_nested_bounded_and_safe() -> None:
+    text = 'Decl q(X). p(X) :- q(X), !r(X), X != "<b>". r(X) :- q(X), X = "no".\ntop(X) :- p(X), q(X).'
+    session = load({"a.mg": text}).session([("q", ('<script>&"',))])
+    tree = session.proof("top", '<script>&"').tree()
+    assert tree["text"] == "top(&quot;&lt;script&gt;&amp;\\&quot;&quot;)"
+    assert [item["because"] for item in tree["body"]] == ["rule", "given"]
+    inner = [item["text"] for item in tree["body"][0]["body"]]
+    assert inner[1].startswith("no r(&quot;&lt;script&gt;")
+    assert "<" not in repr(tree)
+    chain = load({"a.mg": "Decl e(X, Y). r(X, Y) :- e(X, Y). r(X, Z) :- e(X, Y), r(Y, Z)."})
+    proof = chain.session([("e", (at, at + 1)) for at in range(300)]).proof("r", 0, 300)
+    level, node = 0, proof.tree(50)
+    while node["body"]:
+        level, node = level + 1, node["body"][-1]
+    assert (level, node["more"]) == (50, True)
+
+
 def test_a_closure_that_was_made_linear_is_proved_from_what_was_given() -> None:
     policy = load({"a.mg": "Decl d(X, Y). d(X, Z) :- d(X, Y), d(Y, Z). top(X) :- d(X, /c), !d(/c, X)."})
     facts: list[Fact] = [("d", (A, B)), ("d", (B, C))]

@@ -15,6 +15,7 @@ steps is a proof like any other.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from spak import canon
@@ -68,6 +69,36 @@ class Proof:
                 for part in reversed(node["body"]):
                     stack.append((depth + 1, by_id[part["node"]] if "node" in part else _words(part)))
         return "\n".join(lines)
+
+    def tree(self, depth: int = 40) -> dict[str, Any]:
+        """For a page: nested nodes `{"text", "because", "at", "again", "body"}`, all text safe in HTML.
+
+        A fact that was shown before is not shown in full again (`again`), and nothing below `depth` is shown
+        (`more`), so that a page grows with the proof's nodes and no reader recurses too deep.
+        """
+        by_id = {node["id"]: node for node in self.nodes}
+        shown: set[str] = set()
+        top: list[dict[str, Any]] = []
+        stack: list[tuple[int, dict[str, Any] | str, list[dict[str, Any]]]] = [(0, by_id[self.hash], top)]
+        while stack:
+            level, node, into = stack.pop()
+            if isinstance(node, str):
+                into.append({"text": escape(node), "because": "", "at": "", "again": False, "body": []})
+                continue
+            again = node["id"] in shown and node["how"] == "rule"
+            made: dict[str, Any] = {"text": escape(node["text"]), "because": node["how"], "again": again}
+            made |= {"at": escape(node["at"]), "body": []}
+            into.append(made)
+            shown.add(node["id"])
+            if node["how"] != "rule" or again:
+                continue
+            if level >= depth:
+                made["more"] = True
+                continue
+            for part in reversed(node["body"]):
+                below = by_id[part["node"]] if "node" in part else _words(part)
+                stack.append((level + 1, below, made["body"]))
+        return top[0]
 
 
 def _because(node: dict[str, Any]) -> str:
