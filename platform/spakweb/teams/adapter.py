@@ -7,6 +7,7 @@ from typing import Any
 from allauth.account.adapter import DefaultAccountAdapter
 from django.conf import settings
 from django.http import HttpRequest
+from django.urls import reverse
 
 from spakweb.teams.actions import invitation
 
@@ -19,5 +20,12 @@ class AccountAdapter(DefaultAccountAdapter):
         return settings.OPEN_SIGNUP or invitation(request.session.get(SESSION_KEY, "")) is not None
 
     def get_login_redirect_url(self, request: HttpRequest, *args: Any, **kwargs: Any) -> str:
-        secret = request.session.get(SESSION_KEY)
-        return f"/join/{secret}/" if secret else super().get_login_redirect_url(request, *args, **kwargs)
+        return _join(request) or super().get_login_redirect_url(request, *args, **kwargs)
+
+    def get_signup_redirect_url(self, request: HttpRequest) -> str:
+        return _join(request) or super().get_signup_redirect_url(request)
+
+
+def _join(request: HttpRequest) -> str:
+    secret = request.session.get(SESSION_KEY)
+    return reverse("spak-join", args=[secret]) if secret else ""

@@ -1,0 +1,228 @@
+"""Every page of the shell in a browser: axe finds nothing serious in light, dark and at 320 px; nothing is
+wider than the window; no error on the console, no violation, no request to another host (the window's own
+check). And what the shell's script adds: theme, palette, confirmations, keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from platform_kit import Watched
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+AXE = Path(__file__).resolve().parents[2] / "vendor" / "axe.min.js"
+TEAM = "/t/demo-team"
+PAGES = (
+    "/account/login/", "/account/password/reset/", "/", f"{TEAM}/", f"{TEAM}/specs/",
+    f"{TEAM}/specs/?q=nothing-like-it", f"{TEAM}/specs/?archived=1", f"{TEAM}/specs/new/",
+    f"{TEAM}/specs/gallery/", f"{TEAM}/specs/first-draft/", f"{TEAM}/specs/attention-tuner/",
+    f"{TEAM}/specs/story/history/", f"{TEAM}/specs/story/v/1/", f"{TEAM}/specs/story/compare/",
+    f"{TEAM}/specs/hello/compare/", f"{TEAM}/members/", f"{TEAM}/audit/", "/me/", "/teams/new/",
+    "/account/password/change/", "/account/email/", "/account/2fa/", "/no/such/page/",
+)  # fmt: skip
+LOOKS = {
+    "light": {"color_scheme": "light"},
+    "dark": {"color_scheme": "dark"},
+    "narrow": {"viewport": {"width": 320, "height": 700}},
+}
+SERIOUS = {"serious", "critical"}
+ASK = "async () => (await axe.run(document, {resultTypes: ['violations']})).violations"
+
+
+def audit(window: Watched) -> list[str]:
+    """What axe finds, in words. Its script goes in through the protocol, which the page's policy allows."""
+    window.page.evaluate(AXE.read_text())
+    return [
+        f"{item['id']} ({item['impact']}): {node['target']} {node.get('failureSummary', '')}"
+        for item in window.page.evaluate(ASK)
+        if item["impact"] in SERIOUS
+        for node in item["nodes"]
+    ]
+
+
+@pytest.fixture
+def story(window: Callable[..., Watched]) -> str:
+    """A spec with two versions; made once."""
+    alice = window("alice")
+    if alice.go(f"{TEAM}/specs/story/").status == 404:
+        alice.forget("404")
+        alice.go(f"{TEAM}/specs/gallery/")
+        alice.page.click("button:has-text('attention_tuner')")
+        alice.page.wait_for_url("**/specs/attention-tuner-2/")
+        alice.go(f"{TEAM}/specs/new/")
+        alice.page.fill("[name=name]", "story")
+        alice.page.click("button:has-text('Make it')")
+        alice.page.wait_for_url("**/specs/story/")
+        text = alice.page.request.get(f"{alice.url}{TEAM}/specs/story/v/1/text/").text()
+        bring(alice, text.replace("Hello.", "Good morning."), "Greet politely")
+    return "story"
+
+
+def bring(window: Watched, text: str, message: str) -> None:
+    window.page.set_input_files(
+        "[name=file]", {"name": "story.spak", "mimeType": "text/plain", "buffer": text.encode()}
+    )
+    window.page.fill("[name=message]", message)
+    window.page.click("button:has-text('Import as a version')")
+    window.page.wait_for_selector(".message:has-text('Saved as version')")
+
+
+@pytest.mark.parametrize("look", sorted(LOOKS))
+def test_nothing_serious_on_any_page(window: Callable[..., Watched], story: str, look: str) -> None:
+    found: list[str] = []
+    alice, nobody = window("alice", **LOOKS[look]), window(**LOOKS[look])
+    for path in PAGES:
+        one = nobody if path in PAGES[:2] else alice
+        answer = one.go(path)
+        assert answer.status == (404 if "such" in path else 200), path
+        if "such" in path:
+            one.forget("404")
+        found += [f"{look} {path}: {item}" for item in audit(one)]
+        wider = one.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        if wider > 0:
+            found.append(f"{look} {path}: {wider} px too wide")
+    assert not found, "\n".join(found)
+
+
+def test_the_theme_stays(window: Callable[..., Watched]) -> None:
+    alice = window("alice", color_scheme="light")
+    alice.page.click("button[name=theme][value=dark]")
+    assert alice.page.locator("html").get_attribute("data-theme") == "dark"
+    background = "getComputedStyle(document.documentElement).backgroundColor"
+    dark = alice.page.evaluate(background)
+    alice.page.reload()
+    assert alice.page.evaluate(background) == dark == "rgb(15, 20, 27)"
+
+
+def test_by_keyboard_to_a_spec(window: Callable[..., Watched]) -> None:
+    alice = window("alice")
+    alice.page.keyboard.press("Control+k")
+    alice.page.wait_for_selector("#palette li")
+    alice.page.keyboard.type("cudaopt")
+    alice.page.keyboard.press("Enter")
+    alice.page.wait_for_url("**/specs/cuda-optimizer/")
+    alice.page.keyboard.press("g")
+    alice.page.keyboard.press("s")
+    alice.page.wait_for_url("**/specs/")
+    alice.page.keyboard.press("/")
+    alice.page.keyboard.type("hello")
+    expect(alice.page.locator("#list tbody tr")).to_have_count(1)
+    assert "q=hello" in alice.page.url
+    alice.page.keyboard.press("Escape")
+    alice.page.locator("h1").click()
+    alice.page.keyboard.press("?")
+    assert alice.page.locator("#keys").is_visible()
+
+
+def test_what_cannot_be_taken_back_is_asked(window: Callable[..., Watched], story: str) -> None:
+    alice = window("alice")
+    alice.go(f"{TEAM}/specs/story/")
+    alice.page.click("button:has-text('Archive this spec')")
+    assert "its versions stay" in alice.page.locator("dialog[open] p").inner_text()
+    alice.page.click("dialog[open] button:has-text('Leave it')")
+    assert alice.page.url.endswith("/specs/story/")
+    alice.page.click("button:has-text('Archive this spec')")
+    alice.page.click("dialog[open] button:has-text('Go on')")
+    alice.page.wait_for_selector(".message:has-text('archived')")
+    alice.go(f"{TEAM}/specs/story/")
+    alice.page.click("button:has-text('out of the archive')")
+    alice.page.wait_for_selector(".message:has-text('back in the list')")
+
+
+def test_two_people_save_one_base(window: Callable[..., Watched], story: str) -> None:
+    """Without the editor's script: a form with a base that is old leads to the merge page."""
+    bob = window("bob")
+    bob.go(f"{TEAM}/specs/story/")
+    head = int(bob.page.locator(".facts .mono").first.inner_text().removeprefix("v"))
+    text = bob.page.request.get(f"{bob.url}{TEAM}/specs/story/v/1/text/").text()
+    token = bob.page.locator("[name=csrfmiddlewaretoken]").first.get_attribute("value")
+    bob.page.evaluate(
+        """([text, token]) => {
+          const form = Object.assign(document.createElement("form"), {method: "post", action: "save/"});
+          for (const [name, value] of Object.entries({text, base_version: "1", csrfmiddlewaretoken: token}))
+            form.append(Object.assign(document.createElement("textarea"), {name, value}));
+          document.body.append(form); form.submit();
+        }""",
+        [text.replace("Hello.", "Goodbye."), token],
+    )  # fmt: skip
+    bob.page.wait_for_selector("h1")
+    bob.page.wait_for_selector("textarea[name=text]")
+    bob.forget("409")
+    assert not audit(bob)
+    merged = bob.page.locator("textarea[name=text]").input_value()
+    assert "Goodbye." in merged
+    assert "Good morning." in merged
+    bob.page.click("button:has-text('Save as version')")
+    bob.page.wait_for_selector("text=still holds marks of a conflict")
+    bob.forget("400")
+    bob.page.go_back()  # the merge page again, as it was
+    bob.page.wait_for_selector("textarea[name=text]")
+    kept = [
+        line
+        for line in merged.splitlines()
+        if "Good morning." not in line and not line.startswith(("<<<", "===", ">>>"))
+    ]
+    bob.page.fill("textarea[name=text]", "\n".join(kept) + "\n")
+    bob.page.click("button:has-text('Save as version')")
+    bob.page.wait_for_selector(f".message:has-text('Saved as version {head + 1}')")
+    bob.troubles = [item for item in bob.troubles if "409" not in item]  # of going back
+
+
+def test_hostile_words_stay_words(window: Callable[..., Watched]) -> None:
+    alice = window("alice")
+    name = '"><img src=x onerror=alert(1)>{{7*7}}'
+    alice.go(f"{TEAM}/specs/new/")
+    alice.page.fill("[name=name]", name)
+    alice.page.click("summary:has-text('Paste a text')")
+    alice.page.fill(
+        "[name=text]",
+        f"task A {{ step b: tool.run {{ cmd: '{name}' }} }}</textarea><script>alert(1)</script>",
+    )
+    alice.page.click("button:has-text('Make it')")
+    alice.page.wait_for_selector(f"h1:has-text({name!r})" if "'" not in name else "h1")
+    for path in ("", "history/", "v/1/", "compare/"):
+        alice.go(
+            alice.page.url.split("/specs/")[0].removeprefix(alice.url)
+            + "/specs/img-srcx-onerroralert177/"
+            + path
+        )
+        assert alice.page.locator("main img").count() == 0
+    alice.go(f"{TEAM}/")
+    assert alice.page.locator(".tile-link:has-text('onerror')").inner_text() == name
+
+
+def test_an_invitation_makes_a_member(window: Callable[..., Watched]) -> None:
+    alice, nobody = window("alice"), window()
+    alice.go(f"{TEAM}/members/")
+    alice.page.select_option("form[action$='/invite/'] [name=role]", "viewer")
+    alice.page.click("button:has-text('Make a link')")
+    link = alice.page.locator("[aria-label='Invitation link']").input_value()
+    nobody.page.goto(link)
+    nobody.page.click("text=Make an account")
+    nobody.page.fill("[name=username]", "vera")
+    nobody.page.fill("[name=password1]", "a long secret of vera")
+    nobody.page.fill("[name=password2]", "a long secret of vera")
+    nobody.page.click("main button[type=submit]")
+    nobody.page.wait_for_url("**/join/**")
+    nobody.page.click("button:has-text('Join as vera')")
+    nobody.page.wait_for_selector("text=Welcome to Demo team")
+    nobody.go(f"{TEAM}/specs/hello/")
+    assert nobody.page.locator("text=Import as a version").count() == 0
+    assert nobody.page.goto(link).status == 410
+    nobody.forget("410")
+
+
+def test_a_page_is_light(window: Callable[..., Watched]) -> None:
+    """Everything that a spec's page fetches, in bytes as they come."""
+    sizes: list[int] = []
+    alice = window("alice")
+    alice.page.on("response", lambda answer: sizes.append(len(answer.body())))
+    alice.go(f"{TEAM}/specs/attention-tuner/")
+    alice.page.wait_for_load_state("networkidle")
+    assert sum(sizes) < 200_000
+    assert len(sizes) <= 10

@@ -1,0 +1,81 @@
+"""The tests of models and views once more, on a PostgreSQL of their own that is thrown away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from platform_kit import ROOT, free_port, missing
+
+UNDER = "SPAK_TEST_ON_POSTGRES"
+"""Set in the run on PostgreSQL, which must not start another."""
+
+
+def binary(name: str) -> str:
+    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    return str(found[-1]) if found else shutil.which(name) or ""
+
+
+def as_nobody_special(tmp: Path) -> dict[str, Any]:
+    """PostgreSQL refuses to run as root: another user owns the folder then."""
+    if os.getuid() != 0:
+        return {}
+    for folder in (tmp, *tmp.parents[:2]):
+        folder.chmod(0o755)
+    os.chown(tmp, 65534, 65534)
+    return {"user": 65534, "group": 65534, "extra_groups": []}
+
+
+@pytest.fixture
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an empty database."""
+    if not binary("initdb"):
+        missing("PostgreSQL", "postgresql")
+    folder, port = tmp_path_factory.mktemp("pg"), free_port()
+    who = as_nobody_special(folder)
+    quiet: dict[str, Any] = {"check": True, "capture_output": True, "cwd": folder, **who}
+    subprocess.run([binary("initdb"), "-D", "data", "-U", "spak", "-A", "trust", "--no-sync"], **quiet)
+    options = ["-p", str(port), "-c", "listen_addresses=127.0.0.1", "-k", str(folder), "-c", "fsync=off"]
+    server = subprocess.Popen(
+        [binary("postgres"), "-D", "data", *options],
+        cwd=folder, stdout=subprocess.DEVNULL, stderr=(folder.parent / "pg.log").open("wb"), **who,
+    )  # fmt: skip
+    try:
+        subprocess.run([binary("pg_isready"), "-h", "127.0.0.1", "-p", str(port), "-t", "20"], check=False)
+        for _ in range(100):
+            ready = subprocess.run(
+                [binary("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)], check=False
+            )
+            if ready.returncode == 0:
+                break
+            subprocess.run(["sleep", "0.1"], check=True)
+        yield f"postgresql://spak@127.0.0.1:{port}/postgres"
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+@pytest.mark.timeout(500)
+@pytest.mark.skipif(UNDER in os.environ, reason="this is the run on PostgreSQL")
+def test_models_and_views_on_postgresql(cluster: str) -> None:
+    tests = [ROOT / "tests/web/ground" / f"test_{name}.py" for name in ("access", "specs_actions", "pages")]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *map(str, tests)],
+        cwd=ROOT, env={**os.environ, "SPAK_WEB_DATABASE_URL": cluster, UNDER: "1"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert " passed" in done.stdout
+    assert "skipped" not in done.stdout
+
+
+def test_it_is_the_database_that_was_asked_for(db: None) -> None:
+    from django.db import connection
+
+    assert connection.vendor == ("postgresql" if "SPAK_WEB_DATABASE_URL" in os.environ else "sqlite")

@@ -1,0 +1,157 @@
+"""Settings: what is refused and how, what production means, what `check --deploy` says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from platform_kit import ROOT, environment
+from spakweb import environment as reading
+from spakweb.csp import policy
+from spakweb.database import database
+from spakweb.environment import BadSetting
+
+DOCS = (ROOT / "docs" / "settings.md").read_text()
+SETTINGS = (ROOT / "platform" / "spakweb" / "settings.py").read_text()
+
+
+def manage(data: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "manage.py"), *words]
+    return subprocess.run(
+        command, cwd=ROOT, env=environment(data, 8000, **more), capture_output=True, text=True, timeout=60
+    )
+
+
+def documented() -> dict[str, str]:
+    """The production settings that docs/settings.md shows."""
+    block = DOCS.split("## In production")[1].split("```")[1]
+    found = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+    return {key.removeprefix("export ").strip(): value.strip().strip('"') for key, value in found.items()}
+
+
+def test_the_documented_production_settings_have_no_warning(tmp_path: Path) -> None:
+    told = documented()
+    assert told.pop("SPAK_WEB_SECRET_KEY_FILE")
+    done = manage(
+        tmp_path, "check", "--deploy", "--fail-level", "WARNING", **told,
+        SPAK_WEB_SECRET_KEY="k3y-" + "abcdefghij0123456789" * 3,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "no issues (0 silenced)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "name"),
+    [
+        ({"SPAK_WEB_PRODUCTION": "maybe"}, "SPAK_WEB_PRODUCTION"),
+        ({"SPAK_WEB_PRODUCTION": "yes"}, "SPAK_WEB_SECRET_KEY"),
+        ({"SPAK_WEB_PRODUCTION": "yes", "SPAK_WEB_SECRET_KEY": "short"}, "SPAK_WEB_SECRET_KEY"),
+        ({"SPAK_WEB_PRODUCTION": "yes", "SPAK_WEB_SECRET_KEY": "abcdefghij" * 6}, "SPAK_WEB_HOSTS"),
+        ({"SPAK_WEB_PRODUCTION": "yes", "SPAK_WEB_DEMO": "yes"}, "SPAK_WEB_DEMO"),
+        ({"SPAK_WEB_HOSTS": "*"}, "SPAK_WEB_HOSTS"),
+        ({"SPAK_WEB_ORIGINS": "spak.example.org"}, "SPAK_WEB_ORIGINS"),
+        ({"SPAK_WEB_PORT": "0"}, "SPAK_WEB_PORT"),
+        ({"SPAK_WEB_PORT": "9" * 400}, "SPAK_WEB_PORT"),
+        ({"SPAK_WEB_REDIS_URL": "http://x"}, "SPAK_WEB_REDIS_URL"),
+        ({"SPAK_WEB_DATABASE_URL": "mysql://x/y"}, "SPAK_WEB_DATABASE_URL"),
+        ({"SPAK_WEB_OIDC_ISSUER": "https://x"}, "SPAK_WEB_OIDC_CLIENT_ID"),
+        ({"SPAK_WEB_DATA": "/proc/nowhere"}, "SPAK_WEB_DATA"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_bad_value_stops_the_start(tmp_path: Path, more: dict[str, str], name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), "check"], cwd=ROOT,
+        env={**environment(tmp_path, 8000), **more}, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith(f"manage.py: {name}")
+    assert "expected: " in done.stderr
+    assert "mend: " in done.stderr
+
+
+def test_every_setting_is_documented() -> None:
+    read = set(re.findall(r'"(SPAK_WEB_[A-Z_]+)"', SETTINGS))
+    assert read == {name for name in re.findall(r"`(SPAK_WEB_[A-Z_]+)`", DOCS) if not name.endswith("_FILE")}
+
+
+def test_the_typed_functions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("X", " On ")
+    assert reading.flag("X", False)
+    monkeypatch.setenv("X", "")
+    assert not reading.flag("X", False)
+    assert reading.number("X", 7, 1, 9) == 7
+    assert reading.words("X", "a, b,,") == ["a", "b"]
+    for value in ("-1", "10", "1.5", "१", "1_0"):
+        monkeypatch.setenv("X", value)
+        with pytest.raises(BadSetting):
+            reading.number("X", 7, 1, 9)
+    secret = tmp_path / "secret"
+    secret.write_text("hidden\n")
+    monkeypatch.setenv("X", "")
+    monkeypatch.setenv("X_FILE", str(secret))
+    assert reading.text("X") == "hidden"
+    monkeypatch.setenv("X", "also")
+    with pytest.raises(BadSetting) as refused:
+        reading.text("X")
+    assert "hidden" not in str(refused.value)
+    assert "also" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty", "binary"])
+def test_a_secret_file_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "secret"
+    if kind != "missing":
+        file.write_bytes(b"" if kind == "empty" else b"\xff\xfe\x00")
+    monkeypatch.setenv("X_FILE", str(file))
+    with pytest.raises(BadSetting, match="X_FILE"):
+        reading.text("X")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["postgres://", "postgresql:///", "mysql://a/b", "sqlite://x", "postgres://h:port/x", "http://[::1"],
+)
+def test_a_bad_database_is_refused_without_its_password(address: str, tmp_path: Path) -> None:
+    with pytest.raises(BadSetting) as refused:
+        database(address.replace("://", "://u:secret@") if "://h" in address else address, tmp_path)
+    assert "secret" not in str(refused.value)
+
+
+def test_databases(tmp_path: Path) -> None:
+    found = database("postgresql://me:p%40ss@db.example:5433/spak", tmp_path)
+    assert (found["USER"], found["PASSWORD"], found["HOST"], found["PORT"], found["NAME"]) == (
+        "me", "p@ss", "db.example", "5433", "spak",
+    )  # fmt: skip
+    own = database("", tmp_path)
+    assert own["NAME"] == str(tmp_path / "spak.sqlite3")
+    assert own["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+    assert "synchronous=FULL" in own["OPTIONS"]["init_command"]
+
+
+def test_the_policy_of_content(client: Any, db: None) -> None:
+    header = client.get("/account/login/")["Content-Security-Policy"]
+    assert "default-src 'none'" in header
+    assert "unsafe" not in header
+    assert "nonce" not in header
+    assert policy({"style-src": ["'self'"]}, "abc") == "style-src 'self' 'nonce-abc'"
+
+
+def test_the_key_is_made_once_and_kept_private(tmp_path: Path) -> None:
+    for _ in range(2):
+        assert manage(tmp_path / "data", "check").returncode == 0
+    file = tmp_path / "data" / "secret_key"
+    assert len(file.read_text()) > 50
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_migrations_are_made(db: None) -> None:
+    from django.core.management import call_command
+
+    call_command("makemigrations", "--check", "--dry-run", verbosity=0)
