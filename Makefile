@@ -41,7 +41,7 @@ faults: setup ## every fault test, the long walks too
 	$(PYTEST) -n $(WORKERS) --dist loadfile -m faults $(ARGS)
 
 fuzz: setup ## every test with random input, the long ones too; 10,000 examples of each law of policies
-	SPAK_FUZZ_EXAMPLES=$${SPAK_FUZZ_EXAMPLES:-10000} $(PYTEST) -n $(WORKERS) --dist loadfile -m fuzz $(ARGS)
+	SPAK_FUZZ_EXAMPLES=$${SPAK_FUZZ_EXAMPLES:-10000} $(PYTEST) --timeout 7200 -n $(WORKERS) --dist loadfile -m fuzz $(ARGS)
 
 format: setup ## let ruff rewrite the sources
 	$(PYTHON_BIN) -m ruff format .
