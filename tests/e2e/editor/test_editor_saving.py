@@ -59,6 +59,13 @@ def test_two_people_save_the_same_base_and_both_changes_stay(person) -> None:
     dialog.get_by_role("button", name="Merge").click()
     merged = bob.page.locator("textarea[name=text]")
     expect(merged).to_have_value(re.compile(r'"Look around\."[^}]*\}[\s\S]*"Say it\."'))
+    expect(bob.page.get_by_text("Nothing left to choose")).to_be_visible()
+    bob.page.get_by_role("button", name="Save as version 3").click()
+    bob.page.goto(f"{bob.server.url}{path}compare/?old=1&new=3")
+    expect(bob.page.locator(".cm-mergeView .cm-changedLine")).to_have_count(4)
+    expect(bob.page.locator("main")).to_contain_text("Look around.")
+    bob.page.get_by_text("As a table").click()
+    expect(bob.page.locator("table.diff tr.changed")).to_have_count(2)
 
 
 def test_a_conflict_is_shown_and_never_the_last_write_wins(person) -> None:
@@ -81,9 +88,20 @@ def test_a_conflict_is_shown_and_never_the_last_write_wins(person) -> None:
     save(bob)
     bob.page.get_by_role("dialog").get_by_role("button", name="Merge").click()
     expect(bob.page.locator("textarea[name=text]")).to_have_value(re.compile(r"Say no[\s\S]*Say yes"))
+    button = bob.page.get_by_role("button", name="Save as version 3")
+    expect(button).to_be_disabled()
+    bob.page.get_by_role("button", name="Keep both").click()
+    expect(bob.page.locator(".conflicts li")).to_have_count(0)
+    bob.page.get_by_role("button", name="Undo").or_(bob.page.locator(".cm-merge-b .cm-content")).first.focus()
+    bob.page.keyboard.press("Control+z")
+    bob.page.get_by_role("button", name="Keep yours").click()
+    expect(bob.page.locator("textarea[name=text]")).to_have_value(SPEC.replace("Say.", "Say no."))
+    button.click()
+    bob.page.wait_for_url(f"**{path}")
     alice.page.reload()
     alice.page.wait_for_selector("#editor[data-ready=true]")
-    assert '"Say yes."' in alice.text
+    assert '"Say no."' in alice.text
+    expect(alice.page.locator("#version")).to_have_text("v3")
 
 
 def test_saving_unchanged_text_makes_no_version(alice) -> None:

@@ -1,4 +1,4 @@
-"""What the editor asks of a text: one answer with everything, minimal changes, offsets that a browser counts."""
+"""What the editor asks of a text: one answer with everything, small changes, offsets as a browser counts them."""
 
 from __future__ import annotations
 
