@@ -1,0 +1,88 @@
+"""A run that sends a request: judged with its address, sent to that address, replayed without the network."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_calls import Cli
+
+HOST = "api.example"
+SPEC = """
+AGENT Ask LEVEL 2 {
+  CONFIG { SANDBOX RESTRICTED, HOSTS ["API.example"] }
+  POLICY "rules.mg"
+  START -> t
+  TASK t {
+    TOOLS [http_request, write_file]
+    step page: tool.http_request { url: "http://api.example:PORT/x" }
+    step keep: tool.write_file { path: "page.txt", content: "{{last_tool_output}}" }
+  }
+}
+"""
+OPEN = (
+    'permitted(A) :- tool(A, /http_request), asks_url(A, "http", Host, _), allowed_host(Host),\n'
+    'asks_method(A, "GET").\nreachable_kind(/loopback).\n'
+)
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.server.seen.append(self.headers["Host"])  # type: ignore[attr-defined]
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"the page")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        return
+
+
+@pytest.fixture
+def server() -> Iterator[Any]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as found:
+        found.seen = []  # type: ignore[attr-defined]
+        threading.Thread(target=found.serve_forever, daemon=True).start()
+        yield found
+        found.shutdown()
+
+
+def rebinding() -> None:
+    """The name is at loopback when it is first asked for, and elsewhere ever after."""
+    whole = socket.getaddrinfo
+    asked: list[str] = []
+
+    def getaddrinfo(host: Any, *args: Any, **more: Any) -> Any:
+        if host != HOST:
+            return whole(host, *args, **more)
+        asked.append(host)
+        return whole("127.0.0.1" if len(asked) == 1 else "192.0.2.1", *args, **more)
+
+    socket.getaddrinfo = getaddrinfo
+
+
+def spec(tmp_path: Path, port: int, rules: str) -> str:
+    path = tmp_path / "ask.spak"
+    path.write_text(SPEC.replace("PORT", str(port)))
+    (tmp_path / "rules.mg").write_text(rules)
+    return str(path)
+
+
+def test_it_is_sent_to_the_address_that_was_judged(cli: Cli, server: Any, tmp_path: Path) -> None:
+    port = server.server_port
+    done = cli("run", spec(tmp_path, port, OPEN), "--json", before=rebinding)
+    assert done.code == 0, done.out
+    assert server.seen == [f"{HOST}:{port}"]
+    assert b"the page" in next(tmp_path.rglob("page.txt")).read_bytes()
+    replayed = cli("replay", done.json["run"], "--json")
+    assert replayed.code == 0 and len(server.seen) == 1
+
+
+def test_without_the_policy_nothing_is_sent(cli: Cli, server: Any, tmp_path: Path) -> None:
+    done = cli("run", spec(tmp_path, server.server_port, "# nothing more\n"), "--json", before=rebinding)
+    assert done.code != 0 and "policy.forbidden" in done.out and server.seen == []
