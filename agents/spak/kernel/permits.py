@@ -1,0 +1,294 @@
+"""Permits: entering a step, asking the gate, looking at the world for it, waiting for an approval.
+
+Every effect of a run but these two (observe, approve) is made here, by `permit`, after the policy permitted
+it. The gate (gate.py) decides, this says what becomes of its decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from spak import canon
+from spak.kernel import context, fit, render
+from spak.kernel.gate import Judged, Wish, approval_facts
+from spak.kernel.observed import Malformed, merged
+from spak.kernel.rules import refs
+from spak.kernel.situation import moving, situation
+from spak.kernel.state import Counter, Effect, EffectClass, LastTool, change
+from spak.kernel.turn import Turn
+from spak.lang.schema import violations
+from spak.policy import approval
+from spak.program import Step, Task
+from spak.records import Kind
+
+
+class Permits(Turn):
+    """What a turn asks for."""
+
+    def begin(self, genesis: Mapping[str, Any]) -> None:
+        rules = self.rules
+        host = genesis.get("host")
+        run = host.get("run") if isinstance(host, Mapping) else ""
+        self.state = change(
+            self.state, status="running", run=run if isinstance(run, str) else "", r3=rules.r3
+        )
+        self.executive(summary=rules.opening)
+        self.enter_task(rules.program.start)
+
+    def enter_task(self, name: str) -> None:
+        task = self.rules.program.tasks[name]
+        if name != self.state.r0.task:
+            self.executive(retries=task.retries, turns=0, stale=0)
+        if not task.steps:
+            self.place(name, "")
+            self.refuse("run.empty_task", f"a step, a GOAL or a VALIDATOR in TASK {name}")
+            return
+        self.enter_step(task, task.steps[0])
+
+    def enter_step(self, task: Task, step: Step) -> None:
+        """Budgets, heuristics, arguments, then the permit and its effect; or an end."""
+        self.place(task.name, step.id)
+        self.seen, self.rounds, self.signed, self.rejected = {}, 0, None, None
+        spent = self.exhausted()
+        if spent:
+            self.refuse(*spent)
+            return
+        try:
+            match step.kind:
+                case "tool":
+                    self.enter_tool(task, step, step.name, self.arguments(step))
+                case "plan" | "ask":
+                    self.inject(task)
+                    self.ask(task, step)
+                case "check":
+                    atoms = render.questions(task.success, self.rules, self.state)
+                    self.permit(step, "check", "check", {"atoms": list(atoms)}, "pure")
+                case "validate":
+                    self.validate(task, step, self.arguments(step))
+        except render.Unbound as error:
+            self.refuse("run.unbound_variable", f"bind {error} before step {step.id} of TASK {task.name}")
+        except render.BadCommand as error:
+            self.violate(
+                task, step, step.name, [fit.r4("shell.not_one_command", "one command", "", str(error))]
+            )
+
+    def permit(
+        self,
+        step: Step,
+        act: Literal["tool", "ask", "plan", "check", "validate"],
+        name: str,
+        args: Mapping[str, Any],
+        cls: EffectClass,
+        recorded: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> bool:
+        """Commit what the policy decides and, where it permits, ask for the effect.
+
+        The permit's content is the effect's id. False when there is no effect: denied, or the world has to be
+        observed first.
+        """
+        written = args if recorded is None else recorded
+        judged = self.decision(act, name, args)
+        if judged is not None and not isinstance(judged, Judged):
+            self.observe(step, act, name, args, judged)
+            return False
+        state = self.state
+        self.state = change(state, r0=Counter(state.r0.task, step.id, state.r0.attempt + 1))
+        body: dict[str, Any] = {"act": act, "allow": True, "args": written}
+        if name != act:
+            body["name"] = name
+        if judged is not None:
+            self.judged.append((len(self.commits), judged))
+            if judged.allow is not True:
+                asked = self.commit(Kind.PERMIT, {**body, "allow": judged.allow, "code": judged.code})
+                if judged.allow == "ask":
+                    self.wait(asked, act, name, args)
+                else:
+                    self.denied(step, act, name, judged)
+                return False
+        content = self.commit(Kind.PERMIT, body)
+        self.want(
+            Effect(content, act, name, cls, *self.here(), args, self.state.r3, observed=self.seen, **more)
+        )
+        return True
+
+    def decision(self, act: Any, name: str, args: Mapping[str, Any]) -> Judged | Mapping[str, Any] | None:
+        """What the gate says: a decision, or questions about the world; None where there is no gate."""
+        gate = self.rules.gate
+        if gate is None:
+            return None
+        run = situation(self.rules, self.state, self.task, name if act == "tool" else "")
+        wish = Wish(act, name, args, run, moving(self.rules, self.state))
+        signed = approval_facts(*self.signed) if self.signed else ()
+        asked = replace(wish, run=(*run, *signed)) if signed else wish
+        found = gate.judge(asked, self.seen, self.rounds)
+        if isinstance(found, Judged) and not found.allow and self.rules.program.approvals == "ask":
+            if self.rejected is not None and self.rejected.code == "policy.approval_denied":
+                return replace(found, code=self.rejected.code, reason=self.rejected.message)
+            if gate.approvable(wish, self.seen, self.rules.keys):
+                code = found.code if self.rejected is None else self.rejected.code
+                return replace(found, allow="ask", code=code)
+        return found
+
+    def denied(self, step: Step, act: str, name: str, judged: Judged) -> None:
+        """Whoever proposed it gets the reason and may propose again; what the spec says itself is refused."""
+        task = self.task
+        index = next(i for i, item in enumerate(task.steps) if item.id == step.id)
+        asked = any(item.kind in ("ask", "plan") for item in task.steps[: index + 1])
+        if act == "tool" and asked and (step.kind == "plan" or refs(step.args)):
+            self.violate(
+                task, step, name, [fit.r4(judged.code, "what the policy permits", name, judged.reason)]
+            )
+            return
+        self.refuse(judged.code, f"a POLICY that permits it: {judged.reason}")
+
+    def observe(
+        self, step: Step, act: str, name: str, args: Mapping[str, Any], questions: Mapping[str, Any]
+    ) -> None:
+        """Ask the runner to look. Not a decision: there is no commit, and the id says what is asked."""
+        state = self.state
+        place = Counter(state.r0.task, step.id, state.r0.attempt)
+        wanted: dict[str, Any] = {"act": act, "args": args, "questions": questions}
+        if self.signed:
+            wanted["signed"] = self.signed
+        effect = Effect(
+            id=canon.content_hash([place.attempt + 1, name, args, questions]),
+            act="observe",
+            name=name,
+            cls="pure",
+            task=place.task,
+            step=place.step,
+            attempt=place.attempt,
+            args=wanted,
+            root=state.r3,
+            turn=self.rounds + 1,
+            observed=self.seen,
+        )
+        self.state = change(state, r0=place)
+        self.want(effect)
+
+    def observed(self, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
+        """Go on with what was to be permitted, now that the world was looked at."""
+        self.rounds = pending.turn
+        self.signed = pending.args.get("signed")
+        try:
+            self.seen = merged(pending.observed, body.get("facts"))
+        except Malformed:
+            self.seen = {"paths": [None]}  # the gate denies what makes no sense
+        self.again(task, step, pending)
+
+    def wait(self, asked: str, act: str, name: str, args: Mapping[str, Any]) -> None:
+        """Wait for a signed approval of the action that the permit names."""
+        wanted = {"act": act, "args": args}
+        self.want(
+            Effect(asked, "approve", name, "ask", *self.here(), wanted, self.state.r3, observed=self.seen)
+        )
+
+    def approved(self, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
+        """Judge the waiting action again: with the approval as a fact, or with why it is none."""
+        found = approval.verify(
+            body,
+            keys=self.rules.keys,
+            action=approval.action_hash(pending.name, pending.args["args"]),
+            of=pending.id,
+            run=self.state.run,
+            step=f"{pending.task}/{pending.step}",
+            at=self.at,
+        )
+        if isinstance(found, approval.Approved):
+            self.signed = found.signer, found.overrides
+        else:
+            self.rejected = found
+        self.seen = pending.observed
+        self.again(task, step, pending)
+
+    def again(self, task: Task, step: Step, pending: Effect) -> None:
+        """Ask for the permit that an observation or an approval was wanted for."""
+        self.state = change(self.state, r6=None)
+        args = pending.args["args"]
+        match pending.args["act"]:
+            case "tool":
+                self.enter_tool(task, step, pending.name, args)
+            case "validate":
+                self.validate(task, step, args)
+            case "check":
+                self.permit(step, "check", "check", args, "pure")
+            case _:
+                self.ask(task, step)
+
+    def enter_tool(self, task: Task, step: Step, name: str, args: Mapping[str, Any]) -> None:
+        """Schema before the tool, then the built-in rule: a tool must be in TOOLS, or named by a step."""
+        entry = self.rules.catalog.tool(name)
+        if entry is None:
+            self.deny(step, name, args, "policy.unknown_tool", f"install or correct the tool {name}")
+            return
+        if task.tools and not fit.listed(self.rules, task, name):
+            self.deny(step, name, args, "policy.not_in_tools", f"TOOLS [{name}] in TASK {task.name}")
+            return
+        found = violations(entry.schema, args)
+        self.state = change(self.state, r5=LastTool(entry.name, str(entry.version)))
+        if found:
+            self.violate(
+                task,
+                step,
+                entry.name,
+                [fit.r4(v.code, v.expected, v.received, f"{v.path}: {v.hint}") for v in found],
+            )
+            return
+        watched = render.questions(task.invariant, self.rules, self.state)
+        self.permit(step, "tool", entry.name, args, entry.effect, watch=watched)
+
+    def deny(self, step: Step, name: str, args: Mapping[str, Any], code: str, knob: str) -> None:
+        self.commit(Kind.PERMIT, {"act": "tool", "allow": False, "args": args, "code": code, "name": name})
+        self.refuse(code, knob)
+
+    def ask(self, task: Task, step: Step) -> None:
+        items = context.items(self.rules, self.state, task, step)
+        prompt = canon.content_hash(items)
+        if step.kind == "ask":
+            self.permit(step, "ask", step.name, {"prompt": prompt}, "ask", items=items)
+            return
+        r7 = self.state.r7
+        name = task.proposing.name
+        args = {"prompt": prompt, "turn": r7.turns}
+        asked = self.permit(
+            step,
+            "plan",
+            name or "model",
+            args,
+            "costly" if name else "ask",
+            items=items,
+            turn=r7.turns,
+            seed=self.rules.draw("plan", task.name),
+        )
+        if asked:
+            self.executive(turns=r7.turns + 1)
+
+    def validate(self, task: Task, step: Step, args: Mapping[str, Any]) -> None:
+        entry = self.rules.catalog.validators[step.name]
+        r7 = self.state.r7
+        rivals = {
+            name: dict(mark.files)
+            for name, mark in (("incumbent", r7.best), ("baseline", r7.baseline), ("runner_up", r7.runner_up))
+            if mark is not None
+        }
+        if args.get("role") == "final":
+            rivals.pop("incumbent", None)
+            if r7.best == r7.baseline:
+                rivals.pop("baseline", None)
+        seed = self.rules.draw("validate", self.state.r0.attempt)
+        self.permit(step, "validate", entry.name, args, entry.effect, rivals=rivals, seed=seed)
+
+    def inject(self, task: Task) -> None:
+        """The next heuristic in order, one per consecutive fail. Source: seed 000 section 3.2."""
+        r7 = self.state.r7
+        if not r7.due:
+            return
+        for index, heuristic in enumerate(self.rules.program.heuristics):
+            if index not in r7.fired and (not heuristic.when or heuristic.when in r7.due):
+                self.commit(Kind.INJECT, {"heuristic": index + 1, "on": list(r7.due)})
+                self.executive(fired=(*r7.fired, index))
+                break
+        self.executive(due=())
