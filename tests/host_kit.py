@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -151,11 +151,12 @@ def start(
     ledgers: Ledgers | None = None,
     seed: int = 5,
     policy: str = PERMITS,
+    keys: Sequence[Mapping[str, Any]] = (),
 ) -> Run:
     """A new run of a spec text in `folder/<run>`."""
     place = Workspace(folder / run / "workspace", folder / run / "store")
     program = compile_program(parse(spec), catalog(), {})
-    body = genesis(spec, catalog(), {}, place.snapshot(), seed, {"run": run}, policy=policy)
+    body = genesis(spec, catalog(), {}, place.snapshot(), seed, {"run": run}, policy=policy, keys=keys)
     assert program.tasks
     return Run.create(ledgers or FileLedgers(folder), run, body, host(), place)
 

@@ -18,6 +18,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 STEP = "tests/kernel/test_step.py"
+GATE = "tests/kernel/test_gate.py"
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,14 @@ MUTANTS = [
     ),
     Mutant(
         "budget of n allows n+1",
-        "kernel/step.py",
+        "kernel/turn.py",
         "state.r1.steps >= budgets.steps",
         "state.r1.steps > budgets.steps",
         f"{STEP}::test_a_budget_of_n_steps_allows_exactly_n",
     ),
     Mutant(
         "no deadline",
-        "kernel/step.py",
+        "kernel/turn.py",
         "state.r1.elapsed_ms >= budgets.elapsed_ms",
         "False",
         f"{STEP}::test_recorded_milliseconds_are_the_deadline",
@@ -81,30 +82,30 @@ MUTANTS = [
     ),
     Mutant(
         "attempt counts retries only",
-        "kernel/step.py",
+        "kernel/permits.py",
         "state.r0.attempt + 1)",
         "1)",
         f"{STEP}::test_attempt_counts_permits_so_that_no_two_effects_are_alike",
     ),
     Mutant(
         "schema is not asked for candidates",
-        "kernel/step.py",
-        "        found = violations(entry.schema, args)\n        return [",
-        "        found = violations({}, args)\n        return [",
+        "kernel/fit.py",
+        "found = violations(entry.schema, args)",
+        "found = violations({}, args)",
         f"{STEP}::test_select_takes_the_best_valid_candidate_and_the_lowest_index_among_equals",
     ),
     Mutant(
         "TOOLS is not asked",
-        "kernel/step.py",
-        "if entry is None or not _listed(self.rules, task, name):",
+        "kernel/fit.py",
+        "if entry is None or not listed(rules, task, name):",
         "if entry is None:",
         f"{STEP}::test_select_takes_the_best_valid_candidate_and_the_lowest_index_among_equals",
     ),
     Mutant(
         "ties go to the last",
         "kernel/step.py",
-        "(_score(listed[i]), -i)",
-        "(_score(listed[i]), i)",
+        "(fit.score(listed[i]), -i)",
+        "(fit.score(listed[i]), i)",
         f"{STEP}::test_select_takes_the_best_valid_candidate_and_the_lowest_index_among_equals",
     ),
     Mutant(
@@ -131,21 +132,21 @@ MUTANTS = [
     ),
     Mutant(
         "R4 is empty",
-        "kernel/step.py",
+        "kernel/fit.py",
         '{"code": code, "expected": expected, "received": received, "hint": hint}',
         "{}",
         f"{STEP}::test_r4_goes_back_to_the_proposer_who_can_mend_it",
     ),
     Mutant(
         "a heuristic fires again",
-        "kernel/step.py",
+        "kernel/permits.py",
         "if index not in r7.fired and",
         "if",
         f"{STEP}::test_each_consecutive_fail_injects_the_next_heuristic_in_order",
     ),
     Mutant(
         "WHEN is ignored",
-        "kernel/step.py",
+        "kernel/permits.py",
         "(not heuristic.when or heuristic.when in r7.due)",
         "True",
         f"{STEP}::test_a_heuristic_with_when_waits_for_its_code",
@@ -234,25 +235,165 @@ MUTANTS = [
         "",
         f"{STEP}::test_state_does_not_grow_with_the_run",
     ),
+    Mutant(
+        "forbidden is not asked",
+        "kernel/gate.py",
+        'if session.holds("forbidden", ACTION):\n            code',
+        "if False:\n            code",
+        f"{GATE}::test_forbidden_beats_permitted",
+    ),
+    Mutant(
+        "what is not derived is permitted",
+        "kernel/gate.py",
+        'elif session.holds("permitted", ACTION):',
+        "elif True:",
+        f"{GATE}::test_a_tool_that_no_rule_names_is_denied_and_nothing_happens",
+    ),
+    Mutant(
+        "a fault of ours permits",
+        "kernel/gate.py",
+        'return Judged(False, "policy.bug"',
+        'return Judged(True, "policy.bug"',
+        f"{GATE}::test_a_fault_of_ours_denies",
+    ),
+    Mutant(
+        "an engine's error permits",
+        "kernel/gate.py",
+        "return Judged(False, error.code, error.message)",
+        "return Judged(True, error.code, error.message)",
+        f"{GATE}::test_a_limit_denies",
+    ),
+    Mutant(
+        "questions may go on for ever",
+        "kernel/gate.py",
+        "if rounds >= ROUNDS:",
+        "if rounds >= 10**6:",
+        f"{GATE}::test_an_observation_that_answers_nothing_is_asked_again_and_then_denied",
+    ),
+    Mutant(
+        "an observation may say anything",
+        "kernel/observed.py",
+        "if place not in _PLACES or kind not in _FILES or type(links) is not int:",
+        "if False:",
+        f"{GATE}::test_an_observation_that_makes_no_sense_is_a_denial",
+    ),
+    Mutant(
+        "trouble with the world is passed over",
+        "kernel/gate.py",
+        "if seen.trouble:",
+        "if False:",
+        f"{GATE}::test_an_observation_that_makes_no_sense_is_a_denial",
+    ),
+    Mutant(
+        "a kept session is not told what was spent",
+        "kernel/gate.py",
+        "elif held.moving != moving:",
+        "elif False:",
+        f"{GATE}::test_what_was_spent_is_told_at_each_step",
+    ),
+    Mutant(
+        "a spec may state facts",
+        "policy/law.py",
+        "if clause.place.file in own and clause.head.pred in RESERVED",
+        "if False",
+        f"{GATE}::test_a_spec_states_no_fact_that_the_kernel_states",
+    ),
+    Mutant(
+        "only tools are judged",
+        "kernel/permits.py",
+        "        if gate is None:\n            return None",
+        '        if gate is None or act != "tool":\n            return None',
+        f"{GATE}::test_every_act_is_judged",
+    ),
+    Mutant(
+        "a validator's command is not judged",
+        "kernel/gate.py",
+        'if "cmd" in wish.args:',
+        "if False:",
+        f"{GATE}::test_what_a_validator_starts_is_judged_like_a_command_line",
+    ),
+    Mutant(
+        "any result answers a question about the world",
+        "kernel/step.py",
+        "return proposal.kind == Kind.OBSERVE",
+        "return True",
+        f"{GATE}::test_only_an_observation_answers_a_question_about_the_world",
+    ),
+    Mutant(
+        "an approval is not verified",
+        "kernel/permits.py",
+        "if isinstance(found, approval.Approved):",
+        "if True:",
+        f"{GATE}::test_an_approval_that_does_not_fit_asks_anew",
+    ),
+    Mutant(
+        "a signed no is asked again",
+        "kernel/permits.py",
+        'self.rejected.code == "policy.approval_denied"',
+        "False",
+        f"{GATE}::test_a_signed_no_is_a_denial",
+    ),
+    Mutant(
+        "diagnostics outlive the workspace they are about",
+        "kernel/step.py",
+        "if root != self.state.r3:",
+        "if False:",
+        f"{GATE}::test_diagnostics_and_checks_are_of_the_present_workspace",
+    ),
+    Mutant(
+        "requests are not counted",
+        "kernel/turn.py",
+        "if self.rules.gate is not None and (requests or sent):",
+        "if False:",
+        f"{GATE}::test_requests_and_their_bytes_are_counted_from_records",
+    ),
+    Mutant(
+        "a denied candidate ends the run",
+        "kernel/permits.py",
+        'if act == "tool" and asked and',
+        "if False and",
+        f"{GATE}::test_a_denied_candidate_goes_back_to_whoever_proposed_it",
+    ),
+    Mutant(
+        "the runner does not look again",
+        "runner/observe.py",
+        "return all(again.get(kind) == facts[kind] for kind in questions)",
+        "return True",
+        "tests/runner/test_gated_runs.py::test_a_path_that_leads_elsewhere_since_its_permit_is_not_used",
+    ),
 ]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "_"))
 def test_the_mutant_is_noticed(mutant: Mutant, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "agents/spak", tmp_path / "spak", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "specs/policy", tmp_path / "spak/_data/specs/policy")
     path = tmp_path / "spak" / mutant.file
     text = path.read_text(encoding="utf-8")
     assert text.count(mutant.old) == 1, (
         f"the text of this mutant stands {text.count(mutant.old)} times in {mutant.file}"
     )
     path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", mutant.test],
+    done = tested(tmp_path, mutant.test)
+    assert done.returncode == 1, f"survived:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+
+
+def test_the_copy_itself_passes(tmp_path: Path) -> None:
+    """Else every mutant would be noticed for the wrong reason."""
+    shutil.copytree(ROOT / "agents/spak", tmp_path / "spak", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "specs/policy", tmp_path / "spak/_data/specs/policy")
+    tests = dict.fromkeys(mutant.test for mutant in MUTANTS)
+    done = tested(tmp_path, *tests)
+    assert done.returncode == 0, f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
+
+
+def tested(copy: Path, *tests: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *tests],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         timeout=100,
         check=False,
     )
-    assert done.returncode == 1, f"survived:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"

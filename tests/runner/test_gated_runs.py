@@ -1,0 +1,143 @@
+"""Runs under the gate: looking before and after the permit, proofs as blobs, approvals through the runner."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from host_kit import reopen, start
+from spak import canon
+from spak.errors import RunError
+from spak.kernel.replay import replay
+from spak.ledger.verify import verify
+from spak.policy import approval
+from spak.runner import Run
+from spak.runner.observe import observe, questions_of, unchanged
+
+
+def all_records(run: Run) -> list[Any]:
+    return [record for record, _ in run.ledger.read()]
+
+
+def test_each_permit_names_the_blob_of_its_proof_and_the_ledger_verifies(tmp_path: Path) -> None:
+    spec = 'task T { step a: tool.write { path: "a" text: "x" } step b: tool.look { text: "y" } }'
+    run = start(tmp_path, spec)
+    assert run.advance("full_auto") == "ended" and run.state.status == "succeeded"
+    permits = [record for record in all_records(run) if record.kind == "permit"]
+    for record in permits:
+        found = canon.loads(run.ledger.blobs.get(record.side["proof"]["$blob"]))
+        assert found["decision"] == "allow" and found["proof"]["nodes"]
+    report = verify((line for _, line in run.ledger.read()), exported=False, blobs=run.ledger.blobs)
+    assert report.ok, report.problems
+    assert replay(iter(all_records(run))).state == run.state
+    run.close()
+
+
+def test_a_denial_has_its_why_not_and_leaves_no_trace_in_the_workspace(tmp_path: Path) -> None:
+    run = start(tmp_path, 'task T { step a: tool.write { path: "a" text: "x" } }', policy="")
+    assert run.advance("full_auto") == "ended" and run.state.r7.codes == ("policy.denied",)
+    (record,) = [record for record in all_records(run) if record.kind == "permit"]
+    found = canon.loads(run.ledger.blobs.get(record.side["proof"]["$blob"]))
+    assert found["decision"] == "deny" and found["why_not"]
+    assert list((tmp_path / "run-1/workspace").iterdir()) == []
+    run.close()
+
+
+def test_an_observation_answers_in_order_and_tells_when_the_world_changed(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    (tmp_path / "out").symlink_to("/etc")
+    questions = {"paths": ["a.txt", "out/passwd", "b"], "globs": ["*.txt"]}
+    facts = canon.loads(canon.dumps(observe(questions, tmp_path)))
+    assert [item[:2] for item in facts["paths"]] == [
+        ["a.txt", "inside"],
+        ["out/passwd", "outside"],
+        ["b", "inside"],
+    ]
+    assert facts["globs"] == [["*.txt", ["a.txt"]]]
+    assert questions_of(facts) == questions and unchanged(facts, tmp_path)
+    (tmp_path / "c.txt").write_text("c")
+    assert not unchanged(facts, tmp_path)
+    (tmp_path / "c.txt").unlink()
+    (tmp_path / "b").symlink_to("out")
+    assert not unchanged(facts, tmp_path)
+
+
+def test_the_world_answers_what_a_guard_asks_and_says_when_it_can_not(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("import b\n")
+    (tmp_path / "b.py").write_text("")
+    ask = ["dependency_link", [None, None, None]]
+    facts = canon.loads(canon.dumps(observe({"rows": [ask]}, tmp_path)))
+    assert facts == {"rows": [[ask, [["a.py", "b.py", "b"]]]]}
+    assert observe({"rows": [["nobody_knows", [None]]]}, tmp_path) == {"trouble": ["world.unknown"]}
+
+
+def test_a_path_that_leads_elsewhere_since_its_permit_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between permit and effect somebody puts a link where the file was to be written."""
+    run = start(tmp_path, 'task T { step a: tool.look { text: "x" } }')
+    effect = run.pending()
+    place = run.workspace.directory
+    seen = canon.loads(canon.dumps(observe({"paths": ["a.txt"]}, place)))
+    (place / "a.txt").symlink_to("/etc/passwd")
+    called: list[str] = []
+    tool = run.performer.host.tools["look"]
+    monkeypatch.setattr(type(tool), "run", lambda self, call: called.append(call.id))
+    done = run.performer.perform(replace(effect, observed=seen), run.history)
+    assert done is not None and called == []
+    assert done.body["outcome"] == "invalid" and done.body["code"] == "policy.changed"
+    run.close()
+
+
+PRIVATE = bytes(range(32))
+ASKING = """
+AGENT A LEVEL 2 {
+  CONFIG { APPROVALS ask }
+  START -> t
+  TASK t { step a: tool.write { path: "a" text: "x" } }
+}
+"""
+
+
+def asking(folder: Path) -> Run:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    public = approval.encoded(Ed25519PrivateKey.from_private_bytes(PRIVATE).public_key().public_bytes_raw())
+    key = {"id": approval.key_id(public), "name": "alice", "public": public, "roles": ["approver"]}
+    return start(folder, ASKING, policy="", keys=[key])
+
+
+def yes(held: Run, **changed: Any) -> dict[str, Any]:
+    effect = held.pending()
+    about: dict[str, Any] = {
+        "action": approval.action_hash(effect.name, effect.args["args"]),
+        "of": effect.id,
+        "run": held.ledger.run,
+        "step": f"{effect.task}/{effect.step}",
+        "expires": 2**50,
+    }
+    return approval.make(PRIVATE, **{**about, **changed})
+
+
+def test_a_run_waits_for_an_approval_in_another_process_and_goes_on(tmp_path: Path) -> None:
+    run = asking(tmp_path)
+    assert run.advance("full_auto") == "waiting"
+    with pytest.raises(RunError):
+        run.answer("yes")
+    run.close()
+    again = reopen(tmp_path)
+    assert again.advance("full_auto") == "waiting"
+    again.approve(yes(again, run="another"))
+    assert again.advance("full_auto") == "waiting", "what does not fit asks anew"
+    again.approve(yes(again))
+    assert again.advance("full_auto") == "ended" and again.state.status == "succeeded"
+    assert (tmp_path / "run-1/workspace/a").read_text() == "x"
+    with pytest.raises(RunError) as caught:
+        again.approve({})
+    assert caught.value.code == "run.no_approval"
+    found = replay(iter(all_records(again)))
+    assert found.difference is None and found.state.summary == again.state.summary
+    again.close()
