@@ -339,3 +339,11 @@ def test_large_odd_specs_are_no_hang(left, right):
     began = time.process_time()
     assert not compare(one, two).equal
     assert time.process_time() - began < 10
+
+
+def test_a_host_more_widens_and_one_less_does_not() -> None:
+    more = SPEC.replace("SANDBOX DOCKER,", 'SANDBOX DOCKER, HOSTS ["Docs.example"],')
+    for old, new, change in ((SPEC, more, "gained"), (more, SPEC, "lost")):
+        [found] = compare(parse(old), parse(new), CATALOG).capabilities
+        assert (found.kind, found.name, found.change) == ("network", "docs.example", change)
+        assert bool(found.widens) is (change == "gained")

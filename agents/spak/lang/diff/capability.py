@@ -94,6 +94,9 @@ def _of(made: View, pairs: Mapping[str, str], catalog: Catalog | None) -> Known:
     for row in settings.PLACES["budget"].values():
         part = config.get(f"BUDGET/{row.key}")
         found["budget", "", row.key] = part.show() if part is not None else row.default
+    hosts = config["HOSTS"].show() if "HOSTS" in config else ()
+    for host in hosts if isinstance(hosts, (list, tuple)) else (hosts,):
+        found["network", "", str(host).lower()] = True
     if "POLICY" in made.settings:
         found["policy", "", "POLICY"] = made.settings["POLICY"].show()
     for part in made.items["axiom"]:
