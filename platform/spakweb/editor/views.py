@@ -16,6 +16,7 @@ from django.middleware.csrf import get_token
 from django.shortcuts import render
 from django.templatetags.static import static
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_GET, require_POST
@@ -106,7 +107,7 @@ def config_of(request: HttpRequest, spec: Spec, draft: Draft | None) -> dict[str
 
 
 def said(view: View) -> View:
-    """What was refused, as JSON with a code and a hint. An edit that can not be made of this text is an answer
+    """What was refused, as JSON with a code and a hint. An edit that this text does not allow is an answer
     like any other ({"refused": ...}, with status 200): nothing is wrong with the request."""
 
     @functools.wraps(view)
@@ -154,10 +155,13 @@ def draft(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """Keeps what was typed so far; `{"drop": true}` throws it away and gives the newest text."""
     found = spec_of(request, team, spec, "spec.edit")
     body = body_of(request)
-    if body.get("drop") is True:
-        actions.drop_draft(request.user, found)
-        return JsonResponse({"text": found.head.text, "base_version": found.head.number})
     text, base = body.get("text"), body.get("base_version")
+    if (
+        body.get("drop") is True or text == found.head.text
+    ):  # late news of what was saved meanwhile is no draft
+        actions.drop_draft(request.user, found)
+        now = timezone.now().isoformat()
+        return JsonResponse({"text": found.head.text, "base_version": found.head.number, "saved_at": now})
     if not isinstance(text, str) or type(base) is not int or base < 1:
         raise Refused("web.request", "A draft has a text and the number of the version it is based on.")
     kept = actions.save_draft(request.user, found, text, min(base, found.head.number))

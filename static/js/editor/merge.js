@@ -35,8 +35,8 @@ async function begin(form) {
         return el(
           "li",
           {},
-          el("div", { class: "side" }, el("b", {}, "Yours"), el("pre", { tabindex: "0" }, mine || "(nothing)")),
-          el("div", { class: "side" }, el("b", {}, headName), el("pre", { tabindex: "0" }, other || "(nothing)")),
+          el("div", { class: "choice" }, el("b", {}, "Yours"), el("pre", { tabindex: "0" }, mine || "(nothing)")),
+          el("div", { class: "choice" }, el("b", {}, headName), el("pre", { tabindex: "0" }, other || "(nothing)")),
           el("div", { class: "choices" }, keep("Keep yours", mine), keep("Keep theirs", other), keep("Keep both", mine + other)),
         );
       }),

@@ -1,4 +1,4 @@
-"""What the editor asks of a text: one answer with everything, small changes, offsets as a browser counts them."""
+"""What the editor asks of a text: one answer with everything, small changes, offsets as a browser counts."""
 
 from __future__ import annotations
 
