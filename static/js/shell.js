@@ -39,7 +39,7 @@ document.addEventListener("click", (event) => {
 });
 document.addEventListener("change", (event) => {
   const form = event.target.closest("form[data-submit-on-change]");
-  if (form) form.requestSubmit();
+  if (form && event.target.matches("select")) form.requestSubmit();
 });
 
 let asked = null;

@@ -82,7 +82,7 @@ def save_version(
     access.demand(user, "spec.edit", spec)
     text = clean(text, settings.UPLOAD_BYTES)
     with transaction.atomic():
-        spec = Spec.objects.select_for_update(of=("self",)).select_related("head").get(pk=spec.pk)
+        spec = _locked(spec.pk)
         if spec.archived_at:
             raise Refused(
                 "web.archived", f"{spec.name} is archived.", "Take it out of the archive first.", 409
@@ -106,7 +106,7 @@ def restore(user: Any, version: SpecVersion) -> SpecVersion:
     """An old version's text as a new version; the head itself when that is its text already."""
     access.demand(user, "spec.edit", version)
     with transaction.atomic():
-        spec = Spec.objects.select_for_update(of=("self",)).select_related("head").get(pk=version.spec_id)
+        spec = _locked(version.spec_id)
         saved = save_version(
             user, spec, version.text, spec.head.number, f"Restore version {version.number}", version
         )
@@ -168,6 +168,12 @@ def archive(user: Any, spec: Spec, archived: bool = True) -> None:
     with transaction.atomic():
         Spec.objects.filter(pk=spec.pk).update(archived_at=timezone.now() if archived else None)
         record(user, "spec.archived" if archived else "spec.unarchived", spec.slug, spec.team)
+
+
+def _locked(key: int) -> Spec:
+    """The spec, which nobody else saves until the transaction ends. The head is read afterwards, by itself:
+    PostgreSQL would join the row it waited for with a head as old as the statement, and find nothing."""
+    return Spec.objects.select_for_update().get(pk=key)
 
 
 def _append(

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,22 +41,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         missing("PostgreSQL", "postgresql")
     folder, port = tmp_path_factory.mktemp("pg"), free_port()
     who = as_nobody_special(folder)
-    quiet: dict[str, Any] = {"check": True, "capture_output": True, "cwd": folder, **who}
-    subprocess.run([binary("initdb"), "-D", "data", "-U", "spak", "-A", "trust", "--no-sync"], **quiet)
+    made = [binary("initdb"), "-D", "data", "-U", "spak", "-A", "trust", "--no-sync"]
+    subprocess.run(made, check=True, capture_output=True, cwd=folder, **who)
     options = ["-p", str(port), "-c", "listen_addresses=127.0.0.1", "-k", str(folder), "-c", "fsync=off"]
-    server = subprocess.Popen(
-        [binary("postgres"), "-D", "data", *options],
-        cwd=folder, stdout=subprocess.DEVNULL, stderr=(folder.parent / "pg.log").open("wb"), **who,
-    )  # fmt: skip
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
+    server = subprocess.Popen([binary("postgres"), "-D", "data", *options], **quiet, **who)
+    asked = [binary("pg_isready"), "-h", "127.0.0.1", "-p", str(port)]
     try:
-        subprocess.run([binary("pg_isready"), "-h", "127.0.0.1", "-p", str(port), "-t", "20"], check=False)
-        for _ in range(100):
-            ready = subprocess.run(
-                [binary("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)], check=False
-            )
-            if ready.returncode == 0:
+        for _ in range(200):
+            if subprocess.run(asked, **quiet, check=False).returncode == 0:
                 break
-            subprocess.run(["sleep", "0.1"], check=True)
+            time.sleep(0.1)
         yield f"postgresql://spak@127.0.0.1:{port}/postgres"
     finally:
         server.terminate()
@@ -68,7 +64,8 @@ def test_models_and_views_on_postgresql(cluster: str) -> None:
     tests = [ROOT / "tests/web/ground" / f"test_{name}.py" for name in ("access", "specs_actions", "pages")]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *map(str, tests)],
-        cwd=ROOT, env={**os.environ, "SPAK_WEB_DATABASE_URL": cluster, UNDER: "1"}, capture_output=True, text=True,
+        cwd=ROOT, env={**os.environ, "SPAK_WEB_DATABASE_URL": cluster, UNDER: "1"},
+        capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert " passed" in done.stdout
