@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from spak.lang.catalog import NamedEntry, ToolEntry, ValidatorEntry
 from spak.records import Record
@@ -355,6 +355,14 @@ class Backend(Protocol):
         What the model wrote is returned as it is, fitting or not: judging it is the caller's.
         Raises: UnavailableError `llm.*` when there is no answer; RunError `llm.cancelled`.
         """
+
+
+@runtime_checkable
+class Sized(Protocol):
+    """A backend that knows how much its model takes in."""
+
+    def room(self, prompt: Prompt) -> tuple[int, int]:
+        """The model's window and the longest answer, in tokens; 0 where it is not known."""
 
 
 # ---- stores --------------------------------------------------------------------------------------------

@@ -87,4 +87,4 @@ def test_a_plan_outside_the_tools_comes_back_with_the_reason(tmp_path: Path) -> 
     code, asked = answer(tmp_path, json.dumps({"tool": "nvcc", "args": {"source": 7}}))
     assert code == 4 and "schema.type" in asked["waiting"]["prompt"]
     code, asked = answer(tmp_path, "let me think about that")
-    assert code == 4 and "plan.malformed" in asked["waiting"]["prompt"]
+    assert code == 4 and "answer.not_json" in asked["waiting"]["prompt"]

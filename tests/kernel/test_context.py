@@ -9,6 +9,7 @@ import pytest
 from kernel_kit import program, rules
 from spak.kernel import context, memory
 from spak.kernel.memory import Memory, entry
+from spak.kernel.recollect import Size
 from spak.kernel.state import Counter, Executive, State
 from spak.program import Heuristic, Ref, Step, Task, Template
 
@@ -67,24 +68,41 @@ def test_the_same_state_gives_the_same_prompt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "window", "reply", "kept", "decided"),
+    ("count", "room", "kept", "decided"),
     [
-        (10**6, 0, 0, Memory(), "send"),
-        (90, 100, 10, filled(3), "send"),
-        (91, 100, 10, filled(3), "compact"),
-        (91, 100, 10, Memory(), "refuse"),
-        (50, 100, 60, filled(1), "compact"),
-        (101, 100, 0, Memory(folded=4, upto=9), "refuse"),
+        (10**6, None, Memory(), "send"),
+        (90, 90, filled(3), "send"),
+        (91, 90, filled(3), "compact"),
+        (91, 90, Memory(), "refuse"),
+        (1, 0, filled(1), "compact"),
+        (1, -5, Memory(folded=4, upto=9), "refuse"),
     ],
 )
-def test_send_compact_or_refuse(count: int, window: int, reply: int, kept: Memory, decided: str) -> None:
-    assert context.verdict(count, window, reply, kept, "SUMMARIZE") == decided
+def test_send_compact_or_refuse(count: int, room: int | None, kept: Memory, decided: str) -> None:
+    assert context.verdict(count, room, kept, "SUMMARIZE") == decided
 
 
 def test_compacting_ends_in_send_or_refuse() -> None:
     kept: Memory | None = filled(30)
     rounds = 0
-    while kept is not None and context.verdict(1000, 10, 0, kept, "FIFO") == "compact":
+    while kept is not None and context.verdict(1000, 10, kept, "FIFO") == "compact":
         kept = memory.compact(kept, "FIFO")
         rounds += 1
     assert rounds <= 2
+
+
+@pytest.mark.parametrize(
+    ("body", "spent", "budget", "room"),
+    [
+        ({"tokens": 50}, 10, 0, None),
+        ({"tokens": 50, "window": 100, "reply": 30}, 0, 0, 70),
+        ({"tokens": 50, "window": 100, "reply": 300}, 0, 0, 0),
+        ({"tokens": 50, "window": 100, "reply": 30}, 40, 90, 50),
+        ({"tokens": 50}, 100, 90, -10),
+        ({"tokens": "many", "window": -1, "reply": None}, 0, 0, None),
+    ],
+)
+def test_the_room_is_the_least_of_window_and_budget(
+    body: dict[str, Any], spent: int, budget: int, room: int | None
+) -> None:
+    assert Size.of(body, spent, budget).room == room

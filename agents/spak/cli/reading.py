@@ -40,7 +40,9 @@ def view_of(root: Path, run: str) -> View:
         waits = (
             not found.state.ended and effect is not None and effect.cls == "ask" and effect.act != "approve"
         )
-        prompt = prompt_of(effect, reader.blobs) if waits and effect is not None else None
+        prompt = None
+        if waits and effect is not None and found.rules is not None:
+            prompt = prompt_of(effect, reader.blobs, found.rules)
         stop = "" if is_held(root / run) else "paused"
         seen = view(run, found.state, reader.head, reader.count, stop, prompt)
         return seen if found.rules is None else with_artifacts(seen, root / run, found.rules.r3)
@@ -72,8 +74,9 @@ def prompt_at(root: Path, run: str, seq: int) -> str:
             found.feed(record)
             effect = found.state.r6
             if effect is not None and effect.items and effect.id == record.content:
+                assert found.rules is not None
                 if record.seq == seq:
-                    return prompt_of(effect, reader.blobs).text
+                    return prompt_of(effect, reader.blobs, found.rules).text
                 asked.append(record.seq)
     finally:
         reader.close()

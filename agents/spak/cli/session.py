@@ -13,7 +13,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ from spak.lang.imports import Resolved, resolve
 from spak.lang.laws import check_law, policy_file
 from spak.ledger.faults import typed
 from spak.ledger.files import FileLedgers
+from spak.llm.recorded import Recorded, Recording
+from spak.llm.recorded import read as recordings_in
 from spak.policy.law import rules_of
 from spak.program import Mode, Program
 from spak.program import compile as compile_program
@@ -98,8 +100,10 @@ def begin(
     workspace: Path | None = None,
     in_place: bool = False,
     seed: int | None = None,
+    recorded: str | None = None,
 ) -> Session:
     """Start a run of a spec file. Everything that is named is checked before the first record.
+    `recorded` names a run whose answers are given again.
 
     Raises: SpecError (exit 3), UnavailableError (7), UsageError (2), LedgerError.
     """
@@ -114,6 +118,8 @@ def begin(
             "unavailable.proposer", f"there is no proposer {proposer!r}", f"known: {known}"
         )
     host = config.host(chosen, program, backend)
+    if recorded is not None:
+        host = replace(host, backend=Recorded(recordings=_recordings(root, recorded)))
     if host.backend is not None:
         host.backend.check()
     name = common.run_id()
@@ -202,6 +208,16 @@ def _lawful(whole: Resolved) -> None:
         first = errors[0]
         where = f"{first.file or whole.parsed.name or 'the spec'}:{first.line}:{first.column}"
         raise SpecError("lang.invalid", f"{where}: {first.message} [{first.code}]", first.hint, found)
+
+
+def _recordings(root: Path, named: str) -> list[Recording]:
+    """The answers that a run was given, in order. Raises: UsageError `usage.run`, LedgerError."""
+    folder, name = common.find_run(named, root)
+    reader = FileLedgers(folder).reader(name)
+    try:
+        return recordings_in((line for _, line in reader.read()), reader.blobs.get)
+    finally:
+        reader.close()
 
 
 def _recordable(inputs: Mapping[str, Any]) -> None:

@@ -37,6 +37,9 @@ CALLS = 8
 ATOMS = 32
 OPERATIONS = ("promote_to_long_term", "forget")
 
+_ANY: Mapping[str, Any] = {"type": ["string", "integer", "number", "boolean", "null"]}
+"""What an object holds whose schema names no members."""
+
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*[ \t]*\n(.*?)\n[ \t]*```\s*\Z", re.S)
 
 
@@ -51,6 +54,8 @@ class Reasoning:
 class ToolCall:
     tool: str
     args: Mapping[str, Any]
+    score: int = 0
+    """Higher is preferred; people give one, models order their calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +172,7 @@ def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
     if "properties" in schema:
         made["properties"] = {name: closed(item) for name, item in schema["properties"].items()}
     if "properties" in schema or "object" in types:
-        extra = schema.get("additionalProperties", False)
+        extra = schema.get("additionalProperties", False if "properties" in schema else _ANY)
         made["additionalProperties"] = closed(extra) if isinstance(extra, Mapping) else False
     if "items" in schema:
         made["items"] = closed(schema["items"])
@@ -279,7 +284,7 @@ def _answer(packet: Mapping[str, Any], control: Mapping[str, Any]) -> Answer:
     items: list[Item] = []
     if control.get("reasoning_trace"):
         items.append(Reasoning(control["reasoning_trace"]))
-    items += [ToolCall(call["tool"], call["args"]) for call in control["tool_calls"]]
+    items += [ToolCall(call["tool"], call["args"], call.get("score", 0)) for call in control["tool_calls"]]
     if packet.get("surface_response"):
         items.append(Message(packet["surface_response"]))
     return Answer(

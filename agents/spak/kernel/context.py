@@ -35,8 +35,9 @@ PACKET = (
     "Answer with one JSON object and nothing else: "
     '{"control_packet": {"reasoning_trace": TEXT, "tool_calls": [{"tool": NAME, "args": {...}}, ...]}, '
     '"surface_response": TEXT}. tool_calls: best first. control_packet is read by the kernel, '
-    "surface_response by people. A ref://N stands for an older text; the tool recall reads it."
+    "surface_response by people."
 )
+RECALL = "A ref://N stands for an older text; recall reads it."
 
 Verdict = Literal["send", "compact", "refuse"]
 
@@ -67,13 +68,10 @@ def assemble(
     return Built((*stable, *changing), len(stable))
 
 
-def verdict(count: int, window: int, reply: int, memory: Memory, policy: str) -> Verdict:
-    """What to do with a prompt of so many tokens: it goes if it leaves room for the reply in the model's
-    window; else the memory is compacted as long as that takes something away. Never a silent cut.
-
-    A window of 0 is one that nobody stated: whatever there is goes.
-    """
-    if not window or count + reply <= window:
+def verdict(count: int, room: int | None, memory: Memory, policy: str) -> Verdict:
+    """What to do with a prompt of so many tokens: it goes if there is room for it, or where nobody stated a
+    limit; else the memory is made smaller as long as that takes something away. Never a silent cut."""
+    if room is None or count <= room:
         return "send"
     return "refuse" if memories.compact(memory, policy) is None else "compact"
 
@@ -89,7 +87,7 @@ def _fixed(rules: Rules, task: Task, step: Step) -> list[Mapping[str, Any]]:
         found.append(_item("system", "goal", task.goal))
     if step.kind == "plan":
         found.append(_item("system", "tools", _tools(rules, task)))
-        found.append(_item("system", "format", PACKET))
+        found.append(_item("system", "format", f"{PACKET} {RECALL}" if "recall" in task.tools else PACKET))
     return found
 
 

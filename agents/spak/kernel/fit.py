@@ -34,6 +34,14 @@ def listed(rules: Rules, task: Task, name: str) -> bool:
     return entry is not None and any(item == name or rules.catalog.tool(item) is entry for item in task.tools)
 
 
+def unanswered(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """R4 of an answer that could not be used, with what its reading said: short texts and nothing else."""
+    told = {name: body.get(name) for name in ("code", "expected", "received", "hint")}
+    said = {name: text[:400] for name, text in told.items() if isinstance(text, str)}
+    usual = {"code": "llm.no_answer", "expected": "an answer", "received": "", "hint": "ask again"}
+    return {**usual, **said}
+
+
 def r4(code: str, expected: str, received: str, hint: str) -> Mapping[str, Any]:
     """The error register. Source: seed 001 (code, expected schema, received payload, recovery hint)."""
     return {"code": code, "expected": expected, "received": received, "hint": hint}

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from spak import canon
-from spak.kernel import context, fit, render
+from spak.kernel import context, fit, memory, recollect, render
 from spak.kernel.gate import Judged, Wish, approval_facts
+from spak.kernel.memory import Memory
 from spak.kernel.observed import Malformed, merged
 from spak.kernel.rules import refs
 from spak.kernel.situation import moving, situation
@@ -41,6 +42,7 @@ class Permits(Turn):
         task = self.rules.program.tasks[name]
         if name != self.state.r0.task:
             self.executive(retries=task.retries, turns=0, stale=0)
+            self.recollect(memory.transition)
         if not task.steps:
             self.place(name, "")
             self.refuse("run.empty_task", f"a step, a GOAL or a VALIDATOR in TASK {name}")
@@ -245,13 +247,17 @@ class Permits(Turn):
         self.refuse(code, knob)
 
     def ask(self, task: Task, step: Step) -> None:
-        items = context.items(self.rules, self.state, task, step)
-        prompt = canon.content_hash(items)
-        if step.kind == "ask":
-            self.permit(step, "ask", step.name, {"prompt": prompt}, "ask", items=items)
-            return
         r7 = self.state.r7
-        name = task.proposing.name
+        name = task.proposing.name if step.kind == "plan" else ""
+        if self.rules.gate is None or name:  # a generator reads no prompt
+            built = context.Built(context.items(self.rules, self.state, task, step), 0)
+        else:
+            built = context.build(self.rules, self.state, task, step, r7.memory)
+        prompt = canon.content_hash(built.items)
+        shown: dict[str, Any] = {"items": built.items, "prefix": built.prefix}
+        if step.kind == "ask":
+            self.permit(step, "ask", step.name, {"prompt": prompt}, "ask", **shown)
+            return
         args = {"prompt": prompt, "turn": r7.turns}
         asked = self.permit(
             step,
@@ -259,12 +265,36 @@ class Permits(Turn):
             name or "model",
             args,
             "costly" if name else "ask",
-            items=items,
             turn=r7.turns,
             seed=self.rules.draw("plan", task.name),
+            **shown,
         )
         if asked:
             self.executive(turns=r7.turns + 1)
+            self.recollect(lambda held, policy: memory.sent(held))
+
+    def counted(self, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
+        """Send the prompt that was counted, make its memory smaller and ask again, or refuse.
+
+        The window and the tokens of the longest answer are those of the model that was to be asked: facts of
+        the outside, as the count is. Source: seed 001 (R2).
+        """
+        program, r7 = self.rules.program, self.state.r7
+        held = r7.memory if step.kind == "plan" else Memory()
+        size = recollect.Size.of(body, self.state.r2, program.budgets.tokens)
+        verdict = context.verdict(size.tokens, size.room, held, program.memory)
+        self.commit(Kind.CONTEXT, {"act": verdict, "prompt": pending.args["prompt"], "tokens": size.tokens})
+        if verdict == "send":
+            self.state = change(self.state, r6=change(pending, counted=True))
+            return
+        self.state = change(self.state, r6=None)
+        if verdict == "refuse":
+            self.refuse(*size.knob(program.budgets.tokens))
+            return
+        smaller = memory.compact(held, program.memory)
+        assert smaller is not None
+        self.executive(memory=smaller, turns=r7.turns - 1)
+        self.ask(task, step)
 
     def validate(self, task: Task, step: Step, args: Mapping[str, Any]) -> None:
         entry = self.rules.catalog.validators[step.name]

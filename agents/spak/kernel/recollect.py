@@ -7,12 +7,15 @@ Only a program whose plans a model fills has a memory at all: nobody else reads 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from spak.kernel import memory
 from spak.kernel.memory import Entry, Memory
-from spak.kernel.state import Effect
 from spak.program import Program
+
+if TYPE_CHECKING:
+    from spak.kernel.state import Effect
 
 
 def reads_memory(program: Program) -> bool:
@@ -24,16 +27,46 @@ def reads_memory(program: Program) -> bool:
     )
 
 
-def acted(held: Memory, pending: Effect, body: Mapping[str, Any], policy: str) -> Memory:
+def acted(held: Memory, policy: str, pending: Effect, body: Mapping[str, Any]) -> Memory:
     """With what a tool did: its arguments, its output, and an exit that is not 0."""
     exit_code = body.get("exit", 0)
     note = f"exit {exit_code}\n" if exit_code else ""
     return memory.remember(held, _entry(pending, "user", body.get("out", ""), note), policy)
 
 
-def answered(held: Memory, pending: Effect, body: Mapping[str, Any], policy: str) -> Memory:
+def answered(held: Memory, policy: str, pending: Effect, body: Mapping[str, Any]) -> Memory:
     """With the answer to a question."""
     return memory.remember(held, _entry(pending, "assistant", body.get("out", ""), ""), policy)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A counted prompt: its tokens, and how many it may have; None where nobody stated a limit."""
+
+    tokens: int
+    window: int | None
+    budget: int | None
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any], spent: int, budget: int) -> Size:
+        """From an observation `{tokens, window, reply}`; what makes no sense in it counts as nothing."""
+        tokens, window, reply = (_count(body.get(name)) for name in ("tokens", "window", "reply"))
+        return cls(tokens, max(0, window - reply) if window else None, budget - spent if budget else None)
+
+    @property
+    def room(self) -> int | None:
+        limits = [limit for limit in (self.window, self.budget) if limit is not None]
+        return min(limits) if limits else None
+
+    def knob(self, budget: int) -> tuple[str, str]:
+        """Why it cannot be sent, and what would let it."""
+        if self.window is not None and self.tokens > self.window:
+            return "budget.window", f"a model whose window takes {self.tokens} tokens and an answer"
+        return "budget.tokens", f"BUDGET {{ tokens: {budget * 2} }}"
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and value > 0 else 0
 
 
 def _entry(pending: Effect, role: memory.Role, value: Any, note: str) -> Entry:

@@ -15,6 +15,7 @@ from spak import program as programs
 from spak.errors import LedgerError
 from spak.kernel import seal
 from spak.kernel.gate import Gate, gate_of
+from spak.kernel.recollect import reads_memory
 from spak.lang import parse
 from spak.lang.catalog import Catalog
 from spak.lang.schema import check_schema
@@ -46,6 +47,8 @@ class Rules:
     """The approvers' public keys: `{id, name, public, roles}`."""
     axioms: tuple[str, ...] = ()
     """All of the spec's; those of `program` are told in prompts, the others are rules of the policy."""
+    remembers: bool = False
+    """Whether a model or a person fills some plan, so that the state has a memory to show them."""
 
     @classmethod
     def of(cls, genesis: Mapping[str, Any]) -> Rules:
@@ -89,6 +92,7 @@ class Rules:
                 gate=None if semantics == 1 else gate_of(rules["policy"]),
                 axioms=axioms,
                 keys=() if semantics == 1 else tuple(rules["keys"]),
+                remembers=semantics > 1 and reads_memory(program),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise LedgerError("ledger.genesis", f"not a genesis record: {error!r}") from error

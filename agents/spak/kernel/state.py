@@ -16,6 +16,8 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, Literal, TypeVar
 
+from spak.kernel.memory import Memory
+
 Status = Literal["new", "running", "succeeded", "failed", "refused", "cancelled"]
 Act = Literal["tool", "ask", "plan", "check", "validate", "observe", "approve"]
 EffectClass = Literal["pure", "costly", "effect", "ask"]
@@ -71,6 +73,10 @@ class Effect:
     rivals: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     items: tuple[Mapping[str, Any], ...] = ()
     """Prompt items of an ask or a plan, in order: `{role, name, text}`."""
+    prefix: int = 0
+    """How many of them, from the first on, the next prompt of the task begins with as well."""
+    counted: bool = False
+    """Whether the prompt's tokens were counted and it may be sent."""
     observed: Mapping[str, Any] = field(default_factory=dict)
     """What was seen of the world (spak.kernel.observed): the permission rests on it. An `observe` effect has
     what was seen so far, and its args are `{act, args, questions}`."""
@@ -110,6 +116,8 @@ class Executive:
     params: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, Any] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
+    """What a plan is shown of what happened (spak.kernel.memory); bounded."""
     codes: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
     knob: str = ""
@@ -186,5 +194,14 @@ def registers(state: State) -> dict[str, Any]:
             "class": pending.cls,
             "root": pending.root,
         },
-        "R7": asdict(state.r7),
+        "R7": {**asdict(change(state.r7, memory=Memory())), "memory": _memory(state.r7.memory)},
+    }
+
+
+def _memory(memory: Memory) -> dict[str, Any]:
+    """What the memory holds, by number: the texts themselves are what a prompt shows."""
+    return {
+        "fresh": [item.ref for item in memory.fresh],
+        "references": [item.ref for block in memory.blocks for item in block],
+        "folded": memory.folded,
     }

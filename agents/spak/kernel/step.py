@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spak import canon
-from spak.kernel import derive, fit, render, watch
+from spak.kernel import derive, fit, recollect, render, watch
 from spak.kernel.permits import Permits
 from spak.kernel.rules import Rules
 from spak.kernel.situation import diagnostics
@@ -65,6 +65,8 @@ def expects(state: State, proposal: Record) -> bool:
         return False
     if proposal.kind == Kind.PLAN:
         return pending.act == "plan"
+    if proposal.kind == Kind.OBSERVE and pending.act in ("ask", "plan"):
+        return not pending.counted
     if pending.act == "observe":
         return proposal.kind == Kind.OBSERVE
     if pending.act == "approve":
@@ -85,6 +87,9 @@ class _Turn(Permits):
             return
         if pending.act == "approve":
             self.approved(task, step, pending, body)
+            return
+        if kind == Kind.OBSERVE:
+            self.counted(task, step, pending, body)
             return
         dog = self.state.r1
         self.state = change(self.state, r1=Watchdog(dog.elapsed_ms, dog.steps + 1, dog.window))
@@ -136,10 +141,9 @@ class _Turn(Permits):
     def answered(self, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
         """An answer to `llm.query`, or to a plan that nobody could read as a plan."""
         if body.get("outcome") != "answered" or pending.act == "plan":
-            code = body.get("code")
-            error = fit.r4(code if isinstance(code, str) else "llm.no_answer", "an answer", "", "ask again")
-            self.violate(task, step, pending.name, [error], repeat=True)
+            self.violate(task, step, pending.name, [fit.unanswered(body)], repeat=True)
             return
+        self.recollect(recollect.answered, pending, body)
         value = body.get("out", "")
         self.keep_output(step, value)
         self.state = change(self.state, r4=None)
@@ -180,6 +184,7 @@ class _Turn(Permits):
         route["key"] = key if isinstance(key, str) else ""
         if step.kind == "tool" or step.output_var:
             self.keep_output(step, body.get("out", ""))
+        self.recollect(recollect.acted, pending, body)
         if f"exit_code.{step.id}" in self.rules.wanted:
             self.bind(f"exit_code.{step.id}", exit_code)
         self.executive(rollbacks=("", 0))

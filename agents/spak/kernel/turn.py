@@ -6,11 +6,12 @@ permits.py, what an answer leads to in step.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from spak.kernel import fit, render
 from spak.kernel.gate import Judged
+from spak.kernel.memory import Memory
 from spak.kernel.observed import Facts
 from spak.kernel.rules import Rules
 from spak.kernel.seal import seal
@@ -59,6 +60,11 @@ class Turn:
 
     def executive(self, **changes: Any) -> None:
         self.state = change(self.state, r7=change(self.state.r7, **changes))
+
+    def recollect(self, change: Callable[..., Memory], *about: Any) -> None:
+        """Change the memory, in a program that has one, by its policy."""
+        if self.rules.remembers:
+            self.executive(memory=change(self.state.r7.memory, self.rules.program.memory, *about))
 
     def bind(self, name: str, value: Any) -> None:
         if name.startswith("metric."):

@@ -127,10 +127,6 @@ class _Sorter(Keys):
                 self.made.config[key] = choice.name if choice else ""
             else:
                 self.made.config[key] = self.plain_setting(entry, "config")
-        if self.made.config.get("MEMORY") in ("FIFO", "SUMMARIZE"):
-            message = "this version remembers no talk: each question is made from the state alone"
-            hint = "MEMORY FLUSH_ON_TRANSITION"
-            self.report.warn("lang.memory_unused", message, hint, found["MEMORY"])
 
     def sort_model(self, model: ast.SystemModel) -> None:
         for item in model.items:

@@ -154,7 +154,7 @@ def _answer(value: Mapping[str, Any]) -> tuple[Any, Recording] | None:
     usage = side.get("usage")
     counts = tokens(**usage) if isinstance(usage, dict) else {}
     recording = Recording("", str(body.get("of", "")), str(side.get("model") or side.get("by") or ""), counts)
-    if value.get("kind") == "act" and body.get("outcome") == "answered":
+    if value.get("kind") == "act" and body.get("outcome") in ("answered", "malformed"):
         return body.get("out", ""), recording
     if value.get("kind") == "plan" and body.get("by") == "model":
         return {"candidates": body.get("candidates", [])}, recording

@@ -6,21 +6,31 @@ an outcome for the kernel to decide on, never an exception. `side` holds what de
 
 from __future__ import annotations
 
-import json
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
-from spak import canon
+from spak import canon, tokens
 from spak.errors import SpakError, UserError
+from spak.kernel import answer as answers
+from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
-from spak.ports import Blobs, Call, MeasureCall, Measurement, PlanRequest, Prompt, Subject, ToolResult
-from spak.program import Program
+from spak.ports import (
+    Archive,
+    Blobs,
+    Call,
+    MeasureCall,
+    Measurement,
+    PlanRequest,
+    Prompt,
+    Sized,
+    Subject,
+    ToolResult,
+)
 from spak.records import Kind
-from spak.runner.blobs import expand, has_reference, keep, shrink
+from spak.runner.blobs import expand, keep, shrink
 from spak.runner.history import History
 from spak.runner.host import Host
 from spak.runner.observe import observe, unchanged
@@ -28,7 +38,6 @@ from spak.tools import beneath
 from spak.workspace import Workspace
 
 MAX_DIAGNOSTICS = 50
-_FENCE = re.compile(r"\A\s*```[a-z]*\n(.*?)\n```\s*\Z", re.S)
 
 
 class Interrupted(BaseException):
@@ -49,13 +58,20 @@ def _changed(effect: Effect) -> Proposed:
     return Proposed(Kind.ACT, {"of": effect.id, "outcome": "invalid", "code": "policy.changed"})
 
 
-def prompt_of(effect: Effect, blobs: Blobs) -> Prompt:
-    """The prompt of an ask or a plan, with long values filled in."""
+def prompt_of(effect: Effect, blobs: Blobs, rules: Rules) -> Prompt:
+    """The prompt of an ask or a plan, with long values filled in, and what its answer has to fit."""
     items = tuple(
         {"role": item["role"], "name": item["name"], "text": str(expand(item["text"], blobs))}
         for item in effect.items
     )
-    return Prompt(effect.id, items, effect.name, "plan" if effect.act == "plan" else "ask")
+    plan = effect.act == "plan"
+    schema = _form(effect, rules).schema() if plan else None
+    kind: Literal["ask", "plan"] = "plan" if plan else "ask"
+    return Prompt(effect.id, items, effect.name, kind, effect.task, schema, effect.prefix)
+
+
+def _form(effect: Effect, rules: Rules) -> answers.Form:
+    return answers.form(rules.program, rules.program.tasks[effect.task], rules.catalog)
 
 
 @dataclass(slots=True)
@@ -65,7 +81,8 @@ class Performer:
     host: Host
     workspace: Workspace
     blobs: Blobs
-    program: Program
+    rules: Rules
+    archive: Archive | None = None
     stopping: bool = False
     _outside: bool = False
 
@@ -129,7 +146,26 @@ class Performer:
 
     def prompt(self, effect: Effect) -> Prompt:
         """The prompt of an ask or a plan, exactly as a backend gets it."""
-        return prompt_of(effect, self.blobs)
+        return prompt_of(effect, self.blobs, self.rules)
+
+    def measured(self, effect: Effect, asking: bool) -> Proposed | None:
+        """The tokens of a question's prompt, where there is something to decide on them: a BUDGET of tokens,
+        or a model's window that it does not fit; `asking` when a backend is about to be asked."""
+        budget = self.rules.program.budgets.tokens
+        backend = self.host.backend
+        if effect.counted or effect.act not in ("ask", "plan"):
+            return None
+        prompt = self.prompt(effect)
+        window, reply = backend.room(prompt) if asking and isinstance(backend, Sized) else (0, 0)
+        if not (budget or window):
+            return None
+        count = tokens.count(prompt.items)
+        if not budget and count + reply <= window:
+            return None
+        body: dict[str, Any] = {"of": effect.id, "tokens": count, "tokenizer": tokens.tokenizer()}
+        if window:
+            body |= {"window": window, "reply": reply}
+        return Proposed(Kind.OBSERVE, body)
 
     # ---- tools -----------------------------------------------------------------------------------------
 
@@ -152,6 +188,7 @@ class Performer:
                 limits=self.host.limits,
                 toolchain=self.host.toolchain,
                 inherit=(lock,),
+                archive=self.archive,
                 observed=effect.observed,
             )
             try:
@@ -209,7 +246,7 @@ class Performer:
 
     def _validate(self, effect: Effect) -> Proposed:
         validator = self.host.validators[effect.name]
-        rule = self.program.tasks[effect.task].rule
+        rule = self.rules.program.tasks[effect.task].rule
         with self.workspace.lock() as lock, self._calling():
             if not unchanged(effect.observed, self.workspace.directory):
                 return _changed(effect)
@@ -270,7 +307,7 @@ class Performer:
 
     def _plan(self, effect: Effect, history: History) -> Proposed:
         proposer = self.host.proposers[effect.name]
-        task = self.program.tasks[effect.task]
+        task = self.rules.program.tasks[effect.task]
         request = PlanRequest(
             id=effect.id,
             task=effect.task,
@@ -310,19 +347,27 @@ class Performer:
         return self.answer(effect, answer.text, answer.model or backend.entry.name, answer.usage)
 
     def _read_plan(self, effect: Effect, text: str, side: Mapping[str, Any]) -> Proposed:
-        """A text that should be a plan: JSON with candidates, or one candidate, also inside a code fence."""
-        fenced = _FENCE.match(text)
-        try:
-            value = json.loads(fenced.group(1) if fenced else text)
-            value = canon.loads(canon.dumps([[[value]]]))[0][0][0]  # as deep as it will stand in a record
-        except (ValueError, RecursionError, SpakError):
-            value = None
-        if isinstance(value, Mapping) and "tool" in value:
-            value = {"candidates": [value]}
-        readable = isinstance(value, Mapping) and isinstance(value.get("candidates"), list)
-        if not readable or has_reference(value):
-            return Proposed(
-                Kind.ACT, {"of": effect.id, "outcome": "malformed", "code": "plan.malformed"}, side
-            )
-        candidates = shrink(value["candidates"], self.blobs)
-        return Proposed(Kind.PLAN, {"of": effect.id, "by": "model", "candidates": candidates}, side)
+        """A text that should be a plan; what it calls is for the kernel's select to judge."""
+        found = answers.parse(text, _form(effect, self.rules), calls=False)
+        body: dict[str, Any]
+        if isinstance(found, answers.Misfit):
+            tried = keep(text[: answers.LIMIT], self.blobs)
+            body = {"of": effect.id, "outcome": "malformed", "out": tried, **found.to_json()}
+            return Proposed(Kind.ACT, body, side)
+        body = {"of": effect.id, "by": "model"}
+        body["candidates"] = shrink([_candidate(call) for call in found.calls], self.blobs)
+        reasoning = [item.text for item in found.items if isinstance(item, answers.Reasoning)]
+        said = {
+            "reasoning": "\n".join(reasoning),
+            "surface": found.surface,
+            "atoms": list(found.atoms),
+            "memory": [dict(item) for item in found.memory],
+            "correction": dict(found.correction or {}),
+        }
+        body |= {name: shrink(value, self.blobs) for name, value in said.items() if value}
+        return Proposed(Kind.PLAN, body, side)
+
+
+def _candidate(call: answers.ToolCall) -> dict[str, Any]:
+    made: dict[str, Any] = {"tool": call.tool, "args": dict(call.args)}
+    return {**made, "score": call.score} if call.score else made

@@ -28,6 +28,7 @@ from spak.kernel.step import expects, step
 from spak.ports import Ledger, Ledgers
 from spak.program import Mode
 from spak.records import Authority, Kind, Record
+from spak.runner.archive import LedgerArchive
 from spak.runner.blobs import expand
 from spak.runner.history import History
 from spak.runner.host import Host
@@ -64,7 +65,7 @@ class Run:
         self.rules = rules
         self.state = state
         self.history = History(metrics=_metrics(rules))
-        self.performer = Performer(host, workspace, ledger.blobs, rules.program)
+        self.performer = Performer(host, workspace, ledger.blobs, rules, LedgerArchive(ledger))
         self.listeners: list[Listener] = []
         self._unflushed = 0
         self._proofs: dict[bytes, str] = {}
@@ -169,6 +170,11 @@ class Run:
                     return "interrupted"
                 if until is not None and time.monotonic() >= until:
                     return "paused"
+                asking = effect.cls == "ask" and self.performer.host.backend is not None and asks.left > 0
+                counted = self.performer.measured(effect, asking)
+                if counted is not None:
+                    self.feed(counted)
+                    continue
                 if effect.act == "approve" or (
                     effect.cls == "ask" and not (self.performer.host.backend and asks.take())
                 ):

@@ -1,0 +1,309 @@
+"""Prompts and answers of a run: what a backend gets, what a bad answer does, windows, recall, repetition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from host_kit import PERMITS, Look, Write, start
+from spak.kernel import memory
+from spak.kernel.replay import Replay, replay
+from spak.lang import parse
+from spak.lang.catalog import Catalog, NamedEntry
+from spak.lang.schema import violations
+from spak.ledger.files import FileLedgers
+from spak.llm.recorded import Recorded, read
+from spak.ports import Answer, Cancel, Prompt
+from spak.program import compile as compile_program
+from spak.records import Kind
+from spak.runner import Host, Run
+from spak.runner.genesis import genesis
+from spak.runner.perform import prompt_of
+from spak.tools.recall import Recall
+from spak.workspace import Workspace
+
+SPEC = """
+AGENT Planner LEVEL 5 {
+  CONFIG { MODE full_auto BUDGET { steps: 400 TOKENS } MEMORY POLICY_NAME }
+  SYSTEM_MODEL M { AXIOM "Look before you write." }
+  START -> look
+  TASK look { GOAL "Find the id." TOOLS [look, recall] RETRIES 20 NEXT { success -> write fail -> look } }
+  TASK write { GOAL "Write it down." TOOLS [look, write] RETRIES 20 NEXT { success -> look fail -> write } }
+}
+"""
+
+
+@dataclass
+class Scripted:
+    """A backend that answers by a function of the prompt and a counter, and keeps what it was asked."""
+
+    script: Callable[[Prompt, int], str]
+    window: int = 0
+    entry: NamedEntry = field(default_factory=lambda: NamedEntry("scripted", "a script"))
+    asked: list[Prompt] = field(default_factory=list)
+
+    def check(self) -> None: ...
+
+    def room(self, prompt: Prompt) -> tuple[int, int]:
+        return self.window, 50
+
+    def answer(
+        self, prompt: Prompt, on_text: Callable[[str], None] | None = None, cancel: Cancel | None = None
+    ) -> Answer:
+        self.asked.append(prompt)
+        return Answer(self.script(prompt, len(self.asked)), {"input": 10, "output": 5}, "script")
+
+
+def begin(
+    folder: Path, backend: Any, policy: str = "FLUSH_ON_TRANSITION", tokens: int = 0, loop: bool = False
+) -> Run:
+    spec = SPEC.replace("POLICY_NAME", policy).replace("TOKENS", f"tokens: {tokens}" if tokens else "")
+    spec = spec.replace("success -> write", "success -> look") if loop else spec
+    tools = {"look": Look(), "write": Write(), "recall": Recall()}
+    catalog = Catalog(tools={name: tool.entry for name, tool in tools.items()})
+    assert compile_program(parse(spec), catalog, {}).tasks
+    place = Workspace(folder / "run-1/workspace", folder / "run-1/store")
+    permits = PERMITS + "permitted(Action) :- tool(Action, /recall).\n"
+    body = genesis(spec, catalog, {}, place.snapshot(), 5, {"run": "run-1"}, policy=permits)
+    return Run.create(FileLedgers(folder), "run-1", body, Host(tools=tools, backend=backend), place)
+
+
+def call(tool: str, **args: Any) -> str:
+    return json.dumps({"control_packet": {"tool_calls": [{"tool": tool, "args": args}]}})
+
+
+def turns(prompt: Prompt, count: int) -> str:
+    """Long looks that never repeat, then a write, and so on; a wrong tool would be refused."""
+    if prompt.task == "look":
+        return call("look", text=f"id_{count:05} " + f"word{count} " * 150)
+    return call("write", path=f"f{count}.txt", text=f"id_{count:05}")
+
+
+def records(run: Run, kind: Kind) -> list[Mapping[str, Any]]:
+    return [record.body for record, _ in run.ledger.read() if record.kind == kind]
+
+
+def whole(run: Run) -> None:
+    """The ledger replays to the same commits and the same state."""
+    found = replay(record for record, _ in run.ledger.read())
+    assert found.difference is None
+    assert found.state == run.state
+
+
+def test_a_backend_gets_the_schema_of_the_tasks_tools(tmp_path: Path) -> None:
+    backend = Scripted(turns)
+    run = begin(tmp_path, backend)
+    run.advance("semi_auto", 2)
+    first, second = backend.asked
+    assert (first.kind, first.task, second.task) == ("plan", "look", "write")
+    assert first.schema is not None and second.schema is not None
+    for schema, fits, other in ((first.schema, "look", "write"), (second.schema, "write", "recall")):
+        assert violations(schema, json.loads(call(fits))) == []
+        assert violations(schema, json.loads(call(other)))
+    assert [item["name"] for item in first.items] == ["axioms", "goal", "tools", "format"]
+    whole(run)
+    run.close()
+
+
+def test_within_a_task_a_prompt_begins_with_the_one_before(tmp_path: Path) -> None:
+    backend = Scripted(lambda prompt, count: call("look", text=f"id_{count:05}") if count != 5 else "no")
+    run = begin(tmp_path, backend, loop=True)
+    run.advance("semi_auto", 12)
+    assert len(backend.asked) == 12
+    for before, prompt in pairwise(backend.asked):
+        assert prompt.items[: before.prefix] == before.items[: before.prefix]
+        changing = {item["name"] for item in prompt.items[prompt.prefix :]}
+        assert changing <= {"error", "state"}
+    assert [item["name"] for item in backend.asked[5].items[backend.asked[5].prefix :]] == ["error", "state"]
+    whole(run)
+    run.close()
+
+
+@pytest.mark.parametrize("policy", ["FIFO", "SUMMARIZE", "FLUSH_ON_TRANSITION"])
+def test_prompts_are_bounded_however_long_the_run(tmp_path: Path, policy: str) -> None:
+    backend = Scripted(turns)
+    run = begin(tmp_path, backend, policy)
+    run.advance("full_auto")
+    sizes = [sum(len(item["text"]) for item in prompt.items) for prompt in backend.asked]
+    assert len(sizes) > 100
+    assert max(sizes) <= memory.LIMIT + memory.NAMED + memory.GIST + 2_000  # and the fixed part
+    last = "\n".join(item["text"] for item in backend.asked[-1].items)
+    assert ("older texts" if policy == "FIFO" else "ref://") in last
+    whole(run)
+    run.close()
+
+
+def test_a_flushed_text_is_read_back(tmp_path: Path) -> None:
+    def script(prompt: Prompt, count: int) -> str:
+        if count <= 8:
+            return turns(prompt, count)
+        return call("recall", search="id_00001") if prompt.task == "look" else turns(prompt, count)
+
+    backend = Scripted(script)
+    run = begin(tmp_path, backend)
+    for _ in range(60):
+        run.advance("semi_auto", 1)
+        outs = [str(body.get("out", "")) for body in records(run, Kind.ACT)]
+        if any(out.startswith("ref://") for out in outs):
+            break
+    found = next(out for out in outs if out.startswith("ref://"))
+    assert "id_00001 word1 word1" in found
+    run.close()
+
+
+def test_a_misfit_goes_back_with_its_reason_and_three_end_the_run(tmp_path: Path) -> None:
+    backend = Scripted(lambda prompt, count: "let me think")
+    run = begin(tmp_path, backend)
+    assert run.advance("full_auto") == "ended"
+    assert run.state.status == "failed" and run.state.r7.codes == ("run.rollbacks",)
+    assert len(backend.asked) == 3
+    tried = records(run, Kind.ACT)
+    assert [body["out"] for body in tried] == ["let me think"] * 3
+    assert {body["code"] for body in tried} == {"answer.not_json"}
+    assert (
+        '"code":"answer.not_json"' in backend.asked[1].items[-2]["text"] + backend.asked[1].items[-1]["text"]
+    )
+    assert not list((tmp_path / "run-1/workspace").iterdir())
+    whole(run)
+    run.close()
+
+
+def test_a_repaired_answer_goes_on_and_nobody_else_sees_the_error(tmp_path: Path) -> None:
+    backend = Scripted(lambda prompt, count: "oops" if count == 1 else turns(prompt, count))
+    run = begin(tmp_path, backend)
+    run.advance("semi_auto", 3)
+    assert run.state.status == "running"
+    assert any(item["name"] == "error" for item in backend.asked[1].items)
+    assert not any(item["name"] == "error" for item in backend.asked[2].items)
+    run.close()
+
+
+def test_what_a_plan_says_beside_its_calls_is_recorded_and_decides_nothing(tmp_path: Path) -> None:
+    said = json.loads(call("look", text="x"))
+    said["surface_response"] = "I look."
+    said["control_packet"] |= {
+        "reasoning_trace": "hm",
+        "mangle_updates": ["permitted(/everything)"],
+        "memory_operations": [{"operation": "forget", "fact": "axiom(/one)"}],
+    }
+    plain, talking = (
+        begin(tmp_path / name, Scripted(lambda prompt, count, text=text: text))  # type: ignore[misc]
+        for name, text in (("a", call("look", text="x")), ("b", json.dumps(said)))
+    )
+    for run in (plain, talking):
+        run.advance("semi_auto", 1)
+    (plan,) = records(talking, Kind.PLAN)
+    assert plan["surface"] == "I look." and plan["atoms"] == ["permitted(/everything)"]
+    assert plan["reasoning"] == "hm" and plan["memory"][0]["operation"] == "forget"
+    assert plain.state.summary == talking.state.summary
+    plain.close()
+    talking.close()
+
+
+def test_a_prompt_over_the_window_is_compacted_and_never_cut(tmp_path: Path) -> None:
+    backend = Scripted(turns, window=1_600)
+    run = begin(tmp_path, backend, "SUMMARIZE")
+    run.advance("semi_auto", 40)
+    decided = records(run, Kind.CONTEXT)
+    assert decided and {body["act"] for body in decided} == {"compact"}
+    seen = [body for body in records(run, Kind.OBSERVE) if "tokens" in body]
+    assert all(body["tokens"] + 50 > 1_600 and body["window"] == 1_600 for body in seen)
+    assert all(body["tokenizer"].startswith("cl100k") for body in seen)
+    from spak import tokens
+
+    assert all(tokens.count(prompt.items) + 50 <= 1_600 for prompt in backend.asked)
+    whole(run)
+    run.close()
+
+
+def test_a_prompt_that_nothing_makes_smaller_is_refused(tmp_path: Path) -> None:
+    backend = Scripted(turns, window=150)
+    run = begin(tmp_path, backend)
+    assert run.advance("full_auto") == "ended"
+    assert run.state.status == "refused" and run.state.r7.codes == ("budget.window",)
+    assert "window" in run.state.r7.knob
+    assert backend.asked == []
+    assert records(run, Kind.CONTEXT)[-1]["act"] == "refuse"
+    whole(run)
+    run.close()
+
+
+def test_a_budget_of_tokens_ends_the_run_before_it_is_passed(tmp_path: Path) -> None:
+    backend = Scripted(turns)
+    run = begin(tmp_path, backend, tokens=900)
+    assert run.advance("full_auto") == "ended"
+    assert run.state.r7.codes == ("budget.tokens",)
+    assert run.state.r2 <= 900 and backend.asked
+    acts = [body["act"] for body in records(run, Kind.CONTEXT)]
+    assert acts[0] == "send" and acts[-1] == "refuse"
+    whole(run)
+    run.close()
+
+
+def test_who_answers_leaves_no_trace_where_tokens_are_counted(tmp_path: Path) -> None:
+    one = begin(tmp_path / "a", Scripted(turns), tokens=100_000)
+    one.advance("semi_auto", 3)
+    other = begin(tmp_path / "b", None, tokens=100_000)
+    for count in range(1, 4):
+        assert other.advance("stepwise") == "waiting"
+        other.answer(turns(other.performer.prompt(other.pending()), count))
+    other.advance("stepwise")
+    contents = [
+        [record.content for record, _ in run.ledger.read() if record.authority == "commit"]
+        for run in (one, other)
+    ]
+    assert contents[0] == contents[1]
+    one.close()
+    other.close()
+
+
+def test_a_prompt_is_made_again_exactly_as_it_was_sent(tmp_path: Path) -> None:
+    backend = Scripted(turns, window=1_600)
+    run = begin(tmp_path, backend, "SUMMARIZE")
+    run.advance("semi_auto", 25)
+    sent = {prompt.id: prompt for prompt in backend.asked}
+    found = Replay()
+    again = {}
+    for record, _ in run.ledger.read():
+        found.feed(record)
+        effect = found.state.r6
+        if effect is not None and effect.items and found.rules is not None:
+            again[effect.id] = prompt_of(effect, run.ledger.blobs, found.rules)
+    assert sent and sent.items() <= again.items()
+    run.close()
+
+
+def test_recorded_answers_repeat_the_run(tmp_path: Path) -> None:
+    wrong = Scripted(lambda prompt, count: "oops" if count == 4 else turns(prompt, count))
+    first = begin(tmp_path / "a", wrong)
+    first.advance("semi_auto", 12)
+    lines = [line for _, line in first.ledger.read()]
+    second = begin(tmp_path / "b", Recorded(recordings=read(lines, first.ledger.blobs.get)))
+    second.advance("semi_auto", 12)
+    assert second.state.summary == first.state.summary
+    first.close()
+    second.close()
+
+
+def test_the_registers_show_the_memory_by_number(tmp_path: Path) -> None:
+    from spak.kernel.state import registers
+
+    run = begin(tmp_path, Scripted(turns))
+    run.advance("semi_auto", 20)
+    held = registers(run.state)["R7"]["memory"]
+    assert held["fresh"] and held["references"] and held["folded"] == 0
+    assert len(json.dumps(registers(run.state))) < 4_000
+    run.close()
+
+
+def test_a_program_without_model_plans_remembers_nothing(tmp_path: Path) -> None:
+    run = start(tmp_path, 'task t { step a: tool.look { text: "x" } step b: tool.look { text: "y" } }')
+    run.advance("full_auto")
+    assert run.state.r7.memory.fresh == ()
+    run.close()
