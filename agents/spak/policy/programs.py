@@ -26,7 +26,8 @@ _WATCHERS = {
     "valgrind": rule_of(
         "tool=text leak-check=text show-leak-kinds=text track-origins=text error-exitcode=number "
         "log-file=write xml=text xml-file=write suppressions=read num-callers=number "
-        "callgrind-out-file=write massif-out-file=write cachegrind-out-file=write q=flag v=flag trace-children=text",
+        "callgrind-out-file=write massif-out-file=write cachegrind-out-file=write "
+        "q=flag v=flag trace-children=text",
         "db-command vgdb-prefix",
         "text",
     ),
