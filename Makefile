@@ -32,7 +32,7 @@ lint: setup ## ruff, mypy, the import contracts
 check: lint test ## what CI runs
 
 screenshots: setup ## the README's pictures of the platform, taken anew
-	$(PYTEST) -q tests/e2e/test_screenshots.py --screenshots docs/img $(ARGS)
+	$(PYTEST) -q tests/e2e/shell/test_screenshots.py --screenshots docs/img $(ARGS)
 
 bench: setup ## our figures beside their floors and aims, measured now
 	$(PYTHON_BIN) -m bench $(ARGS)

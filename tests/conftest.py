@@ -12,6 +12,10 @@ import pytest
 FAULTS = Path(__file__).parent / "faults"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--screenshots", default="", help="write the pictures of the platform to this folder")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(FAULTS):

@@ -56,7 +56,7 @@ class Up:
     def __init__(self, data: Path, port: int, *words: str, **more: str) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.log = data.with_suffix(".log")
-        with self.log.open("ab") as log:
+        with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, str(ROOT / "manage.py"), "up", *words],
                 cwd=ROOT, env=environment(data, port, **more),
