@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -289,6 +289,40 @@ def test_recorded_answers_repeat_the_run(tmp_path: Path) -> None:
     assert second.state.summary == first.state.summary
     first.close()
     second.close()
+
+
+def test_how_an_answer_came_about_stands_beside_it(tmp_path: Path) -> None:
+    class Known(Scripted):
+        def answer(self, *given: Any) -> Answer:
+            usage = {"input": 100, "output": 20, "cached": 90}
+            return replace(
+                super().answer(*given),
+                usage=usage,
+                params={"temperature": 0.5},
+                finish="stop",
+                latency_ms=12,
+                cost_nanousd=0,
+                logprobs=(-0.5,) * 5000,
+                tries=2,
+            )
+
+    run = begin(tmp_path, Known(turns))
+    run.advance("semi_auto", 1)
+    (side,) = [record.side for record, _ in run.ledger.read() if record.kind == Kind.PLAN]
+    logprobs = side["logprobs"]
+    assert json.loads(run.ledger.blobs.get(logprobs["$blob"])) == [-0.5] * 5000
+    assert {name: side[name] for name in side if name not in ("logprobs", "ms")} == {
+        "by": "script",
+        "tokens": 120,
+        "usage": {"input": 100, "output": 20, "cached": 90},
+        "params": {"temperature": 0.5},
+        "finish": "stop",
+        "latency_ms": 12,
+        "tries": 2,
+        "cost_nanousd": 0,
+    }
+    assert run.state.r2 == 120
+    run.close()
 
 
 def test_the_registers_show_the_memory_by_number(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ class Memory:
 def entry(ref: int, role: Role, name: str, text: str, call: Any = "") -> Entry:
     """An entry of a whole text and, for a tool, its arguments; JSON in them is rewritten by `plain`."""
     data = text.encode("utf-8", "replace")
-    kept = gist([call, text])
+    kept = gist([_brief(call), text])
     called = _called(name, call)
     if len(text) + len(called) > WHOLE:
         return Entry(ref, role, name, called[:GIST], "", len(data), canon.digest(data), kept)
@@ -109,7 +109,7 @@ def entry(ref: int, role: Role, name: str, text: str, call: Any = "") -> Entry:
 def long(ref: int, role: Role, name: str, value: Mapping[str, Any], call: Any = "") -> Entry:
     """An entry of a text that is a blob: `{"$blob", size, head}`, whose gist is that of its head."""
     called, size = _called(name, call)[:GIST], value.get("size", 0)
-    kept = gist([call, value.get("head", "")])
+    kept = gist([_brief(call), value.get("head", "")])
     return Entry(ref, role, name, called, "", size, str(value.get("$blob", "")), kept)
 
 

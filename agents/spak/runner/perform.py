@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any, Literal
 
 from spak import canon, tokens
@@ -18,6 +19,7 @@ from spak.kernel import answer as answers
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
 from spak.ports import (
+    Answer,
     Archive,
     Blobs,
     Call,
@@ -129,15 +131,10 @@ class Performer:
         return replace(done, side={"ms": elapsed, **done.side})
 
     def answer(
-        self, effect: Effect, text: str, by: str = "", usage: Mapping[str, int] | None = None
+        self, effect: Effect, text: str, by: str = "", about: Mapping[str, Any] | None = None
     ) -> Proposed:
-        """A text answer to an ask or a plan, as the proposal that it becomes."""
-        side: dict[str, Any] = {}
-        if usage:
-            side["tokens"] = sum(usage.values())
-            side["usage"] = dict(usage)
-        if by:
-            side["by"] = by
+        """A text answer to an ask or a plan, as the proposal that it becomes; `about` goes beside it."""
+        side = {**({"by": by} if by else {}), **(about or {})}
         if effect.act == "plan":
             return self._read_plan(effect, text, side)
         return Proposed(
@@ -344,7 +341,25 @@ class Performer:
             return Proposed(Kind.ACT, {"of": effect.id, "outcome": "failed", "code": error.code})
         if answer is None:
             return None
-        return self.answer(effect, answer.text, answer.model or backend.entry.name, answer.usage)
+        return self.answer(effect, answer.text, answer.model or backend.entry.name, self._about(answer))
+
+    def _about(self, answer: Answer) -> dict[str, Any]:
+        """How an answer came about: usage, parameters, latency, cost. It decides nothing but budgets."""
+        usage = answer.usage
+        known: dict[str, Any] = {
+            "tokens": usage.get("input", 0) + usage.get("output", 0),
+            "usage": dict(usage),
+            "params": dict(answer.params),
+            "finish": answer.finish,
+            "latency_ms": answer.latency_ms,
+            "tries": answer.tries if answer.tries > 1 else 0,
+        }
+        found = {name: value for name, value in known.items() if value}
+        if answer.cost_nanousd is not None:
+            found["cost_nanousd"] = answer.cost_nanousd
+        if answer.logprobs and all(map(isfinite, answer.logprobs)):
+            found["logprobs"] = keep(canon.dumps(list(answer.logprobs)).decode(), self.blobs)
+        return found
 
     def _read_plan(self, effect: Effect, text: str, side: Mapping[str, Any]) -> Proposed:
         """A text that should be a plan; what it calls is for the kernel's select to judge."""
