@@ -174,6 +174,17 @@ def test_what_was_spent_is_told_at_each_step() -> None:
     assert [body["allow"] for body in permits(made)] == [True, True, True, False]
 
 
+def test_the_same_action_is_judged_by_what_is_spent_now() -> None:
+    gate = Gate(compiled(constitution(), "permitted(A) :- tool(A, /look), spent(/steps, N), N < 3.", {}))
+    found = []
+    for steps in (1, 2, 3, 0):
+        wish = Wish("tool", "look", {}, (), (("spent", (Name("/steps"), steps)),))
+        judged = gate.judge(wish, {})
+        assert isinstance(judged, Judged)
+        found.append(judged.allow)
+    assert found == [True, True, False, True]
+
+
 def test_requests_and_their_bytes_are_counted_from_records() -> None:
     policy = (
         PERMITS
@@ -255,6 +266,12 @@ def test_an_observation_that_makes_no_sense_is_a_denial(facts: Any) -> None:
     assert {effect.act for effect in made.effects} == {"observe"}
 
 
+def test_a_world_that_can_not_be_looked_at_is_a_denial_at_once() -> None:
+    trouble = (Kind.OBSERVE, {"facts": {"paths": [INSIDE["a.txt"]], "trouble": ["world.too_large"]}})
+    made = World(files(one("read_file", path="a.txt")), lambda effect, count: trouble).run()
+    assert made.state.r7.codes == ("world.too_large",) and len(made.effects) == 1
+
+
 def test_an_observation_that_answers_nothing_is_asked_again_and_then_denied() -> None:
     script = lambda effect, count: (Kind.OBSERVE, {"facts": {}})  # noqa: E731
     made = World(files(one("read_file", path="a.txt")), script).run()
@@ -322,7 +339,7 @@ def test_a_fault_of_ours_denies(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr("spak.kernel.gate.facts", fails)
-    made = World(rules(one()), fresh).run()
+    made = World(rules(one(text="never judged before")), fresh).run()
     assert made.state.r7.codes == ("policy.bug",) and made.effects == []
 
 

@@ -282,14 +282,14 @@ MUTANTS = [
         "kernel/gate.py",
         "if seen.trouble:",
         "if False:",
-        f"{GATE}::test_an_observation_that_makes_no_sense_is_a_denial",
+        f"{GATE}::test_a_world_that_can_not_be_looked_at_is_a_denial_at_once",
     ),
     Mutant(
         "a kept session is not told what was spent",
         "kernel/gate.py",
         "elif held.moving != moving:",
         "elif False:",
-        f"{GATE}::test_what_was_spent_is_told_at_each_step",
+        f"{GATE}::test_the_same_action_is_judged_by_what_is_spent_now",
     ),
     Mutant(
         "a spec may state facts",
