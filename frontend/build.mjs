@@ -1,8 +1,9 @@
-// Builds static/vendor/codemirror.js from the packages of package-lock.json and writes its entry and licences.
+// Builds static/vendor/codemirror.js and codemirror-merge.js from the packages of package-lock.json and writes
+// their entries and licences.
 //
 //     cd frontend && npm ci && npm run build
 //
-// The result is committed, so that nobody needs Node to run the platform; tests/web/editor compares hashes.
+// The results are committed, so that nobody needs Node to run the platform; tests/web/editor compares hashes.
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -11,47 +12,50 @@ import { build } from "esbuild";
 
 const here = import.meta.dirname;
 const vendor = join(here, "..", "static", "vendor");
-const outfile = join(vendor, "codemirror.js");
 
-const built = await build({
-  entryPoints: [join(here, "codemirror.js")],
-  bundle: true,
-  format: "esm",
-  minify: true,
-  target: ["es2022"],
-  legalComments: "none",
-  metafile: true,
-  outfile,
-});
+// The second bundle takes what both need from the first: two copies would not know each other's classes.
+const SHARED = /^(@codemirror\/(state|view|language)|@lezer\/highlight|style-mod)$/;
+const shared = {
+  name: "shared",
+  setup: ({ onResolve }) => onResolve({ filter: SHARED }, () => ({ path: "./codemirror.js", external: true })),
+};
+
+async function bundle(name, plugins) {
+  const built = await build({
+    entryPoints: [join(here, `${name}.js`)],
+    bundle: true,
+    format: "esm",
+    minify: true,
+    target: ["es2022"],
+    legalComments: "none",
+    metafile: true,
+    plugins,
+    outfile: join(vendor, `${name}.js`),
+  });
+  return Object.keys(built.metafile.inputs);
+}
 
 const inside = /node_modules\/((?:@[^/]+\/)?[^/]+)\//;
-const names = new Set(
-  Object.keys(built.metafile.inputs)
-    .map((path) => inside.exec(path)?.[1])
-    .filter(Boolean),
-);
-const packages = [...names].sort().map((name) => {
-  const folder = join(here, "node_modules", name);
-  const { version, license, repository } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-  const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
-  const address = typeof repository === "string" ? repository : (repository?.url ?? "");
-  return {
-    name,
-    version,
-    licence: license,
-    source: address.replace(/^git\+/, "").replace(/\.git$/, ""),
-    text: file ? readFileSync(join(folder, file), "utf8").trim() : "",
-  };
-});
 
-const same = new Map();
-for (const item of packages) {
-  if (!item.text) throw new Error(`${item.name} brings no licence`);
-  same.set(item.text, [...(same.get(item.text) ?? []), `${item.name} ${item.version}`]);
+function packages(inputs) {
+  const names = new Set(inputs.map((path) => inside.exec(path)?.[1]).filter(Boolean));
+  return [...names].sort().map((name) => {
+    const folder = join(here, "node_modules", name);
+    const { version, license, repository } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+    const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+    if (!file) throw new Error(`${name} brings no licence`);
+    const address = typeof repository === "string" ? repository : (repository?.url ?? "");
+    const source = address.replace(/^git\+/, "").replace(/\.git$/, "");
+    return { name, version, licence: license, source, text: readFileSync(join(folder, file), "utf8").trim() };
+  });
 }
-const texts = [...same].map(([text, of]) => `${of.join("\n")}\n\n${text}\n`);
-const licences = "codemirror.LICENSE.txt";
-writeFileSync(join(vendor, licences), texts.join(`\n${"-".repeat(80)}\n\n`));
+
+function licences(name, found) {
+  const same = new Map();
+  for (const item of found) same.set(item.text, [...(same.get(item.text) ?? []), `${item.name} ${item.version}`]);
+  const texts = [...same].map(([text, of]) => `${of.join("\n")}\n\n${text}\n`);
+  writeFileSync(join(vendor, `${name}.LICENSE.txt`), texts.join(`\n${"-".repeat(80)}\n\n`));
+}
 
 const list = join(vendor, "VENDOR.json");
 let entries = [];
@@ -60,18 +64,26 @@ try {
 } catch (error) {
   if (error.code !== "ENOENT") throw error;
 }
-const entry = {
-  name: "codemirror",
-  file: "codemirror.js",
-  version: packages.find((item) => item.name === "@codemirror/view").version,
-  licence: "MIT",
-  licence_file: licences,
-  sha256: createHash("sha256").update(readFileSync(outfile)).digest("hex"),
-  source: "https://github.com/codemirror",
-  made_by: "frontend/build.mjs",
-  packages: packages.map(({ text, ...rest }) => rest),
-};
-entries = [...entries.filter((item) => item.name !== entry.name), entry];
+for (const [name, plugins, of] of [
+  ["codemirror", [], "@codemirror/view"],
+  ["codemirror-merge", [shared], "@codemirror/merge"],
+]) {
+  const found = packages(await bundle(name, plugins));
+  licences(name, found);
+  const content = readFileSync(join(vendor, `${name}.js`));
+  const entry = {
+    name,
+    file: `${name}.js`,
+    version: found.find((item) => item.name === of).version,
+    licence: "MIT",
+    licence_file: `${name}.LICENSE.txt`,
+    sha256: createHash("sha256").update(content).digest("hex"),
+    source: "https://github.com/codemirror",
+    made_by: "frontend/build.mjs",
+    packages: found.map(({ text, ...rest }) => rest),
+  };
+  entries = [...entries.filter((item) => item.name !== name), entry];
+  console.log(`${name}.js: ${content.length} bytes, ${found.length} packages`);
+}
 entries.sort((left, right) => (left.name < right.name ? -1 : 1));
 writeFileSync(list, `${JSON.stringify(entries, null, 2)}\n`);
-console.log(`${outfile}: ${readFileSync(outfile).length} bytes, ${packages.length} packages`);

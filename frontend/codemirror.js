@@ -1,5 +1,5 @@
-// What the editor's own modules import of CodeMirror. One bundle: two copies of @codemirror/state in a page
-// do not know each other's classes.
+// What the editor's own modules, and codemirror-merge.js, import of CodeMirror. One bundle: two copies of
+// @codemirror/state in a page do not know each other's classes.
 export {
   acceptCompletion,
   autocompletion,
@@ -28,26 +28,32 @@ export {
   foldKeymap,
   foldAll,
   foldService,
+  highlightingFor,
   HighlightStyle,
   indentOnInput,
   indentService,
   indentUnit,
+  language,
   LanguageSupport,
   StreamLanguage,
   syntaxHighlighting,
   unfoldAll,
 } from "@codemirror/language";
 export { forceLinting, lintGutter, lintKeymap, nextDiagnostic, setDiagnostics } from "@codemirror/lint";
-export { getChunks, goToNextChunk, goToPreviousChunk, MergeView } from "@codemirror/merge";
 export { highlightSelectionMatches, openSearchPanel, search, searchKeymap } from "@codemirror/search";
 export {
   Annotation,
+  ChangeSet,
   Compartment,
   EditorSelection,
   EditorState,
+  Facet,
   Prec,
+  RangeSet,
+  RangeSetBuilder,
   StateEffect,
   StateField,
+  Text,
   Transaction,
 } from "@codemirror/state";
 export {
@@ -55,6 +61,8 @@ export {
   Decoration,
   drawSelection,
   EditorView,
+  gutter,
+  GutterMarker,
   highlightActiveLine,
   highlightActiveLineGutter,
   highlightSpecialChars,
@@ -64,5 +72,8 @@ export {
   placeholder,
   scrollPastEnd,
   tooltips,
+  ViewPlugin,
+  WidgetType,
 } from "@codemirror/view";
-export { classHighlighter, tags } from "@lezer/highlight";
+export { classHighlighter, highlightTree, tags } from "@lezer/highlight";
+export { StyleModule } from "style-mod";

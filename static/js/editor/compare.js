@@ -1,6 +1,7 @@
 // Two versions side by side: CodeMirror's view in place of the table, which stays for whoever wants it.
 
-import { classHighlighter, EditorState, EditorView, lineNumbers, MergeView, syntaxHighlighting } from "../../vendor/codemirror.js";
+import { classHighlighter, EditorState, EditorView, lineNumbers, syntaxHighlighting } from "../../vendor/codemirror.js";
+import { MergeView } from "../../vendor/codemirror-merge.js";
 import { el, find } from "./dom.js";
 import { spak } from "./language.js";
 

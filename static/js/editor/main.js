@@ -64,6 +64,7 @@ function show(found, text) {
   find("#graph-note").textContent = found.note || (found.graph?.nodes.length ? "" : "No task yet: press + Task, or type TASK in the text.");
   outline.show(found.graph, signs);
   properties.show(graph.selected, found.graph, found.triggers);
+  if (root.dataset.ready !== "true") performance.mark("spak-ready");
   root.dataset.ready = "true";
 }
 

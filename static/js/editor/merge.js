@@ -1,7 +1,8 @@
 // The page that merges: theirs beside the result, and each conflict with what may be kept of it.
 // Without this script the text area with marks does the same.
 
-import { defaultKeymap, EditorView, history, historyKeymap, keymap, MergeView } from "../../vendor/codemirror.js";
+import { defaultKeymap, EditorView, history, historyKeymap, keymap } from "../../vendor/codemirror.js";
+import { MergeView } from "../../vendor/codemirror-merge.js";
 import { fetched, looks } from "./compare.js";
 import { el, find } from "./dom.js";
 

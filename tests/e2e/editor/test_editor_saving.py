@@ -23,7 +23,7 @@ AGENT Two LEVEL 2 {
 """
 AWAY = [r"net::ERR_", r"WebSocket connection", r"status of 50\d"]
 """What a browser says of a server that is not there."""
-SIGNED_OUT = [r"status of 401", r"WebSocket connection"]
+SIGNED_OUT = [r"status of 40[13]", r"WebSocket connection"]
 STALE = [r"status of 409"]
 
 

@@ -32,8 +32,9 @@ def test_a_vendored_file_is_the_one_that_was_listed(entry: dict[str, str]) -> No
     assert entry["version"] and entry["licence"] and entry["source"].startswith("https://")
 
 
-def test_the_editors_bundle_brings_every_licence_and_is_what_its_lock_says() -> None:
-    (entry,) = [item for item in ENTRIES if item["name"] == "codemirror"]
+@pytest.mark.parametrize("name", ["codemirror", "codemirror-merge"])
+def test_a_bundle_brings_every_licence_and_is_what_the_lock_says(name: str) -> None:
+    (entry,) = [item for item in ENTRIES if item["name"] == name]
     text = (VENDOR / entry["licence_file"]).read_text()
     locked = json.loads((ROOT / "frontend/package-lock.json").read_text())["packages"]
     for package in entry["packages"]:
