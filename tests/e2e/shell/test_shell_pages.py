@@ -110,9 +110,9 @@ def test_by_keyboard_to_a_spec(window: Callable[..., Watched]) -> None:
     alice.page.keyboard.press("s")
     alice.page.wait_for_url("**/specs/")
     alice.page.keyboard.press("/")
-    alice.page.keyboard.type("hello")
+    alice.page.keyboard.type("build_feature")
     expect(alice.page.locator("#list tbody tr")).to_have_count(1)
-    assert "q=hello" in alice.page.url
+    assert "q=build_feature" in alice.page.url
     alice.page.keyboard.press("Escape")
     alice.page.locator("h1").click()
     alice.page.keyboard.press("?")
@@ -157,20 +157,7 @@ def test_two_people_save_one_base(window: Callable[..., Watched], story: str) ->
     merged = bob.page.locator("textarea[name=text]").input_value()
     assert "Goodbye." in merged
     assert "Good morning." in merged
-    bob.page.click("button:has-text('Save as version')")
-    bob.page.wait_for_selector("text=still holds marks of a conflict")
-    bob.forget("400")
-    bob.page.go_back()  # the merge page again, as it was
-    bob.page.wait_for_selector("textarea[name=text]")
-    kept = [
-        line
-        for line in merged.splitlines()
-        if "Good morning." not in line and not line.startswith(("<<<", "===", ">>>"))
-    ]
-    bob.page.fill("textarea[name=text]", "\n".join(kept) + "\n")
-    bob.page.click("button:has-text('Save as version')")
-    bob.page.wait_for_selector(f".message:has-text('Saved as version {head + 1}')")
-    bob.troubles = [item for item in bob.troubles if "409" not in item]  # of going back
+    assert bob.page.locator("button:has-text('Save as version')").inner_text().endswith(str(head + 1))
 
 
 def test_hostile_words_stay_words(window: Callable[..., Watched]) -> None:
