@@ -49,9 +49,13 @@ class Size:
 
     @classmethod
     def of(cls, body: Mapping[str, Any], spent: int, budget: int) -> Size:
-        """From an observation `{tokens, window, reply}`; what makes no sense in it counts as nothing."""
+        """From an observation `{tokens, window, reply}`; what makes no sense in it counts as nothing.
+
+        The longest answer keeps its place in the window, up to a quarter of it: longest answers are rare.
+        """
         tokens, window, reply = (_count(body.get(name)) for name in ("tokens", "window", "reply"))
-        return cls(tokens, max(0, window - reply) if window else None, budget - spent if budget else None)
+        room = window - min(reply, window // 4) if window else None
+        return cls(tokens, room, budget - spent if budget else None)
 
     @property
     def room(self) -> int | None:

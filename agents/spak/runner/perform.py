@@ -16,6 +16,7 @@ from typing import Any, Literal
 from spak import canon, tokens
 from spak.errors import SpakError, UserError
 from spak.kernel import answer as answers
+from spak.kernel.recollect import Size
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
 from spak.ports import (
@@ -157,12 +158,11 @@ class Performer:
         if not (budget or window):
             return None
         count = tokens.count(prompt.items)
-        if not budget and count + reply <= window:
-            return None
         body: dict[str, Any] = {"of": effect.id, "tokens": count, "tokenizer": tokens.tokenizer()}
         if window:
             body |= {"window": window, "reply": reply}
-        return Proposed(Kind.OBSERVE, body)
+        room = Size.of(body, 0, 0).room
+        return Proposed(Kind.OBSERVE, body) if budget or (room is not None and count > room) else None
 
     # ---- tools -----------------------------------------------------------------------------------------
 
@@ -358,7 +358,9 @@ class Performer:
         if answer.cost_nanousd is not None:
             found["cost_nanousd"] = answer.cost_nanousd
         if answer.logprobs and all(map(isfinite, answer.logprobs)):
-            found["logprobs"] = keep(canon.dumps(list(answer.logprobs)).decode(), self.blobs)
+            found["logprobs"] = {"$blob": self.blobs.put(canon.dumps(list(answer.logprobs)))}
+        elif answer.model:
+            found["logprobs"] = "not available"
         return found
 
     def _read_plan(self, effect: Effect, text: str, side: Mapping[str, Any]) -> Proposed:
