@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import include, path
 
 from spakweb.home import views as home
+from spakweb.runs import events
 
 urlpatterns = [
     path("", home.home, name="spak-home"),
@@ -17,6 +18,8 @@ urlpatterns = [
     path("t/<slug:team>/", home.team_home, name="spak-team-home"),
     path("t/<slug:team>/specs/", include("spakweb.specs.urls")),
     path("t/<slug:team>/specs/<slug:spec>/", include("spakweb.editor.urls")),
+    path("runs/<str:key>/events", events.run_events, name="spak-run-events"),
+    path("team/<slug:team>/runs/events", events.team_events, name="spak-team-events"),
     path("t/<slug:team>/audit/", include("spakweb.audit.urls")),
 ]
 

@@ -14,6 +14,7 @@ from django.urls import URLPattern, get_resolver, reverse
 from django.views.generic import RedirectView
 
 from spakweb import access
+from spakweb.runs.models import Run
 from spakweb.specs.actions import set_tag
 from spakweb.specs.models import Spec
 from spakweb.teams import actions as teams
@@ -70,6 +71,8 @@ TEAM_ROUTES = {
     "spak-editor-ask": Route(VIEWER, "post", {}, ("team", "spec", "what"), ASKED),
     "spak-editor-draft": Route(EDITOR, "post", {}, SPEC, DRAFT),
     "spak-editor-token": Route(VIEWER, args=SPEC),
+    "spak-run-events": Route(VIEWER, given={"after": "9"}, args=("key",)),
+    "spak-team-events": Route(VIEWER),
 }
 OWN_ROUTES = {
     "spak-home": Route(None, args=()),
@@ -125,9 +128,10 @@ def named(cast: Any) -> dict[str, Any]:
     set_tag(cast["alice"], cast.spec.head, "gold")
     invitation, _ = teams.invite(cast["alice"], cast.team, "viewer")
     member = Membership.objects.create(team=cast.team, user=cast["nobody"], role=VIEWER)
+    Run.objects.create(team=cast.team, key="ended-run", name="ended", state="failed", count=2)
     return {
         "team": cast.team.slug, "spec": "small", "number": 1, "tag": "gold", "what": "analyse",
-        "member": member.pk, "invitation": invitation.pk, "name": "hello",
+        "member": member.pk, "invitation": invitation.pk, "name": "hello", "key": "ended-run",
     }  # fmt: skip
 
 
@@ -146,7 +150,7 @@ def test_roles(cast: Any, named: dict[str, Any], name: str, role: Role) -> None:
     answer = ask(cast.client(PEOPLE[role]), name, route, named)
     assert route.least is not None
     if access.RANK[role] >= access.RANK[route.least]:
-        assert answer.status_code in ({200, 201, 302} if name != "spak-spec-import" else {400})
+        assert answer.status_code in ({200, 201, 204, 302} if name != "spak-spec-import" else {400})
     else:
         assert answer.status_code == 403
 

@@ -1,0 +1,115 @@
+"""Runs of a platform under test: a ledger written by hand, a stream that is read, and a tidy database."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from asgiref.testing import ApplicationCommunicator
+from channels.routing import URLRouter
+from django.db import connection
+
+from ledger_contract import act, genesis
+from spakweb import appendonly
+from spakweb.routing import websocket_urlpatterns
+from spakweb.runs import news, stream
+from spakweb.runs import writer as writing
+from spakweb.runs.ledger import DatabaseLedger, DatabaseLedgers, drop_leases
+from spakweb.runs.models import Run
+from spakweb.teams.models import Membership, Role, Team, User
+
+WAIT_S = 10
+
+
+@contextmanager
+def tables() -> Iterator[None]:
+    """Append-only while the test runs; off afterwards, so that the tables can be emptied."""
+    appendonly.install(connection)
+    try:
+        yield
+    finally:
+        writing.writer.close()
+        drop_leases()
+        appendonly.remove(connection)
+
+
+def member(team: Team, name: str = "vera", role: Role = Role.VIEWER) -> User:
+    user = User.objects.create_user(name, f"{name}@spak.example", "a long secret")
+    Membership.objects.create(team=team, user=user, role=role)
+    return user
+
+
+def ledger(team: Team, key: str = "r1") -> DatabaseLedger:
+    return DatabaseLedgers(lambda name: Run(team=team, key=name, name=name)).create(key, genesis(key))
+
+
+def write(into: DatabaseLedger, many: int = 1) -> None:
+    into.append([act(into.count + number) for number in range(many)])
+    into.flush()
+
+
+def looped(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """Run it in a loop of its own, and let its hub go."""
+
+    async def whole() -> Any:
+        try:
+            return await work()
+        finally:
+            hub = stream.hub()
+            for watch in hub._all():
+                for reader in list(watch.readers):
+                    hub.leave(reader)
+            hub._threads.shutdown()
+
+    return asyncio.run(whole())
+
+
+class Socket:
+    """A page's socket: `messages` are all that came, in order; `seqs` those of its records."""
+
+    def __init__(self, path: str, user: Any) -> None:
+        where, _, query = path.partition("?")
+        scope = {
+            "type": "websocket", "path": where, "query_string": query.encode(), "headers": [],
+            "subprotocols": [], "user": user,
+        }  # fmt: skip
+        self.wire = ApplicationCommunicator(URLRouter(websocket_urlpatterns), scope)
+        self.messages: list[dict[str, Any]] = []
+        self.code = 0
+
+    async def __aenter__(self) -> Socket:
+        await self.wire.send_input({"type": "websocket.connect"})
+        assert (await self.wire.receive_output(WAIT_S))["type"] == "websocket.accept"
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.wire.send_input({"type": "websocket.disconnect", "code": 1001})
+        await self.wire.wait(WAIT_S)
+
+    async def say(self, text: str) -> None:
+        await self.wire.send_input({"type": "websocket.receive", "text": text})
+
+    async def one(self) -> str:
+        """The type of the next message; `close` when the socket was closed, with `code`."""
+        output = await self.wire.receive_output(WAIT_S)
+        if output["type"] == "websocket.close":
+            self.code = output.get("code", 1000)
+            return "close"
+        self.messages.append(json.loads(output["text"]))
+        return str(self.messages[-1]["type"])
+
+    async def until(self, done: Callable[[Socket], bool]) -> None:
+        while not done(self):
+            if await self.one() == "close":
+                return
+
+    @property
+    def seqs(self) -> list[int]:
+        found = (message for message in self.messages if message["type"] == "records")
+        return [record["seq"] for message in found for record in message["records"]]
+
+
+__all__ = ["Socket", "ledger", "looped", "member", "news", "tables", "write"]
