@@ -28,7 +28,7 @@ def test_each_permit_names_the_blob_of_its_proof_and_the_ledger_verifies(tmp_pat
     assert run.advance("full_auto") == "ended" and run.state.status == "succeeded"
     permits = [record for record in all_records(run) if record.kind == "permit"]
     for record in permits:
-        found = canon.loads(run.ledger.blobs.get(record.side["proof"]["$blob"]))
+        found = canon.loads(run.ledger.blobs.get(record.side["proof"]))
         assert found["decision"] == "allow" and found["proof"]["nodes"]
     report = verify((line for _, line in run.ledger.read()), exported=False, blobs=run.ledger.blobs)
     assert report.ok, report.problems
@@ -40,7 +40,7 @@ def test_a_denial_has_its_why_not_and_leaves_no_trace_in_the_workspace(tmp_path:
     run = start(tmp_path, 'task T { step a: tool.write { path: "a" text: "x" } }', policy="")
     assert run.advance("full_auto") == "ended" and run.state.r7.codes == ("policy.denied",)
     (record,) = [record for record in all_records(run) if record.kind == "permit"]
-    found = canon.loads(run.ledger.blobs.get(record.side["proof"]["$blob"]))
+    found = canon.loads(run.ledger.blobs.get(record.side["proof"]))
     assert found["decision"] == "deny" and found["why_not"]
     assert list((tmp_path / "run-1/workspace").iterdir()) == []
     run.close()

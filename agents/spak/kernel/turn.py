@@ -20,6 +20,9 @@ from spak.policy import approval
 from spak.program import Step, Task
 from spak.records import Kind, Record
 
+SAID = (("txn", "commit"),)
+"""What a route of semantics 2 leaves out: it is so unless it says otherwise."""
+
 
 class Stepped(NamedTuple):
     state: State
@@ -54,6 +57,9 @@ class Turn:
         return self.rules.program.tasks[self.state.r0.task]
 
     def commit(self, kind: Kind, body: Mapping[str, Any]) -> str:
+        """Seal a decision. A route says neither what its act says (the key) nor that all went well (txn)."""
+        if kind is Kind.ROUTE and self.rules.gate is not None:
+            body = {name: value for name, value in body.items() if (name, value) not in SAID and name != "key"}
         record, self.state, content = seal(self.state, self.at, kind, body)
         self.commits.append(record)
         return content

@@ -23,7 +23,7 @@ MAX_LINE = 256 << 20
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _AUTHORITIES = frozenset(Authority)
-_BLOB = re.compile(rb'"\$?blob":"([A-Za-z0-9_-]{43})"')
+_BLOB = re.compile(rb'"(?:\$?blob|proof)":"([A-Za-z0-9_-]{43})"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def is_record_line(line: bytes) -> bool:
 
 
 def named_blobs(line: bytes) -> list[str]:
-    """Digests of the blobs that a record names by a member `blob` or `$blob` (text like it is escaped)."""
+    """Digests of the blobs that a record names by a member `blob`, `$blob` or `proof` (text is escaped)."""
     return [found.decode() for found in _BLOB.findall(line)]
 
 

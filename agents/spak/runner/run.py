@@ -295,7 +295,7 @@ class Run:
             if len(self._proofs) >= PROOFS:
                 self._proofs.clear()
             digest = self._proofs[text] = self.ledger.blobs.put(text)
-        return {"proof": {"$blob": digest}}
+        return {"proof": digest}
 
     def _append(self, records: list[Record]) -> None:
         for record in self.ledger.append(records):
