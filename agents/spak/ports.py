@@ -361,8 +361,8 @@ class Backend(Protocol):
 class Sized(Protocol):
     """A backend that knows how much its model takes in."""
 
-    def room(self, prompt: Prompt) -> tuple[int, int]:
-        """The model's window and the longest answer, in tokens; 0 where it is not known."""
+    def window(self, prompt: Prompt) -> int:
+        """Tokens that the model of a prompt reads and writes at once; 0 where it is not known."""
 
 
 # ---- stores --------------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 Takes prompt items; gives a number that is the same wherever the tokenizer has the same version (`VERSION`
 goes into the record with the count, which is a proposal: the kernel decides on it and replay reads it). The
-vocabulary comes with a package and is never downloaded. A model with another vocabulary counts otherwise,
-mostly within a tenth; what a provider really counted comes back as usage and goes against the budget.
+vocabulary comes with a package and is never downloaded. A model with another vocabulary counts otherwise, a
+small one by a fifth more; what a provider really counted comes back as usage and goes against the budget.
 """
 
 from __future__ import annotations

@@ -95,11 +95,11 @@ def test_compacting_ends_in_send_or_refuse() -> None:
     ("body", "spent", "budget", "room"),
     [
         ({"tokens": 50}, 10, 0, None),
-        ({"tokens": 50, "window": 100, "reply": 20}, 0, 0, 80),
-        ({"tokens": 50, "window": 100, "reply": 300}, 0, 0, 75),
-        ({"tokens": 50, "window": 100, "reply": 20}, 40, 90, 50),
+        ({"tokens": 50, "window": 100}, 0, 0, 80),
+        ({"tokens": 50, "window": 1}, 0, 0, 0),
+        ({"tokens": 50, "window": 100}, 40, 90, 50),
         ({"tokens": 50}, 100, 90, -10),
-        ({"tokens": "many", "window": -1, "reply": None}, 0, 0, None),
+        ({"tokens": "many", "window": -1}, 0, 0, None),
     ],
 )
 def test_the_room_is_the_least_of_window_and_budget(

@@ -44,14 +44,14 @@ class Scripted:
     """A backend that answers by a function of the prompt and a counter, and keeps what it was asked."""
 
     script: Callable[[Prompt, int], str]
-    window: int = 0
+    size: int = 0
     entry: NamedEntry = field(default_factory=lambda: NamedEntry("scripted", "a script"))
     asked: list[Prompt] = field(default_factory=list)
 
     def check(self) -> None: ...
 
-    def room(self, prompt: Prompt) -> tuple[int, int]:
-        return self.window, 50
+    def window(self, prompt: Prompt) -> int:
+        return self.size
 
     def answer(
         self, prompt: Prompt, on_text: Callable[[str], None] | None = None, cancel: Cancel | None = None
@@ -207,23 +207,23 @@ def test_what_a_plan_says_beside_its_calls_is_recorded_and_decides_nothing(tmp_p
 
 
 def test_a_prompt_over_the_window_is_compacted_and_never_cut(tmp_path: Path) -> None:
-    backend = Scripted(turns, window=1_600)
+    backend = Scripted(turns, size=1_600)
     run = begin(tmp_path, backend, "SUMMARIZE")
     run.advance("semi_auto", 40)
     decided = records(run, Kind.CONTEXT)
     assert decided and {body["act"] for body in decided} == {"compact"}
     seen = [body for body in records(run, Kind.OBSERVE) if "tokens" in body]
-    assert all(body["tokens"] + 50 > 1_600 and body["window"] == 1_600 for body in seen)
+    assert all(body["tokens"] > 1_280 and body["window"] == 1_600 for body in seen)
     assert all(body["tokenizer"].startswith("cl100k") for body in seen)
     from spak import tokens
 
-    assert all(tokens.count(prompt.items) + 50 <= 1_600 for prompt in backend.asked)
+    assert all(tokens.count(prompt.items) <= 1_280 for prompt in backend.asked)
     whole(run)
     run.close()
 
 
 def test_a_prompt_that_nothing_makes_smaller_is_refused(tmp_path: Path) -> None:
-    backend = Scripted(turns, window=150)
+    backend = Scripted(turns, size=150)
     run = begin(tmp_path, backend)
     assert run.advance("full_auto") == "ended"
     assert run.state.status == "refused" and run.state.r7.codes == ("budget.window",)
@@ -264,7 +264,7 @@ def test_who_answers_leaves_no_trace_where_tokens_are_counted(tmp_path: Path) ->
 
 
 def test_a_prompt_is_made_again_exactly_as_it_was_sent(tmp_path: Path) -> None:
-    backend = Scripted(turns, window=1_600)
+    backend = Scripted(turns, size=1_600)
     run = begin(tmp_path, backend, "SUMMARIZE")
     run.advance("semi_auto", 25)
     sent = {prompt.id: prompt for prompt in backend.asked}

@@ -49,13 +49,12 @@ class Size:
 
     @classmethod
     def of(cls, body: Mapping[str, Any], spent: int, budget: int) -> Size:
-        """From an observation `{tokens, window, reply}`; what makes no sense in it counts as nothing.
+        """From an observation `{tokens, window}`; what makes no sense in it counts as nothing.
 
-        The longest answer keeps its place in the window, up to a quarter of it: longest answers are rare.
+        A fifth of the window is kept for the answer, and for models whose own count is higher than ours.
         """
-        tokens, window, reply = (_count(body.get(name)) for name in ("tokens", "window", "reply"))
-        room = window - min(reply, window // 4) if window else None
-        return cls(tokens, room, budget - spent if budget else None)
+        tokens, window = _count(body.get("tokens")), _count(body.get("window"))
+        return cls(tokens, window * 4 // 5 if window else None, budget - spent if budget else None)
 
     @property
     def room(self) -> int | None:
@@ -65,7 +64,7 @@ class Size:
     def knob(self, budget: int) -> tuple[str, str]:
         """Why it cannot be sent, and what would let it."""
         if self.window is not None and self.tokens > self.window:
-            return "budget.window", f"a model whose window takes {self.tokens} tokens and an answer"
+            return "budget.window", f"a model with a window of {self.tokens * 5 // 4 + 1} tokens"
         return "budget.tokens", f"BUDGET {{ tokens: {budget * 2} }}"
 
 

@@ -53,10 +53,9 @@ class Chooser:
         window = found.window or (LOCAL_WINDOW if found.mode == "local" else 0)
         return replace(found, model=prompt.model or found.model, window=window)
 
-    def room(self, prompt: Prompt) -> tuple[int, int]:
-        """The window of the model that a prompt goes to, and its longest answer."""
-        chosen = self.choice(prompt)
-        return chosen.window, prompt.max_tokens or chosen.max_tokens
+    def window(self, prompt: Prompt) -> int:
+        """The window of the model that a prompt goes to, as the settings state it."""
+        return self.choice(prompt).window
 
     def bound(self, prompt: Prompt, input_tokens: int) -> int | None:
         """The most nano-dollars that a call can cost; None when its model has no known price."""

@@ -149,20 +149,20 @@ class Performer:
     def measured(self, effect: Effect, asking: bool) -> Proposed | None:
         """The tokens of a question's prompt, where there is something to decide on them: a BUDGET of tokens,
         or a model's window that it does not fit; `asking` when a backend is about to be asked."""
-        budget = self.rules.program.budgets.tokens
         backend = self.host.backend
         if effect.counted or effect.act not in ("ask", "plan"):
             return None
         prompt = self.prompt(effect)
-        window, reply = backend.room(prompt) if asking and isinstance(backend, Sized) else (0, 0)
-        if not (budget or window):
+        window = backend.window(prompt) if asking and isinstance(backend, Sized) else 0
+        if not (window or self.rules.program.budgets.tokens):
             return None
         count = tokens.count(prompt.items)
         body: dict[str, Any] = {"of": effect.id, "tokens": count, "tokenizer": tokens.tokenizer()}
         if window:
-            body |= {"window": window, "reply": reply}
+            body["window"] = window
         room = Size.of(body, 0, 0).room
-        return Proposed(Kind.OBSERVE, body) if budget or (room is not None and count > room) else None
+        decided = self.rules.program.budgets.tokens or (room is not None and count > room)
+        return Proposed(Kind.OBSERVE, body) if decided else None
 
     # ---- tools -----------------------------------------------------------------------------------------
 
