@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.contrib.staticfiles.storage import StaticFilesStorage
@@ -14,6 +15,11 @@ class HashedFiles(CompressedManifestStaticFilesStorage):
     """Names with a hash and compressed twins; imports of ES modules are rewritten too."""
 
     support_js_module_import_aggregation = True
+
+    def post_process(self, paths: dict[str, Any], *args: Any, **options: Any) -> Iterator[Any]:
+        """All but those of django_htmx: only its middleware is used; its scripts import what is not there."""
+        ours = {name: file for name, file in paths.items() if not name.startswith("django_htmx/")}
+        yield from super().post_process(ours, *args, **options)
 
 
 class PlainFiles(StaticFilesStorage):

@@ -413,6 +413,22 @@ addEventListener("keydown", (event) => {
   }
 });
 
+// The list of keys that every page has, with those of this one.
+find("#keys dl")?.append(
+  ...[
+    ["Ctrl S", "Save a version"],
+    ["Ctrl Z, Ctrl Y", "Undo, redo: text and graph alike"],
+    ["Ctrl Space", "What may stand here"],
+    ["F12, Shift F12", "Where a name is given; all its places"],
+    ["F2", "Rename"],
+    ["Ctrl .", "Fix the problem of this line"],
+    ["Shift Alt F", "Lay the text out"],
+    ["Esc, then Tab", "Leave the text"],
+    ["N, C, S", "In the graph: new task, connect, start here"],
+    ["Del, Enter, F", "In the graph: delete, go to the text, fit"],
+  ].map(([keys, words]) => el("div", {}, el("dt", {}, el("kbd", {}, keys)), el("dd", {}, words))),
+);
+
 panes(root);
 tab("edit");
 begin();

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,6 +53,24 @@ def test_the_lock_names_no_place_to_download_from() -> None:
 def test_the_page_names_every_module_that_it_imports() -> None:
     page = {"main.js", "compare.js", "merge.js"}
     assert {file.stem for file in OWN if file.name not in page} == set(views.MODULES)
+
+
+def test_a_production_server_gets_every_script_under_a_name_with_its_hash(tmp_path: Path) -> None:
+    settings = {
+        "SPAK_WEB_PRODUCTION": "true",
+        "SPAK_WEB_SECRET_KEY": "only-for-this-test-and-of-no-use-anywhere-else-1234567890",
+        "SPAK_WEB_HOSTS": "example.org",
+        "SPAK_WEB_DATA": str(tmp_path),
+        "SPAK_WEB_DATABASE_URL": f"sqlite:///{tmp_path}/db.sqlite3",
+    }
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("SPAK_", "DJANGO_"))}
+    command = [sys.executable, str(ROOT / "manage.py"), "collectstatic", "--noinput", "-v", "0"]
+    done = subprocess.run(command, cwd=ROOT, env=kept | settings, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-1500:]
+    (main,) = (tmp_path / "static/js/editor").glob("main.*.js")
+    for name in re.findall(r'from "([^"]+)"', main.read_text()):
+        assert re.search(r"\.[0-9a-f]{12}\.js$", name), name
+        assert (main.parent / name).exists()
 
 
 @pytest.mark.parametrize("file", OWN, ids=lambda file: file.name)
