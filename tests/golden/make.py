@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -48,6 +49,16 @@ task Undone {
   step w: tool.write { path: "a.txt" text: text status: "timeout" }
 }
 """
+PLANNED = """
+AGENT Planned LEVEL 5 {
+  CONFIG { MODE stepwise BUDGET { steps: 40 tokens: 430 } }
+  SYSTEM_MODEL M { AXIOM "Look before you write." HEURISTIC "Answer in JSON." }
+  START -> see
+  TASK see { GOAL "Find the id." TOOLS [look] RETRIES 5 NEXT { success -> keep fail -> see } }
+  TASK keep { GOAL "Write it down." TOOLS [look, write] RETRIES 5 NEXT { success -> see fail -> keep } }
+}
+"""
+"""Plans with a memory: misfits that come back, prompts that are compacted, and in the end refused."""
 
 
 def main() -> int:
@@ -66,6 +77,7 @@ def main() -> int:
             ("undone", UNDONE),
         ):
             _own(folder / name, target / f"{name}.jsonl", spec)
+        _own(folder / "planned", target / "planned.jsonl", PLANNED, planned)
     expected = {}
     for path in sorted(target.glob("*.jsonl")):
         lines = path.read_bytes().splitlines(keepends=True)
@@ -90,11 +102,25 @@ def _examples(folder: Path, target: Path) -> None:
         spak(folder, "export", "latest", "--output", str(target / f"{name}.jsonl"))
 
 
-def _own(folder: Path, path: Path, spec: str) -> None:
-    """A run on the plain host of the runner's tests; whatever it asks is answered with `yes`."""
+def planned(task: str, count: int) -> str:
+    """An answer to the plan of a task: every fourth is none, others are long looks and short writes."""
+    if count % 4 == 3:
+        return "let me think"
+    if task == "see":
+        args = {"text": f"id_{count:03} " + f"word{count} " * 120}
+        return json.dumps({"control_packet": {"tool_calls": [{"tool": "look", "args": args}]}})
+    return json.dumps({"tool": "write", "args": {"path": f"f{count}.txt", "text": f"id_{count:03}"}})
+
+
+def _own(
+    folder: Path, path: Path, spec: str, answers: Callable[[str, int], str] = lambda task, count: "yes"
+) -> None:
+    """A run on the plain host of the runner's tests; whatever it asks is answered with `yes`, or as given."""
     run = start(folder, spec, path.stem)
-    while run.advance("full_auto") == "waiting":
-        run.answer("yes")
+    count = 0
+    while run.advance("full_auto") == "waiting" and count < 40:
+        count += 1
+        run.answer(answers(run.state.r0.task, count))
     with path.open("wb") as stream:
         export(run.ledger, stream)
     run.close()
