@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from host_kit import PERMITS, Look, Write, start
+from host_kit import PERMITS, TUNING, Look, Write, start
 from spak.kernel import memory
 from spak.kernel.replay import Replay, replay
 from spak.lang import parse
@@ -243,6 +243,14 @@ def test_a_budget_of_tokens_ends_the_run_before_it_is_passed(tmp_path: Path) -> 
     acts = [body["act"] for body in records(run, Kind.CONTEXT)]
     assert acts[0] == "send" and acts[-1] == "refuse"
     whole(run)
+    run.close()
+
+
+def test_a_generator_has_no_prompt_to_count(tmp_path: Path) -> None:
+    run = start(tmp_path, TUNING.replace("steps: 500", "steps: 500 tokens: 9"))
+    run.advance("full_auto")
+    assert run.state.status == "succeeded"
+    assert not records(run, Kind.CONTEXT) and not records(run, Kind.OBSERVE)
     run.close()
 
 

@@ -66,7 +66,7 @@ def expects(state: State, proposal: Record) -> bool:
     if proposal.kind == Kind.PLAN:
         return pending.act == "plan"
     if proposal.kind == Kind.OBSERVE and pending.act in ("ask", "plan"):
-        return not pending.counted
+        return pending.cls == "ask" and not pending.counted
     if pending.act == "observe":
         return proposal.kind == Kind.OBSERVE
     if pending.act == "approve":

@@ -150,7 +150,7 @@ class Performer:
         """The tokens of a question's prompt, where there is something to decide on them: a BUDGET of tokens,
         or a model's window that it does not fit; `asking` when a backend is about to be asked."""
         backend = self.host.backend
-        if effect.counted or effect.act not in ("ask", "plan"):
+        if effect.counted or effect.cls != "ask" or effect.act not in ("ask", "plan"):
             return None
         prompt = self.prompt(effect)
         window = backend.window(prompt) if asking and isinstance(backend, Sized) else 0
