@@ -37,7 +37,6 @@ HEAVY = ("django", "lark", "numpy", "optuna", "re2", "rich", "sqlalchemy", "pynv
 
 LONGEST = 500
 LONG_FOR_A_REASON: dict[str, str] = {
-    "agents/spak/kernel/step.py": "the cognitive loop is one state machine, read in one go",
     "agents/spak/shell/read.py": "one recursive descent over the shell's grammar",
 }
 """Path below the repository to the one idea that makes a file longer than LONGEST lines."""

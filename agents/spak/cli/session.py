@@ -7,43 +7,35 @@ under signals and a deadline and writes context.json and metrics.json at each st
 from __future__ import annotations
 
 import json
-import secrets
 import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spak import canon, config
+from spak import begin as begin_
+from spak import config
 from spak.cli import common
 from spak.cli.artifacts import with_artifacts
-from spak.errors import SpecError, UnavailableError, UsageError, UserError
+from spak.errors import SpecError, UsageError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
-from spak.lang import Parsed, parse
+from spak.lang import parse
 from spak.lang.beside import files_beside
-from spak.lang.catalog import Catalog
-from spak.lang.diagnostics import Severity
-from spak.lang.imports import Resolved, resolve
-from spak.lang.laws import check_law, policy_file
+from spak.lang.imports import resolve
+from spak.lang.laws import policy_file
 from spak.ledger.faults import typed
 from spak.ledger.files import FileLedgers
 from spak.llm.recorded import Recorded, Recording
 from spak.llm.recorded import read as recordings_in
-from spak.policy.law import rules_of
-from spak.program import Mode, Program
-from spak.program import compile as compile_program
+from spak.program import Mode
 from spak.records import Record
 from spak.runner import Host, Run, Stop, View, view
-from spak.runner.genesis import constitution, genesis
 from spak.runner.project import context
 from spak.workspace import Workspace
-
-MODE_LEVELS: Mapping[Mode, int] = {"stepwise": 1, "semi_auto": 3, "full_auto": 4}
-"""The LEVEL that a mode takes, as `check` has it for CONFIG."""
 
 
 @dataclass(slots=True)
@@ -107,55 +99,34 @@ def begin(
 
     Raises: SpecError (exit 3), UnavailableError (7), UsageError (2), LedgerError.
     """
-    chosen = config.settings()
-    text = common.read_input(spec)
-    full = config.catalog()
-    whole, program = _compiled(text, spec, full, inputs or {})
-    _recordable(program.inputs)
-    if proposer and proposer != "model" and proposer not in full.proposers:
-        known = ", ".join([*sorted(full.proposers), "model"])
-        raise UnavailableError(
-            "unavailable.proposer", f"there is no proposer {proposer!r}", f"known: {known}"
+    whole = resolve(parse(common.read_input(spec), str(spec)), files_beside(spec))
+    answering = None if recorded is None else Recorded(recordings=_recordings(root, recorded))
+    try:
+        made = begin_.plan(
+            whole, inputs or {}, mode=mode, backend=backend, proposer=proposer, answering=answering
         )
-    host = config.host(chosen, program, backend)
-    if recorded is not None:
-        host = replace(host, backend=Recorded(recordings=_recordings(root, recorded)))
-    if host.backend is not None:
-        host.backend.check()
+    except SpecError as error:
+        texts = {**whole.texts, **policy_file(whole)}
+        common.show_diagnostics(error.diagnostics, whole.parsed.text, str(spec), texts)  # type: ignore[arg-type]
+        raise
     name = common.run_id()
     folder = root / name
     source = _source(spec, workspace)
-    backend_name = backend or program.backend or chosen.backend
-    picked, auto = _mode(mode, whole.parsed, program, chosen, backend_name)
     _make(folder)
     try:
         place = _workspace(folder, source, workspace if in_place else None)
-        body = genesis(
-            whole.parsed.text,
-            config.used(full, program),
-            dict(inputs or {}),
+        body = made.genesis(
+            name,
             place.snapshot(),
-            secrets.randbits(52) if seed is None else seed,
-            {
-                "run": name,
-                "spec": spec.name.encode("utf-8", "replace").decode(),
-                "mode": picked,
-                "auto_steps": auto,
-                "backend": backend_name,
-                "launcher": host.launcher.entry.name if host.launcher else "",
-                "in_place": str(workspace.resolve()) if in_place and workspace else "",
-                "toolchain": dict(config.versions()),
-            },
-            proposer,
-            whole.policy,
-            rules_of(program.axioms),
-            chosen.approvers,
+            seed,
+            spec=spec.name.encode("utf-8", "replace").decode(),
+            in_place=str(workspace.resolve()) if in_place and workspace else "",
         )
-        run = Run.create(FileLedgers(root), name, body, host, place)
+        run = Run.create(FileLedgers(root), name, body, made.host, place)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return Session(run, folder, picked, auto)
+    return Session(run, folder, made.mode, made.auto)
 
 
 def reopen(
@@ -182,32 +153,9 @@ def reopen(
     recorded = about.get("mode")
     known: Mode | None = recorded if recorded in config.MODES else None
     parsed = parse(first.body["rules"]["spec"])
-    picked, auto = _mode(mode or known, parsed, rules.program, chosen, asked)
+    picked, auto = begin_.pick_mode(mode or known, parsed, rules.program, chosen, asked)
     run = Run.open(ledgers, name, host, place, restore=not in_place)
     return Session(run, folder, picked, int(about.get("auto_steps", 0)) or auto)
-
-
-def _compiled(text: bytes, spec: Path, full: Catalog, inputs: Mapping[str, str]) -> tuple[Resolved, Program]:
-    """A spec file with its imports, and its Program; what is wrong with it is shown line by line."""
-    whole = resolve(parse(text, str(spec)), files_beside(spec))
-    try:
-        program = compile_program(whole.parsed, full, dict(inputs))
-        _lawful(whole)
-    except SpecError as error:
-        texts = {**whole.texts, **policy_file(whole)}
-        common.show_diagnostics(error.diagnostics, whole.parsed.text, str(spec), texts)  # type: ignore[arg-type]
-        raise
-    return whole, program
-
-
-def _lawful(whole: Resolved) -> None:
-    """Raises: SpecError `lang.invalid` when what the spec adds to the constitution does not load."""
-    found = check_law(whole, constitution())
-    errors = [item for item in found if item.severity == Severity.ERROR]
-    if errors:
-        first = errors[0]
-        where = f"{first.file or whole.parsed.name or 'the spec'}:{first.line}:{first.column}"
-        raise SpecError("lang.invalid", f"{where}: {first.message} [{first.code}]", first.hint, found)
 
 
 def _recordings(root: Path, named: str) -> list[Recording]:
@@ -220,44 +168,12 @@ def _recordings(root: Path, named: str) -> list[Recording]:
         reader.close()
 
 
-def _recordable(inputs: Mapping[str, Any]) -> None:
-    """Raises: UsageError `usage.input` for a value that no record can hold."""
-    try:
-        canon.dumps(dict(inputs))
-    except UserError as error:
-        raise UsageError("usage.input", f"--input: {error.message}", error.hint) from error
-
-
 def _make(folder: Path) -> None:
     """The folder of a new run. Raises: LedgerError `ledger.readonly`, `ledger.full`, `ledger.io`."""
     try:
         folder.mkdir(parents=True)
     except OSError as error:
         raise typed(error, "making the run folder", folder) from error
-
-
-def _mode(
-    asked: Mode | None, parsed: Parsed, program: Program, chosen: config.Settings, backend: str
-) -> tuple[Mode, int]:
-    """The flag, else CONFIG, else spak.toml, else full_auto with a backend and stepwise with a person.
-
-    An AGENT's LEVEL bounds it: a flag beyond is refused, a default falls back.
-
-    Raises: UsageError `usage.mode`.
-    """
-    agent = parsed.spec.agent
-    level = program.level if agent is not None and agent.level is not None else max(MODE_LEVELS.values())
-    if asked is not None and MODE_LEVELS[asked] > level:
-        raise UsageError(
-            "usage.mode",
-            f"LEVEL {level} of the AGENT does not allow mode {asked}",
-            f"leave --mode out, or raise the AGENT to LEVEL {MODE_LEVELS[asked]}",
-        )
-    usual: Mode = "full_auto" if backend and backend != "manual" else "stepwise"
-    wanted = asked or program.mode or chosen.mode or usual
-    allowed = [mode for mode in config.MODES if MODE_LEVELS[mode] <= level]
-    picked = wanted if wanted in allowed else allowed[-1]
-    return picked, program.auto_steps or chosen.auto_steps or 1
 
 
 def _source(spec: Path, given: Path | None) -> Path | None:

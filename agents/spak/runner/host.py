@@ -6,7 +6,7 @@ Made by `spak.config` (or by a test); the runner only looks things up in it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from spak.ports import Backend, Launcher, Limits, Proposer, Tool, Toolchain, Validator
 
@@ -20,3 +20,7 @@ class Host:
     launcher: Launcher | None = None
     toolchain: Toolchain = field(default_factory=Toolchain)
     limits: Limits = field(default_factory=Limits)
+
+    def answered_by(self, backend: Backend) -> Host:
+        """The same with another backend."""
+        return replace(self, backend=backend)

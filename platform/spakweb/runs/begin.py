@@ -6,19 +6,16 @@ compile, no sandbox, no backend) raises before anything is written. A fork copie
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
-from typing import Any
 
 from spak import config, data
+from spak.begin import plan
 from spak.errors import RunError
 from spak.lang import parse
 from spak.lang.beside import files_beside
 from spak.lang.imports import resolve
-from spak.program import compile as compile_program
 from spak.runner import Run as Runner
 from spak.runner import fork as forking
-from spak.runner.genesis import genesis
 from spak.workspace import Workspace
 from spakweb.runs.approving import approvers
 from spakweb.runs.ledger import DatabaseLedgers
@@ -33,51 +30,24 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
         return _forked(row, row.parent, ledgers, place)
     if row.version is None:
         raise RunError("run.no_spec", "the version of this run is gone", "start it again from its spec")
-    full = config.catalog()
-    source = source_of(row.version.spec.slug)
-    beside = data.path(EXAMPLES) / f"{row.version.spec.slug}.spak"
-    whole = resolve(parse(row.version.text.encode(), f"{row.version.spec.slug}.spak"), files_beside(beside))
-    program = compile_program(whole.parsed, full, dict(row.inputs))
-    chosen = config.settings()
-    host = config.host(chosen, program, row.backend)
+    slug = row.version.spec.slug
+    beside = data.path(EXAMPLES) / f"{slug}.spak"
+    whole = resolve(parse(row.version.text.encode(), f"{slug}.spak"), files_beside(beside))
+    mode = row.mode if row.mode in config.MODES else None
+    made = plan(whole, row.inputs, mode=mode, backend=row.backend, approvers=approvers())
+    source = source_of(slug)
     if source is not None and not any(place.directory.iterdir() if place.directory.exists() else ()):
         place.copy_in(source)
-    backend = row.backend or program.backend or chosen.backend
-    usual = "full_auto" if backend and backend != "manual" else "stepwise"
-    if not row.mode:
-        row.mode = program.mode or chosen.mode or usual
-        row.save(update_fields=["mode"])
-    body = genesis(
-        whole.parsed.text,
-        config.used(full, program),
-        dict(row.inputs),
-        place.snapshot(),
-        secrets.randbits(52),
-        _host(row, backend, host.launcher.entry.name if host.launcher else "", program.auto_steps),
-        "",
-        whole.policy,
-        keys=approvers(),
-    )
-    return Runner.create(ledgers, row.key, body, host, place)
+    Run.objects.filter(pk=row.pk).update(mode=made.mode)
+    row.mode = made.mode
+    body = made.genesis(row.key, place.snapshot(), spec=row.name)
+    return Runner.create(ledgers, row.key, body, made.host, place)
 
 
 def source_of(slug: str) -> Path | None:
     """The files that a shipped example works on, for a spec of its name."""
     folder = data.path(EXAMPLES) / slug.replace("-", "_")
     return folder if folder.is_dir() else None
-
-
-def _host(row: Run, backend: str, launcher: str, auto_steps: int) -> dict[str, Any]:
-    return {
-        "run": row.key,
-        "spec": row.name,
-        "mode": row.mode,
-        "auto_steps": auto_steps or 1,
-        "backend": backend,
-        "launcher": launcher,
-        "in_place": "",
-        "toolchain": dict(config.versions()),
-    }
 
 
 def _forked(row: Run, parent: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:

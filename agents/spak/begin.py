@@ -1,0 +1,145 @@
+"""What a new run needs before its first record, wherever it is kept: on the command line or on the platform.
+
+Takes a spec with its imports resolved and what was asked for; gives a Plan: the program, the host's adapters,
+the mode, and the genesis body once the workspace is filled. Everything that is named is checked here. It
+keeps nothing and writes nothing.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spak import canon, config
+from spak.errors import SpecError, UnavailableError, UsageError, UserError
+from spak.lang import Parsed
+from spak.lang.diagnostics import Severity
+from spak.lang.imports import Resolved
+from spak.lang.laws import check_law
+from spak.policy.law import rules_of
+from spak.ports import Backend
+from spak.program import Mode, Program
+from spak.program import compile as compile_program
+from spak.runner import Host
+from spak.runner.genesis import constitution, genesis
+
+MODE_LEVELS: Mapping[Mode, int] = {"stepwise": 1, "semi_auto": 3, "full_auto": 4}
+"""The LEVEL that a mode takes, as `check` has it for CONFIG."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run that could begin."""
+
+    whole: Resolved
+    program: Program
+    inputs: Mapping[str, Any]
+    host: Host
+    backend: str
+    mode: Mode
+    auto: int
+    proposer: str
+    approvers: Sequence[Mapping[str, Any]]
+
+    def genesis(self, run: str, r3: str, seed: int | None = None, **about: Any) -> dict[str, Any]:
+        """The body of the first record; `about` is for people and decides nothing."""
+        host = {
+            "run": run,
+            "mode": self.mode,
+            "auto_steps": self.auto,
+            "backend": self.backend,
+            "launcher": self.host.launcher.entry.name if self.host.launcher else "",
+            "in_place": "",
+            "toolchain": dict(config.versions()),
+            **about,
+        }
+        return genesis(
+            self.whole.parsed.text,
+            config.used(config.catalog(), self.program),
+            self.inputs,
+            r3,
+            secrets.randbits(52) if seed is None else seed,
+            host,
+            self.proposer,
+            self.whole.policy,
+            rules_of(self.program.axioms),
+            self.approvers,
+        )
+
+
+def plan(
+    whole: Resolved,
+    inputs: Mapping[str, Any],
+    *,
+    mode: Mode | None = None,
+    backend: str = "",
+    proposer: str = "",
+    answering: Backend | None = None,
+    approvers: Sequence[Mapping[str, Any]] | None = None,
+) -> Plan:
+    """`answering` takes the place of the configured backend; `approvers` that of the configured keys.
+
+    Raises: SpecError `lang.invalid`, UsageError `usage.input` and `usage.mode`, UnavailableError.
+    """
+    chosen, full = config.settings(), config.catalog()
+    program = compile_program(whole.parsed, full, dict(inputs))
+    lawful(whole)
+    recordable(inputs)
+    if proposer and proposer != "model" and proposer not in full.proposers:
+        known = ", ".join([*sorted(full.proposers), "model"])
+        raise UnavailableError(
+            "unavailable.proposer", f"there is no proposer {proposer!r}", f"known: {known}"
+        )
+    host = config.host(chosen, program, backend)
+    if answering is not None:
+        host = host.answered_by(answering)
+    if host.backend is not None:
+        host.backend.check()
+    named = backend or program.backend or chosen.backend
+    picked, auto = pick_mode(mode, whole.parsed, program, chosen, named)
+    keys = chosen.approvers if approvers is None else approvers
+    return Plan(whole, program, dict(inputs), host, named, picked, auto, proposer, keys)
+
+
+def lawful(whole: Resolved) -> None:
+    """Raises: SpecError `lang.invalid` when what the spec adds to the constitution does not load."""
+    found = check_law(whole, constitution())
+    errors = [item for item in found if item.severity == Severity.ERROR]
+    if errors:
+        first = errors[0]
+        where = f"{first.file or whole.parsed.name or 'the spec'}:{first.line}:{first.column}"
+        raise SpecError("lang.invalid", f"{where}: {first.message} [{first.code}]", first.hint, found)
+
+
+def recordable(inputs: Mapping[str, Any]) -> None:
+    """Raises: UsageError `usage.input` for a value that no record can hold."""
+    try:
+        canon.dumps(dict(inputs))
+    except UserError as error:
+        raise UsageError("usage.input", f"--input: {error.message}", error.hint) from error
+
+
+def pick_mode(
+    asked: Mode | None, parsed: Parsed, program: Program, chosen: config.Settings, backend: str
+) -> tuple[Mode, int]:
+    """The flag, else CONFIG, else spak.toml, else full_auto with a backend and stepwise with a person.
+
+    An AGENT's LEVEL bounds it: a flag beyond is refused, a default falls back.
+
+    Raises: UsageError `usage.mode`.
+    """
+    agent = parsed.spec.agent
+    level = program.level if agent is not None and agent.level is not None else max(MODE_LEVELS.values())
+    if asked is not None and MODE_LEVELS[asked] > level:
+        raise UsageError(
+            "usage.mode",
+            f"LEVEL {level} of the AGENT does not allow mode {asked}",
+            f"leave --mode out, or raise the AGENT to LEVEL {MODE_LEVELS[asked]}",
+        )
+    usual: Mode = "full_auto" if backend and backend != "manual" else "stepwise"
+    wanted = asked or program.mode or chosen.mode or usual
+    allowed = [mode for mode in config.MODES if MODE_LEVELS[mode] <= level]
+    picked = wanted if wanted in allowed else allowed[-1]
+    return picked, program.auto_steps or chosen.auto_steps or 1
