@@ -8,6 +8,15 @@ from celery import Celery
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
 
+
+def make_folders() -> None:
+    """Embedded, messages are files in the data folder."""
+    from django.conf import settings
+
+    if not settings.REDIS_URL:
+        (settings.QUEUE_DIR / "control").mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
 app = Celery("spakweb")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["spakweb.runs"])

@@ -162,7 +162,7 @@ if REDIS_URL:  # without socket_timeout=None redis-py 8 ends an idle connection 
 # ---- workers (notes on each: docs/platform.md)
 
 QUEUE_DIR = DATA_DIR / "queue"
-CELERY_BROKER_URL = REDIS_URL or "filesystem://"
+CELERY_BROKER_URL = REDIS_URL or "filesystem://localhost/"
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = (
     {"visibility_timeout": 3600, "socket_timeout": None}
     if REDIS_URL
@@ -174,6 +174,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = (
     }
 )
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_DEFAULT_QUEUE = "default"
@@ -181,6 +182,10 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
+WORKER_THREADS = number("SPAK_WEB_WORKER_THREADS", 4, 1, 64)
+WORKER_QUEUES = words("SPAK_WEB_WORKER_QUEUES", "default")
+TEAM_RUNS = number("SPAK_WEB_TEAM_RUNS", 16, 1, 10000)
+"""How many runs of one team are advanced at the same time."""
 CELERY_BEAT_SCHEDULE = {"sweep": {"task": "runs.sweep", "schedule": 5.0}}
 
 # ---- people

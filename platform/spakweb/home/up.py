@@ -30,6 +30,10 @@ MOST_STARTS, WITHIN_S = 5, 60.0
 """A child that was started so often within so many seconds is not started again."""
 
 
+MOST_PAUSE_S = 10.0
+"""The longest pause before a child that keeps dying is started again."""
+
+
 class Stopped(Exception):
     """Someone asked the supervisor to stop."""
 
@@ -40,7 +44,11 @@ class Child:
 
     name: str
     argv: tuple[str, ...]
+    essential: bool = True
+    """Without it nothing works: when it keeps dying, the whole ends."""
     process: subprocess.Popen[bytes] | None = None
+    due: float = 0.0
+    """When it is to be started again, while it is down."""
     starts: list[float] = field(default_factory=list)
 
 
@@ -131,16 +139,20 @@ class Supervisor:
             if code is None:
                 continue
             now = time.monotonic()
+            if child.due:
+                if now >= child.due:
+                    child.due = 0.0
+                    self._start(child)
+                continue
             recent = [at for at in child.starts if now - at < WITHIN_S]
-            if len(recent) >= MOST_STARTS:
+            if child.essential and len(recent) >= MOST_STARTS:
                 raise Refused(
                     "web.child",
                     f"{child.name} ended {len(recent)} times in {WITHIN_S:.0f} seconds, last with {code}.",
                     "Its own words are above.",
                 )
             print(f"up: {child.name} ended with {code}; starting it again", file=self.err, flush=True)
-            time.sleep(0.2 * len(recent))
-            self._start(child)
+            child.due = now + min(MOST_PAUSE_S, 0.2 * len(recent) ** 2)
 
     def _start(self, child: Child) -> None:
         words = {"PIPE": str(self.reading), "SOCKET": str(self.listening.fileno())}

@@ -7,12 +7,16 @@ A runner that dies leaves a lease that ends by itself; the next call replays the
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import fcntl
 import logging
+import shutil
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
@@ -28,6 +32,7 @@ from spak.runner import Run as Runner
 from spak.runner.perform import Interrupted, Proposed
 from spak.workspace import Workspace
 from spakweb.runs import ledger as ledgers
+from spakweb.runs import news
 from spakweb.runs.approving import signed
 from spakweb.runs.begin import begin
 from spakweb.runs.ledger import DatabaseLedgers
@@ -43,21 +48,26 @@ log = logging.getLogger(__name__)
 
 def advance(key: str, slice_s: float = SLICE_S) -> bool:
     """Go on with a run; True when it should be called again (the slice is over, or more was asked of it)."""
+    return advance_or_busy(key, slice_s) == "again"
+
+
+def advance_or_busy(key: str, slice_s: float = SLICE_S) -> Literal["again", "stopped", "busy"]:
+    """The same; "busy" when somebody else holds the run."""
     row = Run.objects.select_related("team", "version").get(key=key)
     if row.ended:
-        return False
+        return "stopped"
     try:
         runner = _take(row)
     except LedgerError as error:
-        if error.code in ("ledger.busy", "ledger.lost_lease"):
-            return False  # somebody else advances it
+        if error.code in ("ledger.busy", "ledger.lost_lease", "ledger.exists"):
+            return "busy"
         raise
     except UserError as error:
         if row.count:
             raise
         _refused(row, error)
-        return False
-    return _Holding(row, runner).go(slice_s)
+        return "stopped"
+    return "again" if _Holding(row, runner).go(slice_s) else "stopped"
 
 
 def _refused(row: Run, error: UserError) -> None:
@@ -84,12 +94,34 @@ def workspace_of(key: str) -> Workspace:
 
 def _take(row: Run) -> Runner:
     if not row.count:
-        return begin(row, DatabaseLedgers(), workspace_of(row.key))
+        with _alone(row.key):
+            return begin(row, DatabaseLedgers(), workspace_of(row.key))
     store = DatabaseLedgers()
     first = next(iter(store.reader(row.key).read()))[0]
     rules = Rules.of(first.body)
     host = config.host(config.settings(), rules.program, row.backend)
     return Runner.open(store, row.key, host, workspace_of(row.key))
+
+
+@contextlib.contextmanager
+def _alone(key: str) -> Iterator[None]:
+    """Before a run has a lease, only one on this host fills its workspace, and from nothing.
+
+    Raises: LedgerError `ledger.busy`.
+    """
+    folder = folder_of(key)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (folder / "begin.lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise LedgerError("ledger.busy", f"run {key} is begun by another runner", "") from error
+        if Run.objects.filter(key=key, count__gt=0).exists():
+            raise LedgerError("ledger.busy", f"run {key} was begun by another runner", "")
+        for name in ("workspace", "store"):  # what one that died while it filled them has left
+            if (folder / name).exists():
+                shutil.rmtree(folder / name)
+        yield
 
 
 class _Holding:
@@ -154,6 +186,7 @@ class _Holding:
         prompt = self.runner.performer.prompt(self.runner.pending()) if waits and stop else None
         self.row.count, self.row.head = self.runner.ledger.count, self.runner.ledger.head
         save(self.row, self.seen, state, stop, prompt)
+        news.tell(self.row.key, self.row.count)
 
     def _asked(self) -> Any:
         return Command.objects.filter(run=self.row, done_at=None).order_by("pk")

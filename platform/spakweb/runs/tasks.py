@@ -1,4 +1,4 @@
-"""What workers are asked to do: advance one run, and sweep up runs that nobody advances.
+"""What workers are asked to do: use a slot for a run, and sweep up runs that nobody advances.
 
 Tasks carry a key and nothing else, are acknowledged late, may be repeated and may be lost.
 """
@@ -9,41 +9,80 @@ import logging
 from datetime import timedelta
 
 from celery import shared_task
+from celery.signals import worker_shutting_down
 from django.db.models import Q
 from django.utils import timezone
 
-from spakweb.runs import execute
+from spakweb.runs import execute, news
 from spakweb.runs.models import Run, State
-from spakweb.runs.queue import send
+from spakweb.runs.queue import due, free, pick, send
 
-SWEEP_AFTER = timedelta(seconds=5)
-"""A run that should go on and has neither a holder nor a fresh message is put into its queue again."""
+SWEEP_AFTER = timedelta(seconds=30)
+"""A run that should go on and that nobody holds is put into its queue again after so long."""
+SWEPT = 200
+TRIES = 5
 
 log = logging.getLogger(__name__)
 
 
 @shared_task(name="runs.advance", acks_late=True, ignore_result=True)
 def advance(key: str) -> None:
-    row = Run.objects.filter(key=key).values("queue").first()
-    if row is None or execute.stopping.is_set():
+    """Use one slot of the queue that the run is in."""
+    queue = Run.objects.filter(key=key).values_list("queue", flat=True).first()
+    if queue is None:
         return
-    if execute.advance(key) and not execute.stopping.is_set():
-        Run.objects.filter(key=key).update(enqueued_at=timezone.now())
-        send(key, row["queue"])
+    for _ in range(TRIES):
+        chosen = None if execute.stopping.is_set() else pick(queue, key)
+        if chosen is None:
+            return
+        done = execute.advance_or_busy(chosen)
+        if done == "again":
+            put_back(chosen)
+            return
+        if done == "stopped":
+            break
+        # busy: another worker took the same run at the same moment
+    if not execute.stopping.is_set() and (waiting := pick(queue)):
+        send(waiting, queue)  # its message may have come while its team had as many as it may
+
+
+def put_back(key: str) -> None:
+    """The run goes behind those that wait already, in the queue that it now belongs to."""
+    if execute.stopping.is_set():
+        return
+    Run.objects.filter(key=key).update(enqueued_at=timezone.now())
+    queue = Run.objects.filter(key=key).values_list("queue", flat=True).first()
+    if queue is not None:
+        send(key, queue)
 
 
 @shared_task(name="runs.sweep", ignore_result=True)
 def sweep() -> int:
-    """Put back what was lost: dead leases, messages that never came. Gives how many."""
+    return sweep_up()
+
+
+def sweep_up(*, at_once: bool = False) -> int:
+    """Put back what was lost: dead leases, messages that never came. Gives how many.
+
+    A run whose lease ended by itself is put back at once, others after SWEEP_AFTER; `at_once` all of them.
+    """
     now = timezone.now()
-    stale = Q(enqueued_at=None) | Q(enqueued_at__lt=now - SWEEP_AFTER)
-    free = Q(holder="") | Q(lease_until=None) | Q(lease_until__lt=now)
-    asked = Q(commands__done_at=None, commands__isnull=False) | ~Q(wanted="")
-    due = Q(state__in=(State.QUEUED, State.RUNNING)) | Q(state__in=(State.WAITING, State.PAUSED)) & asked
-    found = list(Run.objects.filter(stale & free & due).distinct().values_list("pk", "key", "queue")[:200])
-    for pk, key, queue in found:
-        Run.objects.filter(pk=pk).update(enqueued_at=now)
-        send(key, queue)
+    dead = ~Q(holder="") & Q(lease_until__lt=now)
+    stale = Q() if at_once else dead | Q(enqueued_at=None) | Q(enqueued_at__lt=now - SWEEP_AFTER)
+    rows = Run.objects.filter(free(now), due()).filter(stale).order_by("enqueued_at", "pk")
+    found = list(rows.values_list("pk", "key", "queue", "state", "count")[:SWEPT])
+    for pk, key, queue, state, count in found:
+        shown = {"state": State.QUEUED} if state == State.RUNNING else {}
+        left = Run.objects.filter(free(now), pk=pk)
+        if left.update(enqueued_at=now, holder="", lease_until=None, **shown):
+            send(key, queue)
+            news.tell(key, count)
     if found:
         log.info("swept up %d runs", len(found))
     return len(found)
+
+
+@worker_shutting_down.connect
+def _put_down(**ignored: object) -> None:
+    """A worker of its own (`celery worker`) ends: its runs stop where they are."""
+    execute.put_down()

@@ -46,7 +46,10 @@ class Command(BaseCommand):
             with only_one(settings.DATA_DIR, address), listen(host, port) as listening:
                 self.prepare(demo)
                 web = Child("web", (sys.executable, "-m", "spakweb.home.serve", "PIPE", "SOCKET"))
-                with Supervisor([web], listening) as supervisor:
+                worker = Child(
+                    "worker", (sys.executable, "-m", "spakweb.runs.worker", "PIPE"), essential=False
+                )
+                with Supervisor([web, worker], listening) as supervisor:
                     self.wait_until_ready(supervisor, address)
                     self.stdout.write(_banner(address, demo))
                     self.stdout.flush()
