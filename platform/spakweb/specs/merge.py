@@ -7,12 +7,15 @@ sides in it. Nothing is ever dropped: the text with markers holds every line of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
 MINE, BETWEEN, THEIRS = "<<<<<<< yours", "=======", ">>>>>>> theirs"
+
+MOST_PAIRS = 1_000_000
+"""Of lines to compare one by one."""
 
 Lines = tuple[str, ...]
 
@@ -109,5 +112,31 @@ def _regions(old: Lines, one: Lines, two: Lines) -> Iterator[tuple[int, int, Ran
 
 def _changes(old: Lines, new: Lines) -> list[tuple[int, int, int]]:
     """Each changed range of the base, and how many lines replace it."""
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    return [(a, b, d - c) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal"]
+    return [(a, b, d - c) for tag, a, b, c, d in opcodes(old, new) if tag != "equal"]
+
+
+def opcodes(old: Sequence[str], new: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
+    """What difflib says, in bounded time: what both begin and end with is set aside, and in long texts no line
+    is matched by those that stand everywhere (blank ones, brackets): that takes the square of their number."""
+    head, most = 0, min(len(old), len(new))
+    while head < most and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < most - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    one, two = old[head : len(old) - tail], new[head : len(new) - tail]
+    matcher = SequenceMatcher(None, one, two, autojunk=len(one) * len(two) > MOST_PAIRS)
+    found = [(tag, a + head, b + head, c + head, d + head) for tag, a, b, c, d in matcher.get_opcodes()]
+    before = [("equal", 0, head, 0, head)] if head else []
+    after = [("equal", len(old) - tail, len(old), len(new) - tail, len(new))] if tail else []
+    return joined([*before, *found, *after])
+
+
+def joined(found: list[tuple[str, int, int, int, int]]) -> list[tuple[str, int, int, int, int]]:
+    """Equal stretches that follow each other as one."""
+    out: list[tuple[str, int, int, int, int]] = []
+    for item in found:
+        if out and out[-1][0] == item[0] == "equal":
+            item = ("equal", out[-1][1], item[2], out.pop()[3], item[4])
+        out.append(item)
+    return out

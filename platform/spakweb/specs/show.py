@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any
 
 from django.utils.safestring import SafeString, mark_safe
@@ -18,6 +17,7 @@ from spak.lang.ast import Spec
 from spak.lang.diff import Change, Difference, compare
 from spak.lang.graph import graph_difference, graph_of, lay_out, to_svg
 from spakweb.specs.facts import catalog
+from spakweb.specs.merge import opcodes
 
 AROUND = 3
 """Unchanged lines that are shown around a change."""
@@ -83,11 +83,11 @@ def side_by_side(old: str, new: str, around: int = AROUND) -> list[Row]:
     """Rows of kinds same, added, removed, changed and gap."""
     one, two = lines_of(old), lines_of(new)
     rows: list[Row] = []
-    opcodes = SequenceMatcher(None, one, two, autojunk=False).get_opcodes()
-    for place, (kind, a, b, c, d) in enumerate(opcodes):
+    found = opcodes(one, two)
+    for place, (kind, a, b, c, d) in enumerate(found):
         if kind == "equal":
             before = around if place else 0
-            after = around if place + 1 < len(opcodes) else 0
+            after = around if place + 1 < len(found) else 0
             rows += _equal(one, a, b, c, before, after)
             continue
         for step in range(max(b - a, d - c)):

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+pytestmark = pytest.mark.e2e
+
 AXE = Path(__file__).resolve().parents[2] / "vendor/axe.min.js"
 BROKEN = """\
 AGENT Two LEVEL 2 {

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import expect
+
+pytestmark = pytest.mark.e2e
 
 SPEC = """\
 AGENT Two LEVEL 2 {

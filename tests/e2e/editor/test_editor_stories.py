@@ -7,6 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+pytestmark = pytest.mark.e2e
+
 AS_FIRST_WRITTEN = """\
 AGENT Cuda_Optimizer LEVEL 5 {
   CONFIG { MEMORY FLUSH_ON_TRANSITION, SANDBOX RESTRICTED }
