@@ -174,6 +174,17 @@ def test_a_misfit_goes_back_with_its_reason_and_three_end_the_run(tmp_path: Path
     run.close()
 
 
+def test_an_answer_that_was_cut_says_so(tmp_path: Path) -> None:
+    class Cut(Scripted):
+        def answer(self, *given: Any) -> Answer:
+            return replace(super().answer(*given), finish="length")
+
+    run = begin(tmp_path, Cut(lambda prompt, count: call("look", text="x")[:-3]))
+    run.advance("semi_auto", 1)
+    assert run.state.r4 is not None and run.state.r4["code"] == "answer.cut"
+    run.close()
+
+
 def test_a_repaired_answer_goes_on_and_nobody_else_sees_the_error(tmp_path: Path) -> None:
     backend = Scripted(lambda prompt, count: "oops" if count == 1 else turns(prompt, count))
     run = begin(tmp_path, backend)

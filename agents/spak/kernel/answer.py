@@ -100,6 +100,9 @@ class Misfit:
         return {"code": self.code, "expected": self.expected, "received": self.received, "hint": self.hint}
 
 
+CUT = Misfit("answer.cut", "a whole answer", "one that was cut at its longest length", "answer in less")
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """What one task's answers look like."""

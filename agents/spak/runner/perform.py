@@ -368,6 +368,7 @@ class Performer:
         found = answers.parse(text, _form(effect, self.rules), calls=False)
         body: dict[str, Any]
         if isinstance(found, answers.Misfit):
+            found = answers.CUT if side.get("finish") == "length" else found
             tried = keep(text[: answers.LIMIT], self.blobs)
             body = {"of": effect.id, "outcome": "malformed", "out": tried, **found.to_json()}
             return Proposed(Kind.ACT, body, side)
