@@ -59,7 +59,9 @@ class Turn:
     def commit(self, kind: Kind, body: Mapping[str, Any]) -> str:
         """Seal a decision. A route says neither what its act says (the key) nor that all went well (txn)."""
         if kind is Kind.ROUTE and self.rules.gate is not None:
-            body = {name: value for name, value in body.items() if (name, value) not in SAID and name != "key"}
+            body = {
+                name: value for name, value in body.items() if (name, value) not in SAID and name != "key"
+            }
         record, self.state, content = seal(self.state, self.at, kind, body)
         self.commits.append(record)
         return content
