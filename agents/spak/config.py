@@ -34,7 +34,7 @@ from spak.program import Mode, Program
 from spak.runner import Host
 
 MODES: tuple[Mode, ...] = ("stepwise", "semi_auto", "full_auto")
-RANKS: Mapping[str, int] = {"RESTRICTED": 1, "DOCKER": 2, "GVISOR": 3}
+RANKS: Mapping[str, int] = {"RESTRICTED": 1, "DOCKER": 2, "GPU": 2, "GVISOR": 3}
 """What a SANDBOX setting asks for at least."""
 
 _KNOWN: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {

@@ -44,12 +44,18 @@ def _system() -> list[dict[str, Any]]:
 
 
 def _launchers() -> list[dict[str, Any]]:
+    """One that works is enough; where none does, all are marked."""
     from spak.sandbox import describe
 
+    found = describe()
+    works = any(item["ok"] for item in found)
     return [
-        _row(f"launcher {item['launcher']}", item["ok"] is True, str(item["detail"]), str(item["mend"]))
-        for item in describe()
-    ]
+        _row(
+            f"launcher {item['launcher']}", item["ok"] is True, str(item["detail"]), str(item["mend"]),
+            needed=not works or item["launcher"] == "restricted",
+        )
+        for item in found
+    ]  # fmt: skip
 
 
 def _programs() -> list[dict[str, Any]]:

@@ -10,11 +10,18 @@ from collections.abc import Callable
 
 from spak.errors import UnavailableError
 from spak.ports import Launcher
+from spak.sandbox.docker import Docker, GVisor
+from spak.sandbox.gpu import Gpu
 from spak.sandbox.restricted import Restricted
 
-LAUNCHERS: dict[str, Callable[[], Launcher]] = {"restricted": Restricted}
+LAUNCHERS: dict[str, Callable[[], Launcher]] = {
+    "restricted": Restricted,
+    "docker": Docker,
+    "gpu": Gpu,
+    "gvisor": GVisor,
+}
 
-__all__ = ["LAUNCHERS", "Restricted", "describe"]
+__all__ = ["LAUNCHERS", "Docker", "GVisor", "Gpu", "Restricted", "describe"]
 
 
 def describe() -> list[dict[str, str | bool]]:
@@ -30,5 +37,5 @@ def _row(name: str, make: Callable[[], Launcher]) -> dict[str, str | bool]:
     fault, _, mend = launcher.probe().partition("; to mend: ")
     if fault:
         return {"launcher": name, "ok": False, "detail": fault, "mend": mend}
-    about = launcher.describe() if isinstance(launcher, Restricted) else launcher.entry.summary
+    about = launcher.describe() if isinstance(launcher, Restricted | Docker) else launcher.entry.summary
     return {"launcher": name, "ok": True, "detail": about, "mend": ""}

@@ -24,7 +24,7 @@ from spak.sandbox import seccomp
 INSIDE_UID = 64900
 """The user id that a job sees, whichever slot or user runs it (sandbox/etc/passwd names it)."""
 
-_PATH = "/usr/local/bin:/usr/bin:/bin"
+PATH = "/usr/local/bin:/usr/bin:/bin"
 _MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _ETC = ("alternatives", "ld.so.cache")
 _GATE = ("/bin/sh", "-c", 'echo && read -r _ && exec "$@"', "spak")
@@ -166,7 +166,7 @@ def _sights(job: Job, wiring: Wiring, sources: Sequence[str]) -> Iterator[str]:
     yield from ("--bind" if job.writable else "--ro-bind", sources[0], "/ws")
     yield from ("--remount-ro", "/", "--size", str(64 * MIB), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
     yield from ("--chdir", "/ws")
-    env = {"PATH": _PATH, "HOME": "/ws", "TMPDIR": "/tmp", "LANG": "C.UTF-8", **job.env}
+    env = {"PATH": PATH, "HOME": "/ws", "TMPDIR": "/tmp", "LANG": "C.UTF-8", **job.env}
     for name, value in env.items():
         yield from ("--setenv", name, value)
 

@@ -1,0 +1,242 @@
+"""A warm container: one workspace, one user, one job at a time; kept for the next job that fits it.
+
+It lives as long as its standard input is held here. What a job leaves in its scratch folders is removed by
+the guest after each; a container in which anything else was left, or that ended oddly, is thrown away.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spak.ports import Limits
+from spak.sandbox import docker_engine as engine
+from spak.sandbox import slots
+from spak.sandbox.docker_engine import EngineError, told
+from spak.sandbox.docker_wire import Frames, Held, Report, report
+from spak.sandbox.streams import Collector
+
+START_S = 30.0
+"""How long the engine may take to begin a step; apart from the job's own time, for machines that are busy."""
+
+IDLE_S = 30.0
+_CHUNK = 1 << 18
+_TURN_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What a container is made for; a job goes only into one that fits exactly."""
+
+    image: str
+    user: str
+    workspace: Path
+    writable: bool
+    binds: tuple[Path, ...]
+    memory_bytes: int
+    processes: int
+    more: str
+    """The rest of its host configuration, as text."""
+
+
+class Ended(Exception):
+    """The engine or the container went away before the guest had said how the job ended."""
+
+
+@dataclass(slots=True)
+class Step:
+    """What came of one job."""
+
+    report: Report | None
+    out: Collector
+    err: Collector
+    wall_ms: int
+    trouble: str = ""
+
+
+@dataclass
+class Warm:
+    """A container that runs, until `close`."""
+
+    client: Any
+    key: Key
+    number: str
+    hold: Any
+    oom: threading.Event
+    watcher: engine.Watcher
+    slot: slots.Slot | None
+    place: tuple[int, int]
+    """Device and inode of the workspace that it shows."""
+    _timer: threading.Timer | None = None
+    _closed: bool = False
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def step(self, packed: bytes, nonce: str, stdin: bytes, limits: Limits) -> Step:
+        """Run one job to its end. Raises: Ended when it could not even be begun."""
+        out, err = Collector(limits.output_bytes), Collector(limits.output_bytes)
+        held, frames = Held(err), Frames()
+        began = time.monotonic()
+        try:
+            with told():
+                made = self.client.exec_create(
+                    self.number, ["/opt/spak/guest", "step"], stdin=True, stdout=True, stderr=True
+                )
+                stream = self.client.exec_start(made["Id"], socket=True)
+        except EngineError as error:
+            raise Ended(str(error)) from error
+        line = engine.line(stream)
+        trouble = ""
+        try:
+            self._carry(line, memoryview(packed + stdin), frames, out, held, began + START_S + limits.wall_s)
+        except OSError as error:
+            trouble = f"the engine went away: {error}"
+        except TimeoutExpired:
+            trouble = f"still there {START_S:g} s after its time"
+        finally:
+            engine.drop(stream)
+        wall_ms = int(1000 * (time.monotonic() - began))
+        found = report(held.last, nonce)
+        if found is None:
+            held.let_go()
+            trouble = trouble or "the container ended before the job did"
+        return Step(found, out, err, wall_ms, trouble)
+
+    def _carry(
+        self, line: socket.socket, rest: memoryview, frames: Frames, out: Collector, err: Held, until: float
+    ) -> None:
+        """Bytes both ways until the engine closes its side."""
+        line.setblocking(False)
+        outputs: Mapping[int, Callable[[bytes], None]] = {1: out.feed, 2: err.feed}
+        while True:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutExpired
+            readable, writable, _ = select.select(
+                [line], [line] if rest else [], [], min(left, _TURN_S)
+            )  # in turns, so that another thread can break the wait off
+            if writable:
+                try:
+                    rest = rest[line.send(rest[:_CHUNK]) :]
+                except BlockingIOError:
+                    pass
+                except BrokenPipeError:
+                    rest = rest[:0]
+                if not rest:
+                    with suppress(OSError):
+                        line.shutdown(socket.SHUT_WR)
+            if readable:
+                try:
+                    data = line.recv(_CHUNK)
+                except BlockingIOError:
+                    continue
+                if not data:
+                    return
+                for number, piece in frames.feed(data):
+                    if number in outputs:
+                        outputs[number](piece)
+
+    def kill(self) -> None:
+        """End everything inside now; the container goes with it."""
+        engine.remove(self.client, self.number)
+
+    def close(self) -> None:
+        """Remove it and give its user back; twice is once."""
+        with self._guard:
+            if self._closed:
+                return
+            self._closed = True
+        self.watcher.forget(self.number)
+        engine.drop(self.hold)
+        engine.remove(self.client, self.number)
+        if self.slot is not None:
+            self.slot.release()
+
+
+class TimeoutExpired(Exception):
+    """The guest did not keep the time."""
+
+
+class Pool:
+    """The idle containers of this process."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._idle: dict[Key, list[Warm]] = {}
+        self._pid = os.getpid()
+
+    def take(self, key: Key) -> Warm | None:
+        with self._guard:
+            if self._pid != os.getpid():  # a fork has its parent's containers in memory, and may not use them
+                self._idle, self._pid = {}, os.getpid()
+            kept = self._idle.get(key)
+            found = kept.pop() if kept else None
+        if found is not None and found._timer is not None:
+            found._timer.cancel()
+        return found
+
+    def give(self, warm: Warm) -> None:
+        """Keep it for a while; afterwards it is closed."""
+        timer = threading.Timer(IDLE_S, self._close, (warm,))
+        timer.daemon = True
+        warm._timer = timer
+        with self._guard:
+            self._idle.setdefault(warm.key, []).append(warm)
+        timer.start()
+
+    def close(self) -> None:
+        """Close all that are idle."""
+        with self._guard:
+            found = [warm for kept in self._idle.values() for warm in kept]
+            self._idle = {}
+        for warm in found:
+            if warm._timer is not None:
+                warm._timer.cancel()
+            warm.close()
+
+    def _close(self, warm: Warm) -> None:
+        with self._guard:
+            kept = self._idle.get(warm.key, [])
+            if warm not in kept:
+                return
+            kept.remove(warm)
+            if not kept:
+                del self._idle[warm.key]
+        warm.close()
+
+
+def open_container(
+    client: Any,
+    watcher: engine.Watcher,
+    key: Key,
+    slot: slots.Slot | None,
+    labels: Mapping[str, str],
+    more: Mapping[str, Any],
+) -> Warm:
+    """Start a container for the key. Raises: EngineError; then nothing of it is left."""
+    body = engine.container(
+        key.image, key.user, key.workspace, key.writable, key.binds, key.memory_bytes, key.processes,
+        labels, more,
+    )  # fmt: skip
+    info = key.workspace.stat()
+    place = (info.st_dev, info.st_ino)
+    with told():
+        number = client.create_container_from_config(body, f"spak-{secrets.token_hex(8)}")["Id"]
+    try:
+        oom = watcher.watch(number)
+        with told():
+            hold = client.attach_socket(number, params={"stdin": 1, "stream": 1})
+            client.start(number)
+    except BaseException:
+        watcher.forget(number)
+        engine.remove(client, number)
+        raise
+    return Warm(client, key, number, hold, oom, watcher, slot, place)
