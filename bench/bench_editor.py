@@ -74,10 +74,10 @@ def measure(browser: Any, server: Server) -> list[dict[str, Any]]:
         session = fresh.context.new_cdp_session(fresh.page)
         session.send("Network.enable")
         session.send("Network.clearBrowserCache")
-        sizes: list[int] = []
-        fresh.page.on("response", lambda response, sizes=sizes: sizes.append(weight(response)))
+        asked: list[Any] = []
+        fresh.page.on("response", asked.append)
         cold.append(ready(fresh, small))
-        weights.append(sum(sizes))
+        weights.append(sum(weight(response) for response in asked))
         fresh.context.close()
     warm = median(ready(person, small) for _ in range(ROUNDS))
     keys = median(keystroke(person, lines500) for _ in range(ROUNDS))

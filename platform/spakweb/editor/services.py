@@ -10,8 +10,10 @@ Raises: EditRefused and SpecError of `spak.lang.edit`, Refused for what is too l
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 from spak.errors import EditRefused, SpecError
@@ -40,8 +42,8 @@ MAX_TASKS = 2_000
 MAX_OUTLINE = 10_000
 """Symbols in one answer."""
 MAX_COMPLETIONS = 500
-KEPT = 16
-"""Texts that stay parsed."""
+KEPT = 500_000
+"""Characters of texts that stay parsed, in all: some 30 MB."""
 
 
 class Seen:
@@ -79,12 +81,16 @@ def see(text: object) -> Seen:
             "Move tasks into files of their own and IMPORT them.",
             413,
         )
-    return _seen(text)
+    with _lock:
+        found = _kept.pop(text, None) or Seen(text)
+        _kept[text] = found
+        while len(_kept) > 1 and sum(map(len, _kept)) > KEPT:
+            _kept.popitem(last=False)
+    return found
 
 
-@lru_cache(maxsize=KEPT)
-def _seen(text: str) -> Seen:
-    return Seen(text)
+_kept: OrderedDict[str, Seen] = OrderedDict()
+_lock = Lock()
 
 
 # ---- analyse -------------------------------------------------------------------------------------------

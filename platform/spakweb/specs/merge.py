@@ -116,8 +116,8 @@ def _changes(old: Lines, new: Lines) -> list[tuple[int, int, int]]:
 
 
 def opcodes(old: Sequence[str], new: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
-    """What difflib says, in bounded time: what both begin and end with is set aside, and in long texts no line
-    is matched by those that stand everywhere (blank ones, brackets): that takes the square of their number."""
+    """What difflib says, in bounded time: what both begin and end with is set aside, and in long texts
+    nothing is matched by lines that stand everywhere (blank ones, brackets): that takes their square."""
     head, most = 0, min(len(old), len(new))
     while head < most and old[head] == new[head]:
         head += 1

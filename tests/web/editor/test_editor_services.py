@@ -241,5 +241,9 @@ def test_answers_that_are_none_are_refused(answers: Any) -> None:
         attempt({"text": WELL, "answers": answers})
 
 
-def test_texts_stay_parsed() -> None:
-    assert see(WELL) is see(WELL)
+def test_texts_stay_parsed_as_long_as_there_is_room() -> None:
+    first = see(WELL)
+    assert see(WELL) is first
+    for number in range(4):
+        see(f"// {number}\n" * 25_000)
+    assert see(WELL) is not first

@@ -1,4 +1,4 @@
-"""Long texts of few different lines are merged and compared in bounded steps, and as exactly as short ones."""
+"""Long texts of few different lines are merged and compared in bounded steps, as exactly as short ones."""
 
 from __future__ import annotations
 
