@@ -104,9 +104,6 @@ cksum: read; a=text
 sum: read
 realpath: read; relative-to=read relative-base=read
 readlink: read
-test: test
-[: test
-[[: test
 zcat: read
 bzcat: read
 xzcat: read
@@ -123,6 +120,13 @@ colordiff: read
 shellcheck: read; s=text e=text f=text x=flag
 hadolint: read
 lsof: refused
+ctags: read; o=write f=write options!reads_settings L!reads_names_from_a_file exclude=text languages=text \
+fields=text extras=text kinds=text
+yamllint: read; c=read config-file=read d=text config-data=text f=text format=text
+markdownlint: read; c=read config=read r!loads_code rules!loads_code f=flag fix=flag o=write output=write \
+i=read ignore=text
+codespell: read; w=flag i=number I=read D=read L=text S=text skip=text ignore-words-list=text \
+ignore-words=read dictionary=read
 addr2line: read text; e=read exe=read j=text
 c++filt: text
 shuf: read; n=number i=text o=write output=write random-source=read e=flag
@@ -159,6 +163,12 @@ groups: text
 hostname: none; F!sets_the_name file!sets_the_name b!sets_the_name I=flag
 uptime: none
 nproc: none; ignore=number
+nvidia-smi: none; L=flag q=flag query-gpu=text query-compute-apps=text format=text i=text id=text d=text \
+display=text x=flag f=write filename=write l!repeats_without_end loop!repeats_without_end \
+lms!repeats_without_end loop-ms!repeats_without_end r!changes_the_device p!changes_the_device \
+gpu-reset!changes_the_device persistence-mode!changes_the_device power-limit!changes_the_device \
+c!changes_the_device compute-mode!changes_the_device e!changes_the_device ecc-config!changes_the_device \
+a!changes_the_device m!changes_the_device g!changes_the_device
 free: none; s!repeats_without_end seconds!repeats_without_end c=number
 locale: text
 tty: none
@@ -169,9 +179,7 @@ hash: none
 expr: text
 bc: none_text; f=read
 tr: text
-sleep: sleep
 read: names; u=number p=text d=text n=number t=number a=text
-set: setting
 shift: text
 wait: none
 umask: none
@@ -180,11 +188,11 @@ getconf: text
 numfmt: text; field=text from=text to=text format=text d=text suffix=text padding=number
 tput: text
 clear: none
-seq: seq; f=text s=text
 factor: text
 lscpu: none
 ps: none_text; o=text p=text u=text C=text sort=text
 jobs: none
+ulimit: text
 man: refused
 """
 
@@ -227,7 +235,7 @@ z=text e!edits_by_a_script ed!edits_by_a_script get!fetches_files g!fetches_file
 """
 
 _TOOLS = """
-pytest: tests; k=text m=text c=read rootdir=read confcutdir=read basetemp=write junitxml=write \
+pytest: tests; k=text m=text c=read rootdir=read confcutdir=read basetemp=generated junitxml=write \
 junit-xml=write n=text p=plugin o!changes_settings override-ini!changes_settings maxfail=number \
 tb=text durations=number cov=read cov-report=text cov-config=read color=text W=text import-mode=text \
 ignore=read ignore-glob=text deselect=text x=flag timeout=number dist=text r=text log-cli-level=text \
@@ -274,6 +282,13 @@ g++: =gcc
 cc: =gcc
 c++: =gcc
 clang: =gcc
+nvcc: read; o=write arch=text code=text gencode=text I=read L=read l=text D=text U=text x=text std=text \
+O=text m=text G=flag lineinfo=flag c=flag ptx=flag cubin=flag dc=flag shared=flag include=read odir=write \
+output-directory=write output-file=write ccbin!chooses_a_program compiler-bindir!chooses_a_program \
+Xcompiler!hands_on_options Xlinker!hands_on_options Xptxas=text Xnvlink!hands_on_options \
+optf!reads_options options-file!reads_options run!runs_what_it_builds t=number threads=number \
+forward-unknown-to-host-compiler!hands_on_options dryrun=flag ldir!chooses_a_program \
+compiler-options!hands_on_options linker-options!hands_on_options
 clang++: =gcc
 clang-format: read; i=flag style=text
 clang-tidy: read; p=read checks=text load!loads_a_plugin
@@ -318,6 +333,9 @@ Xlinker!hands_on_options Xcc!hands_on_options filter=text
 dotnet: first:build,test,restore,run,clean,format,list,--version,--info
 bundle: first:exec_rspec,check,list,install
 rspec: code; r!loads_code require!loads_code e=text f=text o=write
+mix: first:test,compile,format,--version; only=text
+stack: first:build,test,--version
+dune: first:build,test,runtest,--version
 rake: tests; f=read e!runs_code execute!runs_code p!runs_code r!loads_code
 """
 

@@ -52,7 +52,16 @@ def make(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) ->
                 )
         else:
             judge.pathlike(item, text)
+    _installs(judge, name, texts_of(rest))
     judge.deed("builds", name)
+
+
+def _installs(judge: Judge, name: str, texts: Sequence[str]) -> None:
+    """The target `install` puts files where the system has its own, but for a folder that the line names."""
+    if any(re.match(r"(un)?install([-_/].*)?\Z", text) for text in texts) and not any(
+        re.match(r"(DESTDIR|PREFIX|prefix)=.|-n\Z|--dry-run\Z", text) for text in texts
+    ):
+        judge.deed("installs", f"{name} install", "it installs outside of the workspace")
 
 
 def cmake(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
@@ -64,6 +73,10 @@ def cmake(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -
         ):
             judge.deed("refused_flag", f"cmake {text}", "it runs a script or chooses what is run")
             return
+    if "--install" in texts and not any(text.startswith("--prefix") for text in texts):
+        judge.deed("installs", f"{name} --install", "it installs outside of the workspace")
+    elif "--build" in texts:
+        _installs(judge, name, texts)
     if "--" in texts and any(
         re.match(r"(SHELL|CC|CXX|--eval|-f)", text) for text in texts[texts.index("--") :]
     ):
@@ -388,9 +401,7 @@ def go(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> N
             (text.startswith("-") and text not in ("-json",)) or "=" in text for text in texts[1:]
         ):
             judge.deed("refused_flag", "go env", "it changes settings")
-        if verb in ("run", "list", "test", "build") and any(
-            re.search(r"@|^[a-z0-9-]+\.[a-z]{2,}/", text) for text in texts[1:]
-        ):
+        if any(re.match(r"[^-].*@|[A-Za-z0-9-][\w.-]*\.[A-Za-z]{2,}/", text) for text in texts[1:]):
             judge.deed("connects", f"go {verb}", "a package from the network")
         if verb == "clean" and "-modcache" in texts:
             judge.deed("deletes_widely", "go clean", "it deletes a cache that others use")

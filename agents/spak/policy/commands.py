@@ -16,7 +16,7 @@ from spak.policy.actions import World
 from spak.policy.binaries import STANDARD_FOLDERS, Binary
 from spak.policy.findings import SAFE_DEVICES, Deed, Findings, Reading, Use, compiled_and_run
 from spak.policy.refused import HARD_REFUSED
-from spak.policy.words import Arg, Known, arg, lists_paths, spread
+from spak.policy.words import READERS_OF_PIPES, Arg, Known, arg, lists_paths, spread
 from spak.shell import Command, Line, parse
 
 
@@ -53,6 +53,8 @@ class Judge(Findings):
     def __init__(self, world: World, reading: Reading) -> None:
         super().__init__(world, reading)
         self.known: Known = {}
+        self.been = [""]
+        """Every folder that the line has stood in."""
         self.depth = 0
 
     # ---- the line
@@ -89,6 +91,8 @@ class Judge(Findings):
 
     def _command(self, command: Command, before: Sequence[Command], loose: bool) -> None:
         for assignment in command.assignments:
+            if assignment.name == "IFS" and command.words and command.words[0].value == "read":
+                continue  # for this one reading of a line
             values = [item for word in assignment.values for item in spread(word, self.known)]
             self._assign(assignment.name, values, bool(command.words), command, assignment.append)
         for redirection in command.redirections:
@@ -191,10 +195,12 @@ class Judge(Findings):
                 self.deed(reason, name, f"{name} is not for the command line")
             return
         rule = binaries.table().get(name)
-        if rule is None:
+        if rule is None and self.only_asks(rest):
+            self.deed("computes", name, "a version or a help text")
+        elif rule is None:
             self.deed("unknown_binary", name, "nothing is known about this program")
-            return
-        self.by_table(name, rule, rest)
+        else:
+            self.by_table(name, rule, rest)
 
     def _own_program(self, name: str, last: str, rest: list[Arg], before: Sequence[Command]) -> None:
         """A program by its path: the workspace's own, or a known one from an environment in it."""
@@ -210,7 +216,11 @@ class Judge(Findings):
             self.deed("computes", name)
             return
         targets = [item for item in rest if item.text not in ("--", "-P", "-L")]
-        if len(targets) != 1 or targets[0].text is None or targets[0].text == "-" or targets[0].glob:
+        if len(targets) == 1 and targets[0].text == "-":  # back to one of those before
+            self.deed("computes", name)
+            self.folders = list(self.been)
+            return
+        if len(targets) != 1 or targets[0].text is None or targets[0].glob:
             self.deed("unknown_word", name, "a folder that is not written out")
             return
         self.deed("computes", name)
@@ -221,6 +231,7 @@ class Judge(Findings):
         if len(self.folders) > 8:
             self.deed("not_understood", name, "too many changes of the folder")
             self.folders = self.folders[:8]
+        self.been = list(dict.fromkeys([*self.been, *self.folders]))[:8]
 
     # ---- the table
 
@@ -228,12 +239,14 @@ class Judge(Findings):
         if self.only_asks(rest):
             self.deed("computes", name)
             return
+        if name in READERS_OF_PIPES:
+            rest = [Arg("/dev/stdin", ("/dev/stdin",)) if item.piped else item for item in rest]
         first = rule.operands[0] if rule.operands else "none"
         if first == "refused":
             self.deed("executes", name, f"{name} can run other programs")
             return
-        handler = getattr(self, "_kind_" + first.partition(":")[0], None)
-        if handler is not None and handler(name, rule, rest, first):
+        if first.startswith("first:"):
+            self._verb(name, rule, rest, first)
             return
         options, operands = self.options(name, rule, rest)
         kinds = list(rule.operands)
@@ -440,54 +453,25 @@ class Judge(Findings):
         self.operand(name, kind, value, found)
         return 0 if attached else 1
 
-    # ---- kinds of operands with a rule of their own
+    # ---- programs with verbs
 
-    def _kind_sleep(self, name: str, rule: Binary, rest: list[Arg], first: str) -> bool:
-        calm = len(rest) == 1 and re.match(r"\d{1,2}(\.\d+)?s?\Z", rest[0].text or "")
-        self.deed("computes" if calm else "wastes", name, "" if calm else "a long sleep")
-        return True
-
-    def _kind_seq(self, name: str, rule: Binary, rest: list[Arg], first: str) -> bool:
-        calm = all(re.match(r"-?[\d.]{1,7}\Z|-[ws].*", item.text or "") for item in rest)
-        self.deed("computes" if calm else "wastes", name, "" if calm else "a long sequence")
-        return True
-
-    def _kind_setting(self, name: str, rule: Binary, rest: list[Arg], first: str) -> bool:
-        calm = bool(rest) and all(
-            re.match(r"[-+][euxovn]+\Z|pipefail\Z|errexit\Z|nounset\Z", item.text or "") for item in rest
-        )
-        self.deed("computes" if calm else "executes", name, "" if calm else "settings of the shell")
-        return True
-
-    def _kind_first(self, name: str, rule: Binary, rest: list[Arg], first: str) -> bool:
+    def _verb(self, name: str, rule: Binary, rest: list[Arg], first: str) -> None:
         verbs = first.partition(":")[2].split(",")
         if not rest or rest[0].text not in verbs:
             self.deed(
                 "unknown_flag", f"{name} {rest[0].written if rest else ''}", "nothing is known about this use"
             )
-            return True
+            return
         _options, operands = self.options(name, rule, rest[1:])
         self.deed("builds", name)
         self.plain_paths(operands)
-        return True
-
-    def _kind_test(self, name: str, rule: Binary, rest: list[Arg], first: str) -> bool:
-        self.deed("computes", name)
-        for item in rest:
-            if item.texts and any(text.startswith(("/", "..")) or item.tilde for text in item.texts):
-                self.path("reads", item)
-            elif "[" in item.written[1:] and any(
-                sign in text for text in (item.written, *item.texts) for sign in ("$(", "`")
-            ):
-                self.deed("unknown_word", item.written, "an index that a shell would evaluate")
-        return True
 
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SECRET_NAME = re.compile(r"\$\{?\w*(KEY|TOKEN|SECRET|PASS|CRED|AUTH|AWS_|DATABASE_URL)", re.IGNORECASE)
 PRINTERS = frozenset({"echo", "printf", ":", "true", "test", "[", "basename", "dirname", "exit"})
 _SINGLE_DASH = frozenset(
-    {"gcc", "g++", "cc", "c++", "clang", "clang++", "go", "javac", "rustc", "unzip", "tree"}
+    {"nvcc", "gcc", "g++", "cc", "c++", "clang", "clang++", "go", "javac", "rustc", "unzip", "tree"}
 )
 
 

@@ -12,6 +12,20 @@ from spak.policy.commands import Judge
 from spak.policy.words import Arg, texts_of
 from spak.shell import Command
 
+_DATA = re.compile(
+    r".*\.(md|rst|txt|log|csv|tsv|json|jsonl|ya?ml|toml|ini|cfg|xml|html?|css|png|jpe?g|gif|svg|pdf|patch|diff|lock)\Z",
+    re.IGNORECASE,
+)
+
+
+def _run_file(judge: Judge, name: str, found: Arg) -> None:
+    """The project's own program; a text or data file is none, whatever stands in it."""
+    judge.path("runs", found)
+    if any(_DATA.match(text) for text in found.texts):
+        judge.deed("executes", f"{name} {found.written}", "a file of text or data is run as a program")
+    else:
+        judge.deed("builds", name)
+
 
 def shell(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
     """`bash FILE` runs the project's own script; `bash -n FILE` only reads it; all else is code."""
@@ -21,8 +35,7 @@ def shell(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -
     if judge.only_asks(rest):
         judge.deed("computes", name)
     elif texts and not texts[0].startswith(("-", "+")) and rest[0].literal and not rest[0].tilde and texts[0]:
-        judge.path("runs", rest[0])
-        judge.deed("builds", name)
+        _run_file(judge, name, rest[0])
         judge.plain_paths(rest[1:])
     else:
         judge.deed("executes", name, "code for a shell")
@@ -108,8 +121,7 @@ def python(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) 
     if at >= len(rest) or rest[at].text in ("-", None):
         judge.deed("executes", name, "code from standard input, or a file that is not written out")
         return
-    judge.path("runs", rest[at])
-    judge.deed("builds", name)
+    _run_file(judge, name, rest[at])
     judge.plain_paths(rest[at + 1 :])
 
 
@@ -194,8 +206,7 @@ def node(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) ->
     if not texts or not texts[0] or texts[0].startswith("-"):
         judge.deed("executes", name, "code on the command line, or an option that loads code")
         return
-    judge.path("runs", rest[0])
-    judge.deed("builds", name)
+    _run_file(judge, name, rest[0])
     judge.plain_paths(rest[1:])
 
 
@@ -208,8 +219,7 @@ def script_only(judge: Judge, name: str, rest: list[Arg], before: Sequence[Comma
     elif name == "perl" and texts_of(rest)[:1] == ["-c"] and len(rest) == 2:
         judge.deed("executes", name, "perl runs BEGIN blocks even when it only checks")
     elif rest and rest[0].text and not rest[0].text.startswith("-"):
-        judge.path("runs", rest[0])
-        judge.deed("builds", name)
+        _run_file(judge, name, rest[0])
         judge.plain_paths(rest[1:])
     else:
         judge.deed("executes", name, "code on the command line")
@@ -288,7 +298,10 @@ def awk(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> 
 
 def jq(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
     if any(
-        re.search(r"(?<![.\w\"])(env|\$ENV|import|include|input_filename|getpath_)\b|\$ENV", text)
+        re.search(
+            r"(?<![.\w\"])(env|import|include|input_filename|getpath_|load\w*|strenv|envsubst|eval|system)\b|\$ENV",
+            text,
+        )
         for text in texts_of(rest)
     ):
         judge.deed("shows_environment", name, "it may print the environment or load other files")

@@ -128,8 +128,8 @@ def openssl(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command])
 
 
 _CLIENTS: dict[str, str] = {
-    "docker": r"version\Z",
-    "podman": r"version\Z",
+    "docker": r"(version|info|(compose )?ps|images)( -(a|q|-all|-quiet))*\Z",
+    "podman": r"(version|info|ps|images)( -(a|q|-all|-quiet))*\Z",
     "kubectl": r"version --client( -o (json|yaml)| --output=(json|yaml))?\Z",
     "helm": r"(lint|version|template)( [\w./-]+| --strict)*\Z",
     "terraform": r"(fmt|validate|version)( -(check|recursive|diff|json|no-color))*\Z",
@@ -144,6 +144,20 @@ def client(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) 
         return
     judge.deed("writes" if name == "terraform" and line.startswith("fmt") else "reads", name)
     judge.plain_paths(rest)
+
+
+def pager(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
+    """less and more without a terminal are cat; a word with + is a command of theirs."""
+    flags = [item for item in rest if (item.text or "").startswith("-")]
+    if any((item.text or "").startswith("+") for item in rest) or not all(
+        re.match(r"-[NRSFXEiMn]+\Z", item.text or "") for item in flags
+    ):
+        judge.deed("executes", name, "a command or an option of the pager")
+        return
+    judge.deed("reads", name)
+    for item in rest:
+        if item not in flags:
+            judge.path("reads", item)
 
 
 def checker(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> bool:
@@ -265,3 +279,33 @@ def mvn(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> 
     for text in texts_of(rest):
         if re.match(r"-D(exec|maven\.(ext|repo|compiler\.exec)|argLine|jvm|forkedProcess|toolchain)", text):
             judge.deed("refused_flag", f"{name} {text}", "a property that chooses what is run")
+
+
+def sleep(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
+    calm = len(rest) == 1 and re.match(r"\d{1,2}(\.\d+)?s?\Z", rest[0].text or "")
+    judge.deed("computes" if calm else "wastes", name, "" if calm else "a long sleep")
+
+
+def seq(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
+    _options, numbers = judge.options(name, rule_of("f=text s=text"), rest)
+    calm = all(re.match(r"-?[\d.]{1,7}\Z", item.text or "") for item in numbers)
+    judge.deed("computes" if calm else "wastes", name, "" if calm else "a long sequence")
+
+
+def setting(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
+    """`set -euo pipefail`: how a shell takes errors, and nothing else."""
+    calm = bool(rest) and all(
+        re.match(r"[-+][euxovn]+\Z|pipefail\Z|errexit\Z|nounset\Z", item.text or "") for item in rest
+    )
+    judge.deed("computes" if calm else "executes", name, "" if calm else "settings of the shell")
+
+
+def test(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
+    judge.deed("computes", name)
+    for item in rest:
+        if item.texts and any(text.startswith(("/", "..")) or item.tilde for text in item.texts):
+            judge.path("reads", item)
+        elif "[" in item.written[1:] and any(
+            sign in text for text in (item.written, *item.texts) for sign in ("$(", "`")
+        ):
+            judge.deed("unknown_word", item.written, "an index that a shell would evaluate")

@@ -270,8 +270,13 @@ _PY_REACHES = frozenset(
         "ftplib",
         "smtplib",
         "telnetlib",
+        "antigravity",
+        "idlelib",
+        "turtledemo",
     }
 )
+_PY_SHOWS = ("environ", "environb")
+_PY_LARGEST = 1_000_000
 _PY_BEYOND = (
     ast.While, ast.With, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef,
     ast.Delete,
@@ -308,7 +313,7 @@ def python(text: str) -> str | None:
                 return "python code that reaches for internals"
             if isinstance(node.ctx, ast.Store):
                 return "python code that changes what is not its own"
-            if node.attr == "environ":
+            if node.attr in _PY_SHOWS:
                 return "python code that shows the environment"
         elif isinstance(node, ast.Import):
             if any(alias.name.partition(".")[0] in _PY_REACHES for alias in node.names):
@@ -317,7 +322,7 @@ def python(text: str) -> str | None:
                 return "python code that gives a module another name"
         elif isinstance(node, ast.ImportFrom):
             if (node.module or "") not in _PY_SAFE_FROM or any(
-                alias.asname or alias.name in _PY_CALLS or alias.name in ("*", "system", "environ")
+                alias.asname or alias.name in _PY_CALLS or alias.name in ("*", "system", *_PY_SHOWS)
                 for alias in node.names
             ):
                 return "python code that imports names which hide what is called"
@@ -333,4 +338,6 @@ def python(text: str) -> str | None:
                 return "python code that changes what is not its own"
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift)):
             return "python code with a power, whose size is not known"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > _PY_LARGEST:
+            return "python code with a number that may be a size"
     return None

@@ -18,6 +18,7 @@ def judges() -> dict[str, Special]:
         "env": wrappers.env,
         "printenv": wrappers.printenv,
         "export": wrappers.export,
+        "unset": wrappers.unset,
         "xargs": wrappers.xargs,
     }
     found |= dict.fromkeys(("timeout", "nice", "ionice", "time", "stdbuf", "command"), wrappers.wrapper)
@@ -30,6 +31,7 @@ def judges() -> dict[str, Special]:
     found |= {
         "node": interpreters.node,
         "jq": interpreters.jq,
+        "yq": interpreters.jq,
         "sed": interpreters.sed,
         "gsed": interpreters.sed,
     }
@@ -62,9 +64,13 @@ def judges() -> dict[str, Special]:
         "java": programs.java,
         "openssl": programs.openssl,
         "convert": programs.image,
+        "less": programs.pager,
+        "more": programs.pager,
         "bundle": programs.bundle,
         "mvn": programs.mvn,
     }
+    found |= dict.fromkeys(("test", "[", "[["), programs.test)
+    found |= {"sleep": programs.sleep, "seq": programs.seq, "set": programs.setting}
     found |= dict.fromkeys(("source", "."), interpreters.source)
     return found | {"poetry": builders.poetry, "pipenv": builders.poetry}
 

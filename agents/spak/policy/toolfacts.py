@@ -8,9 +8,11 @@ tool refuses by itself (a flag, a schema) is not judged a second time.
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from spak import shell
+from spak.errors import UserError
 from spak.policy import places
 from spak.policy.actions import Action, World
 from spak.policy.commands import read_line
@@ -20,6 +22,7 @@ ACTION = Name("/action")
 MAX_TEXT = 400
 """Characters of a string of the action that a fact keeps."""
 MAX_ARGUMENTS = 128
+MAX_DEPTH = 16
 
 Builder = Callable[[Action, World], list[Fact]]
 
@@ -122,6 +125,9 @@ def program(action: Action, world: World) -> list[Fact]:
 def arguments(action: Action) -> list[Fact]:
     """The arguments of a tool that nothing else is known about."""
     found: list[Fact] = []
+    named = Counter(name for name, _ in walk(action.args))
+    if any(count > 1 for count in named.values()):
+        return [unreadable("gate.args", "two arguments of one name, one of them within an object")]
     for name, value in walk(action.args):
         if isinstance(value, str) and len(value) > MAX_TEXT:
             found.append(("cut_argument", (ACTION, text(name))))
@@ -134,8 +140,8 @@ def arguments(action: Action) -> list[Fact]:
 
 def walk(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, str | int | float]]:
     """Every plain value within the arguments, with its name; those of lists and objects joined by dots."""
-    if depth > 16:
-        return
+    if depth > MAX_DEPTH:
+        raise UserError("gate.args", f"arguments nested more than {MAX_DEPTH} deep")
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from walk(item, f"{name}.{key}" if name else str(key), depth + 1)

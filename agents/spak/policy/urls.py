@@ -45,6 +45,8 @@ _TOKEN = re.compile(
     r"(?P<private_key>-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----\s*(?:\\n)?[A-Za-z0-9+/=]{16})"
 )
 _WORD = re.compile(r"[A-Za-z]{1,16}\Z")
+_SCOPED = re.compile(r"\A/@[a-z0-9][a-z0-9-]{0,40}%2[fF](?=[a-z0-9])")
+"""The name of a package in a scope, whose slash its registry wants escaped."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _SRI = re.compile(r"sha(?:256|384|512)-[A-Za-z0-9+/_-]{40,88}={0,2}\Z")
 _CODED = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{6,}")
@@ -102,7 +104,8 @@ def parse(text: str) -> Url | Trouble:
         return Trouble("host", "not a full host name (addresses, short names and a final dot are refused)")
     number = int(port) if port else {"https": 443, "http": 80}.get(scheme, 0)
     path = found["path"]
-    if ".." in unquote_plus(path).split("/") or re.search(r"%2[ef]", path, re.IGNORECASE):
+    named = _SCOPED.sub("/scoped", path)
+    if ".." in unquote_plus(path).split("/") or re.search(r"%2[ef]", named, re.IGNORECASE):
         return Trouble("path", "a path with .. or an escaped dot or slash")
     if re.search(r"%25", text):
         return Trouble("escape", "an escape within an escape")
@@ -155,7 +158,7 @@ def payload(url: Url) -> Trouble | None:
     numbers = coded = 0
     for pair in pairs:
         name, _, value = pair.partition("=")
-        if not re.match(r"[A-Za-z][A-Za-z_.\[\]-]{0,23}\Z", name):
+        if not re.match(r"[A-Za-z][A-Za-z_.\[\]-]{0,23}\Z", re.sub(r"(?i)%5B%5D\Z", "[]", name)):
             return Trouble("encoded", "a query parameter whose name is not a word")
         value = unquote_plus(value)
         if (name == "integrity" and _integrity(value)) or _UUID.match(value):
@@ -178,7 +181,7 @@ def payload(url: Url) -> Trouble | None:
     names = [pair.partition("=")[0] for pair in pairs]
     if len(set(names)) < len(names):
         return Trouble("encoded", "a query that repeats a parameter")
-    if url.fragment and not _readable(unquote_plus(url.fragment), 16):
+    if url.fragment and not (_readable(unquote_plus(url.fragment), 16) or _digest(url.fragment)):
         return Trouble("encoded", "the fragment looks encoded")
     return _path(url)
 
@@ -215,6 +218,12 @@ def _path(url: Url) -> Trouble | None:
     if coded > 2:
         return Trouble("encoded", "a path of many encoded parts")
     return None
+
+
+def _digest(fragment: str) -> bool:
+    """True for the hash of a file as package indexes write it behind its address."""
+    name, _, digest = fragment.partition("=")
+    return name == "sha256" and re.match(r"[0-9a-f]{64}\Z", digest) is not None and not _is_text(digest)
 
 
 def _integrity(value: str) -> bool:

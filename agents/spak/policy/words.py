@@ -38,6 +38,10 @@ _NUMBERS = re.compile(r"[\s\d+*/%()-]*\Z")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(-?\d{1,4}|[A-Za-z])\.\.(-?\d{1,4}|[A-Za-z])\Z")
 MAX_FORMS = 64
+READERS_OF_PIPES = frozenset(
+    ("cat", "cmp", "comm", "cut", "diff", "grep", "head", "join", "paste", "sort", "tail", "wc")
+)
+"""Programs that may be given the output of a command, itself judged, as a file: `<(..)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class Arg:
     """True for arithmetic that may evaluate more than numbers."""
     literal: bool = True
     """True when no expansion took part."""
+    piped: bool = False
+    """True for the output of a command that is read like a file, `<(..)` and nothing else."""
 
     @property
     def text(self) -> str | None:
@@ -103,7 +109,9 @@ def arg(word: Word, known: Known) -> Arg:
                 len(word.parts) == 1 and part.form in ("$(", "`") and lists_paths(part.line.commands)
             )
     if unknown:
-        return Arg(word.text, (), glob, False, lists, mild, odd, False)
+        first = word.parts[0]
+        piped = len(word.parts) == 1 and isinstance(first, Substitution) and first.form == "<("
+        return Arg(word.text, (), glob, False, lists, mild, odd, False, piped)
     plain = "".join("x" * len(value) if quoted else value for value, quoted in bare)
     globbed = "*" in plain or "?" in plain or bool(re.search(r"\[.*\]", plain))
     tilde = plain.startswith("~")
@@ -181,9 +189,11 @@ def lists_paths(commands: tuple[object, ...]) -> bool:
     from spak.shell import Command
 
     for index, command in enumerate(commands):
-        if not isinstance(command, Command) or command.within or (command.argv is None and index == 0):
+        if not isinstance(command, Command) or command.within:
             return False
-        words = [word.value or "" for word in command.words]
+        if index == 0 and any(not isinstance(part, Text) for word in command.words for part in word.parts):
+            return False
+        words = [word.value or word.text for word in command.words]
         if not words or (index and command.operator != "|"):
             return False
         if index and words[0] in _KEEPERS:

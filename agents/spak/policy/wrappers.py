@@ -93,6 +93,15 @@ def export(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) 
         judge.deed("shows_environment", name, "it prints the environment")
 
 
+def unset(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
+    """Takes a variable away, as env -u does; not one that programs go by."""
+    for text in texts_of(rest):
+        why = environment.trouble(text, []) if re.match(r"[A-Za-z_]\w*\Z", text) else "not a plain name"
+        judge.deed("sets_environment" if why else "computes", f"unset {text}", why or "")
+    if not rest:
+        judge.deed("computes", name)
+
+
 _SAFE_APPENDED = frozenset(
     [
         "cat",
@@ -162,7 +171,7 @@ def xargs(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -
         start -= 1
     feed = tuple(before[start - 1 :]) if start else ()
     first = inner[0].text or ""
-    if first.rpartition("/")[2] not in _SAFE_APPENDED:
+    if first.rpartition("/")[2] not in _SAFE_APPENDED and not _compiles(inner):
         judge.deed("executes", f"xargs {first}", "it is run with words that are not known before")
         return
     if first not in ("echo", "basename", "dirname", "printf") and not (feed and lists_paths(feed)):
@@ -174,6 +183,11 @@ def xargs(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -
         for item in inner
     ]
     judge.run(kept if marker else [*kept, Arg("{}", lists_paths=True, literal=False)], before)
+
+
+def _compiles(inner: list[Arg]) -> bool:
+    """`python3 -m py_compile`: reads, and runs nothing of what it reads."""
+    return texts_of(inner[:3]) in (["python3", "-m", "py_compile"], ["python", "-m", "py_compile"])
 
 
 _FIND_TAKES = frozenset(
@@ -253,6 +267,7 @@ _FIND_FLAGS = frozenset(
         "P",
     ]
 )
+_RM_FLAGS = frozenset({"-f", "-r", "-R", "-rf", "-fr", "-Rf", "--"})
 _JUNK = re.compile(
     r"\*?\.(pyc|pyo|o|obj|tmp|log|orig|rej|bak|swp|class|gcda|gcno)|__pycache__|\.DS_Store|\*~|\*\.egg-info|\.?\w+_cache"
 )
@@ -305,7 +320,8 @@ def find(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) ->
                 inner.append(rest[at])
                 at += 1
             at += 1
-            if [item.text for item in inner] in (["rm", "{}"], ["rm", "-f", "{}"]):
+            words = [item.text for item in inner]
+            if words[:1] == ["rm"] and words[-1:] == ["{}"] and set(words[1:-1]) <= _RM_FLAGS:
                 _deletes(judge, names, rest)
             else:
                 _exec(judge, inner, before)
@@ -341,7 +357,7 @@ def _deletes_after_names(rest: list[Arg]) -> bool:
 
 def _exec(judge: Judge, inner: list[Arg], before: Sequence[Command]) -> None:
     first = inner[0].text if inner else ""
-    if (first or "").rpartition("/")[2] not in _SAFE_APPENDED:
+    if (first or "").rpartition("/")[2] not in _SAFE_APPENDED and not _compiles(inner):
         judge.deed("executes", f"find -exec {first}", "it runs a command that does more than read")
         return
     kept = [Arg("{}", lists_paths=True, literal=False) if item.text == "{}" else item for item in inner]
