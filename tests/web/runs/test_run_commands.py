@@ -1,0 +1,143 @@
+"""`manage.py rebuild` and `sweep`; and that a projection kept up record by record is the one made afresh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.utils import timezone
+
+from runs_kit import tables
+from spakweb import appendonly
+from spakweb.runs import execute, queue, tasks
+from spakweb.runs.actions import ask, start
+from spakweb.runs.ledger import DatabaseLedgers
+from spakweb.runs.models import Run, State
+from spakweb.runs.project import rebuild
+from spakweb.specs.actions import create_spec
+from spakweb.teams.actions import create_team
+from spakweb.teams.models import User
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TURNS = """\
+task Talk {
+  step hear: llm.query { prompt: "Say a word." output_var: word }
+  step keep: tool.write_file { path: "word.txt" content: "{{word}}" }
+  step again: llm.query { prompt: "Say another." output_var: other }
+  step both: tool.write_file { path: "word.txt" content: "{{word}} {{other}}" }
+  success: file_exists("word.txt")
+}
+"""
+LOOP = """\
+AGENT Loop LEVEL 1 {
+  START -> try
+  TASK try {
+    step a: tool.read_file { path: "missing.txt" }
+    NEXT { success -> end, fail -> try }
+  }
+  TASK end { step b: tool.list_files { path: "." } }
+}
+"""
+COLUMNS = ("state", "task", "reason", "summary", "started_at", "ended_at", "projected")
+
+
+@pytest.fixture
+def user(
+    transactional_db: None, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[User]:
+    monkeypatch.setattr(queue, "send", lambda key, queue="default": None)
+    monkeypatch.setattr(tasks, "send", lambda key, queue="default": None)
+    settings.MEDIA_ROOT, settings.DATA_DIR = tmp_path / "media", tmp_path / "data"
+    with tables():
+        yield User.objects.create_user("alice", "alice@spak.example", "a long secret")
+
+
+def begun(user: User, text: str, **options: Any) -> Run:
+    team = user.memberships.first().team if user.memberships.exists() else create_team(user, "Tuners")
+    return start(user, create_spec(user, team, f"spec {team.specs.count()}", text), **options)
+
+
+def columns(run: Run) -> dict[str, Any]:
+    """The projection; without the text of a question, which a worker puts beside it."""
+    run.refresh_from_db()
+    found = {name: getattr(run, name) for name in COLUMNS}
+    waiting = (found["summary"] or {}).get("waiting")
+    return {**found, "prompt": waiting and waiting.pop("prompt", None) and None}
+
+
+@pytest.mark.parametrize("text", [TURNS, LOOP], ids=["questions", "loop"])
+def test_a_stale_projection_and_what_came_since_is_a_fresh_one(user: User, text: str) -> None:
+    """At every stop: what the worker folded on from a stored projection, and what the ledger alone gives."""
+    run = begun(user, text)
+    stops = 0
+    while stops < 60:
+        again = execute.advance(run.key, slice_s=0 if stops % 2 else 0.01)
+        stops += 1
+        assert Run.objects.get().count, Run.objects.get().reason
+        kept = columns(run)
+        rebuild(Run.objects.get(key=run.key), DatabaseLedgers().reader(run.key).read())
+        assert columns(run) == kept, stops
+        if run.ended:
+            break
+        if run.state == State.WAITING and not again:
+            ask(user, run, "answer", run.summary["waiting"]["id"], text=f"word {stops}")
+    assert run.ended and run.projected == run.count > 5
+
+
+def test_rebuild_mends_what_was_spoilt(user: User) -> None:
+    run = begun(user, TURNS)
+    execute.advance(run.key)
+    before = columns(run)
+    Run.objects.update(summary={}, task="x", reason="y", projected=0, started_at=None)
+    out = StringIO()
+    call_command("rebuild", stdout=out)
+    assert out.getvalue() == "1 rebuilt, 0 left to their workers, 0 damaged\n"
+    assert columns(run) == before
+    with pytest.raises(CommandError, match="no records of nothing"):
+        call_command("rebuild", "nothing")
+
+
+def test_rebuild_leaves_what_is_held_and_tells_of_damage(user: User) -> None:
+    run, other = begun(user, TURNS), begun(user, TURNS)
+    execute.advance(run.key)
+    execute.advance(other.key)
+    held = DatabaseLedgers().open(run.key)
+    appendonly.remove(connection)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE runs_runrecord SET line = %s WHERE seq = 1 AND run_id = %s", [b'{"#":"x"}\n', other.pk]
+        )
+    appendonly.install(connection)
+    before = columns(other)
+    out, err = StringIO(), StringIO()
+    with pytest.raises(CommandError, match=other.key):
+        call_command("rebuild", stdout=out, stderr=err)
+    assert out.getvalue() == "0 rebuilt, 1 left to their workers, 1 damaged\n" and other.key in err.getvalue()
+    assert columns(other) == before
+    held.close()
+
+
+def test_sweep_puts_back_what_nobody_holds(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    dead, waits = begun(user, TURNS), begun(user, TURNS)
+    execute.advance(dead.key)
+    execute.advance(waits.key)
+    held = DatabaseLedgers().open(dead.key)
+    Run.objects.filter(pk=dead.pk).update(
+        state=State.RUNNING, lease_until=timezone.now() - timedelta(seconds=1)
+    )
+    sent: list[str] = []
+    monkeypatch.setattr(tasks, "send", lambda key, queue="default": sent.append(key))
+    out = StringIO()
+    call_command("sweep", stdout=out)
+    assert (sent, out.getvalue()) == ([dead.key], "1 put back\n")
+    dead.refresh_from_db()
+    assert (dead.state, dead.holder) == (State.QUEUED, "")
+    assert tasks.sweep() == 0, "it is not put back again at once"
+    del held
