@@ -145,9 +145,12 @@ class _Holding:
         try:
             called = self._obey()
             self.keep_up()
-            with _Watching(self) as watched:
-                stop = self.runner.advance(self._mode(), self._auto(), called, until)
-            again = self._stopped(stop, watched.wanted)
+            stop, wanted = "", self._wanted()
+            if not wanted:
+                with _Watching(self) as watched:
+                    stop = self.runner.advance(self._mode(), self._auto(), called, until)
+                wanted = watched.wanted or self._wanted()  # asked in the last moment
+            again = self._stopped(stop, wanted)
         except Interrupted:  # between two calls: as if this process had died here, which it may at any point
             again = True
         finally:
@@ -156,6 +159,9 @@ class _Holding:
             finally:
                 close_old_connections()
         return again
+
+    def _wanted(self) -> str:
+        return Run.objects.filter(pk=self.row.pk).values_list("wanted", flat=True).first() or ""
 
     def _stopped(self, stop: str, wanted: str) -> bool:
         """Write how it stands; True when there is more to do."""

@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from django.views.generic import RedirectView
 
+from run_kit import begun, with_file
 from spakweb import access
 from spakweb.runs.models import Run
 from spakweb.specs.actions import set_tag
@@ -37,6 +38,7 @@ class Route:
 
 
 SPEC = ("team", "spec")
+RUN = ("team", "run")
 VERSION = ("team", "spec", "number")
 VIEWER, EDITOR, REVIEWER, ADMIN = Role
 ASKED = json.dumps({"text": 'task A { step b: tool.run { cmd: "true" } }'})
@@ -73,7 +75,29 @@ TEAM_ROUTES = {
     "spak-editor-token": Route(VIEWER, args=SPEC),
     "spak-run-events": Route(VIEWER, given={"after": "9"}, args=("key",)),
     "spak-team-events": Route(VIEWER),
+    "spak-run-list": Route(VIEWER),
+    "spak-run-compare": Route(VIEWER),
+    "spak-run-import": Route(EDITOR, "post"),
+    "spak-run-bulk": Route(EDITOR, "post", {"do": "cancel", "run": "live-run"}),
+    "spak-run": Route(VIEWER, args=RUN),
+    "spak-run-head": Route(VIEWER, args=RUN),
+    "spak-run-live": Route(VIEWER, args=RUN),
+    "spak-run-record": Route(VIEWER, args=(*RUN, "seq")),
+    "spak-run-prompt": Route(VIEWER, args=(*RUN, "seq")),
+    "spak-run-answer": Route(EDITOR, "post", {"of": "x", "text": "word"}, RUN),
+    "spak-run-decide": Route(REVIEWER, "post", {"of": "x", "decision": "approve"}, RUN),
+    "spak-run-control": Route(EDITOR, "post", {"do": "pause"}, RUN),
+    "spak-run-labels": Route(EDITOR, "post", {"labels": "a"}, RUN),
+    "spak-run-check": Route(VIEWER, "post", {}, RUN),
+    "spak-run-fork": Route(EDITOR, args=RUN),
+    "spak-run-fork-go": Route(EDITOR, "post", {"at": "1"}, RUN),
+    "spak-run-export": Route(VIEWER, args=RUN),
+    "spak-run-report": Route(VIEWER, args=RUN),
+    "spak-run-artifact": Route(VIEWER, args=(*RUN, "file")),
+    "spak-run-new": Route(EDITOR, args=SPEC),
+    "spak-run-start": Route(EDITOR, "post", {}, SPEC),
 }
+NEEDS_A_FILE = {"spak-spec-import", "spak-run-import"}
 OWN_ROUTES = {
     "spak-home": Route(None, args=()),
     "spak-palette": Route(None, args=()),
@@ -129,14 +153,16 @@ def named(cast: Any) -> dict[str, Any]:
     invitation, _ = teams.invite(cast["alice"], cast.team, "viewer")
     member = Membership.objects.create(team=cast.team, user=cast["nobody"], role=VIEWER)
     Run.objects.create(team=cast.team, key="ended-run", name="ended", state="failed", count=2)
+    live = begun(cast.team, cast.spec.head, "live-run")
     return {
+        "run": live.key, "seq": 0, "file": with_file(live, b"kept"),
         "team": cast.team.slug, "spec": "small", "number": 1, "tag": "gold", "what": "analyse",
         "member": member.pk, "invitation": invitation.pk, "name": "hello", "key": "ended-run",
     }  # fmt: skip
 
 
 def ask(client: Any, name: str, route: Route, parts: dict[str, Any]) -> Any:
-    args = {"name" if part == "tag" else part: parts[part] for part in route.args}
+    args = {"name" if part in ("tag", "file") else part: parts[part] for part in route.args}
     url = reverse(name, kwargs=args)
     if route.body:
         return client.post(url, route.body, content_type="application/json")
@@ -150,7 +176,7 @@ def test_roles(cast: Any, named: dict[str, Any], name: str, role: Role) -> None:
     answer = ask(cast.client(PEOPLE[role]), name, route, named)
     assert route.least is not None
     if access.RANK[role] >= access.RANK[route.least]:
-        assert answer.status_code in ({200, 201, 204, 302} if name != "spak-spec-import" else {400})
+        assert answer.status_code in ({200, 201, 204, 302} if name not in NEEDS_A_FILE else {400})
     else:
         assert answer.status_code == 403
 
@@ -178,7 +204,7 @@ def test_things_of_another_team_are_not_reached_through_ones_own(
 ) -> None:
     """charlie asks by their own team's address for things that are alice's."""
     route = TEAM_ROUTES[name]
-    foreign = [part for part in ("member", "invitation", "number", "tag") if part in route.args]
+    foreign = [part for part in ("member", "invitation", "number", "tag", "run") if part in route.args]
     if not foreign:
         return
     Spec.objects.filter(pk=cast.other_spec.pk).update(slug="other")
@@ -255,5 +281,5 @@ def test_a_link_changes_nothing(cast: Any, named: dict[str, Any], name: str) -> 
     if name == "spak-spec-new":
         return  # its GET is the form
     route = TEAM_ROUTES[name]
-    args = {"name" if part == "tag" else part: named[part] for part in route.args}
+    args = {"name" if part in ("tag", "file") else part: named[part] for part in route.args}
     assert cast.client("alice").get(reverse(name, kwargs=args)).status_code == 405

@@ -1,0 +1,151 @@
+"""Two runs beside each other: their specs, what each task took, and the first record that differs.
+
+Takes two rows of one team; gives what the page shows. Records are compared by what they decide, not by clocks
+or side notes, up to `MOST` of them.
+"""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from spak.records import Authority, Record, decode
+from spakweb import access
+from spakweb.runs import pages, show
+from spakweb.runs.models import Run, RunRecord
+from spakweb.runs.views import find_run
+from spakweb.specs.show import difference
+from spakweb.teams.models import Team
+
+MOST = 20_000
+CHOICES = 50
+
+
+@require_GET
+def compare(request: HttpRequest, team: str) -> HttpResponse:
+    """?one=KEY&two=KEY; without the second, a choice of runs to compare with."""
+    found = access.find(request.user, "team.view", Team, slug=team)
+    keys = [request.GET.get(name, "").replace("\0", "") for name in ("one", "two")]
+    context: dict[str, Any] = {"team": found, "section": "runs"}
+    choices = Run.objects.filter(team=found, count__gt=0).only("key", "name", "made_at", "state")
+    context["choices"] = choices.order_by("-pk")[:CHOICES]
+    if not all(keys):
+        context["one"] = keys[0]
+        return render(request, "runs/compare.html", context)
+    one, two = (find_run(request, team, key) for key in keys)
+    if not (one.count and two.count):
+        raise Http404
+    texts = [pages.spec_text(run) for run in (one, two)]
+    context |= {
+        "runs": (one, two),
+        "one": one.key,
+        "two": two.key,
+        "same_spec": texts[0] == texts[1],
+        "tasks": tasks(one, two),
+        "totals": totals(one, two),
+        "first": first_difference(one, two),
+        "most": MOST,
+        **(difference(*texts) if texts[0] != texts[1] else {}),
+    }
+    return render(request, "runs/compare.html", context)
+
+
+def totals(one: Run, two: Run) -> list[dict[str, Any]]:
+    """Figures of both, with what the second has more."""
+
+    def of(run: Run) -> dict[str, Any]:
+        summary = run.summary or {}
+        tokens = summary.get("tokens") or {}
+        metrics = summary.get("metrics") or {}
+        return {
+            "steps": summary.get("steps"),
+            "time": pages._elapsed(run) if run.ended else None,
+            "tokens": tokens.get("input", 0) + tokens.get("output", 0),
+            "denied": summary.get("denied", 0),
+            "failures": summary.get("failures", 0),
+            "healed by heuristics": summary.get("healed", 0),
+            "best ms": metrics.get("best_ms"),
+            "records": run.count,
+        }
+
+    first, second = of(one), of(two)
+    return [
+        _row(name, first[name], second[name]) for name in first if first[name] is not None or second[name]
+    ]
+
+
+def _row(name: str, first: Any, second: Any) -> dict[str, Any]:
+    said = show.took if name == "time" else show.figure
+    delta = second - first if first is not None and second is not None else None
+    sign = "" if delta is None or delta <= 0 else "+"
+    shown = "not available" if delta is None else "the same" if delta == 0 else f"{sign}{_delta(name, delta)}"
+    return {"name": name, "one": said(first), "two": said(second), "delta": shown}
+
+
+def _delta(name: str, delta: Any) -> str:
+    if name == "time":
+        return f"{'-' if delta < 0 else ''}{show.took(abs(delta))}"
+    return show.figure(delta)
+
+
+def tasks(one: Run, two: Run) -> list[dict[str, Any]]:
+    """Each task of either: how often it was entered and how long it took."""
+    spent = [_spent(run) for run in (one, two)]
+    names = list(dict.fromkeys([*spent[0], *spent[1]]))
+    found = []
+    for name in names:
+        (visits, ms), (visits_too, ms_too) = (side.get(name, (0, 0)) for side in spent)
+        found.append(
+            {
+                "name": name,
+                "visits": (visits, visits_too),
+                "took": (show.took(ms), show.took(ms_too)),
+                "delta": _row("time", ms, ms_too)["delta"],
+            }
+        )
+    return found
+
+
+def _spent(run: Run) -> dict[str, tuple[int, int]]:
+    """Records of a task stand together: its time is from its first to its last, for each visit."""
+    found: dict[str, tuple[int, int]] = {}
+    before, since, last = "", 0, 0
+    rows = RunRecord.objects.filter(run=run).exclude(task="").order_by("seq").values_list("task", "at")
+    for task, at in rows[:MOST]:
+        if task != before:
+            _add(found, before, last - since)
+            visits, spent = found.get(task, (0, 0))
+            found[task] = (visits + 1, spent)
+            before, since = task, at
+        last = at
+    _add(found, before, last - since)
+    return found
+
+
+def _add(found: dict[str, tuple[int, int]], task: str, milliseconds: int) -> None:
+    if task:
+        visits, spent = found[task]
+        found[task] = (visits, spent + max(0, milliseconds))
+
+
+def first_difference(one: Run, two: Run) -> dict[str, Any] | None:
+    """The first place where the two decide or answer differently; None when they do not."""
+    sides = [
+        RunRecord.objects.filter(run=run, seq__gt=0).exclude(authority=Authority.HOST).order_by("seq")
+        for run in (one, two)
+    ]
+    lines = [rows.values_list("line", flat=True)[:MOST].iterator(chunk_size=500) for rows in sides]
+    for first, second in zip_longest(*lines):
+        pair = [None if line is None else decode(bytes(line)) for line in (first, second)]
+        if pair[0] is None or pair[1] is None or pair[0].content != pair[1].content:
+            shown = [
+                {"record": record, "said": show.said(record), "run": run}
+                for record, run in zip(pair, (one, two), strict=True)
+                if isinstance(record, Record)
+            ]
+            return {"sides": shown, "missing": len(shown) == 1}
+    return None

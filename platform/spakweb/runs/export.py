@@ -1,0 +1,228 @@
+"""Runs in and out as files: the lossless export, its import, artifacts, the report; the check of a ledger.
+
+What is handed out is text and bytes of models and tools: always an attachment, never shown by the browser as
+a page of ours (nosniff, and a policy that allows nothing).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from asgiref.sync import sync_to_async
+from django.http import HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+
+from spak.errors import LedgerError, UserError
+from spak.kernel.replay import Replay, replay
+from spak.ledger import verify
+from spak.ledger.export import export, import_
+from spak.records import decode
+from spak.runner import view
+from spak.runner.history import History
+from spak.runner.report import Facts, Proof, report
+from spak.workspace.disk import Disk
+from spak.workspace.store import Store
+from spak.workspace.tree import at, differences, load
+from spakweb import access
+from spakweb.audit.actions import record as note
+from spakweb.errors import Refused
+from spakweb.runs.execute import folder_of
+from spakweb.runs.ledger import DatabaseLedgers
+from spakweb.runs.models import Run, RunRecord
+from spakweb.runs.project import rebuild
+from spakweb.teams.models import Team
+
+IMPORT_BYTES = 64 << 20
+"""The largest export that a page takes."""
+SANDBOX = "default-src 'none'; sandbox; frame-ancestors 'none'"
+IN_MEMORY = 4 << 20
+LISTED = 200
+JSONL = "application/x-ndjson"
+
+
+def attachment(response: Any, name: str) -> Any:
+    """A file for the disk, never a page."""
+    safe = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in name)[-100:]
+    response["Content-Disposition"] = f'attachment; filename="{safe or "file"}"'
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Content-Security-Policy"] = SANDBOX
+    response["Cache-Control"] = "private, no-store"
+    return response
+
+
+def as_jsonl(run: Run) -> Any:
+    """The run as one file; `spak replay FILE` works on it.
+
+    Raises: Refused `web.run_empty`, `web.run_damaged`.
+    """
+    _begun(run)
+    stream = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  closed when it was read
+    try:
+        export(DatabaseLedgers().reader(run.key), stream)  # type: ignore[arg-type]
+    except UserError as error:
+        stream.close()
+        raise Refused("web.run_damaged", error.message, error.hint, 409) from error
+    size = stream.tell()
+    stream.seek(0)
+    response: HttpResponseBase
+    if size <= IN_MEMORY:
+        with stream:
+            response = HttpResponse(stream.read(), content_type=JSONL)
+    else:
+        response = StreamingHttpResponse(_pieces(stream), content_type=JSONL)
+        response["Content-Length"] = str(size)
+    return attachment(response, f"{run.key}.jsonl")
+
+
+async def _pieces(stream: Any) -> AsyncIterator[bytes]:
+    with stream:
+        while piece := await sync_to_async(stream.read)(IN_MEMORY):
+            yield piece
+
+
+def bring(user: Any, team: Team, file: BinaryIO, size: int) -> Run:
+    """A run of this team from an export; the same file twice is one run.
+
+    Raises: Refused `web.run_import`.
+    """
+    access.demand(user, "run.start", team)
+    if size > IMPORT_BYTES:
+        most = IMPORT_BYTES >> 20
+        raise Refused("web.run_import", f"The file is larger than {most} MiB.", "Use spak import.", 413)
+
+    def row(key: str) -> Run:
+        return Run(team=team, key=key, name=key, made_by=user, labels=["imported"])
+
+    try:
+        key = import_(file, DatabaseLedgers(row))
+    except LedgerError as error:
+        raise Refused("web.run_import", error.message, error.hint) from error
+    found = Run.objects.get(key=key)
+    if found.team_id != team.pk:
+        raise Refused("web.run_import", "A run of this id is here already.", "It is another team's.", 409)
+    if found.projected != found.count:
+        first = decode(bytes(RunRecord.objects.get(run=found, seq=0).line))
+        about = first.body.get("host") or {}
+        found.name = str(about.get("spec") or key).removesuffix(".spak")[:120]
+        found.mode = str(about.get("mode", ""))[:12]
+        found.save(update_fields=["name", "mode"])
+        try:
+            rebuild(found, DatabaseLedgers().reader(key).read())
+        except UserError as error:  # the chain is whole; its rules are not ones that this version knows
+            found.reason = f"{error.code}: {error.message}"[:200]
+            found.save(update_fields=["reason"])
+        note(user, "run.imported", key, team, after=found.head)
+    return found
+
+
+def checked(run: Run) -> dict[str, Any]:
+    """Verify the chain and derive every commit again; what was found, for the page.
+
+    Raises: Refused `web.run_empty`.
+    """
+    _begun(run)
+    reader = DatabaseLedgers().reader(run.key)
+    try:
+        report_ = verify((line for _, line in reader.read()), exported=False, blobs=reader.blobs)
+        found = replay(record for record, _ in reader.read())
+    except UserError as error:
+        return {"ok": False, "equal": False, "records": run.count, "problems": [error.message], "head": ""}
+    difference = found.difference
+    open_end = difference is not None and difference.found is None and not found.state.ended
+    known = (run.summary or {}).get("summary_hash")
+    return {
+        "ok": report_.ok,
+        "equal": difference is None or open_end,
+        "records": report_.records,
+        "head": report_.head,
+        "summary": found.state.summary,
+        "as_shown": known in (None, found.state.summary),
+        "problems": [f"record {item.seq}: {item.message}" for item in report_.problems[:5]],
+        "difference": None if difference is None or open_end else difference.seq,
+    }
+
+
+def as_report(run: Run) -> HttpResponse:
+    """The report of `spak report`, as a file. Raises: Refused `web.run_empty`, `web.run_damaged`."""
+    _begun(run)
+    try:
+        return _report(run)
+    except UserError as error:
+        raise Refused("web.run_damaged", error.message, error.hint, 409) from error
+
+
+def _report(run: Run) -> HttpResponse:
+    reader = DatabaseLedgers().reader(run.key)
+    replayed, history = Replay(), History()
+    host: dict[str, Any] = {}
+    for record, _ in reader.read():
+        replayed.feed(record)
+        if replayed.rules is not None and not history.metrics and record.seq == 0:
+            tasks = replayed.rules.program.tasks
+            history.metrics = {key: task.rule.metric for key, task in tasks.items() if task.rule is not None}
+            host = record.body.get("host") or {}
+        history.feed(record)
+    replayed.finish()
+    checked_ = verify((line for _, line in reader.read()), exported=False, blobs=reader.blobs)
+    seen = view(run.key, replayed.state, run.head, run.count, "paused")
+    equal = replayed.difference is None
+    proof = Proof(checked_.ok, equal, checked_.records, checked_.head, replayed.state.summary)
+    text = report(seen, history.rows, proof, Facts(title=run.name, machine=host.get("toolchain") or {}))
+    return attachment(HttpResponse(text, content_type="text/html; charset=utf-8"), f"{run.key}.html")
+
+
+# ---- artifacts
+
+
+def artifacts(run: Run) -> list[dict[str, Any]]:
+    """Files that the run made or changed, and those of its best candidate, with how they are had."""
+    summary = run.summary or {}
+    found = [
+        {"name": row["name"], "key": f"blob/{row['blob']}", "size": None}
+        for row in summary.get("artifacts") or []
+    ]
+    return found + [{"name": path, "key": f"file/{path}", "size": node.size} for path, node in _made(run)]
+
+
+def artifact(run: Run, key: str) -> Any:
+    """One of them. Raises: KeyError when it is none of this run's, LedgerError, RunError when damaged."""
+    listed = {row["key"]: row["name"] for row in artifacts(run)}
+    name = listed[key]
+    kind, _, what = key.partition("/")
+    if kind == "blob":
+        data = DatabaseLedgers().reader(run.key).blobs.get(what)
+    else:
+        node = dict(_made(run))[what]
+        data = _store(run).read(node.digest)
+    return attachment(HttpResponse(data, content_type="application/octet-stream"), Path(name).name)
+
+
+def _made(run: Run) -> Iterator[tuple[str, Any]]:
+    now = ((run.summary or {}).get("registers") or {}).get("R3")
+    first = RunRecord.objects.filter(run=run, seq=0).first()
+    before = (decode(bytes(first.line)).body.get("rules") or {}).get("r3") if first else None
+    if not now or not before or now == before or not (folder_of(run.key) / "store").exists():
+        return
+    store = _store(run)
+    if not (store.has(before) and store.has(now)):
+        return
+    new = load(store, now)
+    count = 0
+    for path in differences(load(store, before), new):
+        node = at(new, path)
+        hidden = any(part[0] == "." or part == "__pycache__" for part in path.split("/"))
+        if node is not None and node.kind == "f" and not hidden and count < LISTED:
+            count += 1
+            yield path, node
+
+
+def _store(run: Run) -> Store:
+    return Store(folder_of(run.key) / "store", Disk())
+
+
+def _begun(run: Run) -> None:
+    if not run.count:
+        raise Refused("web.run_empty", "The run has no records yet.", "Wait until it has begun.", 409)

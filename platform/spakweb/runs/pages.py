@@ -1,0 +1,249 @@
+"""What the page of a run shows: its header, its graph with states, its tasks in a table, its tabs.
+
+Takes a row, gives dictionaries for templates. Nothing here reads all records of a run: lists are pages by
+cursor, the rest is the projection.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from django.core.cache import cache
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+
+from spak.lang import parse
+from spak.lang.graph import graph_of, lay_out, to_svg
+from spak.program.model import Budgets
+from spak.records import decode
+from spakweb import access
+from spakweb.runs import show
+from spakweb.runs.filters import PAGE, RecordFilter
+from spakweb.runs.models import Run, RunRecord, State
+
+TABS = {
+    "timeline": "Timeline",
+    "records": "Records",
+    "metrics": "Metrics",
+    "workspace": "Workspace",
+    "registers": "Registers",
+}
+NODES = 2_000
+"""Tasks beyond which no graph is drawn; the table has them all."""
+
+
+def spec_text(run: Run) -> str:
+    """The text that the run runs: what its genesis holds, before that its version's."""
+    first = RunRecord.objects.filter(run=run, seq=0).first()
+    if first is not None:
+        found = (decode(bytes(first.line)).body.get("rules") or {}).get("spec")
+        if isinstance(found, str):
+            return found
+    return run.version.text if run.version else ""
+
+
+@lru_cache(maxsize=32)
+def drawn(text: str) -> SafeString | None:
+    """The graph of a text with room for states; `spak.lang.graph` escapes all that is in it."""
+    graph = graph_of(parse(text).spec)
+    if not graph.nodes or len(graph.nodes) > NODES:
+        return None
+    return mark_safe(to_svg(lay_out(graph, {}), prefix="g", style=False, interactive=True))
+
+
+def live(run: Run) -> dict[str, Any]:
+    """States of nodes and counts of edges, as the graph's script takes them."""
+    summary = run.summary or {}
+    nodes = {
+        task: [_node(run, task, found), found.get("visits", 0)]
+        for task, found in (summary.get("nodes") or {}).items()
+    }
+    edges = [[*key.split("|", 2), count] for key, count in (summary.get("edges") or {}).items()]
+    return {"nodes": nodes, "edges": [edge for edge in edges if len(edge) == 4]}
+
+
+def _node(run: Run, task: str, found: dict[str, Any]) -> str:
+    """A node's state; the one that a stopped run stands in is what the run is: a dead run runs nowhere."""
+    name = str(found.get("state", ""))
+    if name in ("running", "waiting") and run.state != State.RUNNING:
+        name = str(run.state) if task == run.task else ""
+    return show.node_state(name)
+
+
+def head(run: Run) -> dict[str, Any]:
+    """The header's figures."""
+    summary = run.summary or {}
+    tokens = summary.get("tokens") or {}
+    used = int(tokens.get("input", 0)) + int(tokens.get("output", 0))
+    limits = budgets(run)
+    metrics = summary.get("metrics") or {}
+    checked = cache.get(checked_key(run))
+    return {
+        "run": run,
+        "asked": waiting(run),
+        "said": outcome(run),
+        "bars": [
+            _bar("steps", summary.get("steps", 0), limits["steps"]),
+            _bar("tokens", used, limits["tokens"]),
+            _bar("time", summary.get("elapsed_ms", 0), limits["elapsed_ms"], show.took),
+        ],
+        "tokens": used,
+        "cost": (summary.get("cost") or None) if used else 0,
+        "best": _best(metrics),
+        "denied": summary.get("denied", 0),
+        "checked": checked,
+        "elapsed_ms": _elapsed(run),
+    }
+
+
+def budgets(run: Run) -> dict[str, int]:
+    """What the spec allows, 0 for no limit; the defaults where it says nothing."""
+    default = Budgets()
+    given = (run.version.facts.get("budgets") if run.version else None) or {}
+
+    def number(name: str, usual: int) -> int:
+        text = str(given.get(name, ""))
+        return int(text) if text.isdigit() else usual
+
+    return {
+        "steps": number("steps", default.steps),
+        "tokens": number("tokens", default.tokens),
+        "elapsed_ms": number("elapsed_s", default.elapsed_ms // 1000) * 1000,
+    }
+
+
+def _bar(name: str, used: int, most: int, said: Any = show.figure) -> dict[str, Any]:
+    return {
+        "name": name,
+        "used": said(used),
+        "most": said(most) if most else "",
+        "value": min(used, most) if most else 0,
+        "max": most,
+        "high": bool(most) and used >= 0.8 * most,
+    }
+
+
+def _best(metrics: dict[str, Any]) -> str:
+    if isinstance(metrics.get("best_ms"), int | float):
+        times = metrics.get("speedup")
+        return f"{metrics['best_ms']:.3g} ms{f', {times:.1f} times the baseline' if times else ''}"
+    return ""
+
+
+def _elapsed(run: Run) -> int | None:
+    if run.started_at is None:
+        return None
+    until = run.ended_at or timezone.now()
+    return max(0, round((until - run.started_at).total_seconds() * 1000))
+
+
+def outcome(run: Run) -> str:
+    """How it stands, in a sentence."""
+    refusal = (run.summary or {}).get("refusal") or {}
+    error = (run.summary or {}).get("error") or {}
+    match run.state:
+        case State.QUEUED if run.count:
+            return f"Stands in a queue ({run.queue}) to go on{f' with {run.task}' if run.task else ''}."
+        case State.QUEUED:
+            return f"Waits for a worker of the queue {run.queue}."
+        case State.RUNNING:
+            return f"Works on {run.task}." if run.task else "Begins."
+        case State.WAITING:
+            return f"Task {run.task} waits for a person."
+        case State.PAUSED:
+            return "Somebody paused it; it goes on when it is resumed."
+        case State.SUCCEEDED:
+            return f"Ended in {run.task} with success."
+        case State.FAILED if error:
+            return f"Could not begin: {error.get('message', run.reason)} {error.get('hint', '')}".strip()
+        case State.CANCELLED:
+            return "Was cancelled."
+    codes = ", ".join(map(str, refusal.get("codes") or [])) or run.reason or "no reason is recorded"
+    knob = f" The knob: {refusal['knob']}." if refusal.get("knob") else ""
+    word = "Refused" if run.state == State.REFUSED else "Failed"
+    return f"{word} in {run.task}: {codes}.{knob}" if run.task else f"{word}: {codes}.{knob}"
+
+
+def waiting(run: Run) -> dict[str, Any] | None:
+    """What it waits for, when nobody has answered it yet."""
+    found = (run.summary or {}).get("waiting") if run.state == State.WAITING else None
+    if not found:
+        return None
+    given = run.commands.filter(done_at=None, body__of=found.get("id")).select_related("by").last()
+    refused = run.commands.exclude(outcome="").order_by("-pk").first()
+    return {
+        **found,
+        "given": given,
+        "refused": refused if refused and refused.body.get("of") == found.get("id") else None,
+        "arguments": show.one_line(found.get("args"), 4_000) if found.get("args") else "",
+    }
+
+
+def tasks(run: Run, names: list[str]) -> list[dict[str, Any]]:
+    """The graph's twin: each task with its state, how often it was entered, where it went on."""
+    summary = run.summary or {}
+    nodes = summary.get("nodes") or {}
+    edges: dict[str, list[str]] = {}
+    for source, signal, target, count in live(run)["edges"]:
+        edges.setdefault(source, []).append(f"{signal} to {target}, {count} times")
+    order = names + [name for name in nodes if name not in names]
+    shown = live(run)["nodes"]
+    return [
+        {
+            "name": name,
+            "state": {"done": "succeeded"}.get(shown.get(name, [""])[0], shown.get(name, [""])[0]),
+            "visits": (nodes.get(name) or {}).get("visits", 0),
+            "routes": edges.get(name, []),
+        }
+        for name in order
+    ]
+
+
+def records_page(run: Run, wanted: RecordFilter) -> dict[str, Any]:
+    """One page of records, newest first, and the cursor of the next."""
+    rows = list(wanted.apply(run).values_list("seq", "line")[: PAGE + 1])
+    shown = []
+    for seq, line in rows[:PAGE]:
+        record = decode(bytes(line))
+        shown.append({"seq": seq, "record": record, "said": show.said(record)})
+    return {
+        "rows": shown,
+        "filter": wanted,
+        "next": rows[PAGE - 1][0] if len(rows) > PAGE else None,
+        "kinds": _KINDS,
+    }
+
+
+_KINDS = (
+    "permit",
+    "act",
+    "route",
+    "plan",
+    "select",
+    "observe",
+    "approval",
+    "inject",
+    "context",
+    "control",
+    "end",
+)
+
+
+def rights(user: Any, run: Run) -> dict[str, bool]:
+    return {
+        "may_answer": access.can(user, "run.answer", run),
+        "may_control": access.can(user, "run.control", run),
+        "may_approve": access.can(user, "run.approve", run),
+        "may_start": access.can(user, "run.start", run),
+    }
+
+
+def checked_key(run: Run) -> str:
+    """Of what the last check of the ledger found, for as long as no record came after it."""
+    return f"run-checked:{run.pk}:{run.head}"
+
+
+def address(run: Run) -> str:
+    return reverse("spak-run", kwargs={"team": run.team.slug, "run": run.key})

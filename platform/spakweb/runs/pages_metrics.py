@@ -1,0 +1,76 @@
+"""The tab of metrics: candidates over the run as a plot and a table, or the best value as it went."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from django.utils.safestring import SafeString, mark_safe
+
+from spak.errors import UserError
+from spak.kernel.rules import Rules
+from spak.records import Kind, decode
+from spak.runner.history import History
+from spak.runner.report import plot
+from spakweb.runs import show
+from spakweb.runs.models import Run, RunRecord
+
+MOST = 20_000
+"""Records of plans, choices and results that are read for the plot."""
+ROWS = 200
+
+
+def pane(run: Run) -> dict[str, Any]:
+    summary = run.summary or {}
+    metrics = {name: show.figure(value) for name, value in (summary.get("metrics") or {}).items()
+               if isinstance(value, int | float | str | bool)}  # fmt: skip
+    history = candidates(run)
+    baseline = (summary.get("metrics") or {}).get("baseline_ms")
+    drawing: SafeString | None = None
+    if any(row.value for row in history.rows):
+        # The report's plot escapes every text that is not its own.
+        drawing = mark_safe(plot(history.rows, baseline if isinstance(baseline, int | float) else None))
+    values = (summary.get("metric") or {}).get("values") or []
+    return {
+        "figures": metrics,
+        "plot": drawing,
+        "candidates": history.rows[-ROWS:][::-1],
+        "candidate_count": len(history.rows),
+        "spark": sparkline(values, 420, 80) if drawing is None else None,
+    }
+
+
+def candidates(run: Run) -> History:
+    """The table of candidates, read off the records that make it."""
+    history = History()
+    kinds = (Kind.GENESIS, Kind.PLAN, Kind.SELECT, Kind.ACT, Kind.ROUTE)
+    rows = RunRecord.objects.filter(run=run, kind__in=kinds).order_by("seq").values_list("line", flat=True)
+    for line in rows[:MOST].iterator(chunk_size=500):
+        record = decode(bytes(line))
+        if record.kind == Kind.GENESIS:
+            try:
+                tasks = Rules.of(record.body).program.tasks
+            except UserError:
+                return history
+            history.metrics = {key: task.rule.metric for key, task in tasks.items() if task.rule is not None}
+        history.feed(record)
+    return history
+
+
+def sparkline(values: list[Any], wide: int = 120, high: int = 28) -> SafeString | None:
+    """A line of numbers, without axes; the figure stands beside it."""
+    found = [float(value) for value in values if isinstance(value, int | float)]
+    if len(found) < 2:
+        return None
+    low, top = min(found), max(found)
+    span = (top - low) or 1.0
+    step = (wide - 4) / (len(found) - 1)
+    points = " ".join(
+        f"{2 + place * step:.1f},{2 + (high - 4) * (1 - (value - low) / span):.1f}"
+        for place, value in enumerate(found)
+    )
+    told = f"{len(found)} values from {show.figure(found[0])} to {show.figure(found[-1])}"
+    return mark_safe(
+        f'<svg class="spark" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" role="img" '
+        f'aria-label="{escape(told)}"><title>{escape(told)}</title><polyline points="{points}"/></svg>'
+    )

@@ -1,0 +1,58 @@
+"""Tags of the pages that show runs: `{% state "failed" %}`, `{{ 1234|took }}`, `{{ value|figure }}`.
+
+The one place where a state of a run becomes a glyph and a word.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from spakweb.runs import show
+
+register = template.Library()
+
+
+@register.simple_tag
+def state(name: str, more: str = "") -> SafeString:
+    """The pill: colour, glyph and word, and what there is to say beside it."""
+    words = f"{show.WORDS.get(name, name)}{f', {more}' if more else ''}"
+    return format_html(
+        '<span class="pill {0}" data-state="{0}">{1}<span>{2}</span></span>',
+        name,
+        mark_safe(show.glyph(name)),
+        words,
+    )
+
+
+@register.filter
+def took(milliseconds: Any) -> str:
+    return show.took(milliseconds)
+
+
+@register.filter
+def figure(value: Any) -> str:
+    """A number as people read it; what is unknown is not available, never 0."""
+    return show.figure(value)
+
+
+@register.filter
+def percent(value: Any) -> str:
+    return "not available" if value is None else f"{100 * value:.0f} %"
+
+
+@register.filter
+def cost(nanos: Any) -> str:
+    """Money, kept as billionths of a dollar."""
+    if not isinstance(nanos, int | float):
+        return "not available"
+    dollars = nanos / 1_000_000_000
+    return f"${dollars:,.2f}" if dollars >= 0.1 or not dollars else f"${dollars:.4f}"
+
+
+@register.filter
+def lookup(found: Any, key: Any) -> Any:
+    return found.get(key) if isinstance(found, dict) else None

@@ -1,0 +1,300 @@
+"""Pages that show runs: the list, a run with its tabs, a record, the form that starts one, two compared.
+
+What changes something is in views_act.py. Foreign runs are 404.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from spak.errors import UserError
+from spak.lang import parse
+from spak.lang.check import examine
+from spak.llm import BACKENDS
+from spak.records import decode
+from spakweb import access
+from spakweb.runs import export, pages, pages_metrics, show, show_record, timeline
+from spakweb.runs.actions import MODES
+from spakweb.runs.filters import RecordFilter, RunFilter
+from spakweb.runs.ledger import DatabaseLedgers
+from spakweb.runs.models import Run, RunRecord
+from spakweb.runs.rows import standing
+from spakweb.specs.facts import catalog
+from spakweb.specs.models import Spec
+from spakweb.specs.views import find_spec, find_version
+from spakweb.teams.models import Team
+
+PAGE = 50
+MODE_WORDS = {
+    "": ("As the spec says", "Its CONFIG MODE; else step by step without a backend, by itself with one."),
+    "stepwise": ("Step by step", "Each question waits for a person."),
+    "semi_auto": ("Half by itself", "The backend answers; it stops after some questions."),
+    "full_auto": ("By itself", "The backend answers every question."),
+}
+
+
+def find_run(request: HttpRequest, team: str, run: str, action: str = "run.view") -> Run:
+    """The run with what its pages need, in the state that is true now: a dead run runs nowhere."""
+    rows = Run.objects.select_related("team", "version__spec", "made_by", "parent")
+    found: Run = access.find(request.user, action, rows, team__slug=team, key=run)
+    return honest(found)
+
+
+def honest(run: Run) -> Run:
+    run.state = standing(run.state, run.holder, run.lease_until, timezone.now())
+    return run
+
+
+@require_GET
+def run_list(request: HttpRequest, team: str) -> HttpResponse:
+    found = access.find(request.user, "team.view", Team, slug=team)
+    wanted = RunFilter.of(request.GET)
+    rows = wanted.apply(Run.objects.filter(team=found), request.user)
+    rows = rows.select_related("version__spec", "made_by").order_by("-pk")
+    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    for run in page.object_list:
+        honest(run)
+        used = (run.summary or {}).get("tokens") or {}
+        run.tokens_used = used.get("input", 0) + used.get("output", 0)
+    specs = Spec.objects.filter(team=found, archived_at=None).order_by("name")
+    context = {
+        "team": found,
+        "section": "runs",
+        "runs": page,
+        "filter": wanted,
+        "query": wanted.query,
+        "states": show.WORDS,
+        "specs": specs.values_list("slug", "name"),
+        "may_start": access.can(request.user, "run.start", found),
+        "may_control": access.can(request.user, "run.control", found),
+        "moving": any(not run.ended for run in page.object_list),
+    }
+    return render(request, "runs/_list.html" if request.htmx else "runs/list.html", context)
+
+
+@require_GET
+def run_page(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """A run; `?tab=` and the filter of the tab stand in the address, `?seq=` opens a record."""
+    found = find_run(request, team, run)
+    tab = request.GET.get("tab", "")
+    context = around(request, found, tab if tab in pages.TABS else "timeline")
+    context |= pane(request, found, context["tab"])
+    if request.htmx and request.htmx.target == "pane":
+        return render(request, "runs/_pane.html", context)
+    text = pages.spec_text(found)
+    context |= {
+        "svg": pages.drawn(text) if text else None,
+        "live": pages.live(found),
+        "tasks": pages.tasks(found, _names(text)),
+        "watchers": None,
+    }
+    return render(request, "runs/run.html", context)
+
+
+def around(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
+    return {
+        "team": run.team,
+        "section": "runs",
+        "run": run,
+        "tab": tab,
+        "tabs": pages.TABS,
+        **pages.head(run),
+        **pages.rights(request.user, run),
+    }
+
+
+def pane(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
+    """What the chosen tab shows."""
+    match tab:
+        case "records":
+            shown = pages.records_page(run, RecordFilter.of(request.GET))
+            return shown | _record(run, request.GET.get("seq", ""))
+        case "metrics":
+            return pages_metrics.pane(run)
+        case "workspace":
+            registers = (run.summary or {}).get("registers") or {}
+            first = RunRecord.objects.filter(run=run, seq=0).first()
+            before = show_record._root(bytes(first.line)) if first else ""
+            now = str(registers.get("R3") or "")
+            diffs = show_record.changed_files(run, before, now) if before and now and before != now else []
+            return {"parts": diffs, "artifacts": export.artifacts(run)}
+        case "registers":
+            registers = (run.summary or {}).get("registers") or {}
+            return {"registers": [(name, _pretty(value)) for name, value in registers.items()]}
+        case _:
+            return timeline.pane(run, pages.address(run))
+
+
+@require_GET
+def head_part(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """The header and what the run waits for, alone: fetched again when something changed."""
+    found = find_run(request, team, run)
+    return render(request, "runs/_head.html", around(request, found, "timeline"))
+
+
+@require_GET
+def live_part(request: HttpRequest, team: str, run: str) -> JsonResponse:
+    """Where the run stands, for pages that poll."""
+    found = find_run(request, team, run)
+    asks = ((found.summary or {}).get("waiting") or {}).get("id", "") if found.state == "waiting" else ""
+    given = bool(asks) and found.commands.filter(done_at=None).exists()
+    about = {"state": found.state, "task": found.task, "count": found.count, "ended": found.ended}
+    return JsonResponse({**about, "asks": asks, "given": given, **pages.live(found)})
+
+
+@require_GET
+def record_page(request: HttpRequest, team: str, run: str, seq: int) -> HttpResponse:
+    """One record: a link to it means this page; within the run's page it is a part."""
+    found = find_run(request, team, run)
+    context = _record(found, str(seq))
+    if "record" not in context:
+        raise Http404
+    if request.htmx:
+        return render(request, "runs/_record.html", {**around(request, found, "records"), **context})
+    return render(request, "runs/record.html", {**around(request, found, "records"), **context})
+
+
+@require_GET
+def prompt_part(request: HttpRequest, team: str, run: str, seq: int) -> HttpResponse:
+    """The prompt that a permit sent, derived again."""
+    found = find_run(request, team, run)
+    try:
+        text, why = show_record.prompt_at(found, seq), ""
+    except (UserError, LookupError) as error:
+        text, why = "", str(error)
+    return render(request, "runs/_prompt.html", {"prompt": text, "why": why})
+
+
+@require_GET
+def new(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """The form that starts a run."""
+    found = find_spec(request, team, spec, "run.start")
+    return render(request, "runs/new.html", start_form(request, found))
+
+
+def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, Any]:
+    given = request.POST if request.method == "POST" else request.GET
+    number = given.get("version", "")
+    version = (
+        find_version(request, spec.team.slug, spec.slug, int(number))
+        if number.isascii() and number.isdigit() and len(number) < 10
+        else spec.head
+    )
+    declared = examine(parse(version.text).spec, catalog()).inputs
+    inputs = [
+        {
+            "name": name,
+            "wanted": item.wanted,
+            "choices": [str(choice) for choice in item.choices],
+            "value": given.get(f"input.{name}", "" if item.default is None else str(item.default)),
+            "required": item.required,
+        }
+        for name, item in declared.items()
+    ]
+    return {
+        "team": spec.team,
+        "spec": spec,
+        "section": "specs",
+        "version": version,
+        "versions": spec.versions.values_list("number", "message"),
+        "inputs": inputs,
+        "modes": [(mode, *MODE_WORDS[mode]) for mode in MODES],
+        "backends": sorted(BACKENDS),
+        "chosen": {name: given.get(name, "") for name in ("mode", "backend", "labels", "queue")},
+        "why": why,
+    }
+
+
+@require_GET
+def fork_page(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """What a fork at a record takes over and what it would execute. `?at=SEQ` or `?task=NAME`."""
+    found = find_run(request, team, run, "run.start")
+    at = fork_point(found, request.GET.get("at", ""), request.GET.get("task", ""))
+    rows = RunRecord.objects.filter(run=found)
+    before = rows.filter(seq__lt=at, authority="proposal").exclude(kind="genesis").order_by("seq")
+    approval = before.filter(kind="approval").first()
+    copied = before.filter(seq__lt=approval.seq) if approval else before
+    following = rows.filter(seq__gte=approval.seq if approval else at).exclude(task="").first()
+    context = around(request, found, "records") | {
+        "at": at,
+        "copied": _steps(copied),
+        "copied_count": copied.count(),
+        "stopped": approval,
+        "next": following,
+        "modes": [(mode, *MODE_WORDS[mode]) for mode in MODES],
+    }
+    return render(request, "runs/fork.html", context)
+
+
+def fork_point(run: Run, at: str, task: str) -> int:
+    """The record to fork at: the one named, or where the task was entered last. Raises: Http404."""
+    if at.isascii() and at.isdigit() and len(at) < 10:
+        if 0 < int(at) <= run.count:
+            return int(at)
+        raise Http404
+    if not task:
+        return run.count
+    other = RunRecord.objects.filter(run=run).exclude(task=task).exclude(task="").order_by("-seq")
+    last = RunRecord.objects.filter(run=run, task=task).order_by("-seq").first()
+    if last is None:
+        raise Http404
+    before = other.filter(seq__lt=last.seq).first()
+    first = RunRecord.objects.filter(run=run, task=task, seq__gt=before.seq if before else 0).first()
+    return first.seq if first else last.seq
+
+
+def _steps(rows: Any) -> list[tuple[str, str, int]]:
+    counts: dict[tuple[str, str], int] = {}
+    for task, step in rows.values_list("task", "step"):
+        counts[task, step] = counts.get((task, step), 0) + 1
+    return [(task, step, count) for (task, step), count in counts.items()]
+
+
+def _record(run: Run, seq: str) -> dict[str, Any]:
+    if not (seq.isascii() and seq.isdigit() and len(seq) < 10):
+        return {}
+    row = RunRecord.objects.filter(run=run, seq=int(seq)).first()
+    if row is None:
+        return {}
+    record = decode(bytes(row.line))
+    neighbours = RunRecord.objects.filter(run=run)
+    return {
+        "record": record,
+        "said": show.said(record),
+        "record_said": show.said(record),
+        "commit": show_record.is_commit(record),
+        "source": source(record),
+        "parts": show_record.parts(run, record, DatabaseLedgers().reader(run.key).blobs),
+        "asks": record.kind == "permit" and record.body.get("act") in ("ask", "plan"),
+        "older": neighbours.filter(seq__lt=row.seq).order_by("-seq").values_list("seq", flat=True).first(),
+        "newer": neighbours.filter(seq__gt=row.seq).order_by("seq").values_list("seq", flat=True).first(),
+    }
+
+
+def source(record: Any) -> str:
+    """Who proposed it."""
+    if record.authority == "commit":
+        return "kernel"
+    by = record.side.get("by") or record.body.get("by")
+    usual = {"observe": "the workspace", "genesis": "the runner", "control": "a person", "plan": "a proposer"}
+    if by:
+        return str(by)[:80]
+    if "status" in record.body:
+        return "the validator"
+    return usual.get(str(record.kind), "the tool")
+
+
+def _names(text: str) -> list[str]:
+    return [task.name for task in parse(text).spec.tasks()] if text else []
+
+
+def _pretty(value: Any) -> str:
+    import json
+
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)

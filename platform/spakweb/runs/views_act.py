@@ -1,0 +1,191 @@
+"""What people do to runs from pages: start, answer, approve, pause, cancel, fork, check; files in and out.
+
+Each takes a form, asks `runs.actions`, and goes back to the page of the run. A person whose page is old is
+told so; nothing is done twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.cache import cache
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from spak.errors import UserError
+from spak.lang import parse
+from spak.lang.check import examine
+from spakweb import access
+from spakweb.errors import Refused
+from spakweb.runs import actions, export, pages
+from spakweb.runs.models import Run
+from spakweb.runs.views import find_run, fork_point, start_form
+from spakweb.specs.facts import catalog
+from spakweb.specs.views import find_spec, find_version
+from spakweb.teams.models import Team
+
+MOST_AT_ONCE = 200
+
+
+@require_POST
+def start(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """A run of a version with inputs; back to the form, as it was, when they do not fit."""
+    found = find_spec(request, team, spec, "run.start")
+    given = request.POST
+    number = given.get("version", "")
+    known = number.isascii() and number.isdigit() and len(number) < 10
+    version = find_version(request, team, spec, int(number)) if known else found.head
+    try:
+        run = actions.start(
+            request.user, found, version=version, inputs=_inputs(version.text, given),
+            mode=given.get("mode", ""), backend=given.get("backend", ""),
+            labels=given.get("labels", "").split(","), queue=_queue(given.get("queue", "")),
+        )  # fmt: skip
+    except Refused as why:
+        return render(request, "runs/new.html", start_form(request, found, why), status=why.status)
+    return redirect(pages.address(run))
+
+
+def _inputs(text: str, given: Any) -> dict[str, str]:
+    """What the form says of each declared input; an empty field is the spec's default."""
+    declared = examine(parse(text).spec, catalog()).inputs
+    found: dict[str, str] = {}
+    for name, item in declared.items():
+        value = given.get(f"input.{name}", "")
+        if value == "" and not item.required:
+            continue
+        read = item.read(value)
+        if wanted := item.problem(read):
+            raise Refused("web.run_input", f"The input {name} wants {wanted}.", "Correct it and start again.")
+        found[name] = value
+    return found
+
+
+def _queue(name: str) -> str:
+    wanted = name.strip() or "default"
+    if not all(letter.isascii() and (letter.isalnum() or letter in "._-") for letter in wanted):
+        raise Refused("web.run_queue", "The name of a queue has letters, digits, dots and dashes.", "gpu")
+    return wanted[:60]
+
+
+@require_POST
+def answer(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """An answer of a person, or a call of the backend, for the question that the page showed."""
+    found = find_run(request, team, run)
+    kind = "call" if request.POST.get("call") else "answer"
+    text = request.POST.get("text", "").replace("\r\n", "\n")
+    if kind == "answer" and not text.strip():
+        raise Refused("web.answer_empty", "The answer is empty.", "Type it, or call the backend.")
+    body = {} if kind == "call" else {"text": text}
+    actions.ask(request.user, found, kind, request.POST.get("of", ""), **body)
+    messages.success(request, "Your answer was handed in." if body else "The backend is asked.")
+    return redirect(pages.address(found))
+
+
+@require_POST
+def decide(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """Approve or deny the action that the run waits for; the platform signs, and names the person."""
+    found = find_run(request, team, run)
+    kind = "approve" if request.POST.get("decision") == "approve" else "deny"
+    actions.ask(request.user, found, kind, request.POST.get("of", ""))
+    messages.success(request, "Approved: it goes on." if kind == "approve" else "Denied: the run is told so.")
+    return redirect(pages.address(found))
+
+
+@require_POST
+def control(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """Pause, resume or cancel."""
+    found = find_run(request, team, run)
+    match request.POST.get("do", ""):
+        case "resume":
+            actions.resume(request.user, found)
+        case "pause" | "cancel" as word:
+            actions.want(request.user, found, word)
+            if not found.ended:
+                messages.success(request, f"Asked to {word}; it stops before its next step.")
+        case _:
+            raise Refused("web.run_control", "There is no such act.", "One of pause, resume, cancel.")
+    return redirect(pages.address(found))
+
+
+@require_POST
+def fork(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """A new run that takes over what came before a record."""
+    found = find_run(request, team, run, "run.start")
+    at = fork_point(found, request.POST.get("at", ""), request.POST.get("task", ""))
+    mode = request.POST.get("mode", "")
+    if mode not in actions.MODES:
+        raise Refused("web.run_mode", "There is no such mode.", "One of stepwise, semi_auto, full_auto.")
+    made = actions.fork(request.user, found, at, mode)
+    return redirect(pages.address(made))
+
+
+@require_POST
+def check(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """Verify the chain and replay the run; the page keeps the result until a record comes."""
+    found = find_run(request, team, run)
+    result = export.checked(found)
+    cache.set(pages.checked_key(found), result, 24 * 3600)
+    if request.htmx:
+        return render(request, "runs/_checked.html", {"checked": result, "run": found, "team": found.team})
+    return redirect(f"{pages.address(found)}#checked")
+
+
+@require_POST
+def labels(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    found = find_run(request, team, run, "run.control")
+    found.labels = actions._labels(request.POST.get("labels", "").split(","))
+    Run.objects.filter(pk=found.pk).update(labels=found.labels)
+    return redirect(pages.address(found))
+
+
+@require_POST
+def bulk(request: HttpRequest, team: str) -> HttpResponse:
+    """Cancel the chosen runs, or go on to compare two of them."""
+    found = access.find(request.user, "team.view", Team, slug=team)
+    keys = request.POST.getlist("run")[:MOST_AT_ONCE]
+    if request.POST.get("do") == "compare":
+        if len(keys) != 2:
+            raise Refused("web.run_compare", "Two runs can be compared.", "Tick two of the list.")
+        response = redirect("spak-run-compare", team=found.slug)
+        response["Location"] += f"?one={keys[1]}&two={keys[0]}"
+        return response
+    access.demand(request.user, "run.control", found)
+    chosen = [run for run in Run.objects.filter(team=found, key__in=keys) if not run.ended]
+    for run in chosen:
+        actions.want(request.user, run, "cancel")
+    messages.success(request, f"Asked {len(chosen)} run{'' if len(chosen) == 1 else 's'} to cancel.")
+    return redirect("spak-run-list", team=found.slug)
+
+
+@require_POST
+def bring(request: HttpRequest, team: str) -> HttpResponse:
+    """A run from an exported file."""
+    found = access.find(request.user, "run.start", Team, slug=team)
+    file = request.FILES.get("file")
+    if file is None:
+        raise Refused("web.run_import", "No file came with the form.", "Choose a .jsonl that spak exported.")
+    run = export.bring(request.user, found, file.file, file.size or 0)
+    messages.success(request, f"Imported {run.count} records.")
+    return redirect(pages.address(run))
+
+
+@require_GET
+def download(request: HttpRequest, team: str, run: str) -> Any:
+    return export.as_jsonl(find_run(request, team, run))
+
+
+@require_GET
+def report(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    return export.as_report(find_run(request, team, run))
+
+
+@require_GET
+def artifact(request: HttpRequest, team: str, run: str, name: str) -> Any:
+    found = find_run(request, team, run)
+    try:
+        return export.artifact(found, name)
+    except (KeyError, UserError) as error:
+        raise Http404 from error

@@ -1,0 +1,59 @@
+// The graph of a run: states of its nodes, how often each edge was taken. Takes [task, state, visits] and
+// [from, signal, to, times]; changes attributes of the drawing that the server made, and no place in it.
+
+const SAID = { queued: "queued", running: "running", waiting: "waiting", paused: "paused", done: "succeeded", failed: "failed", refused: "refused", cancelled: "cancelled" };
+const NAMES = { succeeded: "done" };
+
+export const nodeName = (state) => NAMES[state] ?? state;
+
+export class Graph {
+  constructor(svg) {
+    this.nodes = new Map();
+    this.edges = new Map();
+    this.labels = new Map();
+    this.known = new Map();
+    if (!svg) return;
+    for (const node of svg.querySelectorAll(".node")) {
+      this.nodes.set(node.dataset.task, { box: node, use: node.querySelector(".state use"), text: node.querySelector(".state text"), told: node.querySelector("title") });
+    }
+    const edges = [...svg.querySelectorAll(".edge")], labels = [...svg.querySelectorAll(".label")];
+    edges.forEach((edge, place) => {
+      const key = `${edge.dataset.from}|${edge.dataset.to}`;
+      this.edges.set(key, edge);
+      const ground = labels[place]?.querySelector("rect");
+      for (const text of labels[place]?.querySelectorAll("text") ?? []) this.labels.set(`${key}|${text.textContent}`, { text, ground, trigger: text.textContent });
+    });
+  }
+
+  node(task, state, visits) {
+    const found = this.nodes.get(task), name = nodeName(state);
+    if (!found || this.known.get(task) === `${name}|${visits}`) return;
+    this.known.set(task, `${name}|${visits}`);
+    if (name) {
+      found.box.dataset.state = name;
+      found.use?.setAttribute("href", `#g-s-${name}`);
+    } else {
+      delete found.box.dataset.state;
+      found.use?.removeAttribute("href");
+    }
+    const said = (SAID[name] ?? "") + (visits > 1 ? ` ${visits}×` : "");
+    if (found.text) found.text.textContent = said;
+    if (found.box.hasAttribute("aria-label")) found.box.setAttribute("aria-label", `${task}, ${said || "not entered"}`);
+  }
+
+  edge(from, signal, to, times) {
+    const key = `${from}|${to}`;
+    const edge = this.edges.get(key);
+    if (edge) edge.dataset.taken = "true";
+    const label = this.labels.get(`${key}|${signal}`);
+    if (!label) return;
+    label.text.textContent = `${label.trigger} ${times}×`;
+    label.text.dataset.count = times;
+    if (!label.ground) return;
+    const wide = Math.ceil(label.text.getComputedTextLength()) + 8, old = Number(label.ground.getAttribute("width"));
+    if (wide > old) {
+      label.ground.setAttribute("x", Number(label.ground.getAttribute("x")) - (wide - old) / 2);
+      label.ground.setAttribute("width", wide);
+    }
+  }
+}

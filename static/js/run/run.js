@@ -1,0 +1,236 @@
+// The page of a run, live: header, graph, table of tasks and records follow the stream. What the address says
+// (tab, filter, record) is what is shown; a reload shows the same. Every link works without this file.
+
+import { Graph, nodeName } from "./graph.js";
+import { follow } from "./stream.js";
+
+const ROWS = 200, EACH_MS = 700, PANE_MS = 2500, SAY_MS = 2000;
+const about = document.getElementById("run").dataset;
+const first = JSON.parse(document.getElementById("run-live").textContent);
+const pane = document.getElementById("pane");
+const WORDS = { queued: "Queued", running: "Running", waiting: "Waiting", paused: "Paused", succeeded: "Succeeded", failed: "Failed", refused: "Refused", cancelled: "Cancelled" };
+const graph = new Graph(document.querySelector("#run-graph svg"));
+const states = new Map();
+let run = { state: document.getElementById("run-head").dataset.state, task: "" };
+
+for (const [task, [state, visits]] of Object.entries(first.nodes)) graph.node(task, state, visits);
+for (const edge of first.edges) graph.edge(...edge);
+
+// ---- parts of the page, fetched again
+
+async function text(address, options = {}) {
+  const answer = await fetch(address, { ...options, headers: { "HX-Request": "true", ...options.headers } });
+  if (!answer.ok) throw new Error(String(answer.status));
+  return answer.text();
+}
+
+function paced(work, each) {
+  let timer = 0, under = false, again = false;
+  const go = async () => {
+    timer = 0;
+    under = true;
+    try { await work(); } catch { /* the next change tries again */ }
+    under = false;
+    if (again) { again = false; call(); }
+  };
+  const call = () => { if (under) again = true; else timer ||= setTimeout(go, each); };
+  return call;
+}
+
+const renew = paced(async () => {
+  const fresh = new DOMParser().parseFromString(await text(about.head), "text/html");
+  const head = fresh.getElementById("run-head"), ask = fresh.getElementById("run-ask");
+  const here = document.getElementById("run-ask"), open = document.querySelector("#run-head details[open]");
+  if (head && !open) document.getElementById("run-head").replaceWith(head);
+  const typed = here.querySelector("textarea")?.value;
+  if (ask && (ask.dataset.asks !== here.dataset.asks || (!typed && ask.innerHTML !== here.innerHTML))) here.replaceWith(ask);
+}, EACH_MS);
+
+const paneAgain = paced(async () => {
+  if (pane.contains(document.activeElement) && document.activeElement.matches("input, select")) return;
+  await load(location.href, false);
+}, PANE_MS);
+
+async function load(address, push = true) {
+  const url = new URL(address, location.href);
+  const html = await text(url, { headers: { "HX-Target": "pane" } });
+  pane.innerHTML = html;
+  if (push) history.replaceState(null, "", url);
+  const tab = url.searchParams.get("tab") ?? "timeline";
+  pane.dataset.tab = tab;
+  for (const link of document.querySelectorAll(".detail-side .tabs a")) {
+    if (link.dataset.tab === tab) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+async function into(selector, address, options) {
+  const place = document.querySelector(selector);
+  place.innerHTML = await text(address, options);
+  return place;
+}
+
+document.addEventListener("click", async (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  const link = event.target.closest("a[href]");
+  if (!link) {
+    const node = event.target.closest("#run-graph .node[role=button]");
+    if (node) load(`?tab=records&task=${encodeURIComponent(node.dataset.task)}`);
+    return;
+  }
+  if (link.dataset.into) {
+    event.preventDefault();
+    const place = await into(link.dataset.into, link.href);
+    if (link.dataset.into !== "#record") return;
+    mark(link.href);
+    place.scrollIntoView({ block: "nearest" });
+    place.querySelector("#record-title")?.focus({ preventScroll: true });
+    return;
+  }
+  const here = new URL(link.href.baseVal ?? link.href, location.href);
+  if (here.pathname === location.pathname && here.search && !link.closest(".topbar")) {
+    event.preventDefault();
+    await load(here);
+    if (here.hash) document.querySelector(here.hash)?.scrollIntoView({ block: "nearest" });
+  }
+});
+
+function mark(address) {
+  const seq = address.match(/\/r\/(\d+)\/$/)?.[1];
+  for (const link of pane.querySelectorAll(".records a[aria-current]")) link.removeAttribute("aria-current");
+  pane.querySelector(`.records li[data-seq="${seq}"] a`)?.setAttribute("aria-current", "true");
+  const url = new URL(location.href);
+  url.searchParams.set("tab", "records");
+  url.searchParams.set("seq", seq);
+  history.replaceState(null, "", url);
+}
+
+document.addEventListener("keydown", (event) => {
+  const node = event.target.closest?.("#run-graph .node[role=button]");
+  if (node && (event.key === "Enter" || event.key === " ")) {
+    event.preventDefault();
+    node.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+  }
+});
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (form.dataset.into) {
+    event.preventDefault();
+    const body = new FormData(form);
+    await into(form.dataset.into, form.action, { method: "POST", body });
+  } else if (pane.contains(form) && form.method === "get") {
+    event.preventDefault();
+    load(`?${new URLSearchParams([...new FormData(form)].filter(([, value]) => value))}`);
+  }
+});
+
+// ---- what is said aloud, at most every two seconds
+
+let words = "", saidAt = 0, sayLater = 0;
+function say(told) {
+  words = told;
+  const now = performance.now();
+  if (sayLater) return;
+  sayLater = setTimeout(() => {
+    sayLater = 0;
+    saidAt = performance.now();
+    document.getElementById("said").textContent = words;
+  }, Math.max(0, SAY_MS - (now - saidAt)));
+}
+
+// ---- the stream
+
+function nodes(list) {
+  for (const [task, state, visits] of list) states.set(task, [state, visits]);
+  redraw(list.map(([task]) => task));
+}
+
+function redraw(tasks) {
+  for (const task of tasks) {
+    const [state, visits] = states.get(task);
+    const stopped = (state === "running" || state === "waiting") && run.state !== "running";
+    const shown = stopped ? (task === run.task ? run.state : "") : state;
+    graph.node(task, shown, visits);
+    row(task, shown, visits);
+  }
+}
+
+function row(task, state, visits) {
+  const line = document.querySelector(`#run-tasks tr[data-task="${CSS.escape(task)}"]`);
+  if (!line || !line.closest("details").open) return;
+  line.querySelector(".num").textContent = visits;
+  const cell = line.querySelector(".task-state"), word = WORDS[state] ?? "Not entered";
+  if (cell.textContent.trim() !== word) cell.replaceChildren(Object.assign(document.createElement("span"), { className: `pill ${state}`, textContent: word }));
+}
+
+function records(list, count) {
+  about.count = count;
+  const url = new URL(location.href), plain = !["task", "kind", "authority", "q", "before"].some((name) => url.searchParams.get(name));
+  const shown = document.getElementById("records");
+  if (pane.dataset.tab !== "records") { if (pane.dataset.tab === "timeline") paneAgain(); return; }
+  if (!shown) { paneAgain(); return; }
+  if (!plain) return;
+  const newest = Number(shown.firstElementChild?.dataset.seq ?? -1);
+  const fresh = list.filter((record) => record.seq > newest).slice(-ROWS).reverse().map(line);
+  shown.prepend(...fresh);
+  while (shown.children.length > ROWS) shown.lastElementChild.remove();
+}
+
+function piece(name, words) {
+  return Object.assign(document.createElement("span"), { className: name, textContent: words });
+}
+
+function line(record) {
+  const item = document.createElement("li"), link = document.createElement("a");
+  item.className = record.authority;
+  item.dataset.seq = record.seq;
+  link.href = `${about.page}r/${record.seq}/`;
+  link.dataset.into = "#record";
+  const seal = piece("mark", "");
+  const lock = record.authority === "commit" ? document.querySelector("#records .commit .mark .icon")?.cloneNode(true) : null;
+  if (lock) seal.append(lock);
+  seal.append(piece("visually-hidden", record.authority));
+  link.append(piece("seq", record.seq), seal, piece("kind", record.kind), piece("where", record.step ? `${record.task}/${record.step}` : record.task), piece("text-line", record.text));
+  item.append(link);
+  return item;
+}
+
+function header(fresh) {
+  const changed = ["state", "task", "asks", "steps", "wanted", "count"].some((name) => fresh[name] !== run[name]);
+  const other = fresh.state !== run.state || fresh.asks !== run.asks;
+  run = fresh;
+  if (changed) renew();
+  if (!other) return;
+  document.title = document.title.replace(/ [a-z]+ ·/, ` ${fresh.state} ·`);
+  say(`${WORDS[fresh.state] ?? fresh.state}${fresh.task ? `, task ${fresh.task}` : ""}`);
+  redraw([...states.keys()]);
+}
+
+function heard(message) {
+  if (message.type === "records") records(message.records, message.count);
+  else if (message.type === "state") {
+    header(message.run);
+    nodes(message.nodes);
+    for (const edge of message.edges) graph.edge(...edge);
+  } else if (message.type === "resync") paneAgain();
+  else if (message.type === "end") { renew(); paneAgain(); }
+}
+
+let polling = false;
+async function poll() {
+  if (polling) return;
+  polling = true;
+  try {
+    const found = JSON.parse(await text(about.live));
+    header({ ...run, state: found.state, task: found.task, asks: found.asks, count: found.count });
+    nodes(Object.entries(found.nodes).map(([task, [state, visits]]) => [task, state === "done" ? "succeeded" : state, visits]));
+    for (const edge of found.edges) graph.edge(...edge);
+    if (Number(about.count) !== found.count) { about.count = found.count; paneAgain(); }
+  } catch { /* away: the next try comes by itself */ }
+  polling = false;
+}
+
+for (const [task, [state, visits]] of Object.entries(first.nodes)) states.set(task, [state === "done" ? "succeeded" : state, visits]);
+if (about.ended !== "true") follow(about.socket, Number(about.count) - 1, heard, poll);
+document.documentElement.dataset.live = nodeName("ready");

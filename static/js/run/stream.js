@@ -1,0 +1,33 @@
+// The stream of a run or a team: a WebSocket that comes again with the last seq seen, and polling where no
+// socket opens. Takes an address and a listener; gives nothing back. docs/runs.md has the protocol.
+
+const LAST = [1000, 4401, 4403, 4404];
+
+export function follow(path, after, heard, poll) {
+  let last = after, failures = 0, closed = false, socket = null;
+  const address = () => `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}${last === null ? "" : `?after=${last}`}`;
+
+  function open() {
+    if (closed) return;
+    let opened = false;
+    socket = new WebSocket(address());
+    socket.addEventListener("open", () => { opened = true; failures = 0; heard({ type: "connected" }); });
+    socket.addEventListener("message", (event) => {
+      const message = JSON.parse(event.data);
+      if (message.type === "records" && message.records.length) last = message.records.at(-1).seq;
+      if (message.type === "resync") last = message.to - 1;
+      if (message.type === "end") closed = true;
+      heard(message);
+    });
+    socket.addEventListener("close", (event) => {
+      if (closed || LAST.includes(event.code)) { closed = true; return; }
+      failures = opened ? 0 : failures + 1;
+      heard({ type: "away" });
+      const wait = Math.min(15000, 300 * 2 ** Math.min(failures, 6)) * (0.5 + Math.random());
+      if (failures >= 2 && poll) poll();
+      setTimeout(open, wait);
+    });
+  }
+  addEventListener("pagehide", () => { closed = true; socket?.close(); });
+  open();
+}
