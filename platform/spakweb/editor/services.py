@@ -185,7 +185,11 @@ def words(op: Op) -> str:
         case ops.RemoveEdge():
             return f"Remove the edge {op.trigger}"
         case ops.Set():
-            return f"Set {op.key}"
+            return (
+                f"Set {op.key} to {_brief(str(op.value))}"
+                if isinstance(op.value, (str, int))
+                else f"Set {op.key}"
+            )
         case _:
             return "Fix"
 

@@ -17,6 +17,7 @@ import { TextPane } from "./text.js";
 
 const WAIT = 250;
 const MANY = 300;
+const MOST = 100; // Findings that the server tells of one text.
 const config = JSON.parse(find("#editor-config").textContent);
 const root = find("#editor");
 introduce(config);
@@ -106,7 +107,7 @@ function problems(found) {
     [notes, "note", "notes"],
   ].flatMap(([number, one, many]) => (number ? [`${number} ${number === 1 ? one : many}`] : []));
   const summary = find("#problems-summary");
-  summary.replaceChildren(icon(errors ? "error" : warnings ? "warning" : "tick"), el("span", {}, words.join(", ") || "No problems"));
+  summary.replaceChildren(icon(errors ? "error" : warnings ? "warning" : "tick"), el("span", {}, (words.join(", ") || "No problems") + (found.diagnostics.length >= MOST ? ", and perhaps more" : "")));
   summary.className = errors ? "error" : warnings ? "warning" : "good";
   list.replaceChildren(
     ...found.diagnostics.map((item) =>
