@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,26 @@ def test_each_permit_names_the_blob_of_its_proof_and_the_ledger_verifies(tmp_pat
     assert report.ok, report.problems
     assert replay(iter(all_records(run))).state == run.state
     run.close()
+
+
+def test_a_permit_that_is_derived_again_after_a_crash_names_its_proof_too(tmp_path: Path) -> None:
+    spec = 'task T { step a: tool.look { text: "x" } step b: tool.write { path: "a" text: "y" } }'
+    run = start(tmp_path, spec)
+    run.advance("full_auto")
+    run.close()
+    trace = tmp_path / "run-1/trace.jsonl"
+    lines = trace.read_bytes().splitlines(keepends=True)
+    kinds = [json.loads(line)["kind"] for line in lines]
+    second = [place for place, kind in enumerate(kinds) if kind == "permit"][1]
+    trace.write_bytes(b"".join(lines[:second]))
+    again = reopen(tmp_path)
+    permits = [record for record in all_records(again) if record.kind == "permit"]
+    assert len(permits) == 2
+    for record in permits:
+        found = canon.loads(again.ledger.blobs.get(record.side["proof"]))
+        assert found["decision"] == "allow" and found["proof"]["nodes"]
+    assert again.advance("full_auto") == "ended" and again.state.status == "succeeded"
+    again.close()
 
 
 def test_a_denial_has_its_why_not_and_leaves_no_trace_in_the_workspace(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ class Run:
             made._undo_refused_step()
             return made
         if found.missing:
-            made._append(list(found.missing))
+            made._append([made._proven(record, found.judged) for record in found.missing])
         if not made.state.ended:
             made._recover(restore)
             made._host(Kind.RESUME, {"records": ledger.count})
@@ -296,6 +296,11 @@ class Run:
                 self._proofs.clear()
             digest = self._proofs[text] = self.ledger.blobs.put(text)
         return {"proof": digest}
+
+    def _proven(self, record: Record, judged: Mapping[str, Judged]) -> Record:
+        """A commit that a crash cut off, with its proof beside it if it is a permit."""
+        found = judged.get(record.content)
+        return record if found is None else replace(record, side=self._proof(found))
 
     def _append(self, records: list[Record]) -> None:
         for record in self.ledger.append(records):
