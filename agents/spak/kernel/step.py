@@ -32,6 +32,9 @@ from spak.records import Authority, Kind, Record
 ROLLED_BACK = frozenset({"timeout", "oom", "limit", "launcher", "unknown", "crash", "invalid"})
 """Outcomes of a tool whose changes are undone; a non-zero exit is not one of them."""
 
+NOT_DONE = ("policy.changed", "secret.unknown", "secret.judged")
+"""Why the runner did not do what was permitted."""
+
 UNATTENDED = 8
 """Misfits in a row, in whatever tasks, with no effect between them: nothing is left that could mend them."""
 
@@ -154,8 +157,8 @@ class _Turn(Permits):
         exit_code = body.get("exit", 0)
         if outcome != "exited" or type(exit_code) is not int:
             known = outcome if isinstance(outcome, str) and outcome in ROLLED_BACK else "invalid"
-            changed = known == "invalid" and body.get("code") == "policy.changed"
-            code = "policy.changed" if changed and self.rules.gate is not None else f"tool.{known}"
+            told = body.get("code") if known == "invalid" and self.rules.gate is not None else None
+            code = told if told in NOT_DONE else f"tool.{known}"
             self.roll_back(task, step, pending, known, code)
             return
         writes = pending.cls == "effect"

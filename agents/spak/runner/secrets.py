@@ -1,0 +1,75 @@
+"""Secrets of a host: put into the arguments of a tool just before it is called, taken out of what it says.
+
+A permit, a prompt and an approval hold only the name, `secret://NAME`; the policy decides which argument of
+which tool may name which secret. Takes the arguments as they were permitted and what was observed for them;
+gives those that the tool is called with. What was judged is what is used: a secret in a text that was judged
+as a path, a pattern or a host is refused, because its value was not judged. The host's
+redactor takes the values out of what comes back. What a tool writes into a file or sends away is not looked
+at: that is the policy's to permit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from re import Match
+from typing import Any
+
+from spak.errors import RunError
+from spak.llm.settings import Secret
+from spak.policy.facts import SECRET_NAME
+
+
+class Secrets:
+    """The secrets by name. They show themselves to nobody but the tool."""
+
+    def __init__(self, values: Mapping[str, Secret] | None = None) -> None:
+        self._values = dict(values or {})
+
+    def __repr__(self) -> str:
+        return f"Secrets({', '.join(sorted(self._values))})"
+
+    def values(self) -> tuple[Secret, ...]:
+        """The values, to be kept out of records."""
+        return tuple(self._values.values())
+
+    def filled(self, args: Mapping[str, Any], observed: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments with values for names. Raises: RunError `secret.unknown`, `secret.judged`."""
+        if not _named(args):
+            return dict(args)
+        for kind in ("paths", "globs", "hosts"):
+            for item in observed.get(kind, ()):
+                if SECRET_NAME.search(item[0]):
+                    raise RunError(
+                        "secret.judged",
+                        "a secret stands where a path or a host was judged by its name",
+                        "give secrets to arguments that are neither",
+                    )
+        return {name: self._fill(value) for name, value in args.items()}
+
+    def _fill(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return SECRET_NAME.sub(self._value, value)
+        if isinstance(value, Mapping):
+            return {name: self._fill(item) for name, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self._fill(item) for item in value]
+        return value
+
+    def _value(self, found: Match[str]) -> str:
+        secret = self._values.get(found[1])
+        if secret is None:
+            raise RunError(
+                "secret.unknown",
+                f"there is no secret {found[1]} here",
+                "name it in [secrets] of spak.toml, and set what it names",
+            )
+        return secret.reveal()
+
+
+def _named(value: Any) -> bool:
+    """Whether a name of a secret stands in a value, where the policy looks for them."""
+    if isinstance(value, str):
+        return SECRET_NAME.search(value) is not None
+    if isinstance(value, Mapping):
+        return any(_named(item) for item in value.values())
+    return isinstance(value, (list, tuple)) and any(_named(item) for item in value)
