@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import fcntl
 import logging
+import os
 import shutil
 import threading
 import time
@@ -19,10 +20,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections, connection
+from django.db import DatabaseError, close_old_connections, connection, transaction
 from django.utils import timezone
 
-from spak import config
+from spak import canon, config
 from spak.errors import LedgerError, UserError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State as KernelState
@@ -41,7 +42,9 @@ from spakweb.runs.project import Projection, save
 
 SLICE_S = 60.0
 WATCH_S = 0.25
-"""How often a running run's projection is written, and what people want of it is read."""
+"""How often what people want of running runs is read, and the projections of some are written."""
+SAVED = 16
+"""Projections of one such moment."""
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +70,7 @@ def advance_or_busy(key: str, slice_s: float = SLICE_S) -> Literal["again", "sto
             raise
         _refused(row, error)
         return "stopped"
-    return "again" if _Holding(row, runner).go(slice_s) else "stopped"
+    return "again" if Holding(row, runner).go(slice_s) else "stopped"
 
 
 def _refused(row: Run, error: UserError) -> None:
@@ -124,7 +127,7 @@ def _alone(key: str) -> Iterator[None]:
         yield
 
 
-class _Holding:
+class Holding:
     """One run while this process holds its lease."""
 
     def __init__(self, row: Run, runner: Runner) -> None:
@@ -135,24 +138,34 @@ class _Holding:
             self.seen = Projection()
             for record, _ in runner.ledger.read():
                 self.seen.feed(record)
+        self.folded = runner.ledger.count
+        self.wanted = ""
+        self.news = True
         self._lock = threading.Lock()
-        self._news = True
+        self._edge = threading.Lock()
+        """Held while the watcher does something to the run; after `_leave` it does nothing more."""
+        self._left = self._broken = False
+        self._thread = 0
         runner.listeners.append(self._heard)
 
     def go(self, slice_s: float) -> bool:
+        """Advance for a slice and give the lease back; True when there is more to do."""
         until = time.monotonic() + slice_s
+        self._thread = threading.get_ident()
         again = True
         try:
             called = self._obey()
+            if self.row.wanted:
+                self.break_off(self.row.wanted)
             self.keep_up()
-            stop, wanted = "", self._wanted()
-            if not wanted:
-                with _Watching(self) as watched:
-                    stop = self.runner.advance(self._mode(), self._auto(), called, until)
-                wanted = watched.wanted or self._wanted()  # asked in the last moment
-            again = self._stopped(stop, wanted)
+            watcher.add(self)
+            try:
+                stop = self.runner.advance(self._mode(), self._auto(), called, until)
+            finally:
+                self._leave()
+            again = self._stopped(stop, self.wanted)
         except Interrupted:  # between two calls: as if this process had died here, which it may at any point
-            again = True
+            self._leave()
         finally:
             try:
                 self.runner.close()
@@ -160,8 +173,29 @@ class _Holding:
                 close_old_connections()
         return again
 
-    def _wanted(self) -> str:
-        return Run.objects.filter(pk=self.row.pk).values_list("wanted", flat=True).first() or ""
+    def break_off(self, wanted: str) -> None:
+        """Stop the runner before its next effect; one that is under way is broken off, and its sandbox with
+        it."""
+        with self._edge:
+            if self._left or self._broken:
+                return
+            self._broken, self.wanted = True, wanted
+            try:
+                self.runner.performer.interrupt()
+            except Interrupted:  # an effect is under way: this belongs to the thread of the runner
+                identity = ctypes.c_ulong(self._thread)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, ctypes.py_object(Interrupted))
+
+    def keep_up(self) -> None:
+        """Write the projection if something happened since the last time."""
+        with self._edge:
+            if not self._left and self.news:
+                self._save("")
+
+    def _leave(self) -> None:
+        with self._edge:
+            self._left = True
+        watcher.drop(self)
 
     def _stopped(self, stop: str, wanted: str) -> bool:
         """Write how it stands; True when there is more to do."""
@@ -177,21 +211,17 @@ class _Holding:
     def _heard(self, record: Record, state: KernelState) -> None:
         with self._lock:
             self.seen.feed(record)
-            self._news = True
-
-    def keep_up(self) -> None:
-        """Write the projection if something happened since the last time."""
-        with self._lock:
-            if self._news:
-                self._news = False
-                self._save("")
+            self.folded = record.seq + 1
+            self.news = True
 
     def _save(self, stop: str) -> None:
-        state = self.runner.state
+        with self._lock:
+            seen, self.row.count = Projection(canon.loads(canon.dumps(self.seen.data))), self.folded
+            state = self.runner.state
+            self.news = False
         waits = not state.ended and state.r6 is not None and state.r6.cls == "ask"
         prompt = self.runner.performer.prompt(self.runner.pending()) if waits and stop else None
-        self.row.count, self.row.head = self.runner.ledger.count, self.runner.ledger.head
-        save(self.row, self.seen, state, stop, prompt)
+        save(self.row, seen, state, stop, prompt)
         news.tell(self.row.key, self.row.count)
 
     def _asked(self) -> Any:
@@ -231,50 +261,70 @@ class _Holding:
         return self.runner.rules.program.auto_steps or 1
 
 
-class _Watching:
-    """A thread that keeps the row up to date, and stops the runner when the row or the process wants it.
+class Watcher:
+    """One thread for all runs that this process advances: it reads what people want of them, stops those
+    that are to stop, and keeps their rows up to date, some at a time."""
 
-    The runner stops before its next effect; one that is under way is broken off, which kills its sandbox.
-    """
+    def __init__(self) -> None:
+        self._held: dict[int, Holding] = {}
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._none_left = threading.Event()
 
-    def __init__(self, holding: _Holding) -> None:
-        self.wanted = ""
-        self._holding, self._performer = holding, holding.runner.performer
-        self._thread_of_runner = threading.get_ident()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="run-watch", daemon=True)
+    def add(self, holding: Holding) -> None:
+        with self._lock:
+            self._held[holding.row.pk] = holding
+            self._none_left.clear()
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._work, name="run-watch", daemon=True)
+                self._thread.start()
 
-    def __enter__(self) -> _Watching:
-        self._thread.start()
-        return self
+    def drop(self, holding: Holding) -> None:
+        with self._lock:
+            self._held.pop(holding.row.pk, None)
+            if not self._held:
+                self._none_left.set()
 
-    def __exit__(self, *exc: object) -> None:
-        self._over.set()
-        self._thread.join()
+    def _work(self) -> None:
+        while True:
+            self._none_left.wait(WATCH_S)
+            with self._lock:
+                if not self._held:
+                    self._thread = None
+                    break
+                held = dict(self._held)
+            try:
+                self._look(held)
+            except DatabaseError as error:  # the runners hear of it by their own writes
+                log.warning("runs are not watched: %s", type(error).__name__)
+                connection.close()
+        connection.close()
 
-    def _watch(self) -> None:
-        try:
-            while not self._over.wait(WATCH_S):
-                try:
-                    row = Run.objects.filter(pk=self._holding.row.pk)
-                    self.wanted = row.values_list("wanted", flat=True).first() or ""
-                    if self.wanted or stopping.is_set():
-                        self._break_off()
-                        return
-                    self._holding.keep_up()
-                except DatabaseError as error:  # the runner hears of it by its own writes
-                    log.warning("run %s is not watched: %s", self._holding.row.key, type(error).__name__)
-                    close_old_connections()
-        finally:
-            connection.close()
+    def _look(self, held: dict[int, Holding]) -> None:
+        asked = Run.objects.filter(pk__in=held).exclude(wanted="").order_by()
+        wanted = dict(asked.values_list("pk", "wanted"))
+        for pk in held if stopping.is_set() else wanted:
+            held[pk].break_off(wanted.get(pk, ""))
+        new = [holding for holding in held.values() if holding.news][:SAVED]
+        if new:
+            with transaction.atomic():
+                for holding in new:
+                    holding.keep_up()
+            with self._lock:  # these go behind the others
+                for holding in new:
+                    if self._held.pop(holding.row.pk, None) is not None:
+                        self._held[holding.row.pk] = holding
 
-    def _break_off(self) -> None:
-        try:
-            self._performer.interrupt()
-        except Interrupted:  # an effect is under way: what would be raised here belongs to the other thread
-            identity = ctypes.c_ulong(self._thread_of_runner)
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, ctypes.py_object(Interrupted))
 
+watcher = Watcher()
+
+
+def _anew() -> None:
+    global watcher
+    watcher = Watcher()
+
+
+os.register_at_fork(after_in_child=_anew)
 
 stopping = threading.Event()
 """Set when this process is to end: runs are put down where they are."""

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
-from django.db import DatabaseError, close_old_connections, connection, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 
 from spak.errors import LedgerError
 from spakweb.runs.models import Run, RunBlob, RunRecord
@@ -83,10 +83,8 @@ class Writer:
     def _write(self, batches: list[Batch]) -> None:
         if not batches:
             return
-        close_old_connections()
         try:
-            with transaction.atomic():
-                lost = self._store(batches)
+            lost = self._committed(batches)
         except Exception as error:  # the thread must live on, and every caller must hear of it
             if not isinstance(error, DatabaseError):
                 log.exception("writing records failed")
@@ -110,6 +108,22 @@ class Writer:
                     heads[batch.key] = batch.count
         if heads:
             self._tell(list(heads.items()))
+
+    def _committed(self, batches: list[Batch]) -> set[int]:
+        """One transaction; the connection stays open, and one that has gone meanwhile is made again once.
+
+        If the commit that was cut off had been made after all, its runs are lost to the next runner, which
+        goes on where their ledgers end.
+        """
+        for last in (False, True):
+            try:
+                with transaction.atomic():
+                    return self._store(batches)
+            except DatabaseError as error:
+                connection.close()
+                if last or not isinstance(error, OperationalError | InterfaceError):
+                    raise
+        raise AssertionError("not reached")
 
     def _store(self, batches: list[Batch]) -> set[int]:
         """Insert what may be inserted; gives the runs whose fence has gone."""
