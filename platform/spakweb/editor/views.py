@@ -27,6 +27,7 @@ from spakweb.editor import services
 from spakweb.errors import Refused
 from spakweb.specs import actions
 from spakweb.specs.models import Draft, Spec
+from spakweb.specs.views import find_spec
 
 QUESTIONS = (
     *("analyse", "edit", "format", "complete", "hover", "definition", "references", "rename"),
@@ -40,20 +41,13 @@ MODULES = (
 View = Callable[..., HttpResponse]
 
 
-def spec_of(request: HttpRequest, team: str, spec: str, action: str = "spec.view") -> Spec:
-    """The spec that an address names. Raises: Http404, PermissionDenied."""
-    rows = Spec.objects.select_related("team", "head", "head__author")
-    found: Spec = access.find(request.user, action, rows, team__slug=team, slug=spec)
-    return found
-
-
 # ---- the page
 
 
 @never_cache
 @require_GET
 def editor(request: HttpRequest, team: str, spec: str) -> HttpResponse:
-    found = spec_of(request, team, spec)
+    found = find_spec(request, team, spec)
     draft = Draft.objects.filter(spec=found, user=request.user).first()
     return render(
         request,
@@ -139,7 +133,7 @@ def body_of(request: HttpRequest) -> dict[str, Any]:
 @said
 def ask(request: HttpRequest, team: str, spec: str, what: str) -> HttpResponse:
     """One question about a text; nothing is kept."""
-    spec_of(request, team, spec)
+    find_spec(request, team, spec)
     if what == "compiled":
         from spakweb.editor.compiled import compiled as found
     elif what == "try":
@@ -153,7 +147,7 @@ def ask(request: HttpRequest, team: str, spec: str, what: str) -> HttpResponse:
 @said
 def draft(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """Keeps what was typed so far; `{"drop": true}` throws it away and gives the newest text."""
-    found = spec_of(request, team, spec, "spec.edit")
+    found = find_spec(request, team, spec, "spec.edit")
     body = body_of(request)
     text, base = body.get("text"), body.get("base_version")
     if (
@@ -172,5 +166,5 @@ def draft(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 @require_GET
 def token(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """A fresh token for a page whose person has signed in anew elsewhere."""
-    spec_of(request, team, spec)
+    find_spec(request, team, spec)
     return JsonResponse({"csrf": get_token(request)})

@@ -21,6 +21,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def browser() -> Iterator[object]:
     if not CHROMIUM:
         pytest.skip("no Chromium on this machine: apt-get install chromium")
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=10_000)  # a busy machine is no failure
     with chromium() as made:
         yield made
 
