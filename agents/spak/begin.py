@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spak import canon, config
 from spak.errors import SpecError, UnavailableError, UsageError, UserError
-from spak.lang import Parsed
+from spak.lang import Parsed, parse
 from spak.lang.diagnostics import Severity
 from spak.lang.imports import Resolved
 from spak.lang.laws import check_law
+from spak.llm import Redactor, redactor
 from spak.policy.law import rules_of
 from spak.ports import Backend
 from spak.program import Mode, Program
@@ -81,9 +82,11 @@ def plan(
 ) -> Plan:
     """`answering` takes the place of the configured backend; `approvers` that of the configured keys.
 
-    Raises: SpecError `lang.invalid`, UsageError `usage.input` and `usage.mode`, UnavailableError.
+    Raises: SpecError `lang.invalid`, UsageError `usage.input` and `usage.mode`, UnavailableError, RunError
+    `llm.redaction`.
     """
     chosen, full = config.settings(), config.catalog()
+    whole, inputs = _clean(whole, inputs, redactor(chosen.llm))
     program = compile_program(whole.parsed, full, dict(inputs))
     lawful(whole)
     recordable(inputs)
@@ -101,6 +104,19 @@ def plan(
     picked, auto = pick_mode(mode, whole.parsed, program, chosen, named)
     keys = chosen.approvers if approvers is None else approvers
     return Plan(whole, program, dict(inputs), host, named, picked, auto, proposer, keys)
+
+
+def _clean(
+    whole: Resolved, inputs: Mapping[str, Any], without: Redactor
+) -> tuple[Resolved, Mapping[str, Any]]:
+    """The spec and the inputs as the first record may hold them: without secrets."""
+    text = without.text(whole.parsed.text)
+    if text != whole.parsed.text:
+        whole = replace(whole, parsed=parse(text, whole.parsed.name))
+    policy = without.text(whole.policy)
+    if policy != whole.policy:
+        whole = replace(whole, policy=policy)
+    return whole, without.value(inputs)
 
 
 def lawful(whole: Resolved) -> None:

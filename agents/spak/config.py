@@ -163,7 +163,7 @@ def host(chosen: Settings, program: Program, backend: str = "") -> Host:
 
     Raises: UnavailableError `unavailable.sandbox`, `unavailable.backend`.
     """
-    from spak.llm import BACKENDS, open_backend
+    from spak.llm import BACKENDS, open_backend, redactor
     from spak.proposers import PROPOSERS
     from spak.tools import TOOLS
     from spak.validators import VALIDATORS
@@ -183,6 +183,7 @@ def host(chosen: Settings, program: Program, backend: str = "") -> Host:
         launcher=launcher(chosen, program),
         toolchain=toolchain(chosen.binds),
         limits=chosen.limits,
+        redactor=redactor(chosen.llm),
     )
 
 

@@ -21,6 +21,8 @@ class SpakError(Exception):
     """An error with a stable code, a sentence, and a hint that says what to do."""
 
     exit_code = 1
+    run = ""
+    """The run that stopped for it and can go on, if there is one."""
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
         super().__init__(message)

@@ -365,6 +365,25 @@ class Sized(Protocol):
         """Tokens that the model of a prompt reads and writes at once; 0 where it is not known."""
 
 
+@runtime_checkable
+class Priced(Protocol):
+    """A backend that knows what a call can cost."""
+
+    def bound(self, prompt: Prompt, input_tokens: int) -> int | None:
+        """The most nano-dollars that a call can cost; None when its model has no known price."""
+
+
+class Redacting(Protocol):
+    """What takes secrets out before anything is hashed or stored. Both raise RunError `llm.redaction`."""
+
+    def text(self, text: str) -> str: ...
+    def value(self, value: Any) -> Any:
+        """A JSON value."""
+
+    def stream(self, put: Callable[[str], None]) -> Callable[[str], None]:
+        """For pieces of a text as they come: what is handed on never holds a part of a secret."""
+
+
 # ---- stores --------------------------------------------------------------------------------------------
 
 

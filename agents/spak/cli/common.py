@@ -229,8 +229,11 @@ def _fail(
     as_json: bool, code: str, message: str, hint: str, exit_code: int, error: Exception | None = None
 ) -> int:
     diagnostics = getattr(error, "diagnostics", ())
+    run = getattr(error, "run", "")
     if as_json:
         document: dict[str, Any] = {"error": {"code": code, "message": message, "hint": hint}}
+        if run:
+            document["run"] = run
         if diagnostics:
             document["diagnostics"] = [item.to_json() for item in diagnostics]
         try:
@@ -240,6 +243,8 @@ def _fail(
     say(f"spak: {message} [{code}]")
     if hint:
         say(f"  hint: {hint}")
+    if run:
+        say(f"  then: spak resume {run}")
     return exit_code
 
 

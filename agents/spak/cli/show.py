@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spak.cli import common
+from spak.errors import UserError
 
 if TYPE_CHECKING:
     from spak.cli.session import Session
@@ -59,6 +60,11 @@ def advance_and_show(held: Session, as_json: bool, timeout: float | None, answer
     try:
         with progress(held, enabled=not as_json):
             seen = held.advance(timeout, answer_now)
+    except UserError as error:  # no answer came, and nothing of it was recorded: the run can go on
+        if error.code.startswith("llm."):
+            error.run = held.run.ledger.run
+            held.save()
+        raise
     finally:
         held.close()
     return show(seen, as_json)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -92,6 +92,31 @@ class Redactor:
             return self._walk(value)
         except RecursionError:
             raise _failed("nested too deep") from None
+
+    def stream(self, put: Callable[[str], None]) -> Callable[[str], None]:
+        """A `put` for the pieces of a text as they come, which hands on whole lines without secrets.
+
+        What has no end yet is held back: the last line, and a PEM block. An empty piece, which announces that
+        the text begins again, forgets it. What is left at the end is not handed on: the whole text follows.
+        """
+        held = ""
+
+        def take(piece: str) -> None:
+            nonlocal held
+            if not piece:
+                held = ""
+                put("")
+                return
+            held += piece
+            end = held.rfind("\n") + 1
+            open_at = held.rfind("-----BEGIN ", 0, end)
+            if open_at >= 0 and "-----END " not in held[open_at:end]:
+                end = held.rfind("\n", 0, open_at) + 1
+            if end:
+                put(self.text(held[:end]))
+                held = held[end:]
+
+        return take
 
     def _walk(self, value: Any) -> Any:
         if value is None or isinstance(value, (bool, int, float)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from spak.ports import Backend, Launcher, Limits, Proposer, Tool, Toolchain, Validator
+from spak.ports import Backend, Launcher, Limits, Proposer, Redacting, Tool, Toolchain, Validator
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class Host:
     launcher: Launcher | None = None
     toolchain: Toolchain = field(default_factory=Toolchain)
     limits: Limits = field(default_factory=Limits)
+    redactor: Redacting | None = None
 
     def answered_by(self, backend: Backend) -> Host:
         """The same with another backend."""

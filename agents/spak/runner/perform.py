@@ -1,20 +1,22 @@
 """Performing effects: what the kernel asked for, done for real, brought back as the body of a proposal.
 
-One function per kind of effect. Everything here is a proposal: a failure of a tool, a launcher or a model is
-an outcome for the kernel to decide on, never an exception. `side` holds what decides nothing (ms, sizes).
+One function per kind of effect. Everything here is a proposal: a failure of a tool or a launcher, and
+whatever a model wrote, is an outcome for the kernel to decide on, never an exception. `side` holds what
+decides nothing (ms, sizes). Only what gives no outcome at all is raised, as `llm.*`: no answer came over the
+wire, or secrets could not be taken out of a text. Then nothing is recorded and the effect stays pending.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, Literal
 
 from spak import canon, tokens
-from spak.errors import SpakError, UserError
+from spak.errors import RunError, SpakError, UserError
 from spak.kernel import answer as answers
 from spak.kernel.recollect import Size
 from spak.kernel.rules import Rules
@@ -87,6 +89,8 @@ class Performer:
     rules: Rules
     archive: Archive | None = None
     stopping: bool = False
+    on_text: Callable[[str], None] | None = None
+    """Gets a model's text as it comes, without secrets; an empty piece means that it begins again."""
     _outside: bool = False
 
     def interrupt(self) -> None:
@@ -97,6 +101,10 @@ class Performer:
         self.stopping = True
         if self._outside:
             raise Interrupted
+
+    def is_set(self) -> bool:
+        """Whether a call of a model is to end (spak.ports.Cancel)."""
+        return self.stopping
 
     @contextmanager
     def _calling(self) -> Iterator[None]:
@@ -135,6 +143,7 @@ class Performer:
         self, effect: Effect, text: str, by: str = "", about: Mapping[str, Any] | None = None
     ) -> Proposed:
         """A text answer to an ask or a plan, as the proposal that it becomes; `about` goes beside it."""
+        text = self._clean(text)
         side = {**({"by": by} if by else {}), **(about or {})}
         if effect.act == "plan":
             return self._read_plan(effect, text, side)
@@ -163,6 +172,13 @@ class Performer:
         room = Size.of(body, 0, 0).room
         decided = self.rules.program.budgets.tokens or (room is not None and count > room)
         return Proposed(Kind.OBSERVE, body) if decided else None
+
+    def _clean(self, value: Any) -> Any:
+        """A text or a JSON value without secrets. Raises: RunError `llm.redaction`."""
+        redactor = self.host.redactor
+        if redactor is None:
+            return value
+        return redactor.text(value) if isinstance(value, str) else redactor.value(value)
 
     # ---- tools -----------------------------------------------------------------------------------------
 
@@ -195,9 +211,19 @@ class Performer:
                 if writes:
                     self.workspace.rollback()
                 raise
-        return self._tool_result(effect, result, writes)
+        try:
+            output = self._clean(result.output.decode("utf-8", "replace"))
+            diagnostics = self._clean(list(result.diagnostics[:MAX_DIAGNOSTICS]))
+            result = replace(result, key=self._clean(dict(result.key)))
+        except SpakError:
+            if writes:
+                self.workspace.rollback()
+            raise
+        return self._tool_result(effect, result, writes, output, diagnostics)
 
-    def _tool_result(self, effect: Effect, result: ToolResult, writes: bool) -> Proposed:
+    def _tool_result(
+        self, effect: Effect, result: ToolResult, writes: bool, output: str, diagnostics: Sequence[Any]
+    ) -> Proposed:
         body: dict[str, Any] = {"of": effect.id, "outcome": result.status}
         if result.status == "exited":
             body["exit"] = result.exit
@@ -208,10 +234,10 @@ class Performer:
         elif writes:
             self.workspace.rollback()
         body["key"] = canon.content_hash([result.status, result.exit, result.key])
-        if result.output:
-            body["out"] = keep(result.output.decode("utf-8", "replace"), self.blobs)
-        if result.diagnostics:
-            body["diagnostics"] = shrink(list(result.diagnostics[:MAX_DIAGNOSTICS]), self.blobs)
+        if output:
+            body["out"] = keep(output, self.blobs)
+        if diagnostics:
+            body["diagnostics"] = shrink(diagnostics, self.blobs)
         side: dict[str, Any] = {"ms": result.wall_ms, "cpu_ms": result.cpu_ms}
         if result.truncated:
             side |= {"size": result.size, "sha256": result.sha256}
@@ -290,14 +316,14 @@ class Performer:
             "pairs": [dict(pair) for pair in seen.pairs],
             "samples": {name: list(values) for name, values in seen.samples.items()},
             "subject": {role: {"$blob": self.blobs.put(data)} for role, data in seen.subject.files.items()},
-            "diagnostics": shrink(list(seen.diagnostics[:MAX_DIAGNOSTICS]), self.blobs),
-            "evidence": shrink(dict(seen.evidence), self.blobs),
+            "diagnostics": shrink(self._clean(list(seen.diagnostics[:MAX_DIAGNOSTICS])), self.blobs),
+            "evidence": shrink(self._clean(dict(seen.evidence)), self.blobs),
         }
         body |= {name: value for name, value in optional.items() if value}
         details = {check["name"]: check["detail"] for check in seen.checks if check.get("detail")}
         side: dict[str, Any] = {"ms": seen.wall_ms, "cpu_ms": seen.cpu_ms}
         if details:
-            side["details"] = shrink(details, self.blobs)
+            side["details"] = shrink(self._clean(details), self.blobs)
         return Proposed(Kind.ACT, body, side)
 
     # ---- proposers and models --------------------------------------------------------------------------
@@ -334,11 +360,16 @@ class Performer:
         backend = self.host.backend
         if backend is None:
             return None
+        shown = self.on_text
+        if shown is not None and self.host.redactor is not None:
+            shown = self.host.redactor.stream(shown)
         try:
             with self._calling():
-                answer = backend.answer(self.prompt(effect))
-        except SpakError as error:
-            return Proposed(Kind.ACT, {"of": effect.id, "outcome": "failed", "code": error.code})
+                answer = backend.answer(self.prompt(effect), shown, self)
+        except RunError as error:
+            if error.code == "llm.cancelled" and self.stopping:
+                raise Interrupted from None
+            raise
         if answer is None:
             return None
         return self.answer(effect, answer.text, answer.model or backend.entry.name, self._about(answer))
@@ -347,7 +378,7 @@ class Performer:
         """How an answer came about: usage, parameters, latency, cost. It decides nothing but budgets."""
         usage = answer.usage
         known: dict[str, Any] = {
-            "tokens": usage.get("input", 0) + usage.get("output", 0),
+            "tokens": answer.tokens,
             "usage": dict(usage),
             "params": dict(answer.params),
             "finish": answer.finish,
