@@ -7,56 +7,29 @@ from __future__ import annotations
 
 import os
 import pickle
-import socket
 import subprocess
-import sys
 import tempfile
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spak.ports import MIB, Job, Limits, Outcome
+import sandbox_kit
+from sandbox_kit import LIMITS, PROBES, TOOLCHAIN, argv, score
+from spak.ports import Job, Outcome
 from spak.sandbox import Restricted
 
 pytestmark = pytest.mark.sandbox
 
-HERE = Path(__file__).parent
-PROBES: list[dict[str, Any]] = tomllib.loads((HERE / "probes.toml").read_text())["probe"]
-LIMITS = Limits(wall_s=20, processes=32, file_bytes=16 * MIB, memory_bytes=256 * MIB)
-TOOLCHAIN = (Path(sys.prefix), Path(sys.base_prefix))
 ROOT = os.geteuid() == 0
-SECRET = "a-token-of-the-launching-process"
 ORDINARY_UID = 64999
 
 
 @pytest.fixture
 def words() -> Iterator[dict[str, str]]:
-    """What the attacks look for, all of it there on the host."""
-    with (
-        tempfile.NamedTemporaryFile("w") as host_file,
-        socket.create_server(("127.0.0.1", 0)) as listener,
-        socket.socket(socket.AF_UNIX) as abstract,
-    ):
-        host_file.write(SECRET)
-        host_file.flush()
-        Path(host_file.name).chmod(0o644)
-        name = f"spak-probe-{os.getpid()}"
-        abstract.bind("\0" + name)
-        abstract.listen()
-        os.environ["SPAK_PROBE_SECRET"] = SECRET
-        top = TOOLCHAIN[1].parts
-        yield {
-            "host_file": host_file.name,
-            "host_pid": str(os.getpid()),
-            "port": str(listener.getsockname()[1]),
-            "abstract": name,
-            "secret": SECRET,
-            "toolchain_top": top[2] if top[1] in ("root", "home") else "none",
-        }
-        del os.environ["SPAK_PROBE_SECRET"]
+    with sandbox_kit.words() as found:
+        yield found
 
 
 @pytest.fixture
@@ -65,26 +38,6 @@ def open_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
-
-
-def argv(probe: dict[str, Any], words: dict[str, str]) -> tuple[str, ...]:
-    text = probe.get("sh") or (HERE / "probe_prelude.py").read_text() + probe["python"]
-    for name, value in words.items():
-        text = text.replace("{" + name + "}", value)
-    return ("/bin/sh", "-c", text) if "sh" in probe else (sys.executable, "-I", "-c", text)
-
-
-def score(run: Callable[[dict[str, Any]], Outcome], probes: list[dict[str, Any]]) -> list[str]:
-    """The probes that did not end as they must; only the must-pass ones when one of those failed."""
-
-    def bad(probe: dict[str, Any]) -> str:
-        outcome = run(probe)
-        ok = outcome.exit == 0 if probe["must"] == "pass" else 0 < outcome.exit < 126
-        said = (outcome.stdout.data + outcome.stderr.data).decode(errors="replace").strip()[-300:]
-        return "" if ok and outcome.status == "exited" else f"{probe['name']}: {outcome.status} {said}"
-
-    void = [text for probe in probes if probe["must"] == "pass" and (text := bad(probe))]
-    return void or [text for probe in probes if probe["must"] == "fail" and (text := bad(probe))]
 
 
 def shell_only() -> list[dict[str, Any]]:

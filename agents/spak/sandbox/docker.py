@@ -44,7 +44,7 @@ _OVERHEAD = 4
 """Processes of ours under the same user: the container's first, the guest, the engine's in passing."""
 _GVISOR_PROCESSES = 512
 """runsc counts its own threads."""
-_OOM_S = 0.5
+_OOM_S = 1.0
 _ALL = 0xFFFFFFFF
 _LIMIT_SIGNALS = (signal.SIGXCPU, signal.SIGXFSZ)
 _HARMLESS = {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH, signal.SIGTSTP, signal.SIGSTOP,
@@ -115,10 +115,12 @@ class Docker:
     def run(self, job: Job) -> Outcome:
         """Run it to its end."""
         try:
-            warm = self._admit(job, ())
-        except Refused as error:
+            try:
+                return self._in(self._admit(job, ()), job, b"")
+            except Ended:  # a warm one may have gone since: then a new one
+                return self._in(self._admit(job, (), fresh=True), job, b"")
+        except (Refused, Ended) as error:
             return Outcome("launcher", 125, detail=str(error))
-        return self._in(warm, job, b"")
 
     def start(self, job: Job, pass_fds: Sequence[int] = (), seccomp_extra: bytes = b"") -> Child:
         """Start the job in a container of its own and return; a thread carries its output.
@@ -128,7 +130,7 @@ class Docker:
         try:
             if pass_fds:
                 raise Refused("the docker launcher passes no descriptors; measure in the restricted launcher")
-            return Running(self, self._admit(job, pass_fds), job, seccomp_extra)
+            return Running(self, self._admit(job, pass_fds, fresh=True), job, seccomp_extra)
         except Refused as error:
             return NotStarted(str(error))
 
@@ -173,7 +175,7 @@ class Docker:
     def loose_limits(self) -> list[str]:
         """Limits that the engine accepts and the kernel does not keep, found by going beyond them."""
         limits = Limits(wall_s=20, memory_bytes=64 * MIB, processes=16)
-        fill = "head -c 200000000 /dev/zero | tail -c 200000000 | wc -c"
+        fill = "head -c 200000000 /dev/zero | tail -c 200000000 > /dev/null"
         fork = "for i in $(seq 64); do sleep 5 & done; wait"
         with tempfile.TemporaryDirectory(prefix="spak-probe-") as folder:
             Path(folder).chmod(0o755)
@@ -219,7 +221,7 @@ class Docker:
                 _swept.add(base)
             return _watchers.setdefault(base, docker_engine.Watcher(self._client))
 
-    def _admit(self, job: Job, pass_fds: Sequence[int]) -> Warm:
+    def _admit(self, job: Job, pass_fds: Sequence[int], fresh: bool = False) -> Warm:
         """A container for the job, warm or new, with the workspace given to its user. Raises: Refused."""
         if why := chain.check(job, pass_fds):
             raise Refused(why)
@@ -235,7 +237,7 @@ class Docker:
                 slot = slots.take(workspace)
                 slots.own(workspace, slot.uid)
             user = slot.uid if slot else os.geteuid()
-            return self._warm(job, workspace, user, slot)
+            return self._warm(job, workspace, user, slot, fresh)
         except BaseException as error:
             if slot is not None:
                 slot.release()
@@ -243,7 +245,7 @@ class Docker:
                 raise Refused(str(error)) from error
             raise
 
-    def _warm(self, job: Job, workspace: Path, user: int, slot: slots.Slot | None) -> Warm:
+    def _warm(self, job: Job, workspace: Path, user: int, slot: slots.Slot | None, fresh: bool) -> Warm:
         group = user if slot else os.getegid()
         processes = job.limits.processes + _OVERHEAD
         more = self.host_config()
@@ -252,7 +254,7 @@ class Docker:
             job.limits.memory_bytes, max(processes, _GVISOR_PROCESSES) if self.runtime else processes,
             json.dumps(more, sort_keys=True),
         )  # fmt: skip
-        while (found := _pool.take(key)) is not None:
+        while not fresh and (found := _pool.take(key)) is not None:
             if self._lives(found):
                 if slot is not None:
                     slot.release()  # the container holds one of the same number already
@@ -270,7 +272,10 @@ class Docker:
         return (info.st_dev, info.st_ino) == warm.place and not warm.oom.is_set()
 
     def _in(self, warm: Warm, job: Job, extra: bytes) -> Outcome:
-        """The job in that container; afterwards the container waits for the next one, or is gone."""
+        """The job in that container; afterwards the container waits for the next one, or is gone.
+
+        Raises: Ended when the engine did not even begin the job.
+        """
         nonce = secrets.token_hex(16)
         env = {"PATH": chain.PATH, "HOME": "/ws", "TMPDIR": "/tmp", "LANG": "C.UTF-8", **job.env}
         processes = job.limits.processes + _OVERHEAD if self._root else _ALL
@@ -281,8 +286,6 @@ class Docker:
             step = warm.step(packed, nonce, job.stdin, job.limits)
             outcome = _outcome(warm, job.limits, step)
             clean = step.report is not None and not step.report.left and outcome.status in ("exited", "crash")
-        except Ended as error:
-            outcome = Outcome("launcher", 125, detail=f"the engine did not begin the job: {error}")
         finally:
             if clean:
                 _pool.give(warm)
@@ -312,6 +315,8 @@ class Running:
         def carry() -> None:
             try:
                 self._outcome = launcher._in(warm, job, extra)
+            except Ended as error:
+                self._outcome = Outcome("launcher", 125, detail=str(error))
             finally:
                 self._ended.set()
 
@@ -337,7 +342,7 @@ class Running:
             return
         self._warm.kill()
         self._ended.wait()
-        if self._outcome is not None and self._outcome.status == "crash":
+        if self._outcome is not None and self._outcome.status in ("crash", "launcher"):
             code = 124 if status == "timeout" else 128 + signal.SIGKILL
             self._outcome = replace(self._outcome, status=status, exit=code, detail=why)
 
@@ -350,7 +355,7 @@ def _outcome(warm: Warm, limits: Limits, step: Step) -> Outcome:
     number, detail, cpu_ms = 0, "", found.cpu_ms if found else 0
     if found is not None:
         number = found.number + 128 if found.kind == "s" else found.number
-    if (found is None or number == killed) and warm.oom.wait(_OOM_S):
+    if warm.out_of_memory(_OOM_S if found is None or number == killed else 0):
         status, number, detail = "oom", killed, f"more than {limits.memory_bytes} bytes of memory (engine)"
     elif found is None:
         timeout = step.wall_ms >= 1000 * limits.wall_s

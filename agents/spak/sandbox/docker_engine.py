@@ -8,6 +8,7 @@ process left behind can be told from what a living one uses.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import threading
 from collections.abc import Iterator, Mapping
@@ -151,7 +152,6 @@ def container(
         "User": user,
         "WorkingDir": "/ws",
         "Hostname": "spak",
-        "NetworkDisabled": True,
         "OpenStdin": True,
         "StdinOnce": True,  # its input ends with whoever started it; the guest ends then
         "AttachStdin": True,
@@ -200,13 +200,15 @@ def line(stream: Any) -> socket.socket:
 
 def drop(stream: Any) -> None:
     """Close an attached stream, with the answer that it came in."""
+    under, response = line(stream), getattr(stream, "_response", None)
     with suppress(OSError):
-        line(stream).shutdown(socket.SHUT_RDWR)
-    response = getattr(stream, "_response", None)
+        under.shutdown(socket.SHUT_RDWR)
+    if response is not None:
+        with suppress(OSError, ValueError):
+            response.close()
     with suppress(OSError):
         stream.close()
-    if response is not None:
-        response.close()
+        under.close()
 
 
 # ---- owners
@@ -256,6 +258,31 @@ def _started(pid: int) -> str:
 
 
 # ---- memory
+
+
+def oom_counter(client: Any, number: str) -> Path | None:
+    """The kernel's file that counts kills for want of memory in the container, where it can be read here."""
+    with suppress(EngineError, OSError), told():
+        pid = client.inspect_container(number)["State"]["Pid"]
+        for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+            _, names, path = line.split(":", 2)
+            if number not in path:  # another machine's process, or another namespace's
+                continue
+            old = Path(f"/sys/fs/cgroup/memory{path}/memory.oom_control")
+            found = old if "memory" in names.split(",") else Path(f"/sys/fs/cgroup{path}/memory.events")
+            if found.exists() and os.access(found, os.R_OK):
+                return found
+    return None
+
+
+def oom_kills(counter: Path | None) -> int:
+    """How many there were; none when the file is gone or was never there."""
+    if counter is None:
+        return 0
+    with suppress(OSError):
+        found = re.search(r"^oom_kill (\d+)$", counter.read_text(), re.MULTILINE)
+        return int(found[1]) if found else 0
+    return 0
 
 
 class Watcher:

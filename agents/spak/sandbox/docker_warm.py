@@ -76,6 +76,7 @@ class Warm:
     slot: slots.Slot | None
     place: tuple[int, int]
     """Device and inode of the workspace that it shows."""
+    counter: Path | None
     _timer: threading.Timer | None = None
     _closed: bool = False
     _guard: threading.Lock = field(default_factory=threading.Lock)
@@ -92,7 +93,7 @@ class Warm:
                 )
                 stream = self.client.exec_start(made["Id"], socket=True)
         except EngineError as error:
-            raise Ended(str(error)) from error
+            raise Ended(f"the engine did not begin the job: {error}") from error
         line = engine.line(stream)
         trouble = ""
         try:
@@ -143,6 +144,10 @@ class Warm:
                 for number, piece in frames.feed(data):
                     if number in outputs:
                         outputs[number](piece)
+
+    def out_of_memory(self, within_s: float) -> bool:
+        """Whether it ran out of memory; the engine's word of it may take a moment."""
+        return engine.oom_kills(self.counter) > 0 or self.oom.wait(within_s)
 
     def kill(self) -> None:
         """End everything inside now; the container goes with it."""
@@ -239,4 +244,5 @@ def open_container(
         watcher.forget(number)
         engine.remove(client, number)
         raise
-    return Warm(client, key, number, hold, oom, watcher, slot, place)
+    counter = engine.oom_counter(client, number)
+    return Warm(client, key, number, hold, oom, watcher, slot, place, counter)

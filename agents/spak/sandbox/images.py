@@ -2,7 +2,7 @@
 
 `build` makes a base where there is none to pull, compiles the guest, and lets the engine put them together
 from sandbox/base (sandbox/gpu). The image's labels say how it was made, the guest's hash, and its packages.
-Programs in an image from packages have no set-user bit. It runs nothing of the image while it is made.
+Programs in an image from packages have no set-user bit.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _tidy(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
         return None
     entry.uid = entry.gid = entry.mtime = 0
     entry.uname = entry.gname = ""
-    entry.mode &= 0o755 | stat.S_ISVTX
+    entry.mode &= 0o777 | stat.S_ISVTX
     return entry
 
 

@@ -1,0 +1,57 @@
+"""The probes of probes.toml in a container, under each runtime that the engine has.
+
+As for the restricted launcher: void unless every must-pass probe passed.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sandbox_kit
+from sandbox_kit import LIMITS, PROBES, TOOLCHAIN, argv, score
+from spak.errors import UnavailableError
+from spak.ports import Job, Outcome
+from spak.sandbox import Docker, GVisor
+
+pytestmark = pytest.mark.sandbox
+
+UNDER_GVISOR = {  # gVisor's kernel is its own: these look at what it does not have or answers otherwise
+    "seccomp filter on",
+    "clone3 into a user namespace",
+}
+
+
+@pytest.fixture
+def workspace() -> Iterator[Path]:
+    sandbox_kit.docker_ready()
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def failed(launcher: Docker, workspace: Path, probes: list[dict[str, Any]]) -> list[str]:
+    with sandbox_kit.words() as words:
+        words["workspace"] = str(workspace)
+
+        def run(probe: dict[str, Any]) -> Outcome:
+            binds = () if "sh" in probe else TOOLCHAIN
+            return launcher.run(Job(argv(probe, words), workspace, limits=LIMITS, binds=binds))
+
+        return score(run, probes)
+
+
+def test_all_probes_in_a_container(workspace: Path) -> None:
+    assert failed(Docker(), workspace, PROBES) == []
+
+
+def test_all_probes_under_gvisor(workspace: Path) -> None:
+    try:
+        launcher = GVisor()
+    except UnavailableError as error:
+        pytest.skip(f"NOT TESTED under gVisor: {error.message}; {error.hint}")
+    assert failed(launcher, workspace, [one for one in PROBES if one["name"] not in UNDER_GVISOR]) == []
