@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ FLOOR = {
     "shell_fresh_two.jsonl": (0.01, 0.95),
     "shell_fresh_three.jsonl": (0.01, 0.95),
     "shell_fresh_four.jsonl": (0.01, 0.95),
+    "shell_fresh_five.jsonl": (0.01, 0.95),
+    "mixed_fresh_five.jsonl": (0, 0.95),
     "urls_fresh_four.jsonl": (0, 0.95),
     "paths_fresh_four.jsonl": (0, 1),
     "patches_fresh_four.jsonl": (0, 1),
@@ -79,11 +82,75 @@ def test_no_wrapping_of_a_denied_command_is_allowed(form: str, inner: str, tmp_p
     assert judge(constitution(), Action("shell", {"command": line}), world(root)).decision == "deny", line
 
 
+LINKING = (
+    "ln -s .. src/deep/l; cat src/deep/l/../../outside/canary.txt",
+    "cd src/deep && ln -s ../outside/canary.txt ../../x",
+    "ln -s .git/hooks/pre-commit x && echo id > x",
+    "ln -s .git x && echo id > link_dot/x/config",
+    "ln -s .git x; cd x; echo id > config",
+    "ln -s .git x && mv x y && echo id > y/config",
+    "ln -s .git x && cp -P x y && echo id > y/config",
+    "ln -s ../.git src/l && cp -a src build/s && echo id > build/s/l/config",
+    "for i in 1 2; do echo id > x/config; ln -s .git x; done",
+)
+
+
+@pytest.mark.parametrize("line", LINKING)
+def test_a_link_that_the_line_makes_opens_no_other_place(line: str, tmp_path: Path) -> None:
+    root = workspace(tmp_path)
+    assert judge(constitution(), Action("shell", {"command": line}), world(root)).decision == "deny"
+
+
+def test_a_link_leads_on_from_where_it_lies(tmp_path: Path) -> None:
+    root = workspace(tmp_path)
+    for line in ("ln -s a.py src/b.py && cat src/b.py", "ln -sf ../README.md docs/index.md"):
+        assert judge(constitution(), Action("shell", {"command": line}), world(root)).decision == "allow"
+
+
+PATTERNS = (
+    "*",
+    "./*",
+    "src/../*",
+    "{root}/*",
+    "[^z]*",
+    "[!z]*",
+    "[[:alpha:]]*",
+    "l??k_abs",
+    "[k-m]ink_abs",
+    "*/canary.txt",
+    "link_*",
+)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_no_pattern_hides_a_link_that_a_shell_would_find(pattern: str, tmp_path: Path) -> None:
+    root = workspace(tmp_path)
+    action = Action("shell", {"command": f"cat {pattern.format(root=root)}"})
+    assert judge(constitution(), action, world(root)).decision == "deny"
+
+
+def test_more_matches_than_are_looked_at_are_no_permission(tmp_path: Path) -> None:
+    root = workspace(tmp_path)
+    eyes = world(root)
+    for number in range(200):
+        (root / "src" / f"n{number}.txt").write_text("")
+    assert judge(constitution(), Action("shell", {"command": "cat src/n*.txt"}), eyes).decision == "allow"
+    (root / "src/nz.txt").symlink_to("/etc/passwd")
+    assert judge(constitution(), Action("shell", {"command": "cat src/n*.txt"}), eyes).decision == "deny"
+    os.symlink("/etc/passwd", os.fsencode(root) + b"/src/deep/\xff")
+    assert judge(constitution(), Action("shell", {"command": "cat src/deep/*"}), eyes).decision == "deny"
+
+
 def nowhere(path: str) -> Seen:
     return Seen("inside", path)
 
 
 EMPTY = World(nowhere, lambda pattern: (), lambda path: None)
+
+
+DEEP: object = "x"
+for _ in range(20):
+    DEEP = [DEEP]
 
 
 @pytest.mark.parametrize(
@@ -99,6 +166,9 @@ EMPTY = World(nowhere, lambda pattern: (), lambda path: None)
         Action("shell", {"command": "ls " * 50_000}),
         Action("shell", {"command": "echo " + "$(" * 200}),
         Action("read_file", {"path": ["x"]}),
+        Action("deploy", {"a": {"b": 1}, "a.b": 2}),
+        Action("deploy", {"a": DEEP}),
+        Action("read_file", {"path": "x", "more": DEEP}),
         Action("http_request", {"url": None}),
         Action("http_request", {"url": "https://packages.example/", "method": 1, "headers": 3}),
         Action("apply_patch", {"patch": {}}),

@@ -51,7 +51,7 @@ def test_why_prints_a_proof(folder: Path) -> None:
         "  no forbidden(/read)",
     ]
     code, document = spak(folder, "policy", "why", "a.mg", "--query", "permitted(/write)", "--json")
-    assert (code, document["error"]["code"]) == (3, "policy.no_proof")
+    assert (code, document["error"]["code"]) == (1, "policy.no_proof")
 
 
 def test_why_not_names_the_rule_that_forbids(folder: Path) -> None:

@@ -7,6 +7,7 @@ of the pure core by somebody who looked (`spak.tools.observe`); here it is only 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -16,6 +17,9 @@ from spak.errors import UsageError
 MAX_LINE = 4 << 20
 TOOLS = ("shell", "read_file", "write_file", "delete_file", "http_request", "apply_patch")
 
+
+TOO_MANY = "\0"
+"""The path, which is none, that stands for matches of a pattern that nobody could look at."""
 
 Id = str | int | float | None
 """What a line calls itself; the answer says the same."""
@@ -47,7 +51,7 @@ class World:
     look: Callable[[str], Seen]
     """Where one path leads, relative to the workspace."""
     spread: Callable[[str], tuple[str, ...]]
-    """The paths that a glob matches, relative to the workspace."""
+    """The paths that a glob matches, relative to the workspace; TOO_MANY where that can not be told."""
     read: Callable[[str], bytes | None] | None
     """The content of a file, for a patch; without it a patch is judged by its paths."""
     hosts: frozenset[str] = field(default_factory=frozenset)
@@ -63,7 +67,7 @@ def read_action(line: str) -> tuple[Id, Action]:
     if len(line) > MAX_LINE:
         raise _bad(f"a line of more than {MAX_LINE} characters")
     try:
-        found = json.loads(line, parse_constant=_no_constant)
+        found = _parse(line)
     except (ValueError, RecursionError) as error:
         raise _bad("the line is not JSON") from error
     if not isinstance(found, dict):
@@ -77,7 +81,7 @@ def read_action(line: str) -> tuple[Id, Action]:
 def id_of(line: str) -> Id:
     """The id of a line that is no action, as far as there is one: whoever asked must know what was denied."""
     try:
-        return _id(json.loads(line[:MAX_LINE], parse_constant=_no_constant))
+        return _id(_parse(line[:MAX_LINE]))
     except (ValueError, RecursionError):
         return ""
 
@@ -87,8 +91,23 @@ def _id(found: object) -> Id:
     return name if name is None or isinstance(name, (str, int, float)) else json.dumps(name)
 
 
-def _no_constant(text: str) -> float:
-    raise ValueError(f"{text} is not JSON")
+def _parse(line: str) -> object:
+    """The JSON of a line; what readers may take in two ways (a name given twice) is none."""
+    return json.loads(line, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_once)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a number of JSON")
+    return number
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name that is given twice")
+    return found
 
 
 def _bad(message: str) -> UsageError:

@@ -152,7 +152,7 @@ break: text
 continue: text
 basename: text
 dirname: text
-date: none_text; f=read file=read r=read reference=read s!sets_the_clock set!sets_the_clock d=text \
+date: none_text; f=read file=read r=read reference=read I=text s!sets_the_clock set!sets_the_clock d=text \
 date=text
 cal: text
 uname: text
@@ -190,7 +190,6 @@ tput: text
 clear: none
 factor: text
 lscpu: none
-ps: none_text; o=text p=text u=text C=text sort=text
 jobs: none
 ulimit: text
 man: refused

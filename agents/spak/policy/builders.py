@@ -56,6 +56,12 @@ def make(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) ->
     judge.deed("builds", name)
 
 
+def targets(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
+    """Runners of targets by their table, but for what installs."""
+    _installs(judge, name, texts_of(rest))
+    judge.by_table(name, binaries.table()[name], rest)
+
+
 def _installs(judge: Judge, name: str, texts: Sequence[str]) -> None:
     """The target `install` puts files where the system has its own, but for a folder that the line names."""
     if any(re.match(r"(un)?install([-_/].*)?\Z", text) for text in texts) and not any(

@@ -35,6 +35,7 @@ def read_line(text: str, world: World) -> Reading:
     judge.line(line)
     if line.background or any(command.operator == "&" for command in line.every()):
         judge.deed("background", "&", "a command that goes on behind the line")
+    judge.through_links()
     run = {use.path for use in reading.uses if use.how == "runs"}
     compiled = compiled_and_run(reading, run)
     for index in compiled:  # who runs the program runs its source

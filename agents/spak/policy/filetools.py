@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from spak.policy.binaries import rule_of
 from spak.policy.commands import Judge
@@ -48,10 +50,25 @@ def ln(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> N
         judge.deed("refused_flag", "ln", "a hard link is a second way into a file")
         return
     judge.deed("writes", name)
-    for item in words[:-1] if len(words) > 1 else words:
-        judge.path("reads", item)
-    for item in words[-1:]:
-        judge.path("writes", item)
+    if len(words) == 1:
+        words = [*words, Arg(".", (".",))]
+    *targets, link = words
+    judge.path("writes", link)
+    as_written = any(re.match(r"-\w*r|--relative", flag) for flag in flags)
+    for item in targets:
+        if not link.texts or not item.texts:
+            judge.path("reads", item)
+        for place in link.texts:
+            judge.links(place, *(posixpath.join(place, posixpath.basename(text)) for text in item.texts))
+            for folder in [""] if as_written else _folders(judge, place):
+                # a link leads on from where it lies, not from where it was made
+                judge.path("reads", replace(item, texts=tuple(posixpath.join(folder, t) for t in item.texts)))
+
+
+def _folders(judge: Judge, place: str) -> set[str]:
+    """The folders that a link may lie in: the place itself, where it is one."""
+    kinds = {judge.world.look(posixpath.join(folder, place)).kind == "folder" for folder in judge.folders}
+    return {place if folder else posixpath.dirname(place) for folder in kinds}
 
 
 def tar(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -49,6 +50,9 @@ class Findings:
         self.reading = reading
         self.index = 0
         self.folders = [""]
+        self.made_links: dict[str, int] = {}
+        self.followed: list[tuple[str, str, int]] = []
+        """How and which path, as written and seen from the workspace, and the command that uses it."""
 
     def deed(self, kind: str, about: str, why: str = "") -> None:
         self.reading.deeds.append(Deed(self.index, kind, about[:200], why))
@@ -59,9 +63,40 @@ class Findings:
             return
         for folder in dict.fromkeys(self.folders):
             whole = path if path.startswith("/") or not folder else f"{folder}/{path}"
+            self.followed.append((how, whole, self.index))
             seen = self.world.look(whole)
             place = places.place(seen, how, whole)
             self.reading.uses.append(Use(self.index, how, seen.path, place))
+
+    def links(self, *names: str) -> None:
+        """Links that this command makes; what goes through one is not where it was seen."""
+        for folder in self.folders:
+            for name in names:
+                self.made_links[self._lies(posixpath.join(folder, name))] = self.index
+
+    def through_links(self) -> None:
+        """Notes the paths that lead through a link of the same line, or take it elsewhere.
+
+        To read one is to read its target, which was judged.
+        """
+        takes = {use.index for use in self.reading.uses if use.how != "reads"}
+        for how, path, index in self.followed if self.made_links else ():
+            starts = [path[: found.start()] for found in re.finditer("/+", path.rstrip("/")) if found.start()]
+            through = any(self._lies(start) in self.made_links for start in starts)
+            lies = self._lies(path.rstrip("/"))
+            itself = any(
+                (name == lies or name.startswith(lies + "/")) and made != index
+                for name, made in self.made_links.items()
+            )
+            if through or (itself and (how != "reads" or index in takes)):
+                self.deed("follows_own_link", path, "a path through a link that the same line makes")
+
+    def _lies(self, path: str) -> str:
+        """Where a name lies, not where it leads; nothing for one that is no name."""
+        folder, name = posixpath.split(path)
+        if name in ("", ".", ".."):
+            return ""
+        return posixpath.normpath(posixpath.join(self.world.look(folder or ".").path, name))
 
     def path(self, how: str, found: Arg) -> None:
         """A word that names a path, or several."""

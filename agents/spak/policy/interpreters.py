@@ -131,6 +131,9 @@ def _module(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command])
         judge.deed("executes", f"{name} -m", "a module that is not written out")
         return
     rest = rest[1:]
+    if judge.only_asks(rest):
+        judge.deed("computes", f"{name} -m {module}")
+        return
     top = module.partition(".")[0]
     if module in (
         "pytest",

@@ -281,6 +281,15 @@ def mvn(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> 
             judge.deed("refused_flag", f"{name} {text}", "a property that chooses what is run")
 
 
+def processes(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
+    """`ps`; its letter e without a dash shows the environments of processes."""
+    letters = [text for text in texts_of(rest) if re.match(r"[A-Za-z]+\Z", text)]
+    shows = any("e" in text for text in letters) or any(item.text is None for item in rest)
+    judge.deed(
+        "shows_environment" if shows else "computes", name, "it may show environments" if shows else ""
+    )
+
+
 def sleep(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
     calm = len(rest) == 1 and re.match(r"\d{1,2}(\.\d+)?s?\Z", rest[0].text or "")
     judge.deed("computes" if calm else "wastes", name, "" if calm else "a long sleep")

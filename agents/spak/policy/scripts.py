@@ -284,6 +284,19 @@ _PY_BEYOND = (
 )  # fmt: skip
 
 
+def _small(node: ast.BinOp) -> bool:
+    """True for a power of two plain numbers whose value is short."""
+    left, right = node.left, node.right
+    return (
+        isinstance(left, ast.Constant)
+        and isinstance(right, ast.Constant)
+        and isinstance(left.value, (int, float))
+        and isinstance(right.value, (int, float))
+        and left.value <= 1024
+        and right.value <= 64
+    )
+
+
 def python(text: str) -> str | None:
     """Why a python program given on the command line does more than import, compute and print."""
     if len(text) > 4000:
@@ -336,7 +349,7 @@ def python(text: str) -> str | None:
         elif isinstance(node, ast.Subscript):
             if isinstance(node.ctx, ast.Store):
                 return "python code that changes what is not its own"
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift)):
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift)) and not _small(node):
             return "python code with a power, whose size is not known"
         elif isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > _PY_LARGEST:
             return "python code with a number that may be a size"

@@ -70,6 +70,8 @@ def judges() -> dict[str, Special]:
         "mvn": programs.mvn,
     }
     found |= dict.fromkeys(("test", "[", "[["), programs.test)
+    found |= dict.fromkeys(("ninja", "just", "rake"), builders.targets)
+    found["ps"] = programs.processes
     found |= {"sleep": programs.sleep, "seq": programs.seq, "set": programs.setting}
     found |= dict.fromkeys(("source", "."), interpreters.source)
     return found | {"poetry": builders.poetry, "pipenv": builders.poetry}

@@ -158,7 +158,7 @@ def payload(url: Url) -> Trouble | None:
     numbers = coded = 0
     for pair in pairs:
         name, _, value = pair.partition("=")
-        if not re.match(r"[A-Za-z][A-Za-z_.\[\]-]{0,23}\Z", re.sub(r"(?i)%5B%5D\Z", "[]", name)):
+        if not re.match(r"[A-Za-z][A-Za-z_.\[\]-]{0,23}\d?\Z", re.sub(r"(?i)%5B%5D\Z", "[]", name)):
             return Trouble("encoded", "a query parameter whose name is not a word")
         value = unquote_plus(value)
         if (name == "integrity" and _integrity(value)) or _UUID.match(value):
@@ -206,8 +206,8 @@ def _path(url: Url) -> Trouble | None:
             coded += 1
         elif re.match(r"[0-9a-f]{40}\Z|[0-9a-f]{64}\Z", stem):
             before = parts[index - 1] if index else ""
-            if before not in ("commit", "commits", "tree", "blob", "raw", "blobs", "archive") or _is_text(
-                stem
+            if before not in ("commit", "commits", "tree", "blob", "raw", "blobs", "archive") or not _random(
+                unhexlify(stem)
             ):
                 return Trouble("encoded", "a hash where none belongs")
             coded += 1
@@ -223,7 +223,12 @@ def _path(url: Url) -> Trouble | None:
 def _digest(fragment: str) -> bool:
     """True for the hash of a file as package indexes write it behind its address."""
     name, _, digest = fragment.partition("=")
-    return name == "sha256" and re.match(r"[0-9a-f]{64}\Z", digest) is not None and not _is_text(digest)
+    return name == "sha256" and re.match(r"[0-9a-f]{64}\Z", digest) is not None and _random(unhexlify(digest))
+
+
+def _random(data: bytes) -> bool:
+    """False for bytes most of which are letters and signs: of random ones a third are."""
+    return sum(32 <= byte < 127 for byte in data) < len(data) * 3 // 4
 
 
 def _integrity(value: str) -> bool:
@@ -232,7 +237,7 @@ def _integrity(value: str) -> bool:
         return False
     coded = value.partition("-")[2].replace("+", "-").replace("/", "_").rstrip("=")
     data = urlsafe_b64decode(coded + "=" * (-len(coded) % 4)) if len(coded) % 4 != 1 else b""
-    return len(data) in (32, 48, 64) and sum(32 <= byte < 127 for byte in data) < len(data) * 3 // 4
+    return len(data) in (32, 48, 64) and _random(data)
 
 
 def _readable(text: str, run: int) -> bool:

@@ -20,7 +20,6 @@ from spak.policy.values import encode, to_json
 from spak.tools.observe import Observer, resolve
 from spak.tools.world import answers
 
-MAX_MATCHES = 200
 MAX_BYTES = 1 << 20
 """Bytes of an observation; `step` reads it whole, so that it is no blob."""
 
@@ -36,7 +35,7 @@ def observe(questions: Mapping[str, Any], workspace: Path) -> dict[str, Any]:
         return {"trouble": [code if code in TROUBLES else "policy.observation"]}
     found: dict[str, Any] = {
         "paths": [_seen(text, eyes.look(text)) for text in questions.get("paths", ())],
-        "globs": [[pattern, _matches(eyes, pattern)] for pattern in questions.get("globs", ())],
+        "globs": [[pattern, list(eyes.spread(pattern))] for pattern in questions.get("globs", ())],
         "hosts": [[host, list(resolve(host))] for host in questions.get("hosts", ())],
         "rows": [
             [request.to_json(), [[to_json(encode(value)) for value in row] for row in answer]]
@@ -63,10 +62,6 @@ def unchanged(facts: Mapping[str, Any], workspace: Path) -> bool:
 
 def _seen(text: str, seen: Seen) -> list[Any]:
     return [_plain(item) if isinstance(item, str) else item for item in seen_json(text, seen)]
-
-
-def _matches(eyes: Observer, pattern: str) -> list[str]:
-    return [_plain(match) for match in eyes.spread(pattern)[:MAX_MATCHES]]
 
 
 def _plain(text: str) -> str:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import errno
 import glob
 import os
+import posixpath
+import re
 import socket
 import stat
 import threading
@@ -19,11 +21,13 @@ from pathlib import Path
 
 from spak import paths
 from spak.errors import UserError
-from spak.policy.actions import Seen
+from spak.policy.actions import TOO_MANY, Seen
 from spak.tools import beneath
 
 MAX_LINKS = 40
-MAX_MATCHES = 500
+MAX_MATCHES = 200
+_WILD = re.compile(r"[*?\[]")
+_WIDER = re.compile(r"\[.*\]|\?|\*+", re.DOTALL)
 MAX_ADDRESSES = 16
 RESOLVE_S = 10
 
@@ -99,19 +103,24 @@ class Observer:
         return Seen("inside", below, "folder" if stat.S_ISDIR(status.st_mode) else "other")
 
     def spread(self, pattern: str) -> tuple[str, ...]:
-        """The first paths that a glob matches, relative to the workspace."""
-        if (
-            "\0" in pattern
-            or len(pattern) > paths.MAX_BYTES
-            or pattern.startswith("/")
-            or ".." in pattern.split("/")
-        ):
-            return ()
+        """The paths that a glob may match, relative to the workspace; rather more than a shell would find.
+
+        Shells differ about brackets, and about what one letter is: here both stand for any text. What can not
+        be told, and more matches than are looked at, is TOO_MANY.
+        """
+        parts = pattern.split("/")
+        first = next((at for at, part in enumerate(parts) if _WILD.search(part)), len(parts))
+        head, tail = "/".join(parts[:first]), [_WIDER.sub("*", part) for part in parts[first:]]
+        if "\0" in pattern or len(pattern) > paths.MAX_BYTES or ".." in tail:
+            return (TOO_MANY,)
+        start = self.look(head or ("/" if pattern.startswith("/") else "."))
+        if start.place != "inside":  # which is judged by itself
+            return (head or "/",)
         found = []
-        for match in glob.iglob(pattern.replace("**", "*"), root_dir=self.root, include_hidden=True):  # noqa: PTH207 - patterns as a shell takes them
-            found.append(match)
-            if len(found) >= MAX_MATCHES:
-                break
+        for match in glob.iglob("/".join(tail), root_dir=self.root / start.path, include_hidden=True):  # noqa: PTH207 - patterns as a shell takes them
+            found.append(posixpath.normpath(posixpath.join(start.path, match)))
+            if len(found) > MAX_MATCHES or not _is_text(match):
+                return (TOO_MANY,)
         return tuple(sorted(found))
 
     def read(self, text: str) -> bytes | None:
@@ -122,6 +131,14 @@ class Observer:
             if error.code == "path.missing":
                 return None
             raise
+
+
+def _is_text(name: str) -> bool:
+    """False for the name of a file that is no UTF-8: no record could hold it."""
+    try:
+        return bool(name.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def resolve(host: str) -> tuple[str, ...]:
