@@ -10,17 +10,19 @@ the Host that a run uses. The only module of the library that reads the environm
                  binds = ["/opt/toolchain"]      read-only folders that tools may see
     [runs]       dir = ".spak/runs"              SPAK_RUNS_DIR
     [approvals]  keys = [{name, public, roles}]  who may approve actions of new runs
+    [secrets]    NAME = {env = "VAR"}            what `secret://NAME` stands for; or {file = PATH}
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,15 +30,19 @@ from typing import Any
 from spak.errors import UnavailableError, UsageError
 from spak.lang.catalog import Catalog, NamedEntry
 from spak.llm import settings as llm_settings
+from spak.llm.redact import MIN_SECRET, Redactor
+from spak.llm.settings import Secret, read_key
 from spak.policy import approval
 from spak.ports import MIB, Launcher, Limits, Toolchain
 from spak.program import Mode, Program
 from spak.runner import Host
+from spak.runner.secrets import Secrets
 
 MODES: tuple[Mode, ...] = ("stepwise", "semi_auto", "full_auto")
 RANKS: Mapping[str, int] = {"RESTRICTED": 1, "DOCKER": 2, "GPU": 2, "GVISOR": 3}
 """What a SANDBOX setting asks for at least."""
 
+_SECRET = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _KNOWN: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "llm": llm_settings.KEYS,
     "execution": {"mode": str, "steps": int},
@@ -82,6 +88,8 @@ class Settings:
     approvers: tuple[Mapping[str, Any], ...] = ()
     """As genesis has them: `{"id", "name", "public", "roles"}`."""
     llm: llm_settings.LlmSettings = field(default_factory=llm_settings.LlmSettings)
+    secrets: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Where each is: `{"env": VAR}` or `{"file": PATH}`."""
 
 
 def settings(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
@@ -97,6 +105,7 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
             wanted = _KNOWN[table][key]
             values.setdefault(table, {})[key] = _integer(name, text) if wanted is int else text
     llm = llm_settings.read(values.pop("llm", {}), folder, variables)
+    named = _named_secrets(values.pop("secrets", {}))
     _judge(values)
     box, execution = values.get("sandbox", {}), values.get("execution", {})
     usual = Limits()
@@ -116,7 +125,33 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
         binds=tuple(Path(item) for item in box.get("binds", ())),
         approvers=_approvers(values.get("approvals", {}).get("keys", ())),
         llm=llm,
+        secrets=named,
     )
+
+
+def knowing(
+    made: Host, chosen: Settings, environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> Host:
+    """The host with the secrets that are set, for runs on the command line, and a redactor that knows them.
+
+    One whose variable is not set is none. Raises: UnavailableError `llm.key_file`; UsageError `usage.config`
+    for a value that is too short to be kept out of records.
+    """
+    if not chosen.secrets:
+        return made
+    variables = os.environ if environment is None else environment
+    found: dict[str, Secret] = {}
+    for name, place in chosen.secrets.items():
+        if "env" in place:
+            value = Secret(variables.get(place["env"], ""))
+        else:
+            value = read_key((folder or Path()) / Path(place["file"]).expanduser())
+        if 0 < len(value.reveal()) < MIN_SECRET:
+            raise _bad("secrets", name, "so short a value", f"at least {MIN_SECRET} characters")
+        if value.reveal():
+            found[name] = value
+    known = [*chosen.llm.secrets(), *found.values()]
+    return replace(made, secrets=Secrets(found), redactor=Redactor(known))
 
 
 def catalog() -> Catalog:
@@ -321,6 +356,19 @@ def _approvers(items: Sequence[Any]) -> tuple[Mapping[str, Any], ...]:
             raise _bad("approvals", "keys", name, "list each name and each key once")
         found.append({"id": approval.key_id(public), "name": name, "public": public, "roles": roles})
     return tuple(found)
+
+
+def _named_secrets(table: Any) -> dict[str, Mapping[str, str]]:
+    """Raises: UsageError `usage.config`."""
+    if not isinstance(table, dict):
+        raise UsageError("usage.config", "[secrets] is not a table", 'NAME = { env = "VARIABLE" }')
+    for name, place in table.items():
+        if not _SECRET.fullmatch(name):
+            raise _bad("secrets", name, name, "names are letters, digits and _")
+        known = isinstance(place, dict) and len(place) == 1 and next(iter(place)) in ("env", "file")
+        if not known or not all(isinstance(text, str) and text for text in place.values()):
+            raise _bad("secrets", name, place, '{ env = "VARIABLE" } or { file = "/path" }')
+    return table
 
 
 def _bad(table: str, key: str, value: object, hint: str) -> UsageError:

@@ -109,6 +109,7 @@ def begin(
         texts = {**whole.texts, **policy_file(whole)}
         common.show_diagnostics(error.diagnostics, whole.parsed.text, str(spec), texts)  # type: ignore[arg-type]
         raise
+    host = config.knowing(made.host, config.settings())
     name = common.run_id()
     folder = root / name
     source = _source(spec, workspace)
@@ -122,7 +123,7 @@ def begin(
             spec=spec.name.encode("utf-8", "replace").decode(),
             in_place=str(workspace.resolve()) if in_place and workspace else "",
         )
-        run = Run.create(FileLedgers(root), name, body, made.host, place)
+        run = Run.create(FileLedgers(root), name, body, host, place)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -146,7 +147,7 @@ def reopen(
     rules = Rules.of(first.body)
     chosen = config.settings()
     asked = backend or str(about.get("backend", ""))
-    host = Host() if bare else config.host(chosen, rules.program, asked)
+    host = Host() if bare else config.knowing(config.host(chosen, rules.program, asked), chosen)
     folder = root / name
     in_place = str(about.get("in_place", ""))
     place = _workspace(folder, None, Path(in_place) if in_place else None)
@@ -236,7 +237,8 @@ def fork(root: Path, parent: str, at: int) -> tuple[Session, int | None]:
     folder = root / name
     about = {**copy.genesis.body["host"], "in_place": ""}
     rules = Rules.of(copy.genesis.body)
-    host = config.host(config.settings(), rules.program, str(about.get("backend", "")))
+    chosen = config.settings()
+    host = config.knowing(config.host(chosen, rules.program, str(about.get("backend", ""))), chosen)
     _make(folder)
     try:
         for kept in ("store", "blobs"):

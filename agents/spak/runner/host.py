@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from spak.ports import Backend, Launcher, Limits, Proposer, Redacting, Tool, Toolchain, Validator
+from spak.runner.secrets import Secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class Host:
     launcher: Launcher | None = None
     toolchain: Toolchain = field(default_factory=Toolchain)
     limits: Limits = field(default_factory=Limits)
+    secrets: Secrets = field(default_factory=Secrets)
     redactor: Redacting | None = None
 
     def answered_by(self, backend: Backend) -> Host:

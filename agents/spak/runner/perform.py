@@ -192,10 +192,20 @@ class Performer:
                 if writes:
                     self.workspace.rollback()
                 return _changed(effect)
+            try:
+                args = self.host.secrets.filled(expand(effect.args, self.blobs), effect.observed)
+            except RunError as error:
+                if writes:
+                    self.workspace.rollback()
+                return Proposed(
+                    Kind.ACT,
+                    {"of": effect.id, "outcome": "invalid", "code": error.code},
+                    {"why": error.message},
+                )
             call = Call(
                 id=effect.id,
                 tool=effect.name,
-                args=expand(effect.args, self.blobs),
+                args=args,
                 workspace=self.workspace.directory,
                 launcher=self.host.launcher,
                 limits=self.host.limits,

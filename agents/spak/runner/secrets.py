@@ -3,9 +3,9 @@
 A permit, a prompt and an approval hold only the name, `secret://NAME`; the policy decides which argument of
 which tool may name which secret. Takes the arguments as they were permitted and what was observed for them;
 gives those that the tool is called with. What was judged is what is used: a secret in a text that was judged
-as a path, a pattern or a host is refused, because its value was not judged. The host's
-redactor takes the values out of what comes back. What a tool writes into a file or sends away is not looked
-at: that is the policy's to permit.
+as a path, a pattern or a host is refused, because its value was not judged. The host's redactor takes the
+values out of what comes back. What a tool writes into a file or sends away is not looked at: that is the
+policy's to permit.
 """
 
 from __future__ import annotations
