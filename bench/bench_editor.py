@@ -75,7 +75,7 @@ def measure(browser: Any, server: Server) -> list[dict[str, Any]]:
         session.send("Network.enable")
         session.send("Network.clearBrowserCache")
         asked: list[Any] = []
-        fresh.page.on("response", asked.append)
+        fresh.page.on("response", lambda response, asked=asked: asked.append(response))
         cold.append(ready(fresh, small))
         weights.append(sum(weight(response) for response in asked))
         fresh.context.close()
