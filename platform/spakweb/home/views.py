@@ -12,6 +12,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from spakweb import access
 from spakweb.home.context import THEMES
+from spakweb.runs import dashboards
+from spakweb.runs.models import Run
 from spakweb.specs.models import Draft, Spec
 from spakweb.teams.models import Team
 
@@ -39,13 +41,18 @@ def team_home(request: HttpRequest, team: str) -> HttpResponse:
         Draft.objects.filter(spec__team=found, user=request.user).select_related("spec").order_by("-saved_at")
     )
     broken = [spec for spec in recent if spec.head.facts.get("errors")]
+    wells = [] if request.htmx else dashboards.health(found)
     return render(
         request,
-        "home/team.html",
+        "home/_runs.html" if request.htmx else "home/team.html",
         {
             "team": found,
             "section": "home",
+            "health": wells,
+            "metrics": dashboards.metrics(wells),
+            **dashboards.home(found),
             "recent": recent[:6],
+            "first": next((spec for spec in recent[:20] if not spec.head.facts.get("errors")), None),
             "spec_count": specs.count(),
             "drafts": drafts[:6],
             "broken": broken[:6],
@@ -98,7 +105,10 @@ def palette(request: HttpRequest) -> JsonResponse:
     if team is not None:
         rows = Spec.objects.filter(team=team, archived_at=None).values_list("name", "slug")[:500]
         places += [_place("Spec", name, "spak-spec-detail", team.slug, slug) for name, slug in rows]
+        runs = Run.objects.filter(team=team).order_by("-pk").values_list("name", "key")[:50]
+        places += [_place("Run", f"{name} {key}", "spak-run", team.slug, key) for name, key in runs]
         pages = [("Home", "spak-team-home"), ("Specs", "spak-spec-list"), ("Gallery", "spak-gallery")]
+        pages += [("Runs", "spak-run-list")]
         pages += [("Members", "spak-team-members")]
         if access.can(request.user, "spec.edit", team):
             pages.append(("New spec", "spak-spec-new"))

@@ -149,7 +149,9 @@ def outcome(run: Run) -> str:
         case State.QUEUED:
             return f"Waits for a worker of the queue {run.queue}."
         case State.RUNNING:
-            return f"Works on {run.task}." if run.task else "Begins."
+            tried = ((run.summary or {}).get("metrics") or {}).get("evaluations")
+            more = f", {tried} candidates measured" if tried else ""
+            return f"Works on {run.task}{more}." if run.task else "Begins."
         case State.WAITING:
             return f"Task {run.task} waits for a person."
         case State.PAUSED:

@@ -31,6 +31,7 @@ from spakweb.runs.models import Run, RunRecord
 MOST = 64 * 1024
 """Characters of one text that a page shows; the download has all."""
 FILES = 50
+BINARY = "\0"
 DERIVE = 5_000
 """Records after which a page does not derive a prompt again: it takes as long as a replay."""
 
@@ -211,12 +212,15 @@ def _file(store: Store, node: Any) -> str | None:
     if node.size > MOST:
         return f"({node.size:,} bytes)"
     data = store.read(node.digest)
-    return "(binary)" if b"\0" in data else data.decode("utf-8", "replace")
+    return BINARY if b"\0" in data else data.decode("utf-8", "replace")
 
 
 def _diff(path: str, old: str | None, new: str | None) -> Part:
     word = "new file" if old is None else "deleted" if new is None else "changed"
-    lines = difflib.unified_diff((old or "").split("\n"), (new or "").split("\n"), lineterm="", n=3)
+    if BINARY in (old, new):
+        return Part(f"{path}: {word}", "text", "Not a text.")
+    one, other = ([] if text is None else text.split("\n") for text in (old, new))
+    lines = difflib.unified_diff(one, other, lineterm="", n=3)
     kinds = {"+": "added", "-": "removed", "@": "gap"}
     shown = [(kinds.get(line[:1], "same"), line) for line in list(lines)[2:2000]]
     return Part(f"{path}: {word}", "diff", rows=shown)

@@ -20,7 +20,7 @@ from spakweb.runs.models import Run, RunRecord
 
 MOST = 1_000
 """Attempts that are drawn; the table of steps counts the same ones."""
-WIDTH, LEFT, ROW, TOP = 860, 190, 26, 26
+WIDTH, LEFT, ROW, TOP = 700, 180, 26, 26
 FOLD_MS = 1_500
 FOLDED = 22
 """Idle time longer than this is drawn this wide."""
@@ -83,8 +83,9 @@ def bars_of(run: Run) -> list[Bar]:
                 bad = record.body.get("signal") in ("fail", "timeout")
                 last.state = "failed" if bad or record.body.get("state") == "failed" else "succeeded"
     found = found[-MOST:]
-    if found and not run.ended and found[-1].state == "running":
-        found[-1].state = str(run.state)
+    for bar in found:  # what no route answered led on to the next
+        if bar.state == "running":
+            bar.state = str(run.state) if bar is found[-1] else "succeeded"
     return found
 
 

@@ -31,6 +31,8 @@ from spakweb.specs.views import find_spec, find_version
 from spakweb.teams.models import Team
 
 PAGE = 50
+ROUTES = 2_000
+"""Routes that are looked through for the last entry of a task."""
 MODE_WORDS = {
     "": ("As the spec says", "Its CONFIG MODE; else step by step without a backend, by itself with one."),
     "stepwise": ("Step by step", "Each question waits for a person."),
@@ -240,13 +242,14 @@ def fork_point(run: Run, at: str, task: str) -> int:
         raise Http404
     if not task:
         return run.count
-    other = RunRecord.objects.filter(run=run).exclude(task=task).exclude(task="").order_by("-seq")
-    last = RunRecord.objects.filter(run=run, task=task).order_by("-seq").first()
-    if last is None:
+    rows = RunRecord.objects.filter(run=run)
+    first = rows.filter(task=task).order_by("seq").first()
+    if first is None:
         raise Http404
-    before = other.filter(seq__lt=last.seq).first()
-    first = RunRecord.objects.filter(run=run, task=task, seq__gt=before.seq if before else 0).first()
-    return first.seq if first else last.seq
+    for row in rows.filter(kind="route").order_by("-seq")[:ROUTES]:
+        if decode(bytes(row.line)).body.get("to") == f"{task}/":
+            return row.seq + 1
+    return first.seq
 
 
 def _steps(rows: Any) -> list[tuple[str, str, int]]:

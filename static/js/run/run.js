@@ -83,7 +83,7 @@ document.addEventListener("click", async (event) => {
     const place = await into(link.dataset.into, link.href);
     if (link.dataset.into !== "#record") return;
     mark(link.href);
-    place.scrollIntoView({ block: "nearest" });
+    if (place.getBoundingClientRect().top < 60) place.scrollIntoView({ block: "start" });
     place.querySelector("#record-title")?.focus({ preventScroll: true });
     return;
   }
@@ -187,8 +187,8 @@ function line(record) {
   item.dataset.seq = record.seq;
   link.href = `${about.page}r/${record.seq}/`;
   link.dataset.into = "#record";
-  const seal = piece("mark", "");
-  const lock = record.authority === "commit" ? document.querySelector("#records .commit .mark .icon")?.cloneNode(true) : null;
+  const seal = piece("seal", "");
+  const lock = record.authority === "commit" ? document.querySelector("#records .commit .seal .icon")?.cloneNode(true) : null;
   if (lock) seal.append(lock);
   seal.append(piece("visually-hidden", record.authority));
   link.append(piece("seq", record.seq), seal, piece("kind", record.kind), piece("where", record.step ? `${record.task}/${record.step}` : record.task), piece("text-line", record.text));

@@ -1,0 +1,244 @@
+"""What a team sees of its runs at a glance: what needs somebody, what runs, how well each spec does.
+
+Takes a team; gives figures for the home page and for a spec's page. A rate comes with its Wilson interval and
+its count; what is not measured is None, and pages say "not available". Targets are those of the design.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from html import escape
+from math import sqrt
+from statistics import median
+from typing import Any
+
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+
+from spakweb.runs.models import ENDED, Run, State
+from spakweb.runs.pages_metrics import sparkline
+from spakweb.runs.views import honest
+from spakweb.teams.models import Team
+
+DAYS = 14
+MOST = 5_000
+"""Ended runs that are counted, the newest."""
+SHOWN = 8
+CONSTRAINTS, SELF_CORRECTION = 0.99, 0.80
+"""Targets of seed 000 section 6: more than 99 % and more than 80 %."""
+
+
+def wilson(hits: int, count: int, z: float = 1.96) -> tuple[float, float] | None:
+    """The 95 % interval of a rate; None of nothing."""
+    if count <= 0:
+        return None
+    rate = hits / count
+    middle = rate + z * z / (2 * count)
+    spread = z * sqrt(rate * (1 - rate) / count + z * z / (4 * count * count))
+    below = 1 + z * z / count
+    return max(0.0, (middle - spread) / below), min(1.0, (middle + spread) / below)
+
+
+@dataclass(slots=True)
+class Health:
+    """Of one spec's ended runs in the last days."""
+
+    slug: str
+    name: str
+    count: int = 0
+    succeeded: int = 0
+    failures: int = 0
+    healed: int = 0
+    permitted: int = 0
+    denied: int = 0
+    tokens: int = 0
+    cost: int = 0
+    durations: list[float] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+    days: dict[date, list[int]] = field(default_factory=dict)
+
+    @property
+    def rate(self) -> float | None:
+        return self.succeeded / self.count if self.count else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        return wilson(self.succeeded, self.count)
+
+    @property
+    def correction(self) -> float | None:
+        return self.healed / self.failures if self.failures else None
+
+    @property
+    def constraints(self) -> float | None:
+        """The share of proposed actions that the policy permitted."""
+        asked = self.permitted + self.denied
+        return self.permitted / asked if asked else None
+
+    @property
+    def tokens_each(self) -> int | None:
+        return round(self.tokens / self.succeeded) if self.tokens and self.succeeded else None
+
+    @property
+    def cost_each(self) -> int | None:
+        return round(self.cost / self.succeeded) if self.cost and self.succeeded else None
+
+    @property
+    def took(self) -> float | None:
+        return median(self.durations) if self.durations else None
+
+    @property
+    def why(self) -> list[tuple[str, int]]:
+        return self.reasons.most_common(3)
+
+    @property
+    def meets(self) -> dict[str, bool | None]:
+        """Whether the targets are met; None where nothing is measured."""
+        return {
+            "constraints": None if self.constraints is None else self.constraints > CONSTRAINTS,
+            "correction": None if self.correction is None else self.correction > SELF_CORRECTION,
+        }
+
+    @property
+    def trend(self) -> SafeString:
+        """A column for each day: how many runs, and how many of them succeeded."""
+        return columns(self.days)
+
+
+def health(team: Team, days: int = DAYS, spec: str = "") -> list[Health]:
+    """Each spec that had runs which ended in the last days, most runs first."""
+    since = timezone.now() - timedelta(days=days)
+    rows = Run.objects.filter(team=team, state__in=ENDED, ended_at__gte=since).exclude(state=State.CANCELLED)
+    if spec:
+        rows = rows.filter(version__spec__slug=spec)
+    columns_ = (
+        "version__spec__slug", "name", "state", "reason", "started_at", "ended_at", "summary__failures",
+        "summary__healed", "summary__steps", "summary__denied", "summary__tokens", "summary__cost",
+    )  # fmt: skip
+    found: dict[tuple[str, str], Health] = {}
+    for row in rows.order_by("-pk").values(*columns_)[:MOST]:
+        slug = row["version__spec__slug"] or ""
+        one = found.setdefault((slug, row["name"]), Health(slug, row["name"]))
+        _count(one, row)
+    return sorted(found.values(), key=lambda one: (-one.count, one.name))
+
+
+def _count(one: Health, row: dict[str, Any]) -> None:
+    good = row["state"] == State.SUCCEEDED
+    tokens = row["summary__tokens"] or {}
+    one.count += 1
+    one.succeeded += good
+    one.failures += row["summary__failures"] or 0
+    one.healed += row["summary__healed"] or 0
+    one.permitted += row["summary__steps"] or 0
+    one.denied += row["summary__denied"] or 0
+    one.tokens += (tokens.get("input") or 0) + (tokens.get("output") or 0)
+    one.cost += row["summary__cost"] or 0
+    if row["started_at"]:
+        one.durations.append((row["ended_at"] - row["started_at"]).total_seconds() * 1000)
+    if not good:
+        one.reasons[row["reason"].split(":")[0].split(",")[0] or str(row["state"])] += 1
+    day = one.days.setdefault(row["ended_at"].date(), [0, 0])
+    day[0] += 1
+    day[1] += good
+
+
+def columns(days: dict[date, list[int]], wide: int = 112, high: int = 26) -> SafeString:
+    """The last days as columns; the whole height is the busiest day."""
+    today = timezone.now().date()
+    shown = [today - timedelta(days=back) for back in range(DAYS - 1, -1, -1)]
+    most = max([days.get(day, [0])[0] for day in shown] + [1])
+    parts, step = [], wide / DAYS
+    for place, day in enumerate(shown):
+        count, good = days.get(day, [0, 0])
+        x = place * step
+        tall, of_good = (high - 2) * count / most, (high - 2) * good / most
+        told = f"{day.isoformat()}: {good} of {count} succeeded"
+        parts.append(
+            f"<g><title>{escape(told)}</title>"
+            f'<rect class="ground" x="{x:.1f}" y="0" width="{step - 1.5:.1f}" height="{high}"/>'
+            f'<rect class="bad" x="{x:.1f}" y="{high - tall:.1f}" width="{step - 1.5:.1f}" '
+            f'height="{tall - of_good:.1f}"/>'
+            f'<rect class="good" x="{x:.1f}" y="{high - of_good:.1f}" width="{step - 1.5:.1f}" '
+            f'height="{of_good:.1f}"/></g>'
+        )
+    count, good = (sum(days.get(day, [0, 0])[place] for day in shown) for place in (0, 1))
+    told = f"{good} of {count} runs succeeded in the last {DAYS} days"
+    return mark_safe(
+        f'<svg class="trend" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" role="img" '
+        f'aria-label="{escape(told)}">{"".join(parts)}</svg>'
+    )
+
+
+def home(team: Team) -> dict[str, Any]:
+    """The home page's parts that are about runs."""
+    rows = Run.objects.filter(team=team).select_related("version__spec", "made_by")
+    day = timezone.now() - timedelta(days=1)
+    moving = rows.filter(state__in=(State.RUNNING, State.QUEUED, State.PAUSED)).order_by("-pk")[:SHOWN]
+    return {
+        "waits": rows.filter(state=State.WAITING).order_by("-pk")[:SHOWN],
+        "went_wrong": rows.filter(state__in=(State.FAILED, State.REFUSED), ended_at__gte=day).order_by("-pk")[
+            :SHOWN
+        ],
+        "moving": [with_line(honest(run)) for run in moving],
+        "run_count": rows.count(),
+    }
+
+
+def with_line(run: Run) -> Run:
+    """The run with its metric as a small line."""
+    run.line = sparkline(((run.summary or {}).get("metric") or {}).get("values") or [], 96, 22)
+    return run
+
+
+def metrics(found: Iterable[Health]) -> list[dict[str, Any]]:
+    """The success metrics of the design over all specs of the team, each with its target."""
+    total = Health("", "all")
+    for one in found:
+        total.count += one.count
+        total.succeeded += one.succeeded
+        total.failures += one.failures
+        total.healed += one.healed
+        total.permitted += one.permitted
+        total.denied += one.denied
+        total.tokens += one.tokens
+    meets = total.meets
+    return [
+        {
+            "name": "Consistency",
+            "told": "Proposed actions that the policy permitted.",
+            "value": total.constraints,
+            "figure": None,
+            "count": f"{total.permitted + total.denied:,} actions",
+            "target": "over 99 %",
+            "met": meets["constraints"],
+        },
+        {
+            "name": "Self-correction",
+            "told": "Failures of a task after which it came right by itself.",
+            "value": total.correction,
+            "figure": None,
+            "count": f"{total.failures:,} failures",
+            "target": "over 80 %",
+            "met": meets["correction"],
+        },
+        {
+            "name": "Efficiency",
+            "told": "Tokens for each run that succeeded; the target needs a baseline: compare two runs.",
+            "figure": total.tokens_each,
+            "count": f"{total.succeeded:,} successes",
+            "target": "under half of a baseline",
+            "met": None,
+        },
+        {
+            "name": "Latent alignment",
+            "told": "Perplexity of what models generate; no backend reports it to the ledger.",
+            "figure": None,
+            "count": "",
+            "target": "low",
+            "met": None,
+        },
+    ]

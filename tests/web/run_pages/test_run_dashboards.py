@@ -1,0 +1,164 @@
+"""Rates with their intervals, health by spec, the home page, two runs compared, the timeline's axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from spakweb.runs import compare, dashboards, timeline
+from spakweb.runs.models import Run, State
+from spakweb.runs.timeline import FOLDED, Axis, Bar
+
+Ran = Callable[..., Run]
+ASKING = 'task Talk {\n  step hear: llm.query { prompt: "Say a word." output_var: word }\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("hits", "count", "low", "high"),
+    [(0, 10, 0.0, 0.278), (10, 10, 0.722, 1.0), (5, 10, 0.237, 0.763), (1, 1, 0.207, 1.0)],
+)
+def test_wilson(hits: int, count: int, low: float, high: float) -> None:
+    found = dashboards.wilson(hits, count)
+    assert found is not None
+    assert [round(bound, 3) for bound in found] == [low, high]
+
+
+def test_wilson_of_nothing() -> None:
+    assert dashboards.wilson(0, 0) is None
+
+
+@pytest.fixture
+def ended(cast: Any) -> Callable[..., Run]:
+    def make(state: str, ago: int = 0, **summary: Any) -> Run:
+        at = timezone.now() - timedelta(days=ago)
+        return Run.objects.create(
+            team=cast.team, version=cast.spec.head, key=f"run-{Run.objects.count()}", name="small",
+            state=state, reason="" if state == "succeeded" else "run.watchdog, other", count=1,
+            started_at=at - timedelta(seconds=2), ended_at=at, summary=summary,
+        )  # fmt: skip
+
+    return make
+
+
+def test_health_counts_what_ended(cast: Any, ended: Callable[..., Run]) -> None:
+    tokens = {"input": 100, "output": 20}
+    ended("succeeded", tokens=tokens, steps=9, denied=1, failures=4, healed=3, cost=6)
+    ended("succeeded", ago=1, tokens=tokens, steps=10)
+    ended("failed", ago=1, tokens=tokens)
+    ended("refused", ago=20)
+    ended("cancelled")
+    (one,) = dashboards.health(cast.team)
+    assert (one.count, one.succeeded, round(one.rate or 0, 2)) == (3, 2, 0.67)
+    assert (one.correction, one.constraints) == (0.75, 0.95)
+    assert (one.tokens_each, one.cost_each, one.took) == (180, 3, 2000)
+    assert one.why == [("run.watchdog", 1)] and one.meets == {"constraints": False, "correction": False}
+    assert "2 of 3 runs succeeded" in one.trend
+    assert dashboards.health(cast.other_team) == []
+    assert [item["met"] for item in dashboards.metrics([one])] == [False, False, None, None]
+    assert [item["met"] for item in dashboards.metrics([])] == [None] * 4
+
+
+def test_home_says_what_needs_somebody(cast: Any, ended: Callable[..., Run]) -> None:
+    waits, broke = ended("waiting", waiting={"kind": "llm.query"}), ended("failed")
+    running = ended("running")
+    client, address = cast.client("bob"), reverse("spak-team-home", args=[cast.team.slug])
+    text = client.get(address).content.decode()
+    needs, moving = text.index("Needs you"), text.index("Running now")
+    assert (
+        needs < text.index(f"runs/{waits.key}/") < moving
+        and needs < text.index(f"runs/{broke.key}/") < moving
+    )
+    assert text.index(f"runs/{running.key}/") > moving
+    assert "Queued" in text[moving:]  # nobody holds it: it does not run
+    assert "0 of 1, 95 % between" in text and "Health by spec" in text
+    part = client.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in part and "Needs you" in part
+    places = client.get(reverse("spak-palette"), {"team": cast.team.slug}).json()["places"]
+    assert {"Run", "Spec", "Page"} <= {place["kind"] for place in places}
+
+
+def test_home_without_runs(cast: Any) -> None:
+    text = cast.client("vera").get(reverse("spak-team-home", args=[cast.team.slug])).content.decode()
+    assert "Nothing runs." in text and "Health by spec" not in text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_runs_are_compared(cast: Any, ran: Ran) -> None:
+    one, two, other = ran(), ran(), ran(ASKING, mode="stepwise")
+    assert compare.first_difference(one, two) is None
+    client, address = cast.client("vera"), reverse("spak-run-compare", args=[cast.team.slug])
+    text = client.get(address, {"one": one.key, "two": two.key}).content.decode()
+    assert "No record differs" in text and "The same spec" in text
+    found = compare.first_difference(one, other)
+    assert found is not None and [side["record"].seq for side in found["sides"]] == [1, 1]
+    text = client.get(address, {"one": one.key, "two": other.key}).content.decode()
+    assert "The first record that differs" in text and "Their specs differ" in text
+    assert client.get(address).status_code == 200
+    assert client.get(address, {"one": one.key, "two": "none"}).status_code == 404
+    cut = compare.first_difference(one, Run.objects.create(team=cast.team, key="cut", name="cut"))
+    assert cut is not None and cut["missing"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_of_the_list_are_compared(cast: Any, ran: Ran) -> None:
+    keys = [ran(advance=False).key for _ in range(2)]
+    address = reverse("spak-run-bulk", args=[cast.team.slug])
+    answer = cast.client("vera").post(address, {"run": keys, "do": "compare"})
+    assert answer["Location"].endswith(f"?one={keys[1]}&two={keys[0]}")
+    assert cast.client("vera").post(address, {"run": keys[:1], "do": "compare"}).status_code == 400
+
+
+def bar(start: int, end: int, ask: bool = False) -> Bar:
+    return Bar(1, "t", "s", start, end, ask=ask)
+
+
+def test_idle_time_is_folded() -> None:
+    axis = Axis([bar(0, 1_000), bar(3_600_000, 3_601_000)])
+    assert [idle for _, idle in axis.folds] == [3_599_000]
+    assert axis.x(3_600_000) - axis.x(1_000) == pytest.approx(FOLDED)
+    assert axis.x(0) < axis.x(500) < axis.x(1_000)
+    assert axis.x(1_000) - axis.x(0) == pytest.approx(axis.x(3_601_000) - axis.x(3_600_000))
+
+
+def test_waiting_for_a_person_is_idle_time() -> None:
+    axis = Axis([bar(0, 1_000), bar(1_000, 7_200_000, ask=True), bar(7_200_000, 7_201_000)])
+    assert len(axis.folds) == 1
+    assert axis.x(7_200_000) - axis.x(1_000) == pytest.approx(FOLDED)
+
+
+def test_an_axis_without_time_has_places() -> None:
+    axis = Axis([bar(5, 5)])
+    assert axis.x(5) == axis.x(0) == timeline.LEFT
+
+
+def test_many_gaps_stay_in_the_picture() -> None:
+    axis = Axis([bar(place * 10_000, place * 10_000 + 10) for place in range(500)])
+    assert axis.x(499 * 10_000 + 10) <= timeline.WIDTH
+
+
+@pytest.mark.django_db(transaction=True)
+def test_attempts_stand_apart(cast: Any, ran: Ran) -> None:
+    text = """\
+AGENT Again LEVEL 3 {
+  START -> once
+  TASK once {
+    step first: tool.run { cmd: "false" }
+    success: exit_code(first) == 0
+    NEXT { success -> done, fail -> once }
+  }
+  TASK done {
+    step last: tool.list_files { path: "." }
+  }
+}
+"""
+    run = ran(text)
+    assert run.state in (State.FAILED, State.REFUSED)
+    lines = {(line.task, line.step): line for line in timeline.lines_of(timeline.bars_of(run))}
+    first = lines["once", "first"]
+    assert len(first.bars) >= 2 and first.failed >= 1
+    assert len({one.seq for one in first.bars}) == len(first.bars)
