@@ -235,6 +235,7 @@ def open_container(
     place = (info.st_dev, info.st_ino)
     with told():
         number = client.create_container_from_config(body, f"spak-{secrets.token_hex(8)}")["Id"]
+    hold = None
     try:
         oom = watcher.watch(number)
         with told():
@@ -242,6 +243,8 @@ def open_container(
             client.start(number)
     except BaseException:
         watcher.forget(number)
+        if hold is not None:
+            engine.drop(hold)
         engine.remove(client, number)
         raise
     counter = engine.oom_counter(client, number)

@@ -223,10 +223,14 @@ def _import(client: Any, archive: Path) -> None:
 def _build(
     client: Any, context: Path, name: str, arguments: dict[str, str], labels: dict[str, str], pull: bool
 ) -> str:
-    with _asked():
+    with _asked(), tempfile.TemporaryFile() as packed:
+        with tarfile.open(fileobj=packed, mode="w") as tar:
+            for file in sorted(context.iterdir()):
+                tar.add(file, file.name, filter=_tidy)
+        packed.seek(0)
         steps = client.build(
-            path=str(context), tag=name, buildargs=arguments, labels=labels, pull=pull, rm=True,
-            forcerm=True, nocache=True, network_mode="none", decode=True,
+            fileobj=packed, custom_context=True, tag=name, buildargs=arguments, labels=labels, pull=pull,
+            rm=True, forcerm=True, nocache=True, network_mode="none", decode=True,
         )  # fmt: skip
         for step in steps:
             if "error" in step:
