@@ -10,6 +10,7 @@ from typing import Any
 
 from cli_kit import raw
 from gate_kit import workspace
+from spak import data
 
 GATE = [sys.executable, "-c", "from spak.cli import main; main()", "gate"]
 
@@ -65,6 +66,10 @@ def test_bad_lines_are_denied_and_the_next_is_judged(tmp_path: Path) -> None:
         b"\xff\xfe\n",
         b"[" * 100_000 + b"\n",
         b'{"id": {"x": NaN}}\n',
+        b'{"id": 1e999, "tool": "shell", "args": {"command": "ls"}}\n',
+        b'{"id": 1, "tool": "read_file", "args": {"path": "x", "path": "y"}}\n',
+        b'{"id": 1, "id": 2, "tool": "shell", "args": {"command": "ls"}}\n',
+        b'{"tool": "shell", "args": {"command": "ls", "n": ' + b"9" * 5000 + b"}}\n",
     ]
     found = gate(b"".join(bad) + line("last", "shell", command="ls"), "--workspace", str(tmp_path))
     assert [item["decision"] for item in found] == ["deny"] * (len(bad) - 1) + ["allow"]
@@ -119,3 +124,42 @@ def test_an_answer_carries_the_id_as_it_was_given(tmp_path: Path) -> None:
     ]
     done = raw(tmp_path, "gate", stdin="\n".join(lines) + "\n")
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1, None, "bad", ""]
+
+
+GUARDED = "guard(/refactor).\n"
+
+
+def test_a_guard_is_answered_from_the_workspace(tmp_path: Path) -> None:
+    """What rests on a file without a test is seen by the gate as a run sees it."""
+    root = tmp_path / "ws"
+    root.mkdir()
+    (root / "base.py").write_text("")
+    (root / "user.py").write_text("import base\n")
+    (root / "alone.py").write_text("")
+    own = tmp_path / "own.mg"
+    own.write_text(GUARDED)
+    shipped = [
+        option
+        for file in sorted(data.path("specs/policy").glob("*.mg"))
+        for option in ("--policy", str(file))
+    ]
+    lines = line("a", "write_file", path="base.py", content="") + line(
+        "b", "write_file", path="alone.py", content=""
+    )
+    found = gate(lines, *options)
+    assert [item["decision"] for item in found] == ["deny", "allow"]
+    assert "user.py" in found[0]["reason"]
+    (root / "test_user.py").write_text("import user\n")
+    found = gate(lines, *options)
+    assert [item["decision"] for item in found] == ["allow", "allow"]
+
+
+def test_what_nobody_answers_is_denied(tmp_path: Path) -> None:
+    own = tmp_path / "own.mg"
+    own.write_text(
+        'Decl moon(A) descr [external(), mode("+")] bound [/name].\n'
+        "Decl tool(A, T) bound [/name, /name].\n"
+        "permitted(A) :- tool(A, _), moon(A).\n"
+    )
+    (found,) = gate(line("a", "shell", command="ls"), "--policy", str(own), "--workspace", str(tmp_path))
+    assert found["decision"] == "deny" and "world.unknown" in found["reason"]

@@ -78,3 +78,21 @@ def test_wrong_input_is_an_error_with_a_code(
     (folder / "latin.mg").write_bytes(b"p(\xe9).")
     found, document = spak(folder, "policy", *arguments, "--json")
     assert (found, document["error"]["code"]) == (code, error)
+
+
+def test_the_workspace_answers_what_a_policy_asks_of_the_world(folder: Path) -> None:
+    (folder / "ask.mg").write_text(
+        'Decl dependency_link(A, B, C) descr [external(), mode("-", "-", "-")]\n'
+        "    bound [/string, /string, /string].\n"
+        "rests(A, B) :- dependency_link(A, B, _).\n"
+    )
+    (folder / "ws").mkdir()
+    (folder / "ws/a.py").write_text("import b\n")
+    (folder / "ws/b.py").write_text("")
+    asked = ("ask.mg", "--query", "rests(X, Y)")
+    assert spak(folder, "policy", "eval", *asked, "--workspace", "ws") == (0, 'rests("a.py", "b.py")\n')
+    code, text = spak(folder, "policy", "why", *asked, "--workspace", "ws")
+    assert code == 0 and 'dependency_link("a.py", "b.py", "b")' in text
+    assert raw(folder, "policy", "eval", *asked).returncode == 3
+    assert "policy.incomplete" in raw(folder, "policy", "eval", *asked).stderr
+    assert raw(folder, "policy", "eval", *asked, "--workspace", "none").returncode == 2

@@ -16,6 +16,7 @@ from spak.errors import UsageError, UserError
 if TYPE_CHECKING:
     from spak.policy import Policy
     from spak.policy.actions import World
+    from spak.policy.externals import Answers
 
 
 @click.command()
@@ -45,11 +46,11 @@ def command(policies: tuple[Path, ...], workspace: Path, hosts: tuple[str, ...])
     from spak.policy.judge import denied, judge
 
     policy = _policy(policies)
-    world = _world(workspace, hosts)
+    world, answers = _world(workspace, hosts)
     for line in _lines(sys.stdin.buffer, MAX_LINE * 4):
         try:
             name, action = read_action(line)
-            decision = judge(policy, action, world)
+            decision = judge(policy, action, world, answers=answers)
         except UserError as error:
             name = id_of(line)
             decision = denied(error.code, error.message, error.hint)
@@ -72,15 +73,19 @@ def _policy(files: tuple[Path, ...]) -> Policy:
     )
 
 
-def _world(workspace: Path, hosts: tuple[str, ...]) -> World:
+def _world(workspace: Path, hosts: tuple[str, ...]) -> tuple[World, Answers]:
+    """What is seen where paths lead, and what the policy may ask of the workspace's code."""
     from spak.policy.actions import World
     from spak.tools.observe import Observer
+    from spak.tools.world import knowing
 
     if not workspace.is_dir():
         raise UsageError("usage.workspace", f"{workspace} is not a folder", "name an existing one")
-    eyes = Observer(workspace.resolve())
+    root = workspace.resolve()
+    eyes = Observer(root)
     named = (host.strip().lower() for group in hosts for host in group.split(","))
-    return World(eyes.look, eyes.spread, eyes.read, frozenset(host for host in named if host))
+    world = World(eyes.look, eyes.spread, eyes.read, frozenset(host for host in named if host))
+    return world, knowing(root)
 
 
 def _lines(stream: BinaryIO, limit: int) -> Iterator[str]:

@@ -26,7 +26,13 @@ def _files(function: F) -> F:
 
 
 def _query(function: F) -> F:
-    return click.option("--query", required=True, metavar="ATOM", help="Such as 'permitted(/a)'.")(function)
+    asked = click.option("--query", required=True, metavar="ATOM", help="Such as 'permitted(/a)'.")
+    place = click.option(
+        "--workspace",
+        type=click.Path(path_type=Path),
+        help="The folder that answers what the policy asks of the world.",
+    )
+    return asked(place(function))
 
 
 @command.command("check")
@@ -49,13 +55,13 @@ def check_command(files: tuple[Path, ...], as_json: bool) -> int:
 @_files
 @_query
 @common.json_option
-def eval_command(files: tuple[Path, ...], query: str, as_json: bool) -> int:
+def eval_command(files: tuple[Path, ...], query: str, workspace: Path | None, as_json: bool) -> int:
     """Print the rows that fit a query; facts stand in FILES."""
     from spak.policy import atom
     from spak.policy.values import encode, show_atom, to_json
 
     pred, args = atom(query)
-    policy, session = _session(files)
+    policy, session = _session(files, workspace)
     rows = [tuple(encode(value) for value in row) for row in session.query(pred, *args)]
     rows = [row for row in rows if len(row) == len(args)]
     if as_json:
@@ -72,17 +78,16 @@ def eval_command(files: tuple[Path, ...], query: str, as_json: bool) -> int:
 @_files
 @_query
 @common.json_option
-def why_command(files: tuple[Path, ...], query: str, as_json: bool) -> int:
-    """Print the proof of the first row that fits a query; exit 3 when none does."""
-    from spak.policy import PolicyError, atom
+def why_command(files: tuple[Path, ...], query: str, workspace: Path | None, as_json: bool) -> int:
+    """Print the proof of the first row that fits a query; exit 1 when none does."""
+    from spak.policy import atom
+    from spak.policy.errors import NoProof
 
     pred, args = atom(query)
-    _, session = _session(files)
+    _, session = _session(files, workspace)
     rows = [row for row in session.query(pred, *args) if len(row) == len(args)]
     if not rows:
-        raise PolicyError(
-            "policy.no_proof", f"{query} does not hold", "spak policy why-not says what is missing"
-        )
+        raise NoProof(f"{query} does not hold", "spak policy why-not says what is missing")
     proof = session.proof(pred, *rows[0])
     if as_json:
         common.emit(proof.to_json())
@@ -95,12 +100,12 @@ def why_command(files: tuple[Path, ...], query: str, as_json: bool) -> int:
 @_files
 @_query
 @common.json_option
-def why_not_command(files: tuple[Path, ...], query: str, as_json: bool) -> int:
+def why_not_command(files: tuple[Path, ...], query: str, workspace: Path | None, as_json: bool) -> int:
     """Print what is missing for a query to hold, rule by rule, the least first."""
     from spak.policy import atom
 
     pred, args = atom(query)
-    _, session = _session(files)
+    _, session = _session(files, workspace)
     found = session.why_not(pred, *args)
     if as_json:
         common.emit(found.to_json())
@@ -122,9 +127,17 @@ def _load(files: tuple[Path, ...]) -> Policy:
     return load(sources)
 
 
-def _session(files: tuple[Path, ...]) -> tuple[Policy, Session]:
+def _session(files: tuple[Path, ...], workspace: Path | None) -> tuple[Policy, Session]:
+    from spak.errors import UsageError
+    from spak.tools.world import knowing
+
     policy = _load(files)
-    return policy, policy.session()
+    session = policy.session()
+    if workspace is not None:
+        if not workspace.is_dir():
+            raise UsageError("usage.workspace", f"{workspace} is not a folder", "name an existing one")
+        session.settle(knowing(workspace.resolve()))
+    return policy, session
 
 
 def _report(files: tuple[Path, ...], findings: Any, policy: Policy | None, as_json: bool) -> int:

@@ -15,6 +15,15 @@ class PolicyError(UserError):
         self.diagnostics = diagnostics
 
 
+class NoProof(PolicyError):
+    """A proof was wanted of what does not hold: nothing is wrong with the policy."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__("policy.no_proof", message, hint)
+
+
 class PolicyLimit(UserError):
     """A limit of steps, facts or size was reached; there is no decision."""
 

@@ -19,7 +19,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from spak import canon
-from spak.policy.errors import PolicyError
+from spak.policy.errors import NoProof
 from spak.policy.evaluate import Change, Evaluation
 from spak.policy.format import plain, show_part
 from spak.policy.grouping import transformed
@@ -116,7 +116,7 @@ def prove(session: Session, key: Key, row: Row) -> Proof:
     """The proof of a fact. Raises: PolicyError `policy.no_proof` when it does not hold."""
     relation = session.evaluation.relations.get(key)
     if relation is None or row not in relation.rows:
-        raise PolicyError("policy.no_proof", f"{show_atom(key[0], row)} does not hold", "ask why-not")
+        raise NoProof(f"{show_atom(key[0], row)} does not hold", "ask why-not")
     prover = _Prover(session)
     done: dict[Node, dict[str, Any]] = {}
     stack: list[tuple[Node, list[Any] | None]] = [((key, row), None)]

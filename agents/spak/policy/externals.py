@@ -11,7 +11,7 @@ held back until all questions below it are answered: so no question is asked tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,10 @@ class Request:
         if not isinstance(data[1], list):
             raise PolicyError("policy.external", "the arguments of a question are a list")
         return cls(data[0], tuple(None if arg is None else decode(from_json(arg)) for arg in data[1]))
+
+
+Answers = Callable[[list[Request]], Sequence[Iterable[tuple[Value, ...]]]]
+"""Whoever knows the world: the rows of each question, in their order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from spak.errors import UserError
 from spak.policy.actions import Action, World
+from spak.policy.externals import Answers
 from spak.policy.facts import ACTION, facts
 from spak.policy.session import Policy, Session
 from spak.policy.values import Fact, Name
@@ -34,15 +35,25 @@ class Decision:
         return found | {"why_not": self.why_not}
 
 
-def judge(policy: Policy, action: Action, world: World, known: Iterable[Fact] = ()) -> Decision:
-    """The decision about one action; `known` are the facts of the run. Never raises, however odd it is."""
+def judge(
+    policy: Policy,
+    action: Action,
+    world: World,
+    known: Iterable[Fact] = (),
+    answers: Answers | None = None,
+) -> Decision:
+    """The decision about one action; `known` are the facts of the run, `answers` tells what the policy asks
+    of the workspace. Never raises, however odd it is."""
     try:
         found = facts(action, world, known)
+        session = policy.session(found)
+        if answers is not None:
+            session.settle(answers)
     except UserError as error:
         return denied(error.code, error.message, error.hint)
     except Exception as error:  # a fault of ours is no permission
         return _bug(error)
-    return decide(policy, found)
+    return decide(policy, found, session=session)
 
 
 def decide(

@@ -15,7 +15,7 @@ from spak.policy.check import check
 from spak.policy.decl import show_bound
 from spak.policy.errors import PolicyError, PolicyLimit
 from spak.policy.evaluate import Evaluation, Limits, Rules
-from spak.policy.externals import TRUE, Ask, Mode, Request, asking, externals_of
+from spak.policy.externals import TRUE, Answers, Ask, Mode, Request, asking, externals_of
 from spak.policy.families import merge
 from spak.policy.format import plain, show_part
 from spak.policy.lint import GIVEN, linear
@@ -246,6 +246,12 @@ class Session:
             return
         self._update([], [(key, row) for row in answer])
         self._answers[key, mode, inputs] = answer
+
+    def settle(self, answers: Answers) -> None:
+        """Ask until no question is open. Raises: what `answers` and `supply` raise."""
+        while requests := self.requests():
+            for request, rows in zip(requests, answers(list(requests)), strict=True):
+                self.supply(request, rows)
 
     def answers(self) -> list[tuple[Request, tuple[tuple[Value, ...], ...]]]:
         """What was supplied, in the order of questions: for records, and for the checker of proofs."""

@@ -199,6 +199,18 @@ def answers(requests: list[Request], root: Path) -> list[list[Row]]:
     return found
 
 
+def knowing(root: Path) -> Callable[[list[Request]], list[list[Row]]]:
+    """`answers` about one workspace, for whoever asks a policy by hand. Raises: UsageError `world.*`."""
+
+    def answer(requests: list[Request]) -> list[list[Row]]:
+        try:
+            return answers(requests, root)
+        except OSError as error:
+            raise UsageError("world.unreadable", f"{root}: {error.strerror}", "mend its rights") from error
+
+    return answer
+
+
 def bits(text: str) -> float:
     """Bits per character of the text's first MAX_TEXT characters."""
     text = text[:MAX_TEXT]
