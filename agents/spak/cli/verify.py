@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 def command(artifact: Path, spec: Path, as_json: bool) -> int:
     """Check a file against a spec's AXIOMs: 0 if all that have a CHECK hold, 1 if not or none has one."""
     from spak.validators.compliance import MAX_BYTES, comply
+    from spak.validators.static_checks import beside
 
     wanted = axioms(spec)
     data = common.read_input(artifact, limit=MAX_BYTES)
-    report = _with_rules(comply(data, artifact.name, wanted), wanted)
+    report = _with_rules(comply(data, artifact.name, wanted, beside(artifact.parent)), wanted)
     if as_json:
         common.emit(_document(artifact, spec, report, wanted))
     else:

@@ -1,7 +1,7 @@
 """The Compliance validator: does an artifact keep the axioms that a machine can check?
 
 Takes the bytes of an artifact, its name and axioms `{text, check, args}`; gives a Report of what holds, what
-is violated and what nobody checked. `comply` is pure: `spak verify` and the validator share it. An axiom
+is violated and what nobody checked. `spak verify` and the validator share `comply`, which is pure. An axiom
 without a CHECK is listed as unchecked and never counted as held, and a report in which nothing was checked
 has not passed. It asks no model.
 
@@ -70,8 +70,14 @@ class Report:
     held: tuple[str, ...] = ()
 
 
-def comply(artifact: bytes, name: str, axioms: Sequence[Mapping[str, Any]]) -> Report:
-    """The report on an artifact. `name` is its file name; a check that cares takes the language from it."""
+def comply(
+    artifact: bytes,
+    name: str,
+    axioms: Sequence[Mapping[str, Any]],
+    files: static_checks.Files = static_checks.nowhere,
+) -> Report:
+    """The report on an artifact. `name` is its file name; a check that cares takes the language from it.
+    `files` gives what the artifact may cite."""
     violations: list[Violation] = []
     unchecked: list[str] = []
     held: list[str] = []
@@ -80,7 +86,7 @@ def comply(artifact: bytes, name: str, axioms: Sequence[Mapping[str, Any]]) -> R
         if not check:
             unchecked.append(text)
             continue
-        findings = static_checks.judge(check, axiom.get("args") or {}, artifact, name)
+        findings = static_checks.judge(check, axiom.get("args") or {}, artifact, name, files)
         violations += [
             Violation(index, text, check, finding.code, finding.message, finding.line) for finding in findings
         ]
@@ -109,7 +115,9 @@ class Compliance:
         if artifact is None:
             detail = f"more than {MAX_BYTES} bytes"
             return Measurement("checked", checks=(launch.check("artifact", False, "too_large", detail),))
-        return _measurement(comply(artifact, name, call.options["axioms"]), name, call.options["axioms"])
+        axioms = call.options["axioms"]
+        report = comply(artifact, name, axioms, static_checks.beside(call.workspace))
+        return _measurement(report, name, axioms)
 
 
 def _measurement(report: Report, name: str, axioms: Sequence[Mapping[str, Any]]) -> Measurement:

@@ -1,6 +1,7 @@
-"""The named checks behind `AXIOM "..." CHECK name {...}`: pure functions on the bytes of one artifact.
+"""The named checks behind `AXIOM "..." CHECK name {...}`: functions on the bytes of one artifact.
 
-Each takes arguments, bytes and a file name and gives Findings; none means that the axiom holds. An unknown
+Each takes arguments, bytes, a file name and a reader of the files beside it (those that a digest cites), and
+gives Findings; none means that the axiom holds. An unknown
 check, a wrong argument and a text that cannot be parsed are findings too: what could not be checked does not
 hold. `CHECKS` is the table; a new check is one function and one line in it.
 """
@@ -15,8 +16,11 @@ import stat
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from spak.validators import citations
 
 MAX_SOURCE = 1 << 20
 """Python source beyond this is not parsed: `too_large`."""
@@ -30,15 +34,21 @@ class Finding:
 
 
 Args = Mapping[str, Any]
-Check = Callable[[Args, bytes, str], list[Finding]]
+Files = Callable[[str], bytes | None]
+"""The bytes of a file by its path in the folder of the artifact, or in the workspace; None: no such file."""
+Check = Callable[[Args, bytes, str, Files], list[Finding]]
+
+
+def nowhere(name: str) -> None:
+    """No file is there."""
 
 
 class _BadArgument(ValueError):
     """An argument that is missing or of the wrong type; `judge` makes a finding of it."""
 
 
-def judge(check: str, args: Args, data: bytes, name: str) -> list[Finding]:
-    """The findings of one named check, in order of line."""
+def judge(check: str, args: Args, data: bytes, name: str, files: Files = nowhere) -> list[Finding]:
+    """The findings of one named check, in order of line. `files` gives the files beside the artifact."""
     entry = CHECKS.get(check)
     if entry is None:
         return [Finding("unknown_check", f"no check is called {check}; known: {', '.join(sorted(CHECKS))}")]
@@ -49,7 +59,7 @@ def judge(check: str, args: Args, data: bytes, name: str) -> list[Finding]:
             Finding("bad_argument", f"{check} takes {', '.join(allowed) or 'no arguments'}, not {unknown[0]}")
         ]
     try:
-        return sorted(function(args, data, name), key=lambda finding: finding.line)
+        return sorted(function(args, data, name, files), key=lambda finding: finding.line)
     except _BadArgument as error:
         return [Finding("bad_argument", f"{check}: {error}")]
 
@@ -79,12 +89,24 @@ def read(workspace: Path, name: str, limit: int) -> bytes | None:
     return None if len(data) > limit else data
 
 
-def _contains(args: Args, data: bytes, name: str) -> list[Finding]:
+def beside(folder: Path) -> Files:
+    """The files in a folder, of up to MAX_SOURCE bytes; no link is followed."""
+
+    def get(name: str) -> bytes | None:
+        try:
+            return read(folder, name, MAX_SOURCE)
+        except (OSError, ValueError):
+            return None
+
+    return get
+
+
+def _contains(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
     missing = [text for text in _texts(args, "text") if text.encode() not in data]
     return [Finding("missing_text", f"does not contain {text!r}") for text in missing]
 
 
-def _not_contains(args: Args, data: bytes, name: str) -> list[Finding]:
+def _not_contains(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
     found = []
     for text in _texts(args, "text"):
         at = data.find(text.encode())
@@ -93,17 +115,17 @@ def _not_contains(args: Args, data: bytes, name: str) -> list[Finding]:
     return found
 
 
-def _max_lines(args: Args, data: bytes, name: str) -> list[Finding]:
+def _max_lines(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
     most, lines = _count(args, "lines"), len(data.splitlines())
     return [] if lines <= most else [Finding("too_many_lines", f"{lines} lines, at most {most}", most + 1)]
 
 
-def _max_bytes(args: Args, data: bytes, name: str) -> list[Finding]:
+def _max_bytes(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
     most = _count(args, "bytes")
     return [] if len(data) <= most else [Finding("too_many_bytes", f"{len(data)} bytes, at most {most}")]
 
 
-def _json_valid(args: Args, data: bytes, name: str) -> list[Finding]:
+def _json_valid(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
     try:
         json.loads(data, parse_constant=_not_json)
     except RecursionError:
@@ -119,7 +141,7 @@ def _not_json(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _no_import(args: Args, data: bytes, name: str) -> list[Finding]:
+def _no_import(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
     banned = _texts(args, "modules")
     tree = _parse(data)
     if isinstance(tree, Finding):
@@ -133,7 +155,7 @@ def _no_import(args: Args, data: bytes, name: str) -> list[Finding]:
     return found
 
 
-def _no_call(args: Args, data: bytes, name: str) -> list[Finding]:
+def _no_call(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
     banned = set(_texts(args, "names"))
     tree = _parse(data)
     if isinstance(tree, Finding):
@@ -148,7 +170,7 @@ def _no_call(args: Args, data: bytes, name: str) -> list[Finding]:
     return found
 
 
-def _exports_symbol(args: Args, data: bytes, name: str) -> list[Finding]:
+def _exports_symbol(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
     wanted = _texts(args, "symbol")
     if name.endswith((".py", ".pyi")):
         tree = _parse(data)
@@ -160,6 +182,57 @@ def _exports_symbol(args: Args, data: bytes, name: str) -> list[Finding]:
     return [Finding("missing_symbol", f"does not export {want}") for want in wanted if want not in names]
 
 
+def _cites(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
+    """Every claim cites a document that is there; text outside of claims is a claim without a citation."""
+    least = _count(args, "min") if "min" in args else 1
+    digest = citations.read(data.decode("utf-8", "replace"))
+    found = [Finding("loose_text", "neither a heading nor a claim in a list", line) for line in digest.loose]
+    if len(digest.claims) < least:
+        found.append(Finding("too_few_claims", f"{len(digest.claims)} claims, at least {least}"))
+    documents = _documents(args, files)
+    for claim in digest.claims:
+        if not claim.citations:
+            message = 'a claim without a citation; one is written [PATH: "QUOTE"]'
+            found.append(Finding("uncited_claim", message, claim.line))
+        for citation in claim.citations:
+            if documents(citation.path) is None:
+                message = f"there is no document {citation.path!a}"
+                found.append(Finding("unknown_document", message, claim.line))
+    return found
+
+
+def _quotes(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
+    """Every claim has a quote, and every quote stands in its document, blanks aside."""
+    least = _count(args, "min_chars") if "min_chars" in args else 12
+    digest = citations.read(data.decode("utf-8", "replace"))
+    documents, found = _documents(args, files), []
+    for claim in digest.claims:
+        if not claim.citations:
+            found.append(Finding("uncited_claim", "a claim without a quote", claim.line))
+        for citation in claim.citations:
+            text, quote = documents(citation.path), citation.quote
+            if text is None or quote not in text:
+                message = f"{citation.path!a} does not say {quote[:80]!a}"
+                found.append(Finding("misquoted", message, claim.line))
+            elif len(quote) < least:
+                message = f"a quote of {len(quote)} characters, at least {least}"
+                found.append(Finding("short_quote", message, claim.line))
+    return found
+
+
+def _documents(args: Args, files: Files) -> Callable[[str], str | None]:
+    """The text of a document by its path in `folder`, blanks as single spaces; each is read once."""
+    folder = _texts(args, "folder")[0] if "folder" in args else "."
+
+    @cache
+    def text(path: str) -> str | None:
+        inside = ".." not in Path(path).parts and not path.startswith("/")
+        data = files(f"{folder}/{path}") if inside else None
+        return None if data is None else citations.plain(data.decode("utf-8", "replace"))
+
+    return text
+
+
 CHECKS: dict[str, tuple[Check, tuple[str, ...]]] = {
     "contains": (_contains, ("text",)),
     "not_contains": (_not_contains, ("text",)),
@@ -169,6 +242,8 @@ CHECKS: dict[str, tuple[Check, tuple[str, ...]]] = {
     "no_call": (_no_call, ("names",)),
     "exports_symbol": (_exports_symbol, ("symbol",)),
     "json_valid": (_json_valid, ()),
+    "cites": (_cites, ("folder", "min")),
+    "quotes": (_quotes, ("folder", "min_chars")),
 }
 """Name to the function and the names of its arguments."""
 
