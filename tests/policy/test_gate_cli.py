@@ -138,14 +138,9 @@ def test_a_guard_is_answered_from_the_workspace(tmp_path: Path) -> None:
     (root / "alone.py").write_text("")
     own = tmp_path / "own.mg"
     own.write_text(GUARDED)
-    shipped = [
-        option
-        for file in sorted(data.path("specs/policy").glob("*.mg"))
-        for option in ("--policy", str(file))
-    ]
-    lines = line("a", "write_file", path="base.py", content="") + line(
-        "b", "write_file", path="alone.py", content=""
-    )
+    files = [*sorted(data.path("specs/policy").glob("*.mg")), own]
+    options = [*(text for file in files for text in ("--policy", str(file))), "--workspace", str(root)]
+    lines = b"".join(line(name, "write_file", path=f"{name}.py", content="") for name in ("base", "alone"))
     found = gate(lines, *options)
     assert [item["decision"] for item in found] == ["deny", "allow"]
     assert "user.py" in found[0]["reason"]

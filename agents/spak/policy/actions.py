@@ -81,7 +81,7 @@ def read_action(line: str) -> tuple[Id, Action]:
 def id_of(line: str) -> Id:
     """The id of a line that is no action, as far as there is one: whoever asked must know what was denied."""
     try:
-        return _id(_parse(line[:MAX_LINE]))
+        return _id(json.loads(line[:MAX_LINE], parse_constant=_finite, parse_float=_finite))
     except (ValueError, RecursionError):
         return ""
 

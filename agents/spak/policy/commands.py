@@ -19,6 +19,9 @@ from spak.policy.refused import HARD_REFUSED
 from spak.policy.words import READERS_OF_PIPES, Arg, Known, arg, lists_paths, spread
 from spak.shell import Command, Line, parse
 
+MAX_WRAPPED = 32
+"""Commands that each run the next, as timeout, env and xargs do."""
+
 
 def read_line(text: str, world: World) -> Reading:
     """The deeds and paths of all commands of a line."""
@@ -54,6 +57,7 @@ class Judge(Findings):
     def __init__(self, world: World, reading: Reading) -> None:
         super().__init__(world, reading)
         self.known: Known = {}
+        self.wrapped = 0
         self.been = [""]
         """Every folder that the line has stood in."""
         self.depth = 0
@@ -100,7 +104,7 @@ class Judge(Findings):
             self._redirect(redirection.op, redirection.fd, redirection.target, redirection.body)
         args = [item for word in command.words for item in spread(word, self.known)]
         if any(item.odd for item in args):
-            self.deed("not_understood", "$((", "arithmetic on more than numbers can run commands")
+            self.deed("not_understood", "expansion", "it can run commands, or make very many words")
         if not args:
             if not command.assignments and any(r.op in (">", ">|", "&>") for r in command.redirections):
                 self.deed("writes", "redirection", "an empty file")
@@ -167,6 +171,14 @@ class Judge(Findings):
 
     def run(self, args: Sequence[Arg], before: Sequence[Command] = (), loose: bool = False) -> None:
         """One command: its name is known or nothing of it is permitted."""
+        self.wrapped += 1
+        if self.wrapped > MAX_WRAPPED:
+            self.deed("not_understood", args[0].written, "commands that run commands, nested too deeply")
+        else:
+            self._run(args, before, loose)
+        self.wrapped -= 1
+
+    def _run(self, args: Sequence[Arg], before: Sequence[Command], loose: bool) -> None:
         from spak.policy import special
 
         head = args[0]

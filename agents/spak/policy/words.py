@@ -57,7 +57,7 @@ class Arg:
     mild: bool = False
     """True when what is not known is but a number or a harmless variable, so that printing it is fine."""
     odd: bool = False
-    """True for arithmetic that may evaluate more than numbers."""
+    """True for arithmetic that may evaluate more than numbers, and for braces that make very many words."""
     literal: bool = True
     """True when no expansion took part."""
     piped: bool = False
@@ -144,7 +144,7 @@ def spread(word: Word, known: Known) -> list[Arg]:
         return [Arg(word.text, literal=False)]
     forms = braces(first.texts[0])
     if forms is None:
-        return [Arg(word.text, literal=False)]
+        return [Arg(word.text, literal=False, odd=True)]
     return [replace(first, texts=(form,), literal=False) for form in forms]
 
 
