@@ -12,8 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policy_kit import LAW
 from spak.errors import UsageError
+from spak.kernel.observed import seen_json
 from spak.tools import beneath
+from spak.tools.observe import Observer
 
 
 @pytest.fixture
@@ -204,6 +207,60 @@ def test_the_kernel_agrees(tmp_path_factory: pytest.TempPathFactory, parts: list
         assert inside and real.read_bytes() == ours
     elif inside:
         assert _leaves_on_the_way(root, parts)
+
+
+@LAW
+@given(parts=PARTS, absolute=st.booleans())
+def test_what_is_used_is_what_was_judged(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[str], absolute: bool
+) -> None:
+    """The gate sees a path lead to the same file as the tool that uses it, or the tool refuses."""
+    root = _KEPT.get("judged")
+    if root is None:
+        root = _KEPT["judged"] = tmp_path_factory.mktemp("judged").resolve() / "ws"
+        tree.__wrapped__(root.parent)  # type: ignore[attr-defined]
+    text = "/".join([*(["/ws"] if absolute else []), *parts]) or "."
+    seen = Observer(root).look(text)
+    try:
+        with beneath.locate(root, text, folders="may") as place:
+            assert seen.place == "inside" and seen.path == place.path
+    except UsageError as error:
+        assert (
+            seen.place == "outside"
+            or error.code in ("path.loop", "path.missing", "path.not_a_folder")
+            or (error.code in ("path.outside", "path.parent") and _leaves_on_the_way(root, parts))
+        )
+
+
+@LAW
+@given(
+    parts=PARTS,
+    name=st.sampled_from(["src", "in", "dot", "guest"]),
+    target=st.sampled_from(["src", ".", "src/deep"]),
+)
+def test_what_leads_elsewhere_since_it_was_judged_is_not_used(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[str], name: str, target: str
+) -> None:
+    """A link is put in another one's place between the judgement and the use."""
+    root = _KEPT.get("moved")
+    if root is None:
+        root = _KEPT["moved"] = tmp_path_factory.mktemp("moved").resolve() / "ws"
+        tree.__wrapped__(root.parent)  # type: ignore[attr-defined]
+    text = "/".join(parts) or "."
+    observed = {"paths": [seen_json(text, Observer(root).look(text))]}
+    if observed["paths"][0][1] != "inside":
+        return
+    kept = root / "kept"
+    (root / name).rename(kept)
+    (root / name).symlink_to(target if name != "src" else "kept")
+    try:
+        with beneath.as_judged(observed), beneath.locate(root, text, folders="may") as place:
+            assert place.path == observed["paths"][0][2]
+    except UsageError as error:
+        assert error.code.startswith("path.")
+    finally:
+        (root / name).unlink()
+        kept.rename(root / name)
 
 
 _KEPT: dict[str, Path] = {}

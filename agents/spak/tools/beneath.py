@@ -15,14 +15,19 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
 from spak import paths
 from spak.errors import UsageError
+
+_JUDGED: ContextVar[Mapping[str, str]] = ContextVar("judged", default=MappingProxyType({}))
+"""Where paths led when the action at hand was judged, by their text."""
 
 MAX_LINKS = 40
 MAX_READ = 64 << 20
@@ -65,11 +70,28 @@ class Place:
 def locate(root: Path, text: str, folders: Literal["must", "make", "may"] = "must") -> Iterator[Place]:
     """The place of a path. Folders on the way must be there, are made, or may be missing.
 
-    Raises: UsageError `path.outside`, `path.loop`, `path.missing`, `path.not_a_folder`, `path.denied` and
-    what `paths.components` raises.
+    Raises: UsageError `path.outside`, `path.loop`, `path.missing`, `path.not_a_folder`, `path.denied`,
+    `path.moved` when it leads elsewhere than it did when it was judged (`as_judged`), and what
+    `paths.components` raises.
     """
     with _trouble(text), _Walk(root, text, folders) as walk:
-        yield walk.place(paths.components(text))
+        place = walk.place(paths.components(text))
+        if _JUDGED.get().get(text, place.path) != place.path:
+            raise UsageError(
+                "path.moved", f"{text!a} leads elsewhere than when it was permitted", "ask again"
+            )
+        yield place
+
+
+@contextmanager
+def as_judged(observed: Mapping[str, Any]) -> Iterator[None]:
+    """Within it a path that was observed leads where it was seen, or is refused; `observed` are the facts."""
+    seen = {item[0]: item[2] for item in observed.get("paths", ()) if item[1] == "inside"}
+    token = _JUDGED.set(seen)
+    try:
+        yield
+    finally:
+        _JUDGED.reset(token)
 
 
 def open_beneath(

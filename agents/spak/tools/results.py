@@ -11,6 +11,7 @@ from typing import Any
 from spak import canon
 from spak.errors import RunError, UserError
 from spak.ports import Call, Outcome, ToolResult
+from spak.tools import beneath
 
 MISSING = 127
 """The exit of a tool whose program is not installed, as a shell has it."""
@@ -89,7 +90,8 @@ def guarded(work: Callable[[Call], ToolResult], call: Call) -> ToolResult:
     """
     started, cpu = time.monotonic_ns(), time.thread_time_ns()
     try:
-        result = work(call)
+        with beneath.as_judged(call.observed):
+            result = work(call)
     except UserError as error:
         result = failed(error.code, error.message, error.hint)
     except OSError as error:
