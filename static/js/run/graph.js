@@ -38,7 +38,11 @@ export class Graph {
     }
     const said = (SAID[name] ?? "") + (visits > 1 ? ` ${visits}×` : "");
     if (found.text) found.text.textContent = said;
-    if (found.box.hasAttribute("aria-label")) found.box.setAttribute("aria-label", `${task}, ${said || "not entered"}`);
+    if (found.told) {  // the title names the node, for hover and for screen readers alike
+      found.words ??= found.told.textContent;
+      found.told.textContent = `${found.words}\nstate: ${said || "not entered"}`;
+      found.box.removeAttribute("aria-label");
+    }
   }
 
   edge(from, signal, to, times) {

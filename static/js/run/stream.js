@@ -9,11 +9,11 @@ export function follow(path, after, heard, poll) {
 
   function open() {
     if (closed) return;
-    let opened = false;
     socket = new WebSocket(address());
-    socket.addEventListener("open", () => { opened = true; failures = 0; heard({ type: "connected" }); });
+    socket.addEventListener("open", () => heard({ type: "connected" }));
     socket.addEventListener("message", (event) => {
       const message = JSON.parse(event.data);
+      failures = 0;
       if (message.type === "records" && message.records.length) last = message.records.at(-1).seq;
       if (message.type === "resync") last = message.to - 1;
       if (message.type === "end") closed = true;
@@ -21,13 +21,13 @@ export function follow(path, after, heard, poll) {
     });
     socket.addEventListener("close", (event) => {
       if (closed || LAST.includes(event.code)) { closed = true; return; }
-      failures = opened ? 0 : failures + 1;
+      failures += 1;
       heard({ type: "away" });
       const wait = Math.min(15000, 300 * 2 ** Math.min(failures, 6)) * (0.5 + Math.random());
       if (failures >= 2 && poll) poll();
       setTimeout(open, wait);
     });
   }
-  addEventListener("pagehide", () => { closed = true; socket?.close(); });
+  addEventListener("pagehide", () => { closed = true; if (socket?.readyState === WebSocket.OPEN) socket.close(); });
   open();
 }

@@ -1,0 +1,218 @@
+"""Runs in a browser, from the form to the end, with a worker: what people do, see and hear of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from platform_kit import Watched
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+Person = Callable[..., Watched]
+Begin = Callable[..., str]
+AXE = Path(__file__).resolve().parents[2] / "vendor" / "axe.min.js"
+TEAM = "/t/demo-team"
+HELLO = """\
+task Hello {
+  step greet: tool.write_file { path: "hello.txt" content: "Hello" }
+  success: file_contains("hello.txt", "Hello")
+}
+"""
+ASKING = """\
+task Talk {
+  step hear: llm.query { prompt: "Say <b>a word</b>." output_var: word }
+  step keep: tool.write_file { path: "word.txt" content: "{{word}}" }
+  success: file_exists("word.txt")
+}
+"""
+BAD = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+LONG = 60_000
+
+
+def state(window: Watched) -> Any:
+    return window.page.locator("#run-head .pill").first
+
+
+def ends(window: Watched, word: str) -> None:
+    expect(state(window)).to_have_text(word, timeout=LONG)
+
+
+def test_from_the_form_to_the_end(person: Person, begin: Begin) -> None:
+    alice = person()
+    path = begin(alice, HELLO)
+    page = alice.page
+    ends(alice, "Succeeded")
+    expect(page.locator('#run-graph [data-task="Hello"]')).to_have_attribute("data-state", "done")
+    expect(page.locator("#run-outcome")).to_have_text("Ended in Hello with success.")
+    expect(page.locator("#said")).to_contain_text("Succeeded")
+    page.click("button:has-text('Replay and verify')")
+    expect(page.locator("#checked")).to_contain_text("chain whole, replay equal")
+    page.click(".detail-side .tabs >> text=Records")
+    page.locator("#records li.commit:has-text('permit') a").first.click()
+    expect(page.locator("#record .who")).to_have_text("Commit by the kernel")
+    expect(page.locator("#record .proof")).to_contain_text("permitted(/action)")
+    page.reload()
+    expect(page.locator("#record .proof")).to_contain_text("permitted(/action)")
+    with page.expect_download() as download:
+        page.click("summary[aria-label^='More']")
+        page.click("text=Records as JSONL")
+    lines = Path(download.value.path()).read_bytes().splitlines()
+    assert len(lines) > 5 and b'"footer"' in lines[-1]
+    alice.go(f"{TEAM}/runs/")
+    assert path in (page.locator(".runs-table th a").first.get_attribute("href") or "")
+
+
+def test_a_question_is_answered_while_another_looks_on(person: Person, begin: Begin) -> None:
+    alice, bob = person(), person("bob")
+    path = begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    ask = alice.page.locator("#run-ask")
+    expect(ask.locator("pre.prompt")).to_contain_text("Say <b>a word</b>.")
+    alice.page.reload()  # in the middle: the same is shown
+    expect(ask.locator("pre.prompt")).to_contain_text("Say <b>a word</b>.")
+    bob.go(path)
+    ends(bob, "Waiting")
+    ask.locator("textarea").fill(BAD)
+    ask.locator("button:has-text('Answer')").click()
+    ends(alice, "Succeeded")
+    ends(bob, "Succeeded")  # without touching anything
+    expect(bob.page.locator("#run-ask textarea")).to_have_count(0)
+    for window in (alice, bob):
+        for tab in ("timeline", "records", "metrics", "workspace", "registers"):
+            window.go(f"{path}?tab={tab}")
+            assert window.page.locator("main img, main script:not([type='application/json'])").count() == 0
+    alice.go(f"{path}?tab=workspace")
+    expect(alice.page.locator(".patch")).to_contain_text(BAD)
+    alice.go(f"{path}?tab=records&q=onerror")
+    alice.page.locator("#records a").last.click()
+    expect(alice.page.locator("#record .record-said")).to_contain_text("<img src=x onerror")
+
+
+def test_typed_words_survive_what_happens(person: Person, begin: Begin) -> None:
+    """Bob labels the run while alice types."""
+    alice, bob = person(), person("bob")
+    path = begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    alice.page.fill("#run-ask textarea", "half a sen")
+    bob.go(path)
+    bob.page.click("summary[aria-label^='More']")
+    bob.page.fill("[name=labels]", "seen")
+    bob.page.click("button:has-text('Keep')")
+    expect(bob.page.locator("#run-head .tag")).to_have_text("seen")
+    alice.page.wait_for_timeout(1500)
+    assert alice.page.input_value("#run-ask textarea") == "half a sen"
+    bob.page.click("#run-head button:has-text('Cancel')")
+    bob.page.click("dialog[open] button:has-text('Go on')")
+    ends(bob, "Cancelled")
+    ends(alice, "Cancelled")
+
+
+def test_a_fork_beside_its_parent(person: Person, begin: Begin) -> None:
+    alice = person()
+    begin(alice, HELLO)
+    ends(alice, "Succeeded")
+    page = alice.page
+    page.click(".detail-side .tabs >> text=Records")
+    page.locator("#records li:has-text('route') a").last.click()
+    page.click("#record a:has-text('Fork from here')")
+    expect(page.locator("#taken")).to_contain_text("Taken from the record")
+    expect(page.locator(".fork-steps")).to_contain_text("Hello/greet")
+    page.click("button:has-text('Fork at record')")
+    ends(alice, "Succeeded")
+    expect(page.locator("#run-head")).to_contain_text("forked from")
+    page.click("summary[aria-label^='More']")
+    page.click("text=Compare with its parent")
+    expect(page.locator("#first-diff")).to_have_text("No record differs")
+
+
+def test_by_keyboard(person: Person, begin: Begin) -> None:
+    alice = person()
+    begin(alice, HELLO)
+    ends(alice, "Succeeded")
+    page = alice.page
+    page.locator('#run-graph [data-task="Hello"]').focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#records li").first).to_be_visible()
+    assert "task=Hello" in page.url
+    page.locator("#records a").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#record-title")).to_be_focused()
+    page.keyboard.press("g")
+    page.keyboard.press("r")
+    page.wait_for_url(f"**{TEAM}/runs/")
+
+
+def test_filters_survive(person: Person, begin: Begin) -> None:
+    alice = person()
+    begin(alice, HELLO)
+    ends(alice, "Succeeded")
+    page = alice.page
+    page.click(".detail-side .tabs >> text=Records")
+    page.select_option(".record-filter [name=kind]", "route")
+    expect(page.locator("#records .kind").first).to_have_text("route")
+    page.wait_for_url(re.compile("kind=route"))
+    page.reload()
+    assert set(page.locator("#records .kind").all_inner_texts()) == {"route"}
+    page.click("#records a >> nth=0")
+    expect(page.locator("#record .kind")).to_have_text("route")
+    assert "kind=route" in page.url and "seq=" in page.url
+
+
+def test_without_sockets_the_page_asks(person: Person, begin: Begin) -> None:
+    alice = person()
+    alice.page.route_web_socket(re.compile("/ws/"), lambda socket: socket.close(code=1011))
+    begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    alice.page.fill("#run-ask textarea", "word")
+    alice.page.click("#run-ask button:has-text('Answer')")
+    ends(alice, "Succeeded")
+
+
+LOOKS = {
+    "light": {"color_scheme": "light"},
+    "dark": {"color_scheme": "dark"},
+    "narrow": {"viewport": {"width": 320, "height": 700}},
+    "calm": {"reduced_motion": "reduce"},
+}
+
+
+@pytest.mark.parametrize("look", sorted(LOOKS))
+def test_nothing_serious_on_pages_of_runs(person: Person, begin: Begin, look: str) -> None:
+    alice = person("alice", **LOOKS[look])
+    waits = begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    done = begin(alice, HELLO)
+    ends(alice, "Succeeded")
+    paths = [
+        f"{done}?tab={tab}" for tab in ("timeline", "records&seq=2", "metrics", "workspace", "registers")
+    ]
+    paths += [
+        waits,
+        f"{done}fork/?at=3",
+        f"{done}r/2/",
+        f"{TEAM}/",
+        f"{TEAM}/runs/",
+        f"{TEAM}/runs/?state=failed",
+    ]
+    keys = [path.rstrip("/").split("/")[-1] for path in (waits, done)]
+    paths += [f"{TEAM}/runs/compare/?one={keys[0]}&two={keys[1]}", f"{TEAM}/specs/hello/run/"]
+    found: list[str] = []
+    for path in paths:
+        assert alice.go(path).status == 200, path
+        alice.page.evaluate(AXE.read_text())
+        for item in alice.page.evaluate(
+            "async () => (await axe.run(document, {resultTypes: ['violations']})).violations"
+        ):
+            if item["impact"] in ("serious", "critical"):
+                found += [f"{look} {path}: {item['id']} {node['target']} {node.get('failureSummary')}"
+                          for node in item["nodes"]]  # fmt: skip
+        wider = alice.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        if wider > 0:
+            found.append(f"{look} {path}: {wider} px too wide")
+    assert not found, "\n".join(found)
