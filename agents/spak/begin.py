@@ -20,11 +20,12 @@ from spak.lang.imports import Resolved
 from spak.lang.laws import check_law
 from spak.llm import Redactor, redactor
 from spak.policy.law import rules_of
-from spak.ports import Backend
+from spak.ports import Backend, Priced, Prompt
 from spak.program import Mode, Program
 from spak.program import compile as compile_program
 from spak.runner import Host
 from spak.runner.genesis import constitution, genesis
+from spak.runner.perform import no_price
 
 MODE_LEVELS: Mapping[Mode, int] = {"stepwise": 1, "semi_auto": 3, "full_auto": 4}
 """The LEVEL that a mode takes, as `check` has it for CONFIG."""
@@ -100,10 +101,23 @@ def plan(
         host = host.answered_by(answering)
     if host.backend is not None:
         host.backend.check()
+        priced(program, host.backend)
     named = backend or program.backend or chosen.backend
     picked, auto = pick_mode(mode, whole.parsed, program, chosen, named)
     keys = chosen.approvers if approvers is None else approvers
     return Plan(whole, program, dict(inputs), host, named, picked, auto, proposer, keys)
+
+
+def priced(program: Program, backend: Backend) -> None:
+    """Raises: UnavailableError `llm.no_price` where money is bounded and some question has no known price."""
+    if not program.budgets.cost:
+        return
+    for task in program.tasks.values():
+        for step in task.steps:
+            if step.kind == "ask" or (step.kind == "plan" and not task.proposing.name):
+                asked = Prompt("", (), step.name, task=task.name)
+                if not isinstance(backend, Priced) or backend.bound(asked, 0) is None:
+                    raise no_price(task.name)
 
 
 def _clean(

@@ -84,6 +84,18 @@ def prompt_at(root: Path, run: str, seq: int) -> str:
     raise UsageError("usage.record", f"record {seq} of run {run} asked nothing", hint)
 
 
+def calls_of(root: Path, run: str) -> list[dict[str, Any]]:
+    """The answers of models in a run, in order, with what each took as far as the engine said it."""
+    found = []
+    for record in records_of(root, run):
+        side = record.side or {}
+        if record.authority == "proposal" and ("usage" in side or "cost_nanousd" in side):
+            told = {name: side[name] for name in ("cost_nanousd", "latency_ms", "tries") if name in side}
+            place = {"seq": record.seq, "task": record.task, "step": record.step, "by": side.get("by", "")}
+            found.append({**place, **side.get("usage", {}), **told})
+    return found
+
+
 def proof_at(root: Path, run: str, seq: int) -> tuple[dict[str, Any], str]:
     """The decision that a permit records, with its proof or why-not, as JSON and as text: derived again.
 

@@ -31,6 +31,7 @@ from spak.ledger.faults import typed
 from spak.ledger.files import FileLedgers
 from spak.llm.recorded import Recorded, Recording
 from spak.llm.recorded import read as recordings_in
+from spak.llm.settings import Choice
 from spak.program import Mode
 from spak.records import Record
 from spak.runner import Host, Run, Stop, View, view
@@ -100,7 +101,9 @@ def begin(
     Raises: SpecError (exit 3), UnavailableError (7), UsageError (2), LedgerError.
     """
     whole = resolve(parse(common.read_input(spec), str(spec)), files_beside(spec))
-    answering = None if recorded is None else Recorded(recordings=_recordings(root, recorded))
+    answering = None
+    if recorded is not None:  # in order where a prompt differs, as one that shows a time does; records say so
+        answering = Recorded(Choice(mode="recorded", strict=False), _recordings(root, recorded))
     try:
         made = begin_.plan(
             whole, inputs or {}, mode=mode, backend=backend, proposer=proposer, answering=answering

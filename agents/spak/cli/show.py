@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spak.runner import View
 
 
+_COUNTS = ("input", "output", "cached", "cache_write")
 _WORDS = {True: "permitted", False: "denied", "ask": "waits for a signed approval"}
 
 
@@ -24,10 +25,16 @@ _WORDS = {True: "permitted", False: "denied", "ask": "waits for a signed approva
 @click.option(
     "--proof", "proof_seq", type=int, metavar="SEQ", help="Why the permit SEQ was decided as it was."
 )
+@click.option("--costs", is_flag=True, help="Tokens and cost of each answer of a model, by task and in all.")
 @common.runs_option
 @common.json_option
 def command(
-    run: str, prompt_seq: int | None, proof_seq: int | None, runs_dir: Path | None, as_json: bool
+    run: str,
+    prompt_seq: int | None,
+    proof_seq: int | None,
+    costs: bool,
+    runs_dir: Path | None,
+    as_json: bool,
 ) -> int:
     """State, registers R0-R7, pending question and best metric of RUN; changes nothing."""
     from spak.cli import reading
@@ -50,7 +57,33 @@ def command(
             common.say(f"  {decision['reason']}")
             common.out(text)
         return 0
+    if costs:
+        return _costs(reading.calls_of(root, name), reading.view_of(root, name), as_json)
     return show(reading.view_of(root, name), as_json, with_registers=True)
+
+
+def _costs(calls: list[dict[str, Any]], seen: View, as_json: bool) -> int:
+    sums = {name: seen.metrics.get(name, 0) for name in ("tokens", "cost_nanousd")}
+    tasks = seen.metrics.get("by_task", {})
+    if as_json:
+        common.emit({"run": seen.run, "calls": calls, "by_task": tasks, **sums})
+        return 0
+    for call in calls:
+        tokens = "  ".join(f"{name} {call[name]}" for name in _COUNTS if name in call)
+        paid = money(call["cost_nanousd"]) if "cost_nanousd" in call else "no price"
+        common.out(f"{call['seq']:6}  {call['task']}/{call['step']}  {call['by']}  {tokens}  {paid}")
+    for task, row in tasks.items():
+        cost = money(row["cost_nanousd"])
+        common.out(f"TASK {task}: {row['calls']} answers, {row['tokens']} tokens, {cost}")
+    common.out(f"in all: {len(calls)} answers, {sums['tokens']} tokens, {money(sums['cost_nanousd'])}")
+    return 0
+
+
+def money(nano: int) -> str:
+    """Nano-dollars as dollars, exactly."""
+    text = f"{nano // 10**9}.{nano % 10**9:09}".rstrip("0")
+    whole, _, part = text.partition(".")
+    return f"${whole}.{part:0<2}"
 
 
 def advance_and_show(held: Session, as_json: bool, timeout: float | None, answer_now: bool = False) -> int:
@@ -87,6 +120,9 @@ def _print(seen: View, with_registers: bool) -> None:
         if name in seen.metrics:
             value = seen.metrics[name]
             say(f"  {name}: {value:.3f}" if isinstance(value, float) else f"  {name}: {value}")
+    if "calls" in seen.metrics:
+        sums = seen.metrics
+        say(f"  models: {sums['calls']} answers, {sums['tokens']} tokens, {money(sums['cost_nanousd'])}")
     if seen.refusal is not None:
         say(f"  why: {', '.join(seen.refusal['codes'])}")
         if seen.refusal["error"]:

@@ -276,20 +276,23 @@ class Permits(Turn):
     def counted(self, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
         """Send the prompt that was counted, make its memory smaller and ask again, or refuse.
 
-        The window and the tokens of the longest answer are those of the model that was to be asked: facts of
+        The window and the most that the call can cost are those of the model that was to be asked: facts of
         the outside, as the count is. Source: seed 001 (R2).
         """
         program, r7 = self.rules.program, self.state.r7
         held = r7.memory if step.kind == "plan" else Memory()
         size = recollect.Size.of(body, self.state.r2, program.budgets.tokens)
         verdict = context.verdict(size.tokens, size.room, held, program.memory)
+        bound = fit.count(body, "cost")
+        dear = self.unaffordable(bound) if bound and verdict == "send" else None
+        verdict = "refuse" if dear else verdict
         self.commit(Kind.CONTEXT, {"act": verdict, "prompt": pending.args["prompt"], "tokens": size.tokens})
         if verdict == "send":
             self.state = change(self.state, r6=change(pending, counted=True))
             return
         self.state = change(self.state, r6=None)
         if verdict == "refuse":
-            self.refuse(*size.knob(program.budgets.tokens))
+            self.refuse(*(dear or size.knob(program.budgets.tokens)))
             return
         smaller = memory.compact(held, program.memory)
         assert smaller is not None

@@ -128,8 +128,15 @@ class Executive:
     """(severity, file, line, code, message) of the last result at the present R3; bounded."""
     checks: tuple[tuple[str, str], ...] = ()
     """(validator, signal) of the present R3, by name."""
+    usage: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    """By task: answers of models, their tokens, their cost in nano-dollars, as recorded."""
     stopped: str = ""
     """Why a metric loop had enough: `patience`, `evaluations` or `space`."""
+
+    @property
+    def cost(self) -> int:
+        """Nano-dollars of the run."""
+        return sum(cost for _, _, cost in self.usage.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,11 @@ class Turn:
         if self.rules.gate is not None and (requests or sent):
             r7 = self.state.r7
             self.executive(requests=r7.requests + requests, request_bytes=r7.request_bytes + sent)
-        elapsed, tokens = fit.count(side, "ms"), fit.count(side, "tokens")
+        elapsed, tokens, cost = (fit.count(side, name) for name in ("ms", "tokens", "cost_nanousd"))
+        if tokens or cost:
+            task, known = self.state.r0.task, self.state.r7.usage
+            calls, before, paid = known.get(task, (0, 0, 0))
+            self.executive(usage={**known, task: (calls + 1, before + tokens, paid + cost)})
         if elapsed or tokens:
             dog = self.state.r1
             self.state = change(
@@ -110,7 +114,13 @@ class Turn:
             return "budget.elapsed", f"BUDGET {{ elapsed_s: {budgets.elapsed_ms * 2 // 1000} }}"
         if budgets.tokens and state.r2 >= budgets.tokens:
             return "budget.tokens", f"BUDGET {{ tokens: {budgets.tokens * 2} }}"
-        return None
+        return self.unaffordable(0)
+
+    def unaffordable(self, bound: int) -> tuple[str, str] | None:
+        """The same of money, with so many nano-dollars more; what is used up to the last is used up."""
+        cost = self.rules.program.budgets.cost
+        after = self.state.r7.cost + max(bound, 1)
+        return ("budget.cost", f"BUDGET {{ cost: {cost * 2} }}") if cost and after > cost * 1000 else None
 
     def end(self, status: str, code: str = "", knob: str = "") -> None:
         """The last commit of a run, with why, on what evidence, and which knob would let it go on."""

@@ -75,6 +75,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("steps", "budget", "plain", "steps in all, 0 for no limit", "steps: 200", 1000, _count(0)),
     Setting("elapsed_s", "budget", "plain", "seconds of effects, 0 for no limit", "elapsed_s: 240", 3600, {"type": "number", "minimum": 0}),
     Setting("tokens", "budget", "plain", "tokens of models, 0 for no limit", "tokens: 100000", 0, _count(0)),
+    Setting("cost", "budget", "plain", "micro-dollars of models (500000 is $0.50), 0 for no limit", "cost: 500000", 0, _count(0)),
     Setting("watchdog", "budget", "plain", "equal outcomes that end a run", "watchdog: 3", 3, _count(2)),
     Setting("window", "budget", "plain", "steps that the watchdog looks back", "window: 12", 12, _count(2)),
     Setting("rollbacks", "budget", "plain", "rollbacks on one tool that end a run", "rollbacks: 3", 3, _count()),

@@ -58,6 +58,10 @@ class Recorded:
                 "llm.recorded", "the recording holds no answer", "record a run with another backend first"
             )
 
+    def bound(self, prompt: Prompt, input_tokens: int) -> int:
+        """Nothing is paid twice."""
+        return 0
+
     def answer(
         self, prompt: Prompt, on_text: Callable[[str], None] | None = None, cancel: Cancel | None = None
     ) -> Answer:

@@ -132,6 +132,7 @@ class _Compiler:
             steps=given.get("steps", default.steps),
             elapsed_ms=default.elapsed_ms if elapsed is None else round(elapsed * 1000),
             tokens=given.get("tokens", default.tokens),
+            cost=given.get("cost", default.cost),
             watchdog=given.get("watchdog", default.watchdog),
             window=given.get("window", default.window),
             rollbacks=given.get("rollbacks", default.rollbacks),

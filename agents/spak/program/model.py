@@ -173,6 +173,8 @@ class Budgets:
     steps: int = 1000
     elapsed_ms: int = 3_600_000
     tokens: int = 0
+    cost: int = 0
+    """Micro-dollars."""
     watchdog: int = 3
     window: int = 12
     rollbacks: int = 3

@@ -16,7 +16,7 @@ from math import isfinite
 from typing import Any, Literal
 
 from spak import canon, tokens
-from spak.errors import RunError, SpakError, UserError
+from spak.errors import RunError, SpakError, UnavailableError, UserError
 from spak.kernel import answer as answers
 from spak.kernel.recollect import Size
 from spak.kernel.rules import Rules
@@ -29,6 +29,7 @@ from spak.ports import (
     MeasureCall,
     Measurement,
     PlanRequest,
+    Priced,
     Prompt,
     Sized,
     Subject,
@@ -72,7 +73,18 @@ def prompt_of(effect: Effect, blobs: Blobs, rules: Rules) -> Prompt:
     plan = effect.act == "plan"
     schema = _form(effect, rules).schema() if plan else None
     kind: Literal["ask", "plan"] = "plan" if plan else "ask"
-    return Prompt(effect.id, items, effect.name, kind, effect.task, schema, effect.prefix)
+    steps = rules.program.tasks[effect.task].steps
+    role = next((step.name for step in steps if step.id == effect.step), "") or effect.name
+    return Prompt(effect.id, items, role, kind, effect.task, schema, effect.prefix)
+
+
+def no_price(task: str) -> UnavailableError:
+    """A budget in money, and a model that nobody knows the price of."""
+    return UnavailableError(
+        "llm.no_price",
+        f"BUDGET has a cost, and the model of TASK {task} has no price",
+        "write it into a file of your own, named by [llm] prices (docs/models.md), or leave the cost out",
+    )
 
 
 def _form(effect: Effect, rules: Rules) -> answers.Form:
@@ -163,15 +175,31 @@ class Performer:
             return None
         prompt = self.prompt(effect)
         window = backend.window(prompt) if asking and isinstance(backend, Sized) else 0
-        if not (window or self.rules.program.budgets.tokens):
+        budgets = self.rules.program.budgets
+        if not (window or budgets.tokens or budgets.cost):
             return None
         count = tokens.count(prompt.items)
         body: dict[str, Any] = {"of": effect.id, "tokens": count, "tokenizer": tokens.tokenizer()}
         if window:
             body["window"] = window
+        if budgets.cost and asking and (most := self._bound(prompt)):
+            body["cost"] = most
         room = Size.of(body, 0, 0).room
-        decided = self.rules.program.budgets.tokens or (room is not None and count > room)
+        decided = budgets.tokens or budgets.cost or (room is not None and count > room)
         return Proposed(Kind.OBSERVE, body) if decided else None
+
+    def _bound(self, prompt: Prompt) -> int:
+        """The most nano-dollars that a call can cost: a quarter more tokens than we count, schema and all.
+
+        Raises: UnavailableError `llm.no_price`.
+        """
+        backend = self.host.backend
+        schema = {"role": "system", "name": "schema", "text": canon.dumps(prompt.schema or {}).decode()}
+        count = tokens.count((*prompt.items, schema)) * 5 // 4
+        most = backend.bound(prompt, count) if isinstance(backend, Priced) else None
+        if most is None:
+            raise no_price(prompt.task)
+        return most
 
     def _clean(self, value: Any) -> Any:
         """A text or a JSON value without secrets. Raises: RunError `llm.redaction`."""
@@ -382,6 +410,8 @@ class Performer:
             raise
         if answer is None:
             return None
+        if answer.cost_nanousd is None and self.rules.program.budgets.cost:  # no usage: the worst is taken
+            answer = replace(answer, cost_nanousd=self._bound(self.prompt(effect)))
         return self.answer(effect, answer.text, answer.model or backend.entry.name, self._about(answer))
 
     def _about(self, answer: Answer) -> dict[str, Any]:

@@ -76,6 +76,13 @@ def metrics(state: State) -> dict[str, Any]:
         for name, value in r7.variables.items()
         if name.startswith("metric.")
     }
+    if r7.usage:
+        found |= {"calls": sum(calls for calls, _, _ in r7.usage.values())}
+        found |= {"tokens": state.r2, "cost_nanousd": r7.cost}
+        found["by_task"] = {
+            task: {"calls": calls, "tokens": tokens, "cost_nanousd": cost}
+            for task, (calls, tokens, cost) in sorted(r7.usage.items())
+        }
     if r7.evaluations:
         found["evaluations"] = r7.evaluations
     if r7.stopped:
@@ -125,7 +132,7 @@ def waiting(state: State, prompt: Prompt | None) -> dict[str, Any] | None:
         "id": effect.id,
     }
     if prompt is not None:
-        found["prompt"] = prompt.text
+        found |= {"role": prompt.role, "prompt": prompt.text}
     return found
 
 

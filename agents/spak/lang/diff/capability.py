@@ -16,7 +16,7 @@ from spak.lang.diff.model import Capability, Flag
 from spak.lang.diff.view import StepView, TaskView, View
 from spak.lang.report import Report
 
-UNLIMITED = ("steps", "elapsed_s", "tokens")
+UNLIMITED = ("steps", "elapsed_s", "tokens", "cost")
 """Budgets of which 0 means no limit."""
 
 LESS_IS_MORE = ("window", "margin_percent", "evidence")
