@@ -297,12 +297,14 @@ class _Check:
 
     def strata(self, bodies: list[Body]) -> None:
         below = edges(bodies)
+        heading: dict[Key, list[int]] = {}
+        for number, body in enumerate(bodies):
+            heading.setdefault(body.head.key, []).append(number)
         for group in tarjan(below, ()):
             within = set(group)
             told = False
-            for body in bodies:
-                if body.head.key not in within:
-                    continue
+            for number in sorted(at for key in group for at in heading.get(key, ())):
+                body = bodies[number]
                 grouped = body.clause.transform is not None and body.clause.transform.keys is not None
                 for item in body.items:
                     if item.key not in within or item.kind not in ("row", "neg"):
