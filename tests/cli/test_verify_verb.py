@@ -149,20 +149,34 @@ def test_an_axiom_that_is_a_rule_is_told_apart_and_has_to_load(cli: Cli, tmp_pat
     ("text", "rule"),
     [
         ("forbidden(A) :- tool(A, /deploy).", True),
-        ("mine(/a). mine(/b).", True),
+        ("mine(/a). mine(/b).", False),
         ("Decl mine(A).", False),
         ("Tests are not edited.", False),
         ("safe.", False),
         ("Use f(x).", False),
         ("not forbidden(A)", False),
         ("forbidden(A) :- tool(A, /deploy). And be nice.", False),
-        ("forbidden(A) :- tool(A, 'x').", False),
+        ('forbidden(A) :- tool(A, "x").', True),
+        ("forbidden(A) :- tool(A, .", False),
         ("", False),
         ("(" * 5000 + ".", False),
     ],
 )
 def test_only_whole_clauses_are_rules(text: str, rule: bool) -> None:
-    from spak.policy.axioms import is_rule, rules_of
+    from spak.policy.law import is_clause, rules_of
 
-    assert is_rule(text) is rule
-    assert rules_of(["Be good.", text]) == ({"AXIOM 2": text} if rule else {})
+    assert is_clause(text) is rule
+    assert rules_of(["Be good.", text]) == ({"axiom.2": text} if rule else {})
+
+
+def test_a_rule_is_read_beside_the_policy_of_the_spec(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "good.c").write_text(GOOD)
+    (tmp_path / "own.mg").write_text("Decl mine(Path) bound [/string].\n")
+    (tmp_path / "rules.spak").write_text(
+        'AGENT A LEVEL 2 {\n  POLICY "own.mg"\n  SYSTEM_MODEL M {\n'
+        '    AXIOM "forbidden(A) :- uses_path(A, /edits, _, P), !mine(P)."\n'
+        '    AXIOM "It never sleeps." CHECK not_contains { text: "sleep" }\n  }\n'
+        '  START -> t\n  TASK t { step a: tool.run { cmd: "true" } }\n}\n'
+    )
+    done = cli("verify", "--artifact", "good.c", "--spec", "rules.spak", "--json")
+    assert (done.code, done.json["violations"]) == (0, [])

@@ -33,9 +33,9 @@ def command(artifact: Path, spec: Path, as_json: bool) -> int:
     from spak.validators.compliance import MAX_BYTES, comply
     from spak.validators.static_checks import beside
 
-    wanted = axioms(spec)
+    wanted, policy = axioms(spec)
     data = common.read_input(artifact, limit=MAX_BYTES)
-    report = _with_rules(comply(data, artifact.name, wanted, beside(artifact.parent)), wanted)
+    report = _with_rules(comply(data, artifact.name, wanted, beside(artifact.parent)), wanted, policy)
     if as_json:
         common.emit(_document(artifact, spec, report, wanted))
     else:
@@ -43,8 +43,8 @@ def command(artifact: Path, spec: Path, as_json: bool) -> int:
     return 0 if report.passed else 1
 
 
-def axioms(spec: Path) -> list[dict[str, Any]]:
-    """Every AXIOM as `{text, check, args}`, `check` empty where there is none.
+def axioms(spec: Path) -> tuple[list[dict[str, Any]], str]:
+    """Every AXIOM as `{text, check, args}`, `check` empty where there is none, and the text of the POLICY.
 
     Raises: UsageError `usage.file`, SpecError `lang.invalid` with all diagnostics.
     """
@@ -53,11 +53,11 @@ def axioms(spec: Path) -> list[dict[str, Any]]:
     from spak.lang.beside import files_beside
     from spak.lang.imports import resolve
 
-    parsed = resolve(parse(common.read_input(spec), str(spec)), files_beside(spec)).parsed
-    found = check(parsed, config.catalog())
+    whole = resolve(parse(common.read_input(spec), str(spec)), files_beside(spec))
+    found = check(whole.parsed, config.catalog())
     if errors := [item for item in found if item.severity == "error"]:
         raise SpecError("lang.invalid", f"{spec} has {len(errors)} errors", f"spak check {spec}", found)
-    return list(_axioms(parsed, spec))
+    return list(_axioms(whole.parsed, spec)), whole.policy
 
 
 def _axioms(parsed: Parsed, spec: Path) -> Iterator[dict[str, Any]]:
@@ -79,18 +79,17 @@ def _axioms(parsed: Parsed, spec: Path) -> Iterator[dict[str, Any]]:
 
 def kind_of(axiom: dict[str, Any]) -> str:
     """`checked`, `rule` or `prompt`; a CHECK says more than a rule does."""
-    from spak.policy.axioms import is_rule
+    from spak.policy.law import is_clause
 
-    return "checked" if axiom["check"] else "rule" if is_rule(axiom["text"]) else "prompt"
+    return "checked" if axiom["check"] else "rule" if is_clause(axiom["text"]) else "prompt"
 
 
-def _with_rules(report: Report, wanted: list[dict[str, Any]]) -> Report:
-    """The report with the rules that do not load beside the constitution; each is a violation."""
+def _with_rules(report: Report, wanted: list[dict[str, Any]], policy: str) -> Report:
+    """The report with the rules that do not load beside constitution and POLICY; each is a violation."""
     from dataclasses import replace
 
     from spak.policy import PolicyError
-    from spak.policy.axioms import name_of
-    from spak.policy.law import compiled
+    from spak.policy.law import compiled, name_of
     from spak.runner.genesis import constitution
     from spak.validators.compliance import Violation
 
@@ -98,7 +97,7 @@ def _with_rules(report: Report, wanted: list[dict[str, Any]]) -> Report:
     for index, axiom in enumerate(wanted, start=1):
         if kind_of(axiom) == "rule":
             try:
-                compiled(constitution(), "", {name_of(index): axiom["text"]})
+                compiled(constitution(), policy, {name_of(index): axiom["text"]})
             except PolicyError as error:
                 broken.append(Violation(index, axiom["text"], "rule", error.code, error.message))
     passed = report.passed and not broken
