@@ -1,13 +1,17 @@
-"""`spak sandbox probe`: run one command in a launcher exactly as a tool would."""
+"""`spak sandbox`: run one command in a launcher exactly as a tool would; build the containers' image."""
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from spak.cli import common
+
+if TYPE_CHECKING:
+    from spak.sandbox.images import Way
 
 NOT_STARTED = 125
 
@@ -15,6 +19,33 @@ NOT_STARTED = 125
 @click.group()
 def command() -> None:
     """Try out the sandbox."""
+
+
+@command.command("build")
+@click.option(
+    "--from",
+    "way",
+    type=click.Choice(["host", "packages", "registry"]),
+    help="This host's Debian packages (usual), Debian's archive (mmdebstrap), or a registry (--gpu).",
+)
+@click.option("--base", default="", help="Another image of the registry to build on.")
+@click.option("--gpu", is_flag=True, help="The image of the gpu launcher.")
+@common.json_option
+def build(way: Way | None, base: str, gpu: bool, as_json: bool) -> int:
+    """Build the image that the docker launcher runs jobs in."""
+    from spak.errors import UsageError
+    from spak.sandbox import images
+
+    chosen = way or ("registry" if gpu or base else "host")
+    if base and chosen != "registry":
+        raise UsageError("usage.arguments", "--base is an image of a registry", "add --from registry")
+    made = images.build(chosen, gpu=gpu, base=base, say=common.say)
+    if as_json:
+        common.emit(made)
+    else:
+        click.echo(f"{made['image']}  {made['id']}")
+        common.say(f"next: spak sandbox probe --launcher {'gpu' if gpu else 'docker'} -- id")
+    return 0
 
 
 @command.command("probe", context_settings={"ignore_unknown_options": True})

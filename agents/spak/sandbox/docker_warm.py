@@ -180,8 +180,7 @@ class Pool:
 
     def take(self, key: Key) -> Warm | None:
         with self._guard:
-            if self._pid != os.getpid():  # a fork has its parent's containers in memory, and may not use them
-                self._idle, self._pid = {}, os.getpid()
+            self._forget_parents()
             kept = self._idle.get(key)
             found = kept.pop() if kept else None
         if found is not None and found._timer is not None:
@@ -200,12 +199,18 @@ class Pool:
     def close(self) -> None:
         """Close all that are idle."""
         with self._guard:
+            self._forget_parents()
             found = [warm for kept in self._idle.values() for warm in kept]
             self._idle = {}
         for warm in found:
             if warm._timer is not None:
                 warm._timer.cancel()
             warm.close()
+
+    def _forget_parents(self) -> None:
+        """A fork has its parent's containers in memory, and may neither use nor end them."""
+        if self._pid != os.getpid():
+            self._idle, self._pid = {}, os.getpid()
 
     def _close(self, warm: Warm) -> None:
         with self._guard:

@@ -187,7 +187,7 @@ def _bootstrap(archive: Path) -> list[str]:
     if shutil.which("mmdebstrap") is None:
         raise _cannot("mmdebstrap is not installed", "apt-get install mmdebstrap")
     suite = platform.freedesktop_os_release().get("VERSION_CODENAME", "bookworm")
-    raw = archive.with_suffix(".raw")
+    raw = archive.with_suffix(".raw.tar")
     names = ",".join(wanted())
     try:
         _run(
