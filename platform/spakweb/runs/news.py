@@ -10,6 +10,7 @@ read the ledger, and look by themselves now and then. It holds nothing but the n
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import logging
 import os
@@ -47,7 +48,17 @@ class Sender:
         self._some = threading.Condition()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._quiet = False
+        self._quiet = self._closing = False
+
+    def close(self) -> None:
+        """Send what is left, within a second or two: a thread must not be inside a library when the process
+        ends."""
+        thread = self._thread
+        if thread is not None and thread.is_alive():
+            with self._some:
+                self._closing = True
+                self._some.notify()
+            thread.join(2)
 
     def tell(self, heads: Iterable[tuple[str, int]]) -> None:
         with self._some:
@@ -62,6 +73,8 @@ class Sender:
         while True:
             with self._some:
                 heads, wait = self._due(time.monotonic())
+                if not heads and not self.pending and self._closing:
+                    return
                 if not heads:
                     self._some.wait(wait)
                     continue
@@ -107,6 +120,7 @@ def _anew() -> None:
 
 
 os.register_at_fork(after_in_child=_anew)
+atexit.register(lambda: sender.close())
 
 
 def tell(key: str, count: int) -> None:

@@ -32,7 +32,7 @@ def enqueue(run: Run) -> None:
 
 
 def send(key: str, queue: str = "default") -> None:
-    """A message for one slot. A broker that is away is told of and no error: the sweep sends again."""
+    """A message for one slot. A broker that is away is told of and no error: the sweep tries again."""
     from spakweb.celery import app, make_folders
 
     make_folders()
@@ -40,6 +40,7 @@ def send(key: str, queue: str = "default") -> None:
         app.send_task("runs.advance", (key,), queue=queue, retry=False)
     except (OSError, KombuError) as error:
         log.warning("run %s was not put into queue %s: %s", key, queue, type(error).__name__)
+        Run.objects.filter(key=key).update(enqueued_at=None)
 
 
 def due() -> Q:
