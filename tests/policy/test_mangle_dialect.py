@@ -304,8 +304,9 @@ def test_several_errors_are_found_in_one_pass() -> None:
         "p(" + "fn:list(" * 5000,
         '"' * 999,
         "p(1) :- " + "!" * 10_000,
+        "q(1).\np(X) :- " + ", ".join(["q(X)"] * 5000) + ".",
     ],
-    ids=["nul", "parens", "brackets", "calls", "quotes", "bangs"],
+    ids=["nul", "parens", "brackets", "calls", "quotes", "bangs", "literals"],
 )
 def test_hostile_text_is_refused_with_findings(text: str) -> None:
     assert errors(text)

@@ -12,7 +12,7 @@ from collections import Counter
 from spak.policy.externals import arrange, check_external, externals_of
 from spak.policy.functions import FUNCTIONS, GENERATORS, REDUCERS, TESTS, Function
 from spak.policy.lint import lint, monotone
-from spak.policy.plan import MAX_LOOPS, Body, Key, names_of, prepare, sequence, variables
+from spak.policy.plan import MAX_LOOPS, MAX_PARTS, Body, Key, names_of, prepare, sequence, variables
 from spak.policy.strata import edges, path, tarjan
 from spak.policy.syntax import (
     Apply,
@@ -215,6 +215,10 @@ class _Check:
 
     def safety(self, body: Body) -> bool:
         before = len(self.findings)
+        if len(body.items) > MAX_PARTS:  # said before they are put in order, which takes the square of them
+            message = f"more than {MAX_PARTS} literals and comparisons in one body"
+            self.error("policy.unsupported", message, body.head.place, "split the rule")
+            return False
         done, left = sequence(body.items, set())
         bound = {name for item in done if item.kind != "neg" for name in names_of(item)}
         for item in left:

@@ -29,6 +29,9 @@ from spak.policy.syntax import Apply, Atom, Clause, Compare, Const, Literal_, Pa
 MAX_LOOPS = 16
 """Literals of one body that may need a loop: Python nests no deeper than twenty."""
 
+MAX_PARTS = 128
+"""Literals, comparisons and tests of one body."""
+
 Key = tuple[str, int]
 
 
@@ -104,7 +107,10 @@ def names_of(item: Item) -> set[str]:
 
 
 def sequence(items: tuple[Item, ...], bound: set[str]) -> tuple[list[Item], list[Item]]:
-    """The order of the items when `bound` is known, and those that nothing ever makes ready."""
+    """The order of the items when `bound` is known, and those that nothing ever makes ready.
+
+    A variable that a literal binds is compared by `=` and never assigned: unlike types are an error.
+    """
     left = list(items)
     known = set(bound)
     done: list[Item] = []
@@ -120,9 +126,12 @@ def sequence(items: tuple[Item, ...], bound: set[str]) -> tuple[list[Item], list
 
 
 def _next(left: list[Item], known: set[str]) -> Item | None:
+    later = None
     for item in left:
         if item.kind != "row" and ready(item, known):
-            return item
+            if not _waits(item, known, left):
+                return item
+            later = later or item
     best, best_score = None, (-1, 0.0)
     for item in left:
         if item.kind == "row":
@@ -134,7 +143,15 @@ def _next(left: list[Item], known: set[str]) -> Item | None:
                 score = (99, 1.0)
             if score > best_score:
                 best, best_score = item, score
-    return best
+    return best or later
+
+
+def _waits(item: Item, known: set[str], left: list[Item]) -> bool:
+    """Whether `=` would assign a variable that a literal is still to bind."""
+    unbound = names_of(item) - known if item.kind == "compare" and item.name == "=" else set()
+    return bool(unbound) and any(
+        other.kind in ("row", "find") and not other.negated and unbound & names_of(other) for other in left
+    )
 
 
 def ready(item: Item, known: set[str]) -> bool:
