@@ -2,6 +2,7 @@
 // [from, signal, to, times]; changes attributes of the drawing that the server made, and no place in it.
 
 const SAID = { queued: "queued", running: "running", waiting: "waiting", paused: "paused", done: "succeeded", failed: "failed", refused: "refused", cancelled: "cancelled" };
+const LARGE = 300;
 const NAMES = { succeeded: "done" };
 
 export const nodeName = (state) => NAMES[state] ?? state;
@@ -16,6 +17,23 @@ export class Graph {
     for (const node of svg.querySelectorAll(".node")) {
       this.nodes.set(node.dataset.task, { box: node, use: node.querySelector(".state use"), text: node.querySelector(".state text"), told: node.querySelector("title") });
     }
+    this.large = this.nodes.size > LARGE;
+    const come = (event) => {
+      const found = this.nodes.get(event.target.closest?.(".node")?.dataset.task);
+      if (this.large && found) this.tell(found);
+    };
+    svg.addEventListener("pointerover", come);
+    svg.addEventListener("focusin", come);
+    if (this.large) {  // what is out of sight is drawn when it comes into sight
+      const sight = new IntersectionObserver((entries) => {
+        for (const entry of entries) {
+          const found = this.nodes.get(entry.target.dataset.task);
+          found.seen = entry.isIntersecting;
+          if (found.seen && found.wanted) this.draw(found);
+        }
+      }, { rootMargin: "100px" });
+      for (const { box } of this.nodes.values()) sight.observe(box);
+    }
     const edges = [...svg.querySelectorAll(".edge")], labels = [...svg.querySelectorAll(".label")];
     edges.forEach((edge, place) => {
       const key = `${edge.dataset.from}|${edge.dataset.to}`;
@@ -29,6 +47,12 @@ export class Graph {
     const found = this.nodes.get(task), name = nodeName(state);
     if (!found || this.known.get(task) === `${name}|${visits}`) return;
     this.known.set(task, `${name}|${visits}`);
+    found.wanted = [name, visits];
+    if (!this.large || found.seen) this.draw(found);
+  }
+
+  draw(found) {
+    const [name, visits] = found.wanted;
     if (name) {
       found.box.dataset.state = name;
       found.use?.setAttribute("href", `#g-s-${name}`);
@@ -37,12 +61,18 @@ export class Graph {
       found.use?.removeAttribute("href");
     }
     const said = (SAID[name] ?? "") + (visits > 1 ? ` ${visits}×` : "");
-    if (found.text) found.text.textContent = said;
-    if (found.told) {  // the title names the node, for hover and for screen readers alike
-      found.words ??= found.told.textContent;
-      found.told.textContent = `${found.words}\nstate: ${said || "not entered"}`;
-      found.box.removeAttribute("aria-label");
-    }
+    if (found.text?.firstChild) found.text.firstChild.data = said;
+    else if (found.text) found.text.textContent = said;
+    found.said = said || "not entered";
+    if (!this.large) this.tell(found);
+  }
+
+  // The title names a node, for hover and for screen readers alike; of a large graph when it is come to.
+  tell(found) {
+    if (!found.told) return;
+    found.words ??= found.told.textContent;
+    found.told.textContent = `${found.words}\nstate: ${found.said ?? "not entered"}`;
+    found.box.removeAttribute("aria-label");
   }
 
   edge(from, signal, to, times) {
