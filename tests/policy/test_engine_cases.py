@@ -68,21 +68,54 @@ def test_values_of_different_types_are_never_equal() -> None:
     assert (Name("/true"),) in found
 
 
+WRONG = [
+    ("Decl q(X). p(X) :- q(X), X < 3.", ("q", (A,))),
+    ('Decl q(X). p(X) :- q(X), X = "a".', ("q", (A,))),
+    ('Decl q(X). p(X) :- q(X), !:string:contains(X, "a").', ("q", (A,))),
+    ("Decl q(X). p(Y) :- q(X), Y = fn:div(1, X).", ("q", (0,))),
+    ("Decl q(X) bound [/name]. p(X) :- q(X).", ("q", ("a",))),
+    ("Decl q(X.Type<bool>). p(X) :- q(X).", ("q", (A,))),
+    ("Decl q(X). p(X) :- q(X).", ("q", (A, B))),
+    ("Decl q(X). p(X) :- q(X).", ("q", (float("nan"),))),
+    ("Decl q(X). p(X) :- q(X).", ("q", (object(),))),
+    ("Decl q(X). p(X) :- q(X).", ("q", ("\ud800",))),
+]
+
+
+@pytest.mark.parametrize(("text", "fact"), WRONG)
+def test_a_wrong_type_is_an_error_from_the_start_too(text: str, fact: Any) -> None:
+    with pytest.raises(PolicyError) as caught:
+        load({"a.mg": text}).session([fact])
+    assert caught.value.code == "policy.type"
+
+
 @pytest.mark.parametrize(
-    ("text", "fact"),
+    ("text", "facts", "expected"),
     [
-        ("Decl q(X). p(X) :- q(X), X < 3.", ("q", (A,))),
-        ('Decl q(X). p(X) :- q(X), X = "a".', ("q", (A,))),
-        ('Decl q(X). p(X) :- q(X), !:string:contains(X, "a").', ("q", (A,))),
-        ("Decl q(X). p(Y) :- q(X), Y = fn:div(1, X).", ("q", (0,))),
-        ("Decl q(X) bound [/name]. p(X) :- q(X).", ("q", ("a",))),
-        ("Decl q(X.Type<bool>). p(X) :- q(X).", ("q", (A,))),
-        ("Decl q(X). p(X) :- q(X).", ("q", (A, B))),
-        ("Decl q(X). p(X) :- q(X).", ("q", (float("nan"),))),
-        ("Decl q(X). p(X) :- q(X).", ("q", (object(),))),
-        ("Decl q(X). p(X) :- q(X).", ("q", ("\ud800",))),
+        ("Decl q(X). p(X) :- q(X), X = 1.0.", [("q", (1,))], [(1,)]),
+        ("Decl q(X). p(X) :- X = 1, q(X).", [("q", (1.0,)), ("q", (2,))], [(1.0,)]),
+        ("Decl q(X). Decl r(X). p(X) :- q(X), X = Y, r(Y).", [("q", (1,)), ("r", (1.0,))], [(1,)]),
+        ("p(X) :- X = fn:plus(Y, 1), Y = 2.", [], [(3,)]),
+        ("p(X) :- X = 1, :list:member(X, L), L = fn:list(X).", [], [(1,)]),
+        ('Decl q(X). p(X) :- q(X), X = "a".', [("q", (A,))], None),
+        ("Decl q(X). Decl r(X). p(X) :- q(X), X = Y, r(Y).", [("q", (A,)), ("r", ("/a",))], None),
     ],
 )
+def test_equality_compares_whatever_comes_first(text: str, facts: list[Fact], expected: Any) -> None:
+    """Assigned, it would find nothing where types differ, and a negation of that would permit."""
+    policy = load({"a.mg": text})
+    if expected is None:
+        with pytest.raises(PolicyError):
+            policy.session(facts)
+        return
+    session, grown = policy.session(facts), policy.session()
+    grown.assert_facts(facts)
+    assert session.query("p") == grown.query("p") == expected
+    for row in expected:
+        assert accepts(policy, facts, session.proof("p", *row))
+
+
+@pytest.mark.parametrize(("text", "fact"), WRONG)
 def test_a_wrong_type_is_an_error_and_leaves_the_session_as_it_was(text: str, fact: Any) -> None:
     session = load({"a.mg": text}).session()
     with pytest.raises(PolicyError) as caught:
