@@ -1,0 +1,87 @@
+"""Which run a slot goes to: the team with the fewest in hand, the longest waiting, none above its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from spakweb.runs import execute, queue, tasks
+from spakweb.runs.models import Run, State
+from spakweb.runs.queue import pick
+from spakweb.teams.models import Team
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def teams(db: None, settings: Any) -> list[Team]:
+    settings.TEAM_RUNS = 2
+    return [Team.objects.create(name=name, slug=name) for name in ("a", "b")]
+
+
+def waiting(team: Team, key: str, ago_s: int, **more: Any) -> Run:
+    at = timezone.now() - timedelta(seconds=ago_s)
+    return Run.objects.create(team=team, key=key, name=key, enqueued_at=at, **more)
+
+
+def holds(key: str) -> None:
+    until = timezone.now() + timedelta(seconds=60)
+    Run.objects.filter(key=key).update(holder="worker", lease_until=until, state=State.RUNNING)
+
+
+def test_the_longest_waiting_first_and_teams_in_turn(teams: list[Team]) -> None:
+    a, b = teams
+    for number in range(5):
+        waiting(a, f"a{number}", 100 - number)
+    waiting(b, "b0", 5)
+    taken = []
+    while key := pick("default", "a4"):
+        taken.append(key)
+        holds(key)
+    assert taken == ["a0", "b0", "a1"], "a has two of its two, and the rest waits"
+    Run.objects.filter(key="a0").update(holder="", lease_until=None, state=State.SUCCEEDED)
+    assert pick("default") == "a2"
+
+
+def test_who_is_to_stop_is_stopped_whatever_the_limit(teams: list[Team]) -> None:
+    for number in range(3):
+        waiting(teams[0], f"a{number}", 9)
+    holds("a0")
+    holds("a1")
+    assert pick("default", "a2") is None
+    Run.objects.filter(key="a2").update(wanted="cancel")
+    assert pick("default", "a2") == "a2"
+
+
+def test_queues_are_apart(teams: list[Team]) -> None:
+    waiting(teams[0], "g", 9, queue="gpu")
+    waiting(teams[0], "p", 9, state=State.PAUSED)
+    assert pick("default") is None
+    assert pick("gpu") == "g"
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    found: list[str] = []
+    for module in (queue, tasks):
+        monkeypatch.setattr(module, "send", lambda key, queue="default": found.append(key))
+    return found
+
+
+def test_a_slot_that_is_free_again_goes_to_one_that_was_held_back(
+    teams: list[Team], sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting(teams[0], "a0", 9)
+    waiting(teams[0], "a1", 8)
+
+    def ends(key: str) -> str:
+        Run.objects.filter(key=key).update(state=State.SUCCEEDED)
+        return "stopped"
+
+    monkeypatch.setattr(execute, "advance_or_busy", ends)
+    tasks.advance("a0")
+    assert sent == ["a1"]
