@@ -265,3 +265,35 @@ def test_imports_are_followed_and_told_where_they_stand(tmp_path: Path) -> None:
         assert [item for item in await client.diagnostics(uri, 1) if item.severity == 1] == []
 
     session(talk)
+
+
+LAWFUL = """AGENT A LEVEL 1 {
+  POLICY %s
+  SYSTEM_MODEL M { AXIOM "forbidden(A) :- tool(A, X, Y)." }
+  START -> t
+  TASK t { step a: tool.read_file { path: "x" } }
+}
+"""
+
+
+def test_what_is_wrong_with_a_policy_and_a_rule_is_told(tmp_path: Path) -> None:
+    written = LAWFUL % '"""\nforbidden(A) :- tool(A, /x.\n"""'
+    (tmp_path / "rules.mg").write_text("# fine\nforbidden(A) :- tool(A, /x.\n")
+
+    async def talk(client: Client) -> None:
+        uri = client.open(written, (tmp_path / "a.spak").as_uri())
+        places = {
+            taken(written, item.range) for item in await client.diagnostics(uri, 1) if item.severity == 1
+        }
+        assert places == {".", "tool(A, X, Y)"}
+        named = LAWFUL % '"rules.mg"'
+        uri = client.open(named, (tmp_path / "b.spak").as_uri())
+        (found,) = [item for item in await client.diagnostics(uri, 1) if item.related_information]
+        assert taken(named, found.range) == 'POLICY "rules.mg"'
+        (related,) = found.related_information or ()
+        assert related.location.uri == (tmp_path / "rules.mg").as_uri()
+        assert related.location.range.start.line == 1
+        uri = client.open(LAWFUL % '"forbidden(A) :- tool(A, /x)."')
+        assert any("tool has 2 columns" in item.message for item in await client.diagnostics(uri, 1))
+
+    session(talk)

@@ -92,9 +92,9 @@ def diagnostic(document: Document, found: Diagnostic) -> types.Diagnostic:
 
 
 def import_of(document: Document, file: str) -> types.Range:
-    """The IMPORT that brought a file, or the first one, which brought what imports it."""
+    """The IMPORT or POLICY that brought a file, or the first IMPORT, which brought what imports it."""
     spec, source = document.view.spec, document.view.source
-    entries = list(settings_of(spec, "IMPORT"))
+    entries = [*settings_of(spec, "IMPORT"), *settings_of(spec, "POLICY")]
     named = [item for item in entries if isinstance(item.value, ast.Text) and file.endswith(item.value.value)]
     for item in (*named, *entries):
         return document.range(*source.offsets(item.start, item.end))

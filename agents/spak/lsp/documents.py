@@ -8,6 +8,7 @@ error of the client and raises UnknownDocument.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from lsprotocol import types
@@ -16,9 +17,12 @@ from pygls.uris import to_fs_path
 from spak.lang import Parsed, parse
 from spak.lang.beside import files_beside
 from spak.lang.catalog import Catalog
+from spak.lang.diagnostics import Diagnostic, in_order
 from spak.lang.features import View
-from spak.lang.imports import Reader, resolve
+from spak.lang.imports import Reader, Resolved, resolve
+from spak.lang.laws import check_law
 from spak.lsp.positions import Positions
+from spak.runner.genesis import constitution
 
 
 def path_of(uri: str) -> Path | None:
@@ -45,6 +49,7 @@ class Document:
         self.path = path_of(uri)
         self._positions: Positions | None = None
         self._view: View | None = None
+        self._found: tuple[Diagnostic, ...] | None = None
 
     @property
     def positions(self) -> Positions:
@@ -57,7 +62,19 @@ class Document:
         if self._view is None:
             follow = self._follow if self.path is not None else None
             self._view = View(parse(self.text, str(self.path or self.uri)), self.owner.catalog, follow)
+            self._found = None
         return self._view
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What is wrong with the spec, its POLICY and the axioms that are rules; files by their full path."""
+        view = self.view
+        if self._found is None:
+            law = check_law(self._resolved(view.parsed), constitution())
+            beside = self.path.parent if self.path is not None else Path()
+            placed = (replace(item, file=str(beside / item.file)) if item.file else item for item in law)
+            self._found = in_order([*view.diagnostics, *placed])
+        return self._found
 
     @property
     def imports(self) -> bool:
@@ -69,8 +86,10 @@ class Document:
         self._view = None
 
     def _follow(self, parsed: Parsed) -> Parsed:
-        assert self.path is not None
-        return resolve(parsed, self.owner.reader(self.path)).parsed
+        return self._resolved(parsed).parsed
+
+    def _resolved(self, parsed: Parsed) -> Resolved:
+        return resolve(parsed, self.owner.reader(self.path) if self.path is not None else _nowhere)
 
     def offset(self, position: types.Position) -> int:
         """The offset of a position of the client, within what the view can see."""
@@ -94,6 +113,10 @@ class Document:
                 self.text = item.text
             self._positions = self._view = None
         self.version = version
+
+
+def _nowhere(name: str) -> None:
+    """A document that is no file has none beside it."""
 
 
 class Documents:

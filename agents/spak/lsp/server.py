@@ -124,7 +124,7 @@ class Server(LanguageServer):
         document = self.documents.get(uri)
         if document is None:
             return
-        found = [answers.diagnostic(document, item) for item in document.view.diagnostics]
+        found = [answers.diagnostic(document, item) for item in document.diagnostics]
         self.text_document_publish_diagnostics(
             types.PublishDiagnosticsParams(uri, found, version=document.version)
         )
