@@ -245,8 +245,8 @@ FACTS: list[list[Fact]] = [
             fact("sandboxed", ACTION, f"/{level}"),
             fact("signed_approval", ACTION, "ada"),
         ]
-        for least in ("restricted", "docker", "gvisor")
-        for level in ("none", "restricted", "docker", "gvisor")
+        for least in ("restricted", "docker", "gpu", "gvisor")
+        for level in ("none", "restricted", "docker", "gpu", "gvisor")
     ),
     *(
         [fact("tool", ACTION, "/deploy"), fact("spent", "/a", 7), fact("allowance", what, 5), *more]

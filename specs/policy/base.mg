@@ -68,6 +68,9 @@ least_sandbox(/read_ast, /restricted).
 as_strict(/restricted, /restricted).
 as_strict(/docker, /restricted).
 as_strict(/docker, /docker).
+as_strict(/gpu, /restricted).
+as_strict(/gpu, /docker).
+as_strict(/gpu, /gpu).
 as_strict(/gvisor, /restricted).
 as_strict(/gvisor, /docker).
 as_strict(/gvisor, /gvisor).

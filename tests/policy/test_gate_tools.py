@@ -60,7 +60,7 @@ def test_a_tool_that_starts_programs_needs_a_sandbox(tool: str, tmp_path: Path) 
     eyes = world(workspace(tmp_path))
     action = next(item for item in ORDINARY if item.tool == tool)
     sandboxed = TOOLS[tool].entry.sandboxed
-    for level in ("none", "restricted", "docker", "gvisor"):
+    for level in ("none", "restricted", "docker", "gpu", "gvisor"):
         known: list[Fact] = [("sandboxed", (ACTION, Name("/" + level))), CHECKED]
         allowed = judge(constitution(), action, eyes, known).decision == "allow"
         assert allowed is (not sandboxed or level != "none"), level

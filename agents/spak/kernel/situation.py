@@ -54,6 +54,7 @@ def _facts(rules: Rules, state: State, task: Task, tool: str) -> Iterator[Fact]:
         for name in sorted({_canonical(rules, name) for name in (*task.tools, tool)}):
             yield "declared_tool", (Name("/" + name),)
         entry = rules.catalog.tool(tool)
+        # The least that holds it: no host starts a run with a launcher below CONFIG's SANDBOX (spak.config).
         inside = entry is not None and entry.sandboxed
         yield "sandboxed", (ACTION, Name("/" + program.sandbox.lower() if inside else "/none"))
     budgets = program.budgets
