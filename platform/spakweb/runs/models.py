@@ -145,3 +145,21 @@ class Command(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} for {self.run}"
+
+
+class SavedView(models.Model):
+    """A filter of the list of runs, kept under a name for the whole team."""
+
+    TEAM_PATH = "team"
+
+    team = models.ForeignKey(Team, models.PROTECT, related_name="run_views")
+    name = models.CharField(max_length=40)
+    query = models.CharField(max_length=600)
+    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+
+    class Meta:
+        ordering = ("name",)
+        constraints = (models.UniqueConstraint(fields=("team", "name"), name="one_view_per_name"),)
+
+    def __str__(self) -> str:
+        return self.name

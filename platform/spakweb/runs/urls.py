@@ -10,6 +10,7 @@ urlpatterns = [
     path("runs/", views.run_list, name="spak-run-list"),
     path("runs/import/", views_act.bring, name="spak-run-import"),
     path("runs/bulk/", views_act.bulk, name="spak-run-bulk"),
+    path("runs/views/", views_act.keep_view, name="spak-run-view"),
     path("runs/compare/", compare.compare, name="spak-run-compare"),
     path("runs/<str:run>/", views.run_page, name="spak-run"),
     path("runs/<str:run>/head/", views.head_part, name="spak-run-head"),

@@ -75,7 +75,7 @@ def run_list(request: HttpRequest, team: str) -> HttpResponse:
         "specs": specs.values_list("slug", "name"),
         "may_start": access.can(request.user, "run.start", found),
         "may_control": access.can(request.user, "run.control", found),
-        "moving": any(not run.ended for run in page.object_list),
+        "views": found.run_views.all(),
     }
     return render(request, "runs/_list.html" if request.htmx else "runs/list.html", context)
 
@@ -94,7 +94,6 @@ def run_page(request: HttpRequest, team: str, run: str) -> HttpResponse:
         "svg": pages.drawn(text) if text else None,
         "live": pages.live(found),
         "tasks": pages.tasks(found, _names(text)),
-        "watchers": None,
     }
     return render(request, "runs/run.html", context)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.cache import cache
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
@@ -20,6 +20,7 @@ from spak.lang.check import examine
 from spakweb import access
 from spakweb.errors import Refused
 from spakweb.runs import actions, export, pages
+from spakweb.runs.filters import RunFilter, clean
 from spakweb.runs.models import Run
 from spakweb.runs.views import find_run, fork_point, start_form
 from spakweb.specs.facts import catalog
@@ -27,6 +28,7 @@ from spakweb.specs.views import find_spec, find_version
 from spakweb.teams.models import Team
 
 MOST_AT_ONCE = 200
+MOST_VIEWS = 40
 
 
 @require_POST
@@ -158,6 +160,23 @@ def bulk(request: HttpRequest, team: str) -> HttpResponse:
         actions.want(request.user, run, "cancel")
     messages.success(request, f"Asked {len(chosen)} run{'' if len(chosen) == 1 else 's'} to cancel.")
     return redirect("spak-run-list", team=found.slug)
+
+
+@require_POST
+def keep_view(request: HttpRequest, team: str) -> HttpResponse:
+    """Keep a filter under a name for the team; the same name again changes it, an empty filter drops it."""
+    found = access.find(request.user, "run.control", Team, slug=team)
+    name = " ".join(clean(request.POST.get("name", "")).split())[:40]
+    query = RunFilter.of(QueryDict(request.POST.get("query", "")[:2000])).query
+    if not name or (query and found.run_views.exclude(name=name).count() >= MOST_VIEWS):
+        raise Refused("web.run_view", f"A view needs a name; a team keeps {MOST_VIEWS}.", "Drop one first.")
+    if query:
+        found.run_views.update_or_create(name=name, defaults={"query": query, "made_by": request.user})
+    else:
+        found.run_views.filter(name=name).delete()
+    response = redirect("spak-run-list", team=found.slug)
+    response["Location"] += f"?{query}" if query else ""
+    return response
 
 
 @require_POST

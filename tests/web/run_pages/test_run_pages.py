@@ -368,3 +368,19 @@ def test_the_specs_page_leads_to_a_run(cast: Any, ground: None) -> None:
     text = body(cast.client("bob").get(reverse("spak-spec-detail", args=[cast.team.slug, "small"])))
     assert reverse("spak-run-new", args=[cast.team.slug, "small"]) in text
     assert Spec.objects.get(slug="small", team=cast.team).head.number == 1
+
+
+def test_a_filter_is_kept_for_the_team(cast: Any, ground: None) -> None:
+    address, listed = (reverse(name, args=[cast.team.slug]) for name in ("spak-run-view", "spak-run-list"))
+    bob, vera = cast.client("bob"), cast.client("vera")
+    made = bob.post(address, {"name": " Failed  nightly ", "query": "state=failed&label=nightly&evil=1"})
+    assert made["Location"] == f"{listed}?state=failed&label=nightly"
+    assert 'href="?state=failed&amp;label=nightly"' in body(vera.get(listed))
+    assert "Failed nightly" not in body(
+        cast.client("charlie").get(listed.replace(cast.team.slug, cast.other_team.slug))
+    )
+    bob.post(address, {"name": "Failed nightly", "query": "state=refused"})
+    assert [view.query for view in cast.team.run_views.all()] == ["state=refused"]
+    assert bob.post(address, {"name": " ", "query": "state=failed"}).status_code == 400
+    bob.post(address, {"name": "Failed nightly", "query": ""})
+    assert not cast.team.run_views.exists()
