@@ -22,6 +22,7 @@ from spak.runner.observe import observe
 from spakweb.editor.compiled import plain, rules_of
 from spakweb.editor.services import see
 from spakweb.errors import Refused
+from spakweb.specs.beside import Beside
 
 MAX_ANSWERS = 200
 MAX_OBSERVATIONS = 8
@@ -34,12 +35,12 @@ MEASURES = (("well", "all checks are well"), ("failed", "a check fails"), TIMEOU
 HOLDS = (("well", "the condition holds"), ("failed", "it does not hold"))
 
 
-def attempt(request: Mapping[str, Any]) -> dict[str, Any]:
+def attempt(request: Mapping[str, Any], beside: Beside | None = None) -> dict[str, Any]:
     """Raises: SpecError when the text does not compile, Refused for answers that are none."""
     answers = request.get("answers", [])
     if not isinstance(answers, list) or len(answers) > MAX_ANSWERS:
         raise Refused("web.request", f"Answers are a list, of at most {MAX_ANSWERS}.")
-    walk = _Walk(request.get("text"))
+    walk = _Walk(request.get("text"), beside)
     for answer in answers:
         walk.answer(answer)
     state = walk.state
@@ -52,8 +53,8 @@ def attempt(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Walk:
-    def __init__(self, text: object) -> None:
-        self.rules = rules_of(see(text))
+    def __init__(self, text: object, beside: Beside | None) -> None:
+        self.rules = rules_of(see(text, beside))
         self.state = State()
         self.records: list[Record] = []
         self.feed(Kind.GENESIS, {})

@@ -21,19 +21,20 @@ from spak.kernel.rules import Rules
 from spak.kernel.state import Counter, State
 from spak.lang import Severity, parse
 from spak.lang.diff import compare
-from spak.lang.imports import settings_of
+from spak.policy import law
 from spak.program import Program, Ref, Step, Task, Template
 from spak.program import compile as compile_program
 from spak.runner.genesis import constitution, genesis
 from spakweb.editor.services import Seen, see
+from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
 
 MAX_PROMPTS = 100
 
 
-def compiled(request: Mapping[str, Any]) -> dict[str, Any]:
+def compiled(request: Mapping[str, Any], beside: Beside | None = None) -> dict[str, Any]:
     """Raises: SpecError when no Program can be built, Refused when the request has no text."""
-    seen = see(request.get("text"))
+    seen = see(request.get("text"), beside)
     rules = rules_of(seen)
     program = rules.program
     return {
@@ -50,7 +51,7 @@ def compiled(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def rules_of(seen: Seen) -> Rules:
     """The rules that a run of the text would have. Raises: SpecError `lang.invalid`."""
-    errors = [item for item in seen.view.diagnostics if item.severity == Severity.ERROR]
+    errors = [item for item in seen.diagnostics if item.severity == Severity.ERROR]
     if errors:
         first = errors[0]
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
@@ -59,8 +60,12 @@ def rules_of(seen: Seen) -> Rules:
         )
     inputs = _inputs(seen)
     full = catalog()
-    reached = config.used(full, compile_program(seen.view.parsed, full, inputs))
-    return Rules.of(genesis(seen.view.parsed.text, reached, inputs, "", 0, {}))
+    whole = seen.whole
+    program = compile_program(whole.parsed, full, inputs)
+    reached, axioms = config.used(full, program), law.rules_of(program.axioms)
+    return Rules.of(
+        genesis(whole.parsed.text, reached, inputs, "", 0, {}, policy=whole.policy, axioms=axioms)
+    )
 
 
 def _inputs(seen: Seen) -> dict[str, Any]:
@@ -106,7 +111,7 @@ def _facts(program: Program) -> Iterator[dict[str, str]]:
 
 def _capabilities(seen: Seen) -> Iterator[dict[str, str]]:
     """What a spec may do is what it may do more than one that says nothing."""
-    for item in compare(parse(""), seen.view.parsed, catalog()).capabilities:
+    for item in compare(parse(""), seen.view.whole, catalog()).capabilities:
         if item.kind == "tool" and not item.path:
             continue  # said of the tasks that have it
         value = "" if item.after in (True, None) else str(item.after)
@@ -141,11 +146,11 @@ def _as_written(value: Any) -> str:
 
 def _policy(seen: Seen) -> dict[str, str]:
     """The text that decides, and a sentence about it."""
-    law = constitution()
-    named = any(True for _ in settings_of(seen.view.spec, "POLICY"))
-    more = " The spec names a POLICY of its own besides; it is read when the spec is run." if named else ""
+    own = {"the spec's POLICY": seen.whole.policy} if seen.whole.policy else {}
+    texts = {**constitution(), **own}
+    more = " The spec has a POLICY of its own besides." if own else ""
     return {
         "said": "An action happens only if these rules derive `permitted` and do not derive `forbidden`."
         + more,
-        "text": "\n".join(f"# {name}\n\n{text.rstrip()}\n" for name, text in law.items()),
+        "text": "\n".join(f"# {name}\n\n{text.rstrip()}\n" for name, text in texts.items()),
     }

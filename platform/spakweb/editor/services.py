@@ -2,8 +2,8 @@
 completion, hover, definition, references, rename and format.
 
 Takes texts and plain data of a request; gives JSON-ready dicts whose offsets are UTF-16 units of the text
-that was sent. Nothing is stored, run or read from a disk, and nothing of Django is known here. A text is held
-to MAX_BYTES, its graph to MAX_TASKS; the last few texts stay parsed, as a person asks about one often.
+that was sent. Nothing is stored or run; files that a text names come from a Beside, if one is given. A text
+is held to MAX_BYTES, its graph to MAX_TASKS; the last few stay parsed, as a person asks about one often.
 
 Raises: EditRefused and SpecError of `spak.lang.edit`, Refused for what is too large or no request.
 """
@@ -11,13 +11,15 @@ Raises: EditRefused and SpecError of `spak.lang.edit`, Refused for what is too l
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from threading import Lock
 from typing import Any
 
 from spak.errors import EditRefused, SpecError
 from spak.lang import Diagnostic, Severity, parse
+from spak.lang.ast import Text
+from spak.lang.diagnostics import in_order
 from spak.lang.edit import Op, apply_all, operation, ops, ops_from_json
 from spak.lang.features import (
     Symbol,
@@ -33,9 +35,13 @@ from spak.lang.features import (
 )
 from spak.lang.format import format_text
 from spak.lang.graph import graph_of, lay_out, to_json, to_svg
+from spak.lang.imports import resolve, settings_of
+from spak.lang.laws import check_law
 from spak.lang.parser import MAX_BYTES
+from spak.runner.genesis import constitution
 from spakweb.editor.units import Units
 from spakweb.errors import Refused
+from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
 
 MAX_TASKS = 2_000
@@ -49,10 +55,14 @@ KEPT = 500_000
 class Seen:
     """A parsed text, and what was made of it so far."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, beside: Beside | None = None) -> None:
+        self.beside = beside
         self.text = text
         self.units = Units(text)
-        self.view = View(parse(text), catalog())
+        parsed = parse(text) if beside is None else beside.parse(text)
+        self.whole = resolve(parsed, _nothing) if beside is None else beside.resolve(parsed)
+        self.view = View(parsed, catalog(), None if beside is None else lambda _: self.whole.parsed)
+        self.diagnostics = in_order([*self.view.diagnostics, *check_law(self.whole, constitution())])
         self._analysis: dict[str, Any] | None = None
 
     def range(self, start: int, end: int) -> dict[str, int]:
@@ -69,7 +79,12 @@ class Seen:
         return self._analysis
 
 
-def see(text: object) -> Seen:
+def _nothing(path: str) -> bytes | None:
+    """The files beside a text that stands alone."""
+    return None
+
+
+def see(text: object, beside: Beside | None = None) -> Seen:
     """The text, parsed. Raises: Refused when it is none, or too large."""
     if not isinstance(text, str):
         raise Refused("web.request", "The request has no text.")
@@ -81,30 +96,32 @@ def see(text: object) -> Seen:
             "Move tasks into files of their own and IMPORT them.",
             413,
         )
+    stamp = beside.stamp(text) if beside is not None else None
+    key = (text, stamp)
     with _lock:
-        found = _kept.pop(text, None) or Seen(text)
-        _kept[text] = found
-        while len(_kept) > 1 and sum(map(len, _kept)) > KEPT:
+        found = _kept.pop(key, None) or Seen(text, beside if stamp is not None else None)
+        _kept[key] = found
+        while len(_kept) > 1 and sum(len(kept) for kept, _ in _kept) > KEPT:
             _kept.popitem(last=False)
     return found
 
 
-_kept: OrderedDict[str, Seen] = OrderedDict()
+_kept: OrderedDict[tuple[str, Hashable], Seen] = OrderedDict()
 _lock = Lock()
 
 
 # ---- analyse -------------------------------------------------------------------------------------------
 
 
-def analyse(text: object) -> dict[str, Any]:
+def analyse(text: object, beside: Beside | None = None) -> dict[str, Any]:
     """All that the page shows of a text."""
-    return see(text).analysis
+    return see(text, beside).analysis
 
 
 def _analysis(seen: Seen) -> dict[str, Any]:
     view = seen.view
     tasks = sum(1 for _ in view.spec.tasks())
-    found = view.diagnostics
+    found = seen.diagnostics
     answer: dict[str, Any] = {
         "hash": view.spec.hash,
         "parsed": view.parsed.ok,
@@ -121,7 +138,7 @@ def _analysis(seen: Seen) -> dict[str, Any]:
     if tasks > MAX_TASKS:
         answer["note"] = f"{tasks:,} tasks; the graph is drawn up to {MAX_TASKS:,}"
         return answer
-    layout = lay_out(graph_of(view.spec))
+    layout = lay_out(graph_of(view.whole.spec))
     answer["graph"] = to_json(layout)
     answer["svg"] = to_svg(layout, style=False, interactive=True)
     return answer
@@ -138,16 +155,29 @@ def _diagnostic(seen: Seen, found: Diagnostic) -> dict[str, Any]:
             patches = ()
         if patches:
             fixes.append({"title": words(op), "changes": seen.changes(patches)})
+    start, end, line, message = found.start, found.end, found.line, found.message
+    if found.file:
+        start, end = _import_of(seen, found.file)
+        line, message = seen.text.count("\n", 0, start) + 1, f"{found.file}:{found.line}: {message}"
     return {
-        **seen.range(found.start, found.end),
-        "line": found.line,
+        **seen.range(start, end),
+        "line": line,
         "column": found.column,
         "severity": str(found.severity),
         "code": found.code,
-        "message": found.message,
+        "message": message,
         "hint": found.hint,
         "fixes": fixes,
     }
+
+
+def _import_of(seen: Seen, file: str) -> tuple[int, int]:
+    """The IMPORT that brought a file, or the first one, which brought what imports it."""
+    entries = list(settings_of(seen.view.spec, "IMPORT"))
+    named = [item for item in entries if isinstance(item.value, Text) and item.value.value == file]
+    for item in (*named, *entries):
+        return seen.view.source.offsets(item.start, item.end)
+    return 0, 0
 
 
 def _title(seen: Seen, found: Diagnostic) -> str:
@@ -234,12 +264,12 @@ def triggers() -> list[str]:
 # ---- edit ----------------------------------------------------------------------------------------------
 
 
-def edit(text: object, operations: object) -> dict[str, Any]:
+def edit(text: object, operations: object, beside: Beside | None = None) -> dict[str, Any]:
     """The changes that operations make, and the analysis of the text after them."""
-    seen = see(text)
+    seen = see(text, beside)
     many = ops_from_json(operations)
     done = apply_all(seen.view.parsed, many)
-    after = see(done.text)
+    after = see(done.text, beside)
     return {
         "changes": seen.changes(done.patches),
         "said": ", ".join(said(op) for op in many),
@@ -272,9 +302,9 @@ def said(op: Op) -> str:
             return "done"
 
 
-def format_(text: object) -> dict[str, Any]:
+def format_(text: object, beside: Beside | None = None) -> dict[str, Any]:
     """The changes that lay a text out. Raises: SpecError when it does not parse."""
-    seen = see(text)
+    seen = see(text, beside)
     made = format_text(seen.view.parsed)
     if not made.ok:
         first = next(item for item in made.diagnostics if item.severity == Severity.ERROR)
@@ -308,9 +338,9 @@ def _lines_changed(old: str, new: str) -> list[tuple[int, int, str]]:
 # ---- at a place ----------------------------------------------------------------------------------------
 
 
-def complete_(text: object, unit: object) -> dict[str, Any]:
+def complete_(text: object, unit: object, beside: Beside | None = None) -> dict[str, Any]:
     """The choices at a place."""
-    seen, offset = _at(text, unit)
+    seen, offset = _at(text, unit, beside)
     found = complete(seen.view, offset)[:MAX_COMPLETIONS]
     return {
         "items": [
@@ -328,18 +358,18 @@ def complete_(text: object, unit: object) -> dict[str, Any]:
     }
 
 
-def hover_(text: object, unit: object) -> dict[str, Any]:
+def hover_(text: object, unit: object, beside: Beside | None = None) -> dict[str, Any]:
     """What is known of the word at a place: Markdown, of which the page shows the text."""
-    seen, offset = _at(text, unit)
+    seen, offset = _at(text, unit, beside)
     found = hover(seen.view, offset)
     if found is None:
         return {"text": ""}
     return {"text": found.markdown, **seen.range(found.start, found.end)}
 
 
-def definition_(text: object, unit: object) -> dict[str, Any]:
+def definition_(text: object, unit: object, beside: Beside | None = None) -> dict[str, Any]:
     """Where the name at a place is given; what an import gives has a file."""
-    seen, offset = _at(text, unit)
+    seen, offset = _at(text, unit, beside)
     return {
         "places": [
             {**seen.range(place.start, place.end), "file": place.file}
@@ -348,14 +378,14 @@ def definition_(text: object, unit: object) -> dict[str, Any]:
     }
 
 
-def references_(text: object, unit: object) -> dict[str, Any]:
-    seen, offset = _at(text, unit)
+def references_(text: object, unit: object, beside: Beside | None = None) -> dict[str, Any]:
+    seen, offset = _at(text, unit, beside)
     return {"places": [seen.range(place.start, place.end) for place in references(seen.view, offset)]}
 
 
-def rename_(text: object, unit: object, new: object) -> dict[str, Any]:
+def rename_(text: object, unit: object, new: object, beside: Beside | None = None) -> dict[str, Any]:
     """The changes that rename what stands at a place; without a new name, what it is called now."""
-    seen, offset = _at(text, unit)
+    seen, offset = _at(text, unit, beside)
     place = prepare_rename(seen.view, offset)
     if place is None:
         raise EditRefused("edit.arguments", "there is no name here that this spec gives")
@@ -369,32 +399,32 @@ def rename_(text: object, unit: object, new: object) -> dict[str, Any]:
     return {"changes": seen.changes(found.edits)}
 
 
-def _at(text: object, unit: object) -> tuple[Seen, int]:
+def _at(text: object, unit: object, beside: Beside | None = None) -> tuple[Seen, int]:
     if type(unit) is not int:
         raise Refused("web.request", "The request names no place.")
-    seen = see(text)
+    seen = see(text, beside)
     return seen, min(seen.units.from_browser(unit), len(seen.view.text))
 
 
-def answer(what: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def answer(what: str, given: Mapping[str, Any], beside: Beside | None = None) -> dict[str, Any]:
     """The answer to a request of that name. Raises: Refused when there is none such."""
     text, at = given.get("text"), given.get("at")
     match what:
         case "analyse":
-            return analyse(text)
+            return analyse(text, beside)
         case "edit":
-            return edit(text, given.get("ops"))
+            return edit(text, given.get("ops"), beside)
         case "format":
-            return format_(text)
+            return format_(text, beside)
         case "complete":
-            return complete_(text, at)
+            return complete_(text, at, beside)
         case "hover":
-            return hover_(text, at)
+            return hover_(text, at, beside)
         case "definition":
-            return definition_(text, at)
+            return definition_(text, at, beside)
         case "references":
-            return references_(text, at)
+            return references_(text, at, beside)
         case "rename":
-            return rename_(text, at, given.get("new"))
+            return rename_(text, at, given.get("new"), beside)
         case _:
             raise Refused("web.request", "There is no such question.", "", 404)

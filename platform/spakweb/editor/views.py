@@ -26,6 +26,7 @@ from spakweb import access
 from spakweb.editor import services
 from spakweb.errors import Refused
 from spakweb.specs import actions
+from spakweb.specs.beside import Beside
 from spakweb.specs.models import Draft, Spec
 from spakweb.specs.views import find_spec
 
@@ -133,14 +134,15 @@ def body_of(request: HttpRequest) -> dict[str, Any]:
 @said
 def ask(request: HttpRequest, team: str, spec: str, what: str) -> HttpResponse:
     """One question about a text; nothing is kept."""
-    find_spec(request, team, spec)
+    named = find_spec(request, team, spec)
+    beside = Beside(named.team, named.slug)
     if what == "compiled":
         from spakweb.editor.compiled import compiled as found
     elif what == "try":
         from spakweb.editor.attempt import attempt as found
     else:
         found = functools.partial(services.answer, what)
-    return HttpResponse(orjson.dumps(found(body_of(request))), content_type="application/json")
+    return HttpResponse(orjson.dumps(found(body_of(request), beside)), content_type="application/json")
 
 
 @require_POST

@@ -11,17 +11,13 @@ from pathlib import Path
 from spak import config, data
 from spak.begin import plan
 from spak.errors import RunError
-from spak.lang import parse
-from spak.lang.beside import files_beside
-from spak.lang.imports import resolve
 from spak.runner import Run as Runner
 from spak.runner import fork as forking
 from spak.workspace import Workspace
 from spakweb.runs.approving import approvers
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunBlob
-
-EXAMPLES = "specs/examples"
+from spakweb.specs.beside import EXAMPLES, Beside
 
 
 def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
@@ -31,8 +27,8 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     if row.version is None:
         raise RunError("run.no_spec", "the version of this run is gone", "start it again from its spec")
     slug = row.version.spec.slug
-    beside = data.path(EXAMPLES) / f"{slug}.spak"
-    whole = resolve(parse(row.version.text.encode(), f"{slug}.spak"), files_beside(beside))
+    beside = Beside(row.version.spec.team, slug)
+    whole = beside.resolve(beside.parse(row.version.text))
     mode = row.mode if row.mode in config.MODES else None
     made = plan(whole, row.inputs, mode=mode, backend=row.backend, approvers=approvers())
     source = source_of(slug)

@@ -13,15 +13,15 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
-from django.utils.text import slugify
 
 from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
-from spakweb.specs.facts import facts
+from spakweb.specs.beside import Beside, slug_of
+from spakweb.specs.facts import facts_of
 from spakweb.specs.merge import Merge, merge
 from spakweb.specs.models import TAG, Draft, Spec, SpecVersion, Tag
-from spakweb.specs.text import clean, digest
+from spakweb.specs.text import clean, digest, one_line
 from spakweb.teams.models import Team
 
 RESERVED = frozenset({"new", "import", "gallery"})
@@ -53,8 +53,8 @@ class Stale:
 def create_spec(user: Any, team: Team, name: str, text: str, message: str = "") -> Spec:
     """A spec with its first version. Raises: Refused `web.name`, `web.text`, `web.text_size`."""
     access.demand(user, "spec.edit", team)
-    name = " ".join(name.split())[:80]
-    slug = slugify(name.replace("_", "-"))[:60]
+    name = one_line(name, 80)
+    slug = slug_of(name)
     if not slug:
         raise Refused("web.name", "A spec needs a name with at least one letter or digit.", "Type a name.")
     text, made = clean(text, settings.UPLOAD_BYTES), None
@@ -184,10 +184,10 @@ def _append(
         number=spec.head.number + 1 if spec.head else 1,
         text=text,
         content_hash=digest(text),
-        message=" ".join(message.replace("\0", " ").split())[:500],
+        message=one_line(message, 500),
         author=user,
         restored_from=restored_from,
-        facts=facts(text),
+        facts=facts_of(Beside(spec.team, spec.slug).whole(text)),
     )
     spec.head = version
     spec.save(update_fields=["head"])

@@ -1,7 +1,7 @@
-"""What lists and pages say about a version without parsing it again: `facts(text)`.
+"""What lists and pages say about a version without parsing it again: `facts_of(whole)`.
 
-Takes a text, gives a small dictionary of plain values. A text with mistakes has facts too: what could be
-read, and how many mistakes there are. IMPORTs are not followed: a spec on the platform is one text.
+Takes a text with its IMPORTs put in (beside.py), gives a small dictionary of plain values. A text with mistakes
+has facts too: what could be read, and how many mistakes there are. `findings` are the mistakes.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from functools import lru_cache
 from typing import Any
 
 from spak import config
-from spak.lang import Parsed, parse
 from spak.lang.catalog import Catalog
-from spak.lang.check import examine
-from spak.lang.diagnostics import in_order
+from spak.lang.check import check, examine
+from spak.lang.diagnostics import Diagnostic, in_order
 from spak.lang.graph import graph_of
+from spak.lang.imports import Resolved
+from spak.lang.laws import check_law
+from spak.runner.genesis import constitution
 
 MOST = 200
 """Names of tasks or tools that are kept."""
@@ -26,13 +28,15 @@ def catalog() -> Catalog:
     return config.catalog()
 
 
-def facts(text: str) -> dict[str, Any]:
-    return facts_of(parse(text))
+def findings(whole: Resolved) -> tuple[Diagnostic, ...]:
+    """What is wrong with a spec, its imports, its POLICY and the axioms that are rules."""
+    return in_order([*check(whole.parsed, catalog()), *check_law(whole, constitution())])
 
 
-def facts_of(parsed: Parsed) -> dict[str, Any]:
+def facts_of(whole: Resolved) -> dict[str, Any]:
+    parsed = whole.parsed
     made = examine(parsed.spec, catalog())
-    found = in_order([*parsed.diagnostics, *made.report.found])
+    found = in_order([*parsed.diagnostics, *made.report.found, *check_law(whole, constitution())])
     graph = graph_of(parsed.spec)
     tasks = [node for node in graph.nodes if node.kind != "missing"]
     tools = sorted({tool for node in tasks for tool in node.tools})

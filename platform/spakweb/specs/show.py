@@ -53,6 +53,7 @@ def problems(found: Iterable[Diagnostic]) -> list[dict[str, Any]]:
         {
             "severity": str(item.severity),
             "line": item.line,
+            "file": item.file,
             "message": item.message,
             "hint": item.hint,
             "code": item.code,

@@ -1,7 +1,8 @@
 """Text that may become a version: `clean(data)` gives it as str with plain newlines, or says why not.
 
 Bytes and text are taken. The platform keeps LF only, as browsers' editors do: otherwise opening a file with
-CRLF and saving it would change every line. `digest` is the content hash.
+CRLF and saving it would change every line. `one_line` is for names and
+notes, `digest` is the content hash.
 """
 
 from __future__ import annotations
@@ -32,6 +33,12 @@ def clean(data: str | bytes, most: int = MAX_BYTES) -> str:
     if "\0" in text:
         raise Refused("web.text", "The text holds a NUL character.", "This is no text file; choose another.")
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def one_line(text: str, most: int) -> str:
+    """What may stand as a name or a note: printable characters, single blanks, no more than `most`. Signs that
+    turn the direction of what follows are taken out with the other invisible ones."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())[:most]
 
 
 def digest(text: str) -> str:

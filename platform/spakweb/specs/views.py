@@ -8,14 +8,13 @@ from django.core.paginator import Paginator
 from django.db.models import Count, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils.text import slugify
 from django.views.decorators.http import require_GET
 
-from spak.lang import check, parse
 from spakweb import access
 from spakweb.home import demo
 from spakweb.specs import show
-from spakweb.specs.facts import catalog, facts
+from spakweb.specs.beside import Beside, slug_of
+from spakweb.specs.facts import facts_of, findings
 from spakweb.specs.models import Draft, Spec, SpecVersion
 from spakweb.teams.models import Team
 
@@ -81,16 +80,18 @@ def spec_list(request: HttpRequest, team: str) -> HttpResponse:
 def gallery(request: HttpRequest, team: str) -> HttpResponse:
     """The examples that ship, each with its picture; copying one makes a spec of the team."""
     found = access.find(request.user, "team.view", Team, slug=team)
-    cards = [
-        {
-            "name": name,
-            "slug": slugify(name.replace("_", "-")),
-            "facts": facts(text),
-            "svg": show.graph(parse(text).spec, f"x{place}"),
-            "intro": show.intro(text),
-        }
-        for place, (name, text) in enumerate(demo.examples().items())
-    ]
+    cards = []
+    for place, (name, text) in enumerate(demo.examples().items()):
+        whole = Beside(found, slug_of(name)).whole(text)
+        cards.append(
+            {
+                "name": name,
+                "slug": slug_of(name),
+                "facts": facts_of(whole),
+                "svg": show.graph(whole.parsed.spec, f"x{place}"),
+                "intro": show.intro(text),
+            }
+        )
     may_edit = access.can(request.user, "spec.edit", found)
     context = {"team": found, "section": "specs", "cards": cards, "may_edit": may_edit}
     return render(request, "specs/gallery.html", context)
@@ -99,12 +100,12 @@ def gallery(request: HttpRequest, team: str) -> HttpResponse:
 @require_GET
 def spec_detail(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     found = find_spec(request, team, spec)
-    parsed = parse(found.head.text)
+    whole = Beside(found.team, found.slug).whole(found.head.text)
     context = around(request, found, "overview") | {
         "version": found.head,
-        "svg": show.graph(parsed.spec),
+        "svg": show.graph(whole.parsed.spec),
         "goals": found.head.facts.get("goals", {}),
-        "problems": show.problems(check(parsed, catalog())),
+        "problems": show.problems(findings(whole)),
         "recent": found.versions.select_related("author")[:5],
         "version_count": found.versions.count(),
     }
@@ -124,12 +125,12 @@ def history(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 @require_GET
 def version(request: HttpRequest, team: str, spec: str, number: int) -> HttpResponse:
     found = find_version(request, team, spec, number)
-    parsed = parse(found.text)
+    whole = Beside(found.spec.team, found.spec.slug).whole(found.text)
     context = around(request, found.spec, "history") | {
         "version": found,
-        "svg": show.graph(parsed.spec),
+        "svg": show.graph(whole.parsed.spec),
         "lines": show.lines_of(found.text),
-        "problems": show.problems(check(parsed, catalog())),
+        "problems": show.problems(findings(whole)),
         "own_tags": found.tags.all(),
         "is_head": found.pk == found.spec.head_id,
         "older": found.spec.versions.filter(number__lt=number).first(),

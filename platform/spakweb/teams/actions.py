@@ -19,12 +19,13 @@ from django.utils.text import slugify
 from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
+from spakweb.specs.text import one_line
 from spakweb.teams.models import VALUES, Invitation, Membership, Role, Team
 
 
 def create_team(user: Any, name: str) -> Team:
     """A team with the person as its admin. Raises: Refused `web.name`."""
-    name = " ".join(name.replace("\0", " ").split())[:80]
+    name = one_line(name, 80)
     slug = slugify(name)[:40]
     if not slug:
         raise Refused("web.name", "A team needs a name with at least one letter or digit.", "Type a name.")
@@ -43,7 +44,7 @@ def invite(user: Any, team: Team, role: str, note: str = "") -> tuple[Invitation
         made = Invitation.objects.create(
             team=team,
             role=_role(role),
-            note=" ".join(note.replace("\0", " ").split())[:120],
+            note=one_line(note, 120),
             secret_hash=_hash(secret),
             made_by=user,
             ends_at=timezone.now() + timedelta(days=settings.INVITATION_DAYS),

@@ -81,7 +81,7 @@ export class GraphPane {
       this.nodes.set(node.dataset.task, node);
       node.setAttribute("tabindex", "-1");
       node.removeAttribute("aria-label"); // The name is what is written in it; the title says the rest.
-      if (node.classList.contains("missing") && this.on.editable) this.ghost(node);
+      if (node.classList.contains("missing") && !this.boxes.get(node.dataset.task).file && this.on.editable) this.ghost(node);
     }
     for (const edge of svg.querySelectorAll("g.edge")) {
       const line = edge.querySelector(".line");
@@ -154,7 +154,7 @@ export class GraphPane {
     if (!this.on.editable || !this.port) return;
     const node = this.nodes.get(name);
     const box = this.boxes.get(name);
-    if (!node || !box || box.kind === "missing") {
+    if (!node || !box || box.kind === "missing" || box.file) {
       this.port.remove();
       return;
     }
@@ -330,7 +330,7 @@ export class GraphPane {
       ArrowRight: () => this.step(name, 1, 0),
       Escape: () => (this.drag ? this.drop() : (this.select(""), this.place.focus())),
       ...(name ? { Enter: () => this.on.open(name, true), " ": () => this.on.open(name, false) } : {}),
-      ...(name && editable
+      ...(name && editable && !this.boxes.get(name)?.file
         ? this.boxes.get(name)?.kind === "missing"
           ? { a: () => this.on.create(name), Enter: () => this.on.create(name) }
           : { c: () => this.on.connect(name, null), r: () => this.on.rename(name), F2: () => this.on.rename(name), Delete: () => this.on.remove(name), Backspace: () => this.on.remove(name), s: () => this.on.start(name) }

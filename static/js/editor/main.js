@@ -239,6 +239,7 @@ function open(name, focus) {
   const node = analysis?.graph?.nodes.find((item) => item.id === name);
   following = true;
   if (symbol) pane.show(symbol.at, symbol.at + (focus ? 0 : name.length), focus);
+  else if (node?.file) toast(`${name} comes from ${node.file}.`);
   else if (node && node.line <= pane.view.state.doc.lines) pane.show(pane.view.state.doc.line(node.line).from, undefined, focus);
   following = false;
   if (focus) tab("text");
@@ -278,7 +279,8 @@ const graph = new GraphPane(find("#graph-pane"), {
   edge(from, to, line) {
     select(from);
     following = true;
-    if (analysed === pane.text && line <= pane.view.state.doc.lines) pane.show(pane.view.state.doc.line(line).from, undefined, false);
+    const inside = analysis?.graph?.nodes.find((item) => item.id === from)?.file;
+    if (!inside && analysed === pane.text && line <= pane.view.state.doc.lines) pane.show(pane.view.state.doc.line(line).from, undefined, false);
     following = false;
   },
   zoomed: (scale) => (find("#zoom-value").textContent = `${Math.round(scale * 100)}%`),

@@ -11,7 +11,7 @@ export class Outline {
   }
 
   show(graph, problems) {
-    const key = JSON.stringify([graph?.nodes.map((node) => [node.id, node.kind, node.start, node.terminal, node.goal]), graph?.edges, [...problems]]);
+    const key = JSON.stringify([graph?.nodes.map((node) => [node.id, node.kind, node.start, node.terminal, node.goal, node.file]), graph?.edges, [...problems]]);
     if (key === this.shown) return;
     this.shown = key;
     const focused = this.place.contains(document.activeElement) ? document.activeElement.dataset.task : null;
@@ -19,7 +19,7 @@ export class Outline {
     for (const edge of graph?.edges ?? []) edges.set(edge.from, [...(edges.get(edge.from) ?? []), edge]);
     const items = (graph?.nodes ?? []).map((node) => {
       const problem = problems.get(node.id);
-      const words = [node.start ? "start" : "", node.terminal ? "end" : "", node.kind === "missing" ? "missing" : ""].filter(Boolean).join(", ");
+      const words = [node.start ? "start" : "", node.terminal ? "end" : "", node.kind === "missing" ? "missing" : "", node.file ? `from ${node.file}` : ""].filter(Boolean).join(", ");
       const button = el(
         "button",
         { type: "button", "data-task": node.id, class: `task ${node.kind}`, tabindex: "-1" },
@@ -93,7 +93,7 @@ export class Properties {
     const node = graph?.nodes.find((item) => item.id === name);
     const edges = (graph?.edges ?? []).filter((edge) => edge.from === name);
     const targets = (graph?.nodes ?? []).map((item) => item.id);
-    const key = JSON.stringify([node && [node.id, node.kind, node.start, node.goal, node.tools, node.validator], edges, targets]);
+    const key = JSON.stringify([node && [node.id, node.kind, node.start, node.goal, node.tools, node.validator, node.file], edges, targets]);
     if (key === this.shown || this.place.contains(document.activeElement) && document.activeElement.matches("textarea") && this.name === name && node) {
       return;
     }
@@ -112,13 +112,13 @@ export class Properties {
     return [
       el("h3", {}, node.id),
       el("p", {}, "An edge leads here, and there is no such task."),
-      this.on.editable ? el("button", { type: "button", class: "button primary", name: "create", onclick: () => this.on.create(node.id) }, "Create task") : null,
+      this.on.editable && !node.file ? el("button", { type: "button", class: "button primary", name: "create", onclick: () => this.on.create(node.id) }, "Create task") : null,
     ].filter(Boolean);
   }
 
   task(node, edges, targets, triggers) {
     const { on } = this;
-    const off = !on.editable;
+    const off = !on.editable || Boolean(node.file);
     const goal = el("textarea", { id: "property-goal", name: "goal", rows: "2", disabled: off });
     goal.value = node.goal;
     goal.addEventListener("change", () => {
@@ -168,6 +168,7 @@ export class Properties {
 
   facts(node) {
     const rows = [
+      ["Imported", node.file ? `from ${node.file}: it is changed there` : ""],
       ["Steps", node.steps || ""],
       ["Tools", node.tools.join(", ")],
       ["Validator", node.validator],

@@ -1,0 +1,65 @@
+"""The files that a spec of a team may name with IMPORT and POLICY.
+
+`Beside(team, slug)` is asked for a name and gives bytes: `shared_model.spak` is the newest version of the
+team's spec `shared-model`; what no spec is called is looked for beside the shipped examples. Folders are those
+of the examples. `whole` puts the imports into a text; `stamp` changes when another answer may be given, so that
+whoever keeps what was parsed knows when to ask again. Texts of other teams are never given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from django.db.models import Max
+from django.utils.text import slugify
+
+from spak import data
+from spak.lang import Parsed, parse
+from spak.lang.beside import files_beside
+from spak.lang.imports import Resolved, resolve
+from spakweb.specs.models import Spec, SpecVersion
+from spakweb.teams.models import Team
+
+EXAMPLES = "specs/examples"
+NAMED = re.compile(r"\b(?:IMPORT|POLICY)\b", re.IGNORECASE)
+"""A text without these words names no file."""
+
+
+def slug_of(name: str) -> str:
+    """The slug that a spec gets from its name; it may be taken, or empty."""
+    return slugify(name.replace("_", "-"))[:60]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    team: Team
+    slug: str
+
+    def read(self, path: str) -> bytes | None:
+        """What `resolve` asks: the bytes of a file, or None. Raises: Unreadable."""
+        if "/" not in path and path.endswith(".spak"):
+            found = Spec.objects.filter(team=self.team, slug=slug_of(path.removesuffix(".spak")))
+            text: str | None = found.values_list("head__text", flat=True).first()
+            if text is not None:
+                return text.encode()
+        return files_beside(data.path(EXAMPLES) / f"{self.slug}.spak")(path)
+
+    def parse(self, text: str) -> Parsed:
+        """The text by itself, under the name by which others import it: a circle is seen."""
+        return parse(text, f"{self.slug}.spak")
+
+    def resolve(self, parsed: Parsed) -> Resolved:
+        return resolve(parsed, self.read)
+
+    def whole(self, text: str) -> Resolved:
+        """The text with its imports put in; what is wrong with them is among its diagnostics."""
+        return self.resolve(self.parse(text))
+
+    def stamp(self, text: str) -> Hashable:
+        """None where nothing beside the text matters."""
+        if not NAMED.search(text):
+            return None
+        newest = SpecVersion.objects.filter(spec__team=self.team).aggregate(newest=Max("pk"))["newest"]
+        return self.team.pk, self.slug, newest
