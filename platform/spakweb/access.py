@@ -25,6 +25,7 @@ ACTIONS: dict[str, Role] = {
     "spec.tag": Role.REVIEWER,
     "spec.archive": Role.ADMIN,
     "audit.view": Role.ADMIN,
+    "fleet.view": Role.VIEWER,
     "run.view": Role.VIEWER,
     "run.start": Role.EDITOR,
     "run.answer": Role.EDITOR,

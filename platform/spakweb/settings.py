@@ -100,6 +100,7 @@ INSTALLED_APPS = [
     "spakweb.specs",
     "spakweb.editor",
     "spakweb.runs",
+    "spakweb.fleet",
     "spakweb.audit",
     "spakweb.home",
 ]
@@ -183,7 +184,7 @@ CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
 WORKER_THREADS = number("SPAK_WEB_WORKER_THREADS", 4, 1, 64)
-WORKER_QUEUES = words("SPAK_WEB_WORKER_QUEUES", "default")
+WORKER_QUEUES = words("SPAK_WEB_WORKER_QUEUES", "default,gpu")
 TEAM_RUNS = number("SPAK_WEB_TEAM_RUNS", 16, 1, 10000)
 """How many runs of one team are advanced at the same time."""
 CELERY_BEAT_SCHEDULE = {"sweep": {"task": "runs.sweep", "schedule": 5.0}}

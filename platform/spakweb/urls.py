@@ -22,6 +22,7 @@ urlpatterns = [
     path("runs/<str:key>/events", events.run_events, name="spak-run-events"),
     path("team/<slug:team>/runs/events", events.team_events, name="spak-team-events"),
     path("t/<slug:team>/audit/", include("spakweb.audit.urls")),
+    path("t/<slug:team>/fleet/", include("spakweb.fleet.urls")),
 ]
 
 handler400 = "spakweb.home.errors.bad_request"

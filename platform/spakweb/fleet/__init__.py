@@ -1,0 +1,1 @@
+"""Runners, their devices, queues, and why a run waits."""
