@@ -223,7 +223,8 @@ def host(chosen: Settings, program: Program, backend: str = "") -> Host:
 
 
 def launcher(chosen: Settings, program: Program) -> Launcher:
-    """The launcher that a run uses: the one that was asked for, or the least strict that is strict enough.
+    """The launcher that a run uses: the one that was asked for, or the least strict that is strict enough, of
+    equals the one that SANDBOX names (a GPU is not had in any container).
 
     Fails closed: no launcher, no run. Raises: UnavailableError `unavailable.sandbox`.
     """
@@ -233,7 +234,7 @@ def launcher(chosen: Settings, program: Program) -> Launcher:
     names = (
         [chosen.launcher]
         if chosen.launcher
-        else sorted(LAUNCHERS, key=lambda name: RANKS.get(name.upper(), 0))
+        else sorted(LAUNCHERS, key=lambda name: (RANKS.get(name.upper(), 0), name != program.sandbox.lower()))
     )
     for name in names:
         if name not in LAUNCHERS:
