@@ -65,6 +65,7 @@ def test_the_layout() -> None:
         "p(X) :- # a\n # b\n q(X), # c\n !r(X) |> # d\n do fn:group_by(X), let N = fn:count() # e\n . # f",
         "p( # a\n /b # c\n). # d",
         "p(X) :- q(X).\n\n\n\n# apart\n\n\np(1).",
+        "f(/b).\nf(/b). # said twice\n",
     ],
 )
 def test_it_is_read_as_before_and_stays(text: str) -> None:

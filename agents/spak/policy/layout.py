@@ -82,7 +82,7 @@ class _Layout:
             if lines and self.line(start) - self.line(max(last - 1, 0)) > 1:
                 lines.append("")
 
-        for thing in self.things:
+        for at, thing in enumerate(self.things):
             while waiting and waiting[0][0] < thing.place.start:
                 start, said = waiting.pop(0)
                 gap(start)
@@ -92,7 +92,7 @@ class _Layout:
             while waiting and waiting[0][0] < thing.place.end:
                 inside.append(waiting.pop(0))
             behind = []
-            end, following = self.line(thing.place.end), self.following(thing)
+            end, following = self.line(thing.place.end), self.following(at)
             while waiting and waiting[0][0] < following and self.line(waiting[0][0]) == end:
                 behind.append(waiting.pop(0))
             gap(thing.place.start)
@@ -109,8 +109,7 @@ class _Layout:
             last = start + 1
         return "\n".join(lines) + "\n" if lines else ""
 
-    def following(self, thing: Clause | Decl) -> int:
-        at = self.things.index(thing)
+    def following(self, at: int) -> int:
         return self.things[at + 1].place.start if at + 1 < len(self.things) else len(self.source) + 1
 
     def thing(self, thing: Clause | Decl, inside: list[tuple[int, str]], behind: bool) -> list[str]:
