@@ -26,6 +26,7 @@ from django.utils import timezone
 from spak import canon, config
 from spak.errors import LedgerError, UserError
 from spak.kernel.rules import Rules
+from spak.kernel.state import Effect
 from spak.kernel.state import State as KernelState
 from spak.program import Mode
 from spak.records import Kind, Record
@@ -41,6 +42,7 @@ from spakweb.runs.models import ENDED, Command, Run, State
 from spakweb.runs.project import Projection, save
 
 SLICE_S = 60.0
+DEFAULT, GPU = "default", "gpu"
 WATCH_S = 0.25
 """How often what people want of running runs is read, and the projections of some are written."""
 SAVED = 16
@@ -157,6 +159,7 @@ class Holding:
             called = self._obey()
             if self.row.wanted:
                 self.break_off(self.row.wanted)
+            self._route(self.runner.state)
             self.keep_up()
             watcher.add(self)
             try:
@@ -213,6 +216,15 @@ class Holding:
             self.seen.feed(record)
             self.folded = record.seq + 1
             self.news = True
+        if record.kind == Kind.PERMIT:
+            self._route(state)
+
+    def _route(self, state: KernelState) -> None:
+        """A queue is a property of an effect: stop before one that belongs to workers of another queue."""
+        queue = queue_of(state.r6, self.runner)
+        if self.row.queue in (DEFAULT, GPU) and queue not in ("", *settings.WORKER_QUEUES):
+            Run.objects.filter(pk=self.row.pk).update(queue=queue)
+            self.runner.performer.interrupt()
 
     def _save(self, stop: str) -> None:
         with self._lock:
@@ -259,6 +271,14 @@ class Holding:
 
     def _auto(self) -> int:
         return self.runner.rules.program.auto_steps or 1
+
+
+def queue_of(effect: Effect | None, runner: Runner) -> str:
+    """The queue of an effect: that of a GPU for a validator which measures on one; "" of a question."""
+    if effect is None or effect.cls == "ask":
+        return ""
+    validator = runner.performer.host.validators.get(effect.name) if effect.act == "validate" else None
+    return GPU if validator is not None and validator.entry.device else DEFAULT
 
 
 class Watcher:

@@ -166,3 +166,31 @@ def test_a_dead_worker_loses_the_run_to_the_next(user: User) -> None:
     execute.advance(run.key)
     assert Run.objects.get().state == State.SUCCEEDED
     assert dead.fence < Run.objects.get().fence
+
+
+def test_an_effect_of_another_queue_is_left_to_its_workers(
+    user: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The device is what the catalog says of a validator; here write_file stands for one on a GPU."""
+    run = begun(user, HELLO)
+    real = execute.queue_of
+    monkeypatch.setattr(
+        execute,
+        "queue_of",
+        lambda effect, runner: "gpu" if effect and effect.name == "write_file" else real(effect, runner),
+    )
+    settings.WORKER_QUEUES = ["default"]
+    assert execute.advance(run.key) is True
+    run.refresh_from_db()
+    assert (run.queue, run.state, run.holder) == ("gpu", State.QUEUED, "")
+    assert not (execute.folder_of(run.key) / "workspace" / "hello.txt").exists()
+    settings.WORKER_QUEUES = ["gpu"]
+    again = execute.advance(run.key)
+    run.refresh_from_db()
+    assert (execute.folder_of(run.key) / "workspace" / "hello.txt").exists()
+    if again:
+        assert (run.queue, run.state) == ("default", State.QUEUED)
+        settings.WORKER_QUEUES = ["default"]
+        execute.advance(run.key)
+        run.refresh_from_db()
+    assert run.state == State.SUCCEEDED
