@@ -1,11 +1,13 @@
 """Who has a spec open: a WebSocket that tells each page of the others, and when a version was saved.
 
 All of it is hints. Nobody is locked out and nothing depends on it: saving compares versions by itself. A page
-that joins asks the others to name themselves, so that no list is kept anywhere.
+that joins asks the others to name themselves, so that no list is kept anywhere. A page whose person has left
+the team is closed: at once, or before it would hear anything more.
 """
 
 from __future__ import annotations
 
+import time
 from typing import Any, Literal, TypedDict
 
 from asgiref.sync import async_to_sync
@@ -18,8 +20,11 @@ from django.http import Http404
 
 from spakweb import access
 from spakweb.specs.models import Spec, SpecVersion
+from spakweb.teams.models import Membership
 
-NOT_YOURS, SIGNED_OUT = 4404, 4401
+NOT_YOURS, SIGNED_OUT, NO_MORE = 4404, 4401, 4403
+ASK_S = 2.0
+"""For how long what was found of a membership holds."""
 
 
 class Here(TypedDict):
@@ -44,8 +49,15 @@ class Saved(TypedDict):
     by: str
 
 
+class Look(TypedDict):
+    """A membership of the person ended, or changed."""
+
+    type: Literal["spec.look"]
+
+
 class Presence(AsyncJsonWebsocketConsumer):
     group = ""
+    over = False
 
     async def connect(self) -> None:
         await self.accept()
@@ -59,6 +71,9 @@ class Presence(AsyncJsonWebsocketConsumer):
             await self.close(NOT_YOURS)
             return
         self.people: dict[str, tuple[int, str]] = {}
+        self.sure_until = time.monotonic() + ASK_S
+        self.own = f"spec.person.{user.pk}"
+        await self.channel_layer.group_add(self.own, self.channel_name)
         self.group = f"spec.{spec}"
         await self.channel_layer.group_add(self.group, self.channel_name)
         await self.channel_layer.group_send(self.group, self._here(ask=True))
@@ -83,7 +98,8 @@ class Presence(AsyncJsonWebsocketConsumer):
 
     async def disconnect(self, code: int) -> None:
         if self.group:
-            await self.channel_layer.group_discard(self.group, self.channel_name)
+            for group in (self.group, self.own):
+                await self.channel_layer.group_discard(group, self.channel_name)
             gone: Gone = {"type": "spec.gone", "channel": self.channel_name}
             await self.channel_layer.group_send(self.group, gone)
 
@@ -103,13 +119,40 @@ class Presence(AsyncJsonWebsocketConsumer):
         await self._show()
 
     async def spec_saved(self, event: Saved) -> None:
-        await self.send_json({"type": "saved", **{key: event[key] for key in ("version", "base", "by")}})
+        await self._tell({"type": "saved", **{key: event[key] for key in ("version", "base", "by")}})
 
     async def _show(self) -> None:
         people = sorted(set(self.people.values()), key=lambda person: person[1])
-        await self.send_json(
-            {"type": "people", "people": [{"id": key, "name": name} for key, name in people]}
-        )
+        await self._tell({"type": "people", "people": [{"id": key, "name": name} for key, name in people]})
+
+    async def spec_look(self, event: Look) -> None:
+        self.sure_until = 0.0
+        await self._still()
+
+    async def _still(self) -> bool:
+        """False, and the page is closed, when the spec is none of the person's any more."""
+        if self.over or time.monotonic() < self.sure_until:
+            return not self.over
+        named = self.scope["url_route"]["kwargs"]
+        await database_sync_to_async(self.scope["user"].refresh_from_db)()
+        if await self._find(self.scope["user"], named["team"], named["spec"]) is None:
+            self.over = True
+            await self.close(NO_MORE)
+            return False
+        self.sure_until = time.monotonic() + ASK_S
+        return True
+
+    async def _tell(self, news: dict[str, Any]) -> None:
+        if await self._still():
+            await self.send_json(news)
+
+
+def look(sender: type[Membership], instance: Membership, **kwargs: Any) -> None:
+    """The pages of whoever left a team look whether they may stay."""
+    layer = get_channel_layer()
+    if layer is not None:
+        group, news = f"spec.person.{instance.user_id}", Look(type="spec.look")
+        transaction.on_commit(lambda: async_to_sync(layer.group_send)(group, news), robust=True)
 
 
 def tell(sender: type[SpecVersion], instance: SpecVersion, created: bool, **kwargs: Any) -> None:

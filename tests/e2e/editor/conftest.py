@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from editor_kit import CHROMIUM, Person, Server, chromium
+from platform_kit import missing
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[object]:
     if not CHROMIUM:
-        pytest.skip("no Chromium on this machine: apt-get install chromium")
+        missing("Chromium", "chromium fonts-dejavu")
     from playwright.sync_api import expect
 
     expect.set_options(timeout=10_000)  # a busy machine is no failure

@@ -17,9 +17,12 @@ from django.test import Client
 from django.urls import reverse
 
 from spakweb import appendonly
+from spakweb.editor import presence
 from spakweb.routing import websocket_urlpatterns
 from spakweb.specs.actions import archive, save_version
 from spakweb.specs.models import Draft, Spec
+from spakweb.teams.actions import remove
+from spakweb.teams.models import Membership, User
 
 HERE = {"team": "kernel-tuners", "spec": "small"}
 
@@ -232,6 +235,42 @@ def test_people_see_each_other_come_and_go_and_save(lasting) -> None:
         await bob.close()
         await until(alice, ["alice"])
         await alice.close()
+
+    async_to_sync(story)()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whoever_leaves_the_team_hears_no_more(lasting) -> None:
+    cast = lasting
+
+    async def story() -> None:
+        alice, bob = await join(cast["alice"]), await join(cast["bob"])
+        await until(alice, ["alice", "bob"])
+        await until(bob, ["alice", "bob"])
+        member = Membership.objects.select_related("user", "team")
+        await database_sync_to_async(lambda: remove(cast["alice"], member.get(user=cast["bob"])))()
+        assert await bob.wire.receive_output() == {"type": "websocket.close", "code": 4403}
+        await bob.close()
+        await until(alice, ["alice"])
+        await alice.close()
+
+    async_to_sync(story)()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_another_process_took_away_is_found_before_the_next_word(lasting, monkeypatch) -> None:
+    cast = lasting
+    monkeypatch.setattr(presence, "ASK_S", 0.0)
+
+    async def story() -> None:
+        bob = await join(cast["bob"])
+        await until(bob, ["bob"])
+        await database_sync_to_async(User.objects.filter(pk=cast["bob"].pk).update)(is_active=False)
+        await database_sync_to_async(save_version)(
+            cast["alice"], cast.spec, cast.spec.head.text + "// more\n", 1
+        )
+        assert await bob.wire.receive_output() == {"type": "websocket.close", "code": 4403}
+        await bob.close()
 
     async_to_sync(story)()
 
