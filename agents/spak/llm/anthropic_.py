@@ -113,9 +113,12 @@ class Anthropic(Models):
                     raise http.protocol(chosen, f"content type {found[:60]!r} instead of {kind}")
                 if response.headers.get("content-encoding", "identity") != "identity":
                     raise http.protocol(chosen, "a compressed reply, which was not asked for")
-                response.stream = _bounded(chosen, response.stream)
+                response.stream = _bounded(response.stream, MAX_BYTES, chosen)
             elif 300 <= response.status_code < 400:
                 raise http.refused(chosen, response.status_code, response.headers, "")
+            else:  # the SDK reads all of an error, and unpacks it
+                response.headers.pop("content-encoding", None)
+                response.stream = _bounded(response.stream, http.MAX_ERROR)
 
         return anthropic.AsyncAnthropic(
             api_key=chosen.secret.reveal() if chosen.secret is not None else "none",
@@ -217,8 +220,8 @@ def _shaped(choice: Choice) -> Iterator[None]:
         raise http.protocol(choice, f"an event in another shape ({type(error).__name__})") from None
 
 
-def _bounded(choice: Choice, inner: Any) -> Any:
-    """The body's stream, ending in Trouble when it grows too long."""
+def _bounded(inner: Any, limit: int, choice: Choice | None = None) -> Any:
+    """The body's stream up to a limit; with a choice, what goes beyond it ends in Trouble."""
     import httpx2
 
     class Bounded(httpx2.AsyncByteStream):
@@ -226,8 +229,10 @@ def _bounded(choice: Choice, inner: Any) -> Any:
             size = 0
             async for chunk in inner:
                 size += len(chunk)
-                if size > MAX_BYTES:
-                    raise http.too_large(choice)
+                if size > limit:
+                    if choice is not None:
+                        raise http.too_large(choice)
+                    return
                 yield chunk
 
         async def aclose(self) -> None:
