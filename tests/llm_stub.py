@@ -1,7 +1,8 @@
 """A server on this machine that speaks the wire of Ollama, OpenAI (SSE) and Anthropic, well or badly.
 
-`Stub().script = ["503", "ok"]` says how each request is answered, the last word for all that follow: `ok`, a
-fault, or a status of STATUSES. What was asked is kept in `requests` as (method, path, headers, body).
+`Stub().script = ["503", "ok"]` says how each request is answered, the last word for all that follow: `ok`,
+`say TEXT`, a fault, or a status of STATUSES. What was asked is kept in `requests` as (method, path, headers,
+body).
 """
 
 from __future__ import annotations
@@ -235,8 +236,13 @@ class Stub:
                 return
             case "empty":
                 return
+        pieces = PIECES
+        if word.startswith("say "):
+            text = word[4:]
+            third = len(text) // 3
+            pieces = (text[:third], text[third : 2 * third], text[2 * third :])
         yield wire.head() or b" "
-        yield wire.piece(PIECES[0])
+        yield wire.piece(pieces[0])
         match word:
             case "half_json":
                 yield wire.piece(PIECES[1])[:-12] + b"\n\n"
@@ -261,6 +267,6 @@ class Stub:
                     if self._over.wait(0.1):
                         return
                     yield bytes([byte])
-        for text in PIECES[1:]:
+        for text in pieces[1:]:
             yield wire.piece(text)
         yield wire.tail(usage=word != "no_usage")
