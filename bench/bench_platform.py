@@ -31,6 +31,13 @@ from typing import Any
 RUNS, STEPS = 200, 20
 LENGTHS = (100, 1000, 5000)
 ROOT = Path(__file__).resolve().parents[1]
+SPEC = """
+AGENT Bench LEVEL 5 {{
+  CONFIG {{ BUDGET {{ steps: {steps} elapsed_s: 100000 }} }}
+  START -> t
+  TASK t {{ step a: tool.costly {{ text: "a" }} NEXT {{ success -> t }} }}
+}}
+"""
 
 
 def rows() -> list[dict[str, Any]]:
@@ -160,7 +167,7 @@ def _floor(team: Any, key: str) -> float:
 
 def _begun(team: Any, key: str, length: int) -> Any:
     """A run in this process's hands, begun, with a tool that only answers."""
-    from bench.bench_run import NO_LAW, SPEC, Answer
+    from bench.bench_run import NO_LAW, Answer
     from spak.lang.catalog import Catalog
     from spak.runner import Host, Run
     from spak.runner.genesis import genesis
@@ -172,7 +179,7 @@ def _begun(team: Any, key: str, length: int) -> Any:
     catalog = Catalog(tools={name: tool.entry for name, tool in tools.items()})
     row = Row.objects.create(team=team, key=key, name=key, mode="full_auto")
     place = workspace_of(key)
-    text = SPEC.format(steps=length, tool="costly")
+    text = SPEC.format(steps=length)
     body = genesis(text, catalog, {}, place.snapshot(), 1, {"run": key}, law=NO_LAW)
     return row, Run.create(DatabaseLedgers(), key, body, Host(tools=tools), place), length
 
