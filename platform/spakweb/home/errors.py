@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
@@ -47,6 +49,11 @@ def refused(request: HttpRequest, why: Refused) -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    if isinstance(exception, RequestDataTooBig):
+        most = settings.UPLOAD_BYTES // 1024
+        return answer(
+            request, 413, "The request is too large. Nothing was changed.", f"A text has at most {most} KB."
+        )
     return answer(request, 400)
 
 

@@ -1,9 +1,9 @@
 """The files that a spec of a team may name with IMPORT and POLICY.
 
 `Beside(team, slug)` is asked for a name and gives bytes: `shared_model.spak` is the newest version of the
-team's spec `shared-model`; what no spec is called is looked for beside the shipped examples. Folders are those
-of the examples. `whole` puts the imports into a text; `stamp` changes when another answer may be given, so that
-whoever keeps what was parsed knows when to ask again. Texts of other teams are never given.
+team's spec `shared-model`; what no spec is called is looked for beside the shipped examples. Folders are
+those of the examples. `whole` puts the imports into a text; `stamp` changes when another answer may be
+given, so that whoever keeps what was parsed asks again. Texts of other teams are never given.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -25,6 +26,7 @@ from spakweb.home import demo
 from spakweb.home.errors import wants_json
 from spakweb.specs import actions, show
 from spakweb.specs.actions import Stale
+from spakweb.specs.beside import NAMED
 from spakweb.specs.merge import MINE, THEIRS
 from spakweb.specs.models import Spec, SpecVersion, Tag
 from spakweb.specs.text import clean
@@ -78,13 +80,15 @@ def new(request: HttpRequest, team: str) -> HttpResponse:
 
 @require_POST
 def bring(request: HttpRequest, team: str) -> HttpResponse:
-    """Uploaded .spak files, each a spec of its own."""
+    """Uploaded .spak files, each a spec of its own: all of them or none."""
     found = _team(request, team)
     files = request.FILES.getlist("file")
     if not files:
         raise Refused("web.no_file", "No file was chosen.", "Choose one or more .spak files.")
     texts = [(_name(file), _read(file)) for file in files]
-    made = [actions.create_spec(request.user, found, name, text, "Imported") for name, text in texts]
+    texts.sort(key=lambda item: NAMED.search(item[1]) is not None)  # what others import comes before them
+    with transaction.atomic():
+        made = [actions.create_spec(request.user, found, name, text, "Imported") for name, text in texts]
     messages.success(request, f"Imported: {', '.join(spec.name for spec in made)}.")
     return _to(made[0]) if len(made) == 1 else redirect("spak-spec-list", team=found.slug)
 

@@ -1,7 +1,7 @@
 """What lists and pages say about a version without parsing it again: `facts_of(whole)`.
 
-Takes a text with its IMPORTs put in (beside.py), gives a small dictionary of plain values. A text with mistakes
-has facts too: what could be read, and how many mistakes there are. `findings` are the mistakes.
+Takes a text with its IMPORTs put in (beside.py), gives a small dictionary of plain values. A text with
+mistakes has facts too: what could be read, and how many mistakes there are. `findings` are the mistakes.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def clean(data: str | bytes, most: int = MAX_BYTES) -> str:
 
 
 def one_line(text: str, most: int) -> str:
-    """What may stand as a name or a note: printable characters, single blanks, no more than `most`. Signs that
+    """What may stand as a name or a note: printable characters and single blanks, at most `most`. Signs that
     turn the direction of what follows are taken out with the other invisible ones."""
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())[:most]
 

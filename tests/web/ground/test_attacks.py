@@ -1,0 +1,193 @@
+"""What people with bad intent, or bad luck, send: refused in words, shown as words, or not done at all."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+
+from spakweb import appendonly
+from spakweb.specs.actions import Stale, create_spec, save_version, set_tag
+from spakweb.specs.models import Spec, SpecVersion
+from spakweb.teams.actions import invite
+from spakweb.teams.models import Invitation, Membership, Role, Team
+
+HOSTILE = '"><img src=x onerror=alert(1)></textarea></script><script>alert(2)</script>'
+TEAM = "/t/kernel-tuners"
+
+
+def bring(cast: Any, *files: tuple[str, bytes], by: str = "bob") -> Any:
+    given = [SimpleUploadedFile(name, data) for name, data in files]
+    return cast.client(by).post(f"{TEAM}/specs/import/", {"file": given})
+
+
+def test_hostile_names_are_words_on_every_page(cast: Any) -> None:
+    spec = create_spec(cast["bob"], cast.team, HOSTILE, f"// {HOSTILE}\nTASK {HOSTILE} {{", HOSTILE)
+    save_version(cast["bob"], spec, f"// {HOSTILE}\nTASK a {{ GOAL '{HOSTILE}' ", 1, HOSTILE)
+    cast.team.name = HOSTILE
+    cast.team.save()
+    cast["bob"].first_name = HOSTILE
+    cast["bob"].save()
+    invite(cast["alice"], cast.team, "viewer", HOSTILE)
+    here = f"{TEAM}/specs/{spec.slug}"
+    pages = [
+        *("/me/", f"{TEAM}/", f"{TEAM}/specs/", f"{TEAM}/specs/?q={HOSTILE}", f"{TEAM}/members/"),
+        *(f"{TEAM}/audit/", f"{TEAM}/runs/", f"{TEAM}/specs/new/"),
+        *(f"{here}/", f"{here}/history/", f"{here}/v/1/", f"{here}/compare/", f"{here}/edit/"),
+    ]
+    alice = cast.client("alice")
+    for path in pages:
+        answer = alice.get(path)
+        assert answer.status_code == 200, path
+        text = answer.content.decode()
+        assert "<img src=x" not in text, path
+        assert "<script>alert" not in text, path
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("a\0b", "a b"), ("x\u202ey", "x y"), ("line\none\u2028two", "line one two"), ("é\u200b", "é"),
+     ("w" * 300, "w" * 80)],
+)  # fmt: skip
+def test_a_name_is_one_line_of_what_can_be_seen(cast: Any, name: str, shown: str) -> None:
+    assert create_spec(cast["bob"], cast.team, name, "TASK a { }", name).name == shown
+    assert cast.client("bob").post(f"{TEAM}/specs/new/", {"name": name}).status_code == 302
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["\ud800", "a\0b", "\u202e", 7, ["x"], {"a": 1}],
+    ids=["half", "nul", "turn", "number", "list", "map"],
+)
+def test_any_message_is_kept_as_a_line(cast: Any, message: Any) -> None:
+    body = json.dumps({"text": "TASK other { }", "base_version": 1, "message": message})
+    answer = cast.client("bob").post(f"{TEAM}/specs/small/save/", body, content_type="application/json")
+    assert answer.status_code == 201
+    assert "\0" not in SpecVersion.objects.get(spec=cast.spec, number=2).message
+
+
+def test_files_are_brought_all_or_none(cast: Any) -> None:
+    answer = bring(cast, ("well.spak", b"TASK a { }"), ("...spak", b"TASK b { }"))
+    assert answer.status_code == 400
+    assert not Spec.objects.filter(slug="well").exists()
+
+
+def test_files_that_import_one_another_come_in_their_order(cast: Any) -> None:
+    main = b'IMPORT "base.spak"\nAGENT M LEVEL 1 {\n START -> a\n TASK a {\n'
+    main += b' step s: tool.list_files { path: "." }\n'
+    main += b"  NEXT { success -> b }\n }\n}\n"
+    base = b'TASK b {\n step s: tool.list_files {\n path: "."\n }\n}\n'
+    assert bring(cast, ("aaa.spak", main), ("base.spak", base)).status_code == 302
+    assert Spec.objects.get(slug="aaa").head.facts["errors"] == 0
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd.spak", "C:\\x\\evil.spak", f"{HOSTILE}.spak"])
+def test_a_files_name_leads_nowhere(cast: Any, name: str) -> None:
+    answer = bring(cast, (name, b"TASK a { }"))
+    assert answer.status_code == 302
+    assert "/" not in Spec.objects.latest("pk").slug
+
+
+@pytest.mark.parametrize("question", ["analyse", "edit", "format", "complete", "compiled", "try"])
+@pytest.mark.parametrize(
+    "text",
+    ["a\n" * 100_000, "{" * 100_000, "TASK a { " * 20_000, '"' * 100_000, "\r" * 50_000, "é𝛼\u2028" * 20_000],
+    ids=["lines", "braces", "tasks", "quotes", "returns", "letters"],
+)
+def test_texts_that_are_none_have_an_answer(cast: Any, question: str, text: str) -> None:
+    body = {"text": text, "at": len(text), "ops": [{"op": "set_start", "task": "a"}], "answers": []}
+    where = f"{TEAM}/specs/small/edit/ask/{question}"
+    answer = cast.client("vera").post(where, json.dumps(body), content_type="application/json")
+    assert answer.status_code == 200, answer.content[:300]
+
+
+def test_ten_megabytes_are_told_as_too_large(cast: Any) -> None:
+    body = json.dumps({"text": "x" * 10_000_000})
+    answer = cast.client("bob").post(
+        f"{TEAM}/specs/small/edit/ask/analyse", body, content_type="application/json"
+    )
+    assert answer.status_code == 413
+    assert "256 KB" in answer.json()["hint"]
+
+
+def test_more_fields_than_a_form_has_change_nothing_else(cast: Any) -> None:
+    """No role, team, author or right comes in by a form that does not ask for it."""
+    bob = cast.client("bob")
+    more = {"role": "admin", "team": cast.other_team.pk, "author": cast["alice"].pk, "is_superuser": "1",
+            "spec": cast.other_spec.pk, "head": 1, "number": 99, "restored_from": 1}  # fmt: skip
+    bob.post(f"{TEAM}/specs/new/", {**more, "name": "mine"})
+    bob.post(f"{TEAM}/specs/small/save/", {**more, "text": "TASK other { }", "base_version": "1"})
+    bob.post("/account/password/change/", {**more, "oldpassword": "a long secret"})
+    cast["bob"].refresh_from_db()
+    assert not cast["bob"].is_superuser
+    assert Membership.objects.get(user=cast["bob"]).role == Role.EDITOR
+    made = SpecVersion.objects.get(spec=cast.spec, number=2)
+    assert (made.author, made.restored_from) == (cast["bob"], None)
+    assert Spec.objects.get(slug="mine").team == cast.team
+    assert cast.other_spec.versions.count() == 1
+
+
+def test_an_invitation_is_used_once_and_only_lifts(cast: Any) -> None:
+    _, secret = invite(cast["alice"], cast.team, "viewer")
+    rita = cast.client("rita")
+    assert rita.post(f"/join/{secret}/", {"role": "admin"}).status_code == 302
+    assert Membership.objects.get(user=cast["rita"], team=cast.team).role == Role.REVIEWER
+    assert cast.client("charlie").post(f"/join/{secret}/").status_code == 410
+    assert not Membership.objects.filter(user=cast["charlie"], team=cast.team).exists()
+    assert Invitation.objects.get().used_by == cast["rita"]
+
+
+@pytest.mark.parametrize("secret", ["a" * 43, "%00", "..", "é" * 50, "a" * 5_000])
+def test_guessed_invitations_say_the_same(cast: Any, secret: str) -> None:
+    assert cast.client("charlie").get(f"/join/{secret}/").status_code in (404, 410)
+    assert Team.objects.get(pk=cast.team.pk).memberships.count() == 4
+
+
+def at_once(*acts: Callable[[], Any]) -> list[Any]:
+    """What they give, run in threads of their own."""
+    gate, given = threading.Barrier(len(acts)), []
+
+    def run(act: Callable[[], Any]) -> None:
+        try:
+            gate.wait(30)
+            given.append(act())
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run, args=(act,)) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return given
+
+
+@pytest.fixture
+def lasting_cast(transactional_db: None, request: pytest.FixtureRequest) -> Any:
+    """The cast in tables that other threads see too."""
+    request.addfinalizer(lambda: appendonly.remove(connection))
+    appendonly.install(connection)
+    return request.getfixturevalue("cast")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_saves_a_restore_and_a_tag_at_once(lasting_cast: Any) -> None:
+    cast = lasting_cast
+    first = cast.spec.versions.get()
+
+    def save(name: str, text: str) -> Callable[[], Any]:
+        return lambda: save_version(cast[name], Spec.objects.get(pk=cast.spec.pk), text, 1)
+
+    given = at_once(
+        save("alice", "TASK a { }"), save("bob", "TASK b { }"), save("bob", "TASK c { }"),
+        *[lambda: set_tag(cast["rita"], first, "stable")] * 3,
+    )  # fmt: skip
+    assert len(given) == 6
+    assert sum(isinstance(item, Stale) for item in given) == 2
+    assert list(cast.spec.versions.values_list("number", flat=True)) == [2, 1]
+    assert cast.spec.tags.count() == 1
