@@ -7,6 +7,7 @@ turns the defaults round: nothing is guessed that should be told, and cookies an
 
 from __future__ import annotations
 
+import os
 import secrets
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,8 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
 WORKER_THREADS = number("SPAK_WEB_WORKER_THREADS", 4, 1, 64)
 WORKER_QUEUES = words("SPAK_WEB_WORKER_QUEUES", "default,gpu")
+RUNNER_NAME = text("SPAK_WEB_RUNNER", os.uname().nodename)
+RUNNER_TOKEN = text("SPAK_WEB_RUNNER_TOKEN")
 TEAM_RUNS = number("SPAK_WEB_TEAM_RUNS", 16, 1, 10000)
 """How many runs of one team are advanced at the same time."""
 CELERY_BEAT_SCHEDULE = {"sweep": {"task": "runs.sweep", "schedule": 5.0}}

@@ -40,7 +40,7 @@ Say = Callable[[str], None]
 def build(way: Way, *, gpu: bool = False, base: str = "", say: Say = lambda text: None) -> dict[str, str]:
     """Build the image and tag it; its name, id, and what it was made from.
 
-    `base` names another image of the registry than the Dockerfile does.
+    `base` names another image than the Dockerfile does; one that the engine has is not pulled.
     Raises: UnavailableError `unavailable.sandbox` (no engine), `unavailable.image` (it cannot be built).
     """
     client = docker_engine.connect()
@@ -65,7 +65,7 @@ def build(way: Way, *, gpu: bool = False, base: str = "", say: Say = lambda text
                 archive.unlink(missing_ok=True)
             labels[PACKAGES_LABEL] = " ".join(packages)
         say("building the image")
-        number = _build(client, context, name, arguments, labels, pull=way == "registry")
+        number = _build(client, context, name, arguments, labels, pull=way == "registry" and not base)
     if way == "registry":
         labels[PACKAGES_LABEL] = " ".join(_packages_of(client, number))
         with tempfile.TemporaryDirectory(prefix="spak-image-") as place:

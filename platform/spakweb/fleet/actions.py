@@ -77,6 +77,16 @@ def heartbeat(
     return Runner.objects.update_or_create(name=name, defaults=values)[0]
 
 
+def beat_here(stop: threading.Event, queues: Sequence[str], slots: int) -> Beating:
+    """Heartbeats of this process as SPAK_WEB_RUNNER, until `stop` is set."""
+    from spakweb.runs.ledger import leases
+
+    told = {"process": leases.process, "queues": list(queues), "slots": slots}
+    thread = Beating(stop, settings.RUNNER_NAME, token=settings.RUNNER_TOKEN, **told)
+    thread.start()
+    return thread
+
+
 class Beating(threading.Thread):
     """Heartbeats of one runner until `stop` is set. What goes wrong is said once and tried again."""
 

@@ -57,6 +57,7 @@ def serve(pipe: int) -> None:
     from django.conf import settings
 
     from spakweb.celery import app, make_folders
+    from spakweb.fleet.actions import beat_here
     from spakweb.home.serve import end_with_parent
     from spakweb.runs import ledger, tasks
 
@@ -72,6 +73,7 @@ def serve(pipe: int) -> None:
             log.info("took over %d runs of the worker before", freed)
         tasks.sweep_up(at_once=not settings.REDIS_URL)
         threading.Thread(target=_sweep, args=(stop,), name="worker-sweep", daemon=True).start()
+        beat_here(stop, settings.WORKER_QUEUES, settings.WORKER_THREADS)
         WorkController(
             app=app, pool_cls="threads", concurrency=settings.WORKER_THREADS, loglevel="WARNING",
             queues=settings.WORKER_QUEUES, without_gossip=True, without_mingle=True, without_heartbeat=True,
