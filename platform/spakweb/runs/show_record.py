@@ -219,7 +219,7 @@ def _diff(path: str, old: str | None, new: str | None) -> Part:
     word = "new file" if old is None else "deleted" if new is None else "changed"
     if BINARY in (old, new):
         return Part(f"{path}: {word}", "text", "Not a text.")
-    one, other = ([] if text is None else text.split("\n") for text in (old, new))
+    one, other = ([] if text is None else text.removesuffix("\n").split("\n") for text in (old, new))
     lines = difflib.unified_diff(one, other, lineterm="", n=3)
     kinds = {"+": "added", "-": "removed", "@": "gap"}
     shown = [(kinds.get(line[:1], "same"), line) for line in list(lines)[2:2000]]
