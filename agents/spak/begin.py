@@ -87,10 +87,10 @@ def plan(
     `llm.redaction`.
     """
     chosen, full = config.settings(), config.catalog()
+    recordable(inputs)
     whole, inputs = _clean(whole, inputs, redactor(chosen.llm))
     program = compile_program(whole.parsed, full, dict(inputs))
     lawful(whole)
-    recordable(inputs)
     if proposer and proposer != "model" and proposer not in full.proposers:
         known = ", ".join([*sorted(full.proposers), "model"])
         raise UnavailableError(

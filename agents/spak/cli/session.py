@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,9 @@ class Session:
         until = None if timeout is None else time.monotonic() + timeout
         with _signals(self.run, timeout):
             self.stop = self.run.advance(self.mode, self.auto, answer_now, until)
-        return self.save()
+        seen = self.save()
+        stopped = self.stop in ("paused", "interrupted") and seen.state == "waiting"
+        return replace(seen, state="paused") if stopped else seen  # the model was at it, not a person
 
     def view(self) -> View:
         state = self.run.state
