@@ -48,10 +48,12 @@ def failed(launcher: Docker, workspace: Path, probes: list[dict[str, Any]]) -> l
         return score(run, probes)
 
 
+@pytest.mark.timeout(300)
 def test_all_probes_in_a_container(workspace: Path) -> None:
     assert failed(Docker(), workspace, PROBES) == []
 
 
+@pytest.mark.timeout(600)
 def test_all_probes_under_gvisor(workspace: Path) -> None:
     try:
         launcher = GVisor()
