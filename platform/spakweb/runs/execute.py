@@ -167,6 +167,14 @@ class Holding:
             finally:
                 self._leave()
             again = self._stopped(stop, self.wanted)
+        except UserError as error:  # a model gave no answer: nothing is recorded, the question is open
+            if not error.code.startswith("llm."):
+                raise
+            log.warning("run %s: %s: %s", self.row.key, error.code, error.message)
+            self._save("waiting")
+            reason = f"{error.code}: {error.message}"[:200]
+            Run.objects.filter(pk=self.row.pk).update(reason=reason)
+            again = False
         except Interrupted:  # between two calls: as if this process had died here, which it may at any point
             self._leave()
         finally:

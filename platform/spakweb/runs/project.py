@@ -93,7 +93,7 @@ class Projection:
             tokens["input"] += _count(usage.get("input"))
             tokens["output"] += _count(usage.get("output"))
             tokens["cached"] += _count(usage.get("cached_input"))
-        self.data["cost"] += _count(side.get("cost"))
+        self.data["cost"] += _count(side.get("cost_nanousd"))
 
 
 def save(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: Any = None) -> None:
