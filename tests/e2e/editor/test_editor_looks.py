@@ -26,12 +26,10 @@ AGENT Two LEVEL 2 {
 
 
 def findings(page) -> list[str]:
-    """What axe calls serious, apart from the bar that all pages share: its own tests look at that."""
+    """What axe calls serious."""
     # The page's own policy lets no script in; the debugger's channel is no part of the page.
     page.evaluate(AXE.read_text())
-    found = page.evaluate(
-        "async () => (await axe.run({ exclude: ['.topbar'] }, { resultTypes: ['violations'] })).violations"
-    )
+    found = page.evaluate("async () => (await axe.run(document, { resultTypes: ['violations'] })).violations")
     return [
         f"{item['id']}: {item['help']}: {[node['html'][:200] for node in item['nodes'][:3]]}"
         for item in found

@@ -54,7 +54,7 @@ def test_saving_as_a_script(cast: Any) -> None:
         ({"text": "<<<<<<< yours\n", "base_version": 1}, 400, "web.markers"),
         ({"text": MORE, "base_version": "x"}, 409, "web.stale"),
         ({"text": MORE, "base_version": None}, 409, "web.stale"),
-        ({"text": "x" * 10_000_000, "base_version": 1}, 400, "web.400"),
+        ({"text": "x" * 10_000_000, "base_version": 1}, 413, "web.text_size"),
     ],
     ids=["torn", "list", "deep", "no text", "number", "nul", "large", "marks", "base", "no base", "10 MB"],
 )

@@ -14,6 +14,9 @@ from html import escape
 from spak.lang.graph.layout import (
     GLYPH,
     LABEL_ROW,
+    LEGEND_GAP,
+    LEGEND_LEFT,
+    LEGEND_WORDS,
     NAME_SIZE,
     PAD,
     ROW,
@@ -312,11 +315,10 @@ def _loop(route: Route) -> tuple[str, str]:
 def _legend(layout: Layout) -> str:
     y = layout.height - 14
     parts = []
-    x = 18
-    for change in ("added", "removed", "changed", "same"):
-        text = f"{SIGNS[change]} {'unchanged' if change == 'same' else change}"
+    x = LEGEND_LEFT
+    for change, text in LEGEND_WORDS.items():
         parts.append(f'<text class="x-{change}" x="{x}" y="{y}">{text}</text>')
-        x += width(text, 11) + 10
+        x += width(text, 11) + LEGEND_GAP
     return f'<g class="legend">{"".join(parts)}</g>\n'
 
 

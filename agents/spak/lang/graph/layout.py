@@ -19,7 +19,7 @@ MARGIN = 18
 PAD, GLYPH, ROW, LABEL_ROW = 12, 20, 17, 15
 LOOP = 30
 """How far a loop reaches to the right of its node."""
-LEGEND = 26
+LEGEND, LEGEND_LEFT, LEGEND_GAP = 26, 18, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,8 @@ def lay_out(graph: Graph, states: Mapping[str, State] | None = None) -> Layout:
     different = any(node.change for node in graph.nodes)
     wide, high = placed.width + 2 * MARGIN, placed.height + 2 * MARGIN
     if different:
-        wide, high = max(wide, 300), high + LEGEND
+        words = sum(width(text, 11) + LEGEND_GAP for text in LEGEND_WORDS.values())
+        wide, high = max(wide, 2 * LEGEND_LEFT - LEGEND_GAP + words), high + LEGEND
     in_order = tuple(nodes[node.name] for node in graph.nodes)
     return Layout(graph, in_order, routes, wide, high, states is not None, different)
 
@@ -163,6 +164,9 @@ def _badges(node: Node) -> list[Badge]:
 
 
 SIGNS: Mapping[str, str] = {"added": "+", "removed": "−", "changed": "~", "same": "="}
+LEGEND_WORDS: Mapping[str, str] = {
+    change: f"{sign} {'unchanged' if change == 'same' else change}" for change, sign in SIGNS.items()
+}
 
 
 def _rows(node: Node) -> list[tuple[str, str]]:
