@@ -626,3 +626,27 @@ def judged_facts(kept: Rules, ran: World, effect: Effect) -> Any:
                 if stepped.commits[index].content == effect.id:
                     return (*judged.facts, *judged.moving)
     raise AssertionError(effect)
+
+
+@given(order=st.lists(st.sampled_from(range(12)), min_size=2, max_size=12), steps=st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_a_kept_session_decides_and_explains_as_a_fresh_one(order: list[int], steps: int) -> None:
+    """Whatever was judged before, an action has the decision and the proof that it has alone."""
+    policy = compiled(constitution(), PERMITS, {})
+    places = [["inside", "file"], ["outside", "other"], ["secret", "file"], ["git", "file"]]
+    kept = Gate(policy)
+    for at, number in enumerate(order):
+        place, kind = places[number % 4]
+        name = f"f{number // 4}.txt"
+        wish = Wish(
+            "tool",
+            "write_file",
+            {"path": name, "content": str(at)},
+            moving=(("spent", (Name("/steps"), at)),),
+        )
+        seen = {"paths": [[name, place, name, kind, 1, ""]]}
+        for _ in range(steps):
+            found, alone = kept.judge(wish, seen), Gate(policy).judge(wish, seen)
+            assert isinstance(found, Judged) and isinstance(alone, Judged)
+            assert (found.allow, found.code, found.reason) == (alone.allow, alone.code, alone.reason)
+            assert kept.explanation(found) == Gate(policy).explanation(alone)

@@ -34,6 +34,9 @@ ROUNDS = 4
 SHORT = 4096
 """Bytes of an action whose facts are kept."""
 
+NEAR = 16
+"""Facts by which two actions may differ for the session of one to become that of the other."""
+
 KEPT = 256
 """Sessions and proofs that are kept."""
 
@@ -141,9 +144,9 @@ class Gate:
         self, known: tuple[Fact, ...], moving: tuple[Fact, ...], seen: Observed, observed: Facts
     ) -> Judged | Questions:
         key = (known, _rows(observed))
-        held = self._sessions.pop(key, None)
+        held = self._sessions.pop(key, None) or self._near(known, moving)
         if held is None:
-            held = _Held(self.policy.session((*known, *moving)), moving)
+            held = _Held(self.policy.session((*known, *moving)), known, moving)
         elif held.moving != moving:
             before = held.moving
             held.session.update(
@@ -164,6 +167,24 @@ class Gate:
         found = decide(self.policy, [*known, *moving], False, session)
         return Judged(False, code, found.reason, known, moving, observed)
 
+    def _near(self, known: tuple[Fact, ...], moving: tuple[Fact, ...]) -> _Held | None:
+        """The session of the last decision, told what is different now; None when little is the same.
+
+        Sessions that were told answers of external predicates stay as they are.
+        """
+        last = next(reversed(self._sessions), None)
+        if last is None or self._sessions[last].session.answers():
+            return None
+        held = self._sessions[last]
+        less = [fact for fact in (*held.known, *held.moving) if fact not in known and fact not in moving]
+        more = [fact for fact in (*known, *moving) if fact not in held.known and fact not in held.moving]
+        if len(less) + len(more) > NEAR:
+            return None
+        del self._sessions[last]
+        held.session.update(less, more)
+        held.known, held.moving = known, moving
+        return held
+
     def text(self, judged: Judged) -> str:
         """The explanation for people: the proof as a tree, or what is missing, rule by rule."""
         if not judged.facts:
@@ -176,6 +197,9 @@ class Gate:
         return session.why_not("permitted", ACTION).text()
 
     def _session(self, judged: Judged) -> Session:
+        held = self._sessions.get((judged.facts, _rows(judged.seen)))
+        if held is not None and held.moving == judged.moving:
+            return held.session
         session = self.policy.session((*judged.facts, *judged.moving))
         Observed(judged.seen).answer(session)
         return session
@@ -192,6 +216,7 @@ class Gate:
 @dataclass(slots=True)
 class _Held:
     session: Session
+    known: tuple[Fact, ...]
     moving: tuple[Fact, ...]
 
 

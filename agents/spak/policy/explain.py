@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from spak import canon
 from spak.policy.errors import NoProof
 from spak.policy.evaluate import Change, Evaluation
-from spak.policy.format import plain, show_part
+from spak.policy.format import show_part
 from spak.policy.grouping import transformed
 from spak.policy.plan import Body, Item, Key
 from spak.policy.relation import Relation
@@ -138,13 +138,10 @@ class _Prover:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.rules = session.policy.written
-        self.texts = rule_texts(session)
+        self.texts, self.by_head = session.policy.readings
         self.ranks: dict[int, dict[Node, int]] = {}
         self.places: dict[Node, Place] = {}
         self.sources: dict[Node, list[Any]] = {}
-        self.by_head: dict[Key, list[int]] = {}
-        for rule in sorted(range(len(self.rules.bodies)), key=lambda rule: self.texts[rule]):
-            self.by_head.setdefault(self.rules.bodies[rule].head.key, []).append(rule)
 
     def parts(self, node: Node) -> list[Any]:
         """How a fact is derived: the way, the rule, the bindings."""
@@ -294,7 +291,7 @@ class _Prover:
 
 def rule_texts(session: Session) -> list[str]:
     """Each running rule with its variables numbered."""
-    return [plain(body.clause) for body in session.policy.written.bodies]
+    return session.policy.readings[0]
 
 
 def _value(arg: Any, known: dict[str, Inner], body: Body) -> Inner | None:

@@ -91,6 +91,15 @@ class Policy:
         return Rules(self._bodies, components(self._bodies, self.predicates))
 
     @cached_property
+    def readings(self) -> tuple[list[str], dict[Key, list[int]]]:
+        """Each rule with its variables numbered; and the rules of each head, in the order of those texts."""
+        texts = [plain(body.clause) for body in self.written.bodies]
+        heads: dict[Key, list[int]] = {}
+        for rule in sorted(range(len(texts)), key=lambda rule: texts[rule]):
+            heads.setdefault(self.written.bodies[rule].head.key, []).append(rule)
+        return texts, heads
+
+    @cached_property
     def hash(self) -> str:
         """The same for any order of files, rules and facts, any names of variables, any layout."""
         lines = sorted(plain(clause) for clause in (*self.clauses, *self.inclusions))
