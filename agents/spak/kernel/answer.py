@@ -2,9 +2,10 @@
 
 An answer is a dual payload, its two halves strictly apart: `control_packet` is for the kernel and is read
 first, `surface_response` is for people and nothing in it ever counts. Read, it is a list of items: a
-Reasoning, ToolCalls, a Message. Tools, triggers and verbs are enums from the Program, every object is
-closed, every text has a longest length: what an engine masks with this schema cannot name a tool outside
-TOOLS. Engines that do not mask are read just as strictly, and a misfit is an R4 value, never an exception.
+Reasoning, ToolCalls, a Message. Tools and triggers are enums from the Program, verbs where the caller names
+some, every object is closed, every text has a longest length: what an engine masks with this schema cannot
+name a tool outside TOOLS. Engines that do not mask are read just as strictly, and a misfit is an R4 value,
+never an exception.
 
 Nothing here decides. Tool calls are candidates for `select`; policy atoms and memory operations are carried
 as proposals, checked for form alone (an atom is ground and is no rule).
