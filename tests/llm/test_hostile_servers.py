@@ -54,6 +54,9 @@ def served(head: bytes, again: bytes, offered: int) -> Iterator[tuple[str, queue
                 while again and sent < offered:
                     client.sendall(again)
                     sent += len(again)
+                client.shutdown(socket.SHUT_WR)
+                while client.recv(65_536):
+                    pass  # to close on what was not read would be a reset, and the reply be lost
             except OSError:
                 pass
             finally:
