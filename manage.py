@@ -1,14 +1,18 @@
 #!/usr/bin/env python
 """Django's command line of the platform: `manage.py up` starts it, `manage.py help` lists the rest.
 
-A setting that cannot be used ends it with the setting's name and what mends it, not with a traceback.
+A setting that cannot be used ends it with the setting's name and what mends it, not with a traceback. So does
+Ctrl+C while `up` is still being read in; from then on it stops in good order.
 """
 
 import os
+import signal
 import sys
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["up"] and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
     try:
         from spakweb.environment import BadSetting

@@ -6,15 +6,21 @@ someone else typed, apart from the sentence of a Refused, which is escaped.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
 from spakweb.errors import Refused
 
+log = logging.getLogger(__name__)
+
+NO_ROOM = ("disk is full", "No space left on device")
+"""How SQLite and PostgreSQL say it."""
 SAID = {
     400: ("That request cannot be used", "Something in it is not as it should be. Nothing was changed."),
     403: ("You may not do that", "Your role in this team does not allow it. Nothing was changed."),
@@ -76,7 +82,7 @@ def csrf(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 class RefusedToAnswer:
-    """Middleware: a Refused that a view lets through becomes its answer."""
+    """Middleware: a Refused that a view lets through becomes its answer, and so does a full disk."""
 
     def __init__(self, get_response: Any) -> None:
         self.get_response = get_response
@@ -85,4 +91,10 @@ class RefusedToAnswer:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if isinstance(exception, DatabaseError) and any(word in str(exception) for word in NO_ROOM):
+            log.error("%s %s: %s", request.method, request.path, exception)
+            exception = Refused(
+                "web.disk", "The disk of the server is full. Nothing was changed.",
+                "Whoever runs it makes room; then try again.", 507,
+            )  # fmt: skip
         return refused(request, exception) if isinstance(exception, Refused) else None

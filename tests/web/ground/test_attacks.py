@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.db import connection
+from django.db import OperationalError, connection
 
 from spakweb import appendonly
 from spakweb.specs.actions import Stale, create_spec, save_version, set_tag
-from spakweb.specs.models import Spec, SpecVersion
+from spakweb.specs.models import Draft, Spec, SpecVersion
 from spakweb.teams.actions import invite
 from spakweb.teams.models import Invitation, Membership, Role, Team
 
@@ -113,6 +113,22 @@ def test_ten_megabytes_are_told_as_too_large(cast: Any) -> None:
     )
     assert answer.status_code == 413
     assert "256 KB" in answer.json()["hint"]
+
+
+@pytest.mark.parametrize(
+    "said", ["database or disk is full", 'could not extend file "x": No space left on device']
+)
+@pytest.mark.parametrize("where", ["save/", "edit/draft"])
+def test_a_full_disk_is_told(cast: Any, monkeypatch: pytest.MonkeyPatch, said: str, where: str) -> None:
+    def full(*given: Any, **named: Any) -> None:
+        raise OperationalError(said)
+
+    monkeypatch.setattr(Draft.objects, "update_or_create", full)
+    monkeypatch.setattr(SpecVersion.objects, "create", full)
+    body = {"text": "TASK other { }", "base_version": 1}
+    answer = cast.client("bob").post(f"{TEAM}/specs/small/{where}", body, content_type="application/json")
+    assert (answer.status_code, answer.json()["code"]) == (507, "web.disk")
+    assert cast.spec.versions.count() == 1
 
 
 def test_more_fields_than_a_form_has_change_nothing_else(cast: Any) -> None:

@@ -77,6 +77,15 @@ def test_what_dies_is_started_again_and_what_is_killed_leaves_nothing(tmp_path: 
         assert gone(second)
 
 
+def test_ctrl_c_while_it_is_read_in_is_no_traceback(tmp_path: Path) -> None:
+    up = Up(tmp_path / "data", free_port(), PYTHONPROFILEIMPORTTIME="1")  # each import is said as it is done
+    while "django.apps" not in up.said:
+        assert up.process.poll() is None, up.said[-500:]
+        time.sleep(0.01)
+    assert up.stop(signal.SIGINT) in (0, 130)
+    assert "Traceback" not in up.said
+
+
 def test_a_taken_port_is_told(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

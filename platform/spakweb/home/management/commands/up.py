@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import os
+import signal
 import sys
 import time
 from typing import Any
@@ -39,6 +40,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, demo: bool, **options: Any) -> None:
         host, port = settings.HOST, settings.PORT
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # manage.py had a rougher one
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             if demo:
                 _demo_is_safe(host)
