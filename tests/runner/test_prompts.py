@@ -61,7 +61,12 @@ class Scripted:
 
 
 def begin(
-    folder: Path, backend: Any, policy: str = "FLUSH_ON_TRANSITION", tokens: int = 0, loop: bool = False
+    folder: Path,
+    backend: Any,
+    policy: str = "FLUSH_ON_TRANSITION",
+    tokens: int = 0,
+    loop: bool = False,
+    declared: str = "",
 ) -> Run:
     spec = SPEC.replace("POLICY_NAME", policy).replace("TOKENS", f"tokens: {tokens}" if tokens else "")
     spec = spec.replace("success -> write", "success -> look") if loop else spec
@@ -69,7 +74,7 @@ def begin(
     catalog = Catalog(tools={name: tool.entry for name, tool in tools.items()})
     assert compile_program(parse(spec), catalog, {}).tasks
     place = Workspace(folder / "run-1/workspace", folder / "run-1/store")
-    permits = PERMITS + "permitted(Action) :- tool(Action, /recall).\n"
+    permits = declared + PERMITS + "permitted(Action) :- tool(Action, /recall).\n"
     body = genesis(spec, catalog, {}, place.snapshot(), 5, {"run": "run-1"}, policy=permits)
     return Run.create(FileLedgers(folder), "run-1", body, Host(tools=tools, backend=backend), place)
 
@@ -171,6 +176,16 @@ def test_a_misfit_goes_back_with_its_reason_and_three_end_the_run(tmp_path: Path
     )
     assert not list((tmp_path / "run-1/workspace").iterdir())
     whole(run)
+    run.close()
+
+
+@pytest.mark.parametrize(("declared", "code"), [("Decl done(X).\n", "answer.verb"), ("", "")])
+def test_atoms_use_the_predicates_that_the_policy_declares(tmp_path: Path, declared: str, code: str) -> None:
+    packet = json.loads(call("look", text="x"))
+    packet["control_packet"]["mangle_updates"] = ["permitted(/look)"]
+    run = begin(tmp_path, Scripted(lambda prompt, count: json.dumps(packet)), declared=declared)
+    run.advance("semi_auto", 1)
+    assert (run.state.r4 or {}).get("code", "") == code
     run.close()
 
 

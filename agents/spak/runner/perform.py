@@ -21,6 +21,7 @@ from spak.kernel import answer as answers
 from spak.kernel.recollect import Size
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
+from spak.policy.law import SPEC
 from spak.ports import (
     Answer,
     Archive,
@@ -88,7 +89,15 @@ def no_price(task: str) -> UnavailableError:
 
 
 def _form(effect: Effect, rules: Rules) -> answers.Form:
-    return answers.form(rules.program, rules.program.tasks[effect.task], rules.catalog)
+    return answers.form(rules.program, rules.program.tasks[effect.task], rules.catalog, _verbs(rules))
+
+
+def _verbs(rules: Rules) -> list[str]:
+    """The predicates that the spec's own POLICY declares: where it declares any, atoms use no others."""
+    if rules.gate is None:
+        return []
+    decls = rules.gate.policy.decls.values()
+    return sorted({decl.atom.pred for decl in decls if decl.place.file == SPEC})
 
 
 @dataclass(slots=True)
