@@ -1,4 +1,8 @@
-"""People in browsers, for the editor's stories; what went wrong in a page fails the test at its end."""
+"""People in browsers, for the editor's stories; what went wrong in a page fails the test at its end.
+
+Server and browser end with their module: Playwright keeps an event loop in the thread, beside which Django will
+not touch its database, and a second Playwright will not start.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from editor_kit import CHROMIUM, Person, Server, chromium
 from platform_kit import missing
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     made = Server(tmp_path_factory.mktemp("platform"))
     made.begin()
@@ -18,7 +22,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     made.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[object]:
     if not CHROMIUM:
         missing("Chromium", "chromium fonts-dejavu")

@@ -14,13 +14,13 @@ TEAM = "/t/demo-team"
 NUMBERS = itertools.count()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def run_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     with running(tmp_path_factory.mktemp("up") / "data", "--demo") as found:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def run_browser() -> Iterator[Any]:
     if not CHROMIUM:
         missing("Chromium", "chromium fonts-dejavu")

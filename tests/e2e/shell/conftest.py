@@ -10,13 +10,13 @@ import pytest
 from platform_kit import CHROMIUM, FLAGS, Up, Watched, missing, running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     with running(tmp_path_factory.mktemp("up") / "data", "--demo") as found:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     if not CHROMIUM:
         missing("Chromium", "chromium fonts-dejavu")
