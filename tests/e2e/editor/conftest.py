@@ -1,7 +1,7 @@
 """People in browsers, for the editor's stories; what went wrong in a page fails the test at its end.
 
-Server and browser end with their module: Playwright keeps an event loop in the thread, beside which Django will
-not touch its database, and a second Playwright will not start.
+Server and browser end with their module: Playwright keeps an event loop in the thread, beside which Django
+will not touch its database, and a second Playwright will not start.
 """
 
 from __future__ import annotations
