@@ -125,7 +125,7 @@ def test_config_becomes_fields():
     )
     assert (made.memory, made.sandbox, made.mode) == ("FIFO", "DOCKER", "semi_auto")
     assert (made.auto_steps, made.backend) == (4, "manual")
-    assert made.budgets == Budgets(9, 1500, 5, 4, 8, 2)
+    assert made.budgets == Budgets(9, 1500, 5, 0, 4, 8, 2)
     assert made.tasks["a"].retries == 7
     assert made.heuristics == (Heuristic("h", "tool.exit"),)
     assert made.predictions == ("p",)

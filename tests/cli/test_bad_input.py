@@ -143,7 +143,7 @@ def test_inputs_that_fit(cli: Cli, tmp_path: Path, runs: Path) -> None:
     assert '"out":"-4 a=b c\\n"' in (runs / done.json["run"] / "trace.jsonl").read_text()
 
 
-@pytest.mark.parametrize("launcher", ["nobody", "docker"])
+@pytest.mark.parametrize("launcher", ["nobody", "podman"])
 def test_a_launcher_that_is_not_there(cli: Cli, tmp_path: Path, launcher: str) -> None:
     done = cli("run", HELLO, "--json", env={"SPAK_SANDBOX_LAUNCHER": launcher})
     assert (done.code, done.error) == (7, "unavailable.sandbox")

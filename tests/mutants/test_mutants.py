@@ -374,7 +374,7 @@ def test_the_mutant_is_noticed(mutant: Mutant, tmp_path: Path) -> None:
         f"the text of this mutant stands {text.count(mutant.old)} times in {mutant.file}"
     )
     path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-    done = tested(tmp_path, mutant.test)
+    done = outcome_of(tmp_path, mutant.test)
     assert done.returncode == 1, f"survived:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
 
 
@@ -383,11 +383,11 @@ def test_the_copy_itself_passes(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "agents/spak", tmp_path / "spak", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "specs/policy", tmp_path / "spak/_data/specs/policy")
     tests = dict.fromkeys(mutant.test for mutant in MUTANTS)
-    done = tested(tmp_path, *tests)
+    done = outcome_of(tmp_path, *tests)
     assert done.returncode == 0, f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
 
 
-def tested(copy: Path, *tests: str) -> subprocess.CompletedProcess[str]:
+def outcome_of(copy: Path, *tests: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *tests],
         cwd=ROOT,
