@@ -129,7 +129,10 @@ class Watched:
             self.troubles.append(f"another host: {request.url}")
 
     def forget(self, word: str) -> None:
-        """What a test meant to happen: drop what was said with that word in it; it must have been."""
+        """What a test meant to happen: drop what was said with that word in it; it must be, within seconds."""
+        until = time.monotonic() + 10
+        while not any(word in item for item in self.troubles) and time.monotonic() < until:
+            self.page.wait_for_timeout(50)
         kept = [item for item in self.troubles if word not in item]
         assert len(kept) < len(self.troubles), f"nothing was said of {word}"
         self.troubles = kept

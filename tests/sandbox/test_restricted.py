@@ -457,7 +457,7 @@ def test_nothing_outlives_a_killed_runner(
 
 def test_probe_and_description(launcher: Restricted) -> None:
     assert launcher.probe() == ""
-    row = sandbox.describe()[0]
+    [row] = sandbox.describe(["restricted"])
     assert row["launcher"] == "restricted" and row["ok"] is True and row["mend"] == ""
     assert "bubblewrap" in str(row["detail"]) and "memory by" in str(row["detail"])
 
@@ -490,7 +490,7 @@ def test_a_bubblewrap_that_does_not_work(
         outcome = broken.run(Job(("true",), workspace))
         assert outcome.status == "launcher" and said in outcome.detail
         assert said in broken.probe() and mend in broken.probe()
-        row = sandbox.describe()[0]
+        [row] = sandbox.describe(["restricted"])
         assert row["ok"] is False and mend in str(row["mend"])
 
 
@@ -525,7 +525,7 @@ def test_a_missing_or_old_bubblewrap(
     with pytest.raises(UnavailableError) as caught:
         Restricted()
     assert caught.value.code == "unavailable.sandbox" and "bubblewrap" in caught.value.hint
-    row = sandbox.describe()[0]
+    [row] = sandbox.describe(["restricted"])
     assert (
         row["launcher"] == "restricted"
         and row["ok"] is False

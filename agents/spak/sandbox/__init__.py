@@ -6,7 +6,7 @@ UnavailableError where it is not installed; `describe` turns that into a row for
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from spak.errors import UnavailableError
 from spak.ports import Launcher
@@ -24,9 +24,9 @@ LAUNCHERS: dict[str, Callable[[], Launcher]] = {
 __all__ = ["LAUNCHERS", "Docker", "GVisor", "Gpu", "Restricted", "describe"]
 
 
-def describe() -> list[dict[str, str | bool]]:
+def describe(names: Iterable[str] = LAUNCHERS) -> list[dict[str, str | bool]]:
     """Each launcher, whether it works here, what is in force, and the command that mends what does not."""
-    return [_row(name, make) for name, make in LAUNCHERS.items()]
+    return [_row(name, LAUNCHERS[name]) for name in names]
 
 
 def _row(name: str, make: Callable[[], Launcher]) -> dict[str, str | bool]:
