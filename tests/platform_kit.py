@@ -129,7 +129,7 @@ class Watched:
             self.troubles.append(f"another host: {request.url}")
 
     def forget(self, word: str) -> None:
-        """What a test meant to happen: drop what was said with that word in it; it must be, within seconds."""
+        """What a test meant to happen: drop what was said with that word; it must come in seconds."""
         until = time.monotonic() + 10
         while not any(word in item for item in self.troubles) and time.monotonic() < until:
             self.page.wait_for_timeout(50)
