@@ -135,7 +135,7 @@ def body_of(request: HttpRequest) -> dict[str, Any]:
 def ask(request: HttpRequest, team: str, spec: str, what: str) -> HttpResponse:
     """One question about a text; nothing is kept."""
     named = find_spec(request, team, spec)
-    beside = Beside(named.team, named.slug)
+    beside = Beside.of(named)
     if what == "compiled":
         from spakweb.editor.compiled import compiled as found
     elif what == "try":

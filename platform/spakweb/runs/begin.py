@@ -27,7 +27,7 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     if row.version is None:
         raise RunError("run.no_spec", "the version of this run is gone", "start it again from its spec")
     slug = row.version.spec.slug
-    beside = Beside(row.version.spec.team, slug)
+    beside = Beside.of(row.version.spec)
     whole = beside.resolve(beside.parse(row.version.text))
     mode = row.mode if row.mode in config.MODES else None
     made = plan(whole, row.inputs, mode=mode, backend=row.backend, approvers=approvers())

@@ -49,7 +49,7 @@ def compare(request: HttpRequest, team: str) -> HttpResponse:
         "totals": totals(one, two),
         "first": first_difference(one, two),
         "most": MOST,
-        **(difference(*texts) if texts[0] != texts[1] else {}),
+        **(difference(texts[0], texts[1]) if texts[0] != texts[1] else {}),
     }
     return render(request, "runs/compare.html", context)
 

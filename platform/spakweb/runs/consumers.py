@@ -1,6 +1,6 @@
 """The WebSockets of runs, for pages: what stream.py says, as JSON (docs/runs.md has the protocol).
 
-A socket belongs to a person who may see the run or the team, and is closed when that ends. A page has
+A socket belongs to a person who may see the run or the team, and is closed when that or their session ends. A page has
 nothing to say here; one that talks is closed. No socket has a channel of its own: hints reach the hub of the
 process, so that sockets outlive a channel layer that is away.
 """
@@ -19,10 +19,12 @@ from django.http import Http404
 
 from spakweb import access
 from spakweb.runs.models import Run
-from spakweb.runs.stream import CROWDED, Crowded, Reader, hub, messages
+from spakweb.runs.stream import CROWDED, Crowded, hub, messages
+from spakweb.runs.viewers import SIGNED_OUT, Viewer
+from spakweb.runs.watches import Reader
 from spakweb.teams.models import Team
 
-SIGNED_OUT, NOT_YOURS, ENDED = 4401, 4404, 1000
+NOT_YOURS, ENDED = 4404, 1000
 MOST_HEARD = 20
 """Messages of a page before its socket is closed."""
 
@@ -43,7 +45,7 @@ class Stream(AsyncWebsocketConsumer):
             return
         try:
             found = await database_sync_to_async(self.find)(user)
-            self.reader = await self.join(found, user.pk)
+            self.reader = await self.join(found, Viewer.of(user, self.scope.get("session"), named=True))
         except (Http404, PermissionDenied):
             await self.close(NOT_YOURS)
         except Crowded:
@@ -55,7 +57,7 @@ class Stream(AsyncWebsocketConsumer):
         """Raises: Http404, PermissionDenied."""
         raise NotImplementedError
 
-    async def join(self, found: Any, user: int) -> Reader:
+    async def join(self, found: Any, viewer: Viewer) -> Reader:
         raise NotImplementedError
 
     async def _pump(self, reader: Reader) -> None:
@@ -82,9 +84,9 @@ class RunStream(Stream):
         found: Run = access.find(user, "run.view", Run, key=self.scope["url_route"]["kwargs"]["key"])
         return found
 
-    async def join(self, found: Run, user: int) -> Reader:
+    async def join(self, found: Run, viewer: Viewer) -> Reader:
         given = parse_qs(self.scope["query_string"].decode("latin-1"))
-        return await hub().join(found, user, seq_of(given.get("after", [""])[0]), whole=False)
+        return await hub().join(found, viewer, seq_of(given.get("after", [""])[0]), whole=False)
 
 
 class TeamStream(Stream):
@@ -92,8 +94,8 @@ class TeamStream(Stream):
         found: Team = access.find(user, "team.view", Team, slug=self.scope["url_route"]["kwargs"]["team"])
         return found
 
-    async def join(self, found: Team, user: int) -> Reader:
-        return await hub().join_team(found.pk, user)
+    async def join(self, found: Team, viewer: Viewer) -> Reader:
+        return await hub().join_team(found.pk, viewer)
 
 
 def seq_of(text: str) -> int:

@@ -1,7 +1,8 @@
 """What a team sees of its runs at a glance: what needs somebody, what runs, how well each spec does.
 
-Takes a team; gives figures for the home page and for a spec's page. A rate comes with its Wilson interval and
-its count; what is not measured is None, and pages say "not available". Targets are those of the design.
+Takes a team; gives figures for the home page, and of a spec version by version (dashboards_page). A rate comes
+with its Wilson interval and its count; what is not measured is None, and pages say "not available". Targets are
+those of the design. A baseline is one of the versions: nothing else was measured alike.
 """
 
 from __future__ import annotations
@@ -15,20 +16,23 @@ from math import sqrt
 from statistics import median
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from spakweb.runs.models import ENDED, Run, State
 from spakweb.runs.pages_metrics import sparkline
 from spakweb.runs.views import honest
+from spakweb.specs.models import Spec
 from spakweb.teams.models import Team
 
 DAYS = 14
 MOST = 5_000
 """Ended runs that are counted, the newest."""
 SHOWN = 8
-CONSTRAINTS, SELF_CORRECTION = 0.99, 0.80
-"""Targets of seed 000 section 6: more than 99 % and more than 80 %."""
+CONSTRAINTS, SELF_CORRECTION, EFFICIENCY = 0.99, 0.80, 0.50
+"""Targets of seed 000 section 6: more than 99 %, more than 80 %, less than half of a baseline's tokens."""
+REASONS = 5
 
 
 def wilson(hits: int, count: int, z: float = 1.96) -> tuple[float, float] | None:
@@ -44,10 +48,12 @@ def wilson(hits: int, count: int, z: float = 1.96) -> tuple[float, float] | None
 
 @dataclass(slots=True)
 class Health:
-    """Of one spec's ended runs in the last days."""
+    """Of the ended runs of one spec, or of one version of it, in the last days."""
 
     slug: str
     name: str
+    version: int | None = None
+    span: int = DAYS
     count: int = 0
     succeeded: int = 0
     failures: int = 0
@@ -67,6 +73,10 @@ class Health:
     @property
     def interval(self) -> tuple[float, float] | None:
         return wilson(self.succeeded, self.count)
+
+    @property
+    def correction_interval(self) -> tuple[float, float] | None:
+        return wilson(self.healed, self.failures)
 
     @property
     def correction(self) -> float | None:
@@ -92,7 +102,13 @@ class Health:
 
     @property
     def why(self) -> list[tuple[str, int]]:
-        return self.reasons.most_common(3)
+        return self.reasons.most_common(REASONS)
+
+    def against(self, baseline: Health | None) -> float | None:
+        """Tokens for each success as a share of the baseline's; None of itself and of what is not measured."""
+        if baseline is None or baseline is self or not self.tokens_each or not baseline.tokens_each:
+            return None
+        return self.tokens_each / baseline.tokens_each
 
     @property
     def meets(self) -> dict[str, bool | None]:
@@ -105,25 +121,48 @@ class Health:
     @property
     def trend(self) -> SafeString:
         """A column for each day: how many runs, and how many of them succeeded."""
-        return columns(self.days)
+        return columns(self.days, self.span)
 
 
-def health(team: Team, days: int = DAYS, spec: str = "") -> list[Health]:
+def health(team: Team, days: int = DAYS) -> list[Health]:
     """Each spec that had runs which ended in the last days, most runs first."""
-    since = timezone.now() - timedelta(days=days)
-    rows = Run.objects.filter(team=team, state__in=ENDED, ended_at__gte=since).exclude(state=State.CANCELLED)
-    if spec:
-        rows = rows.filter(version__spec__slug=spec)
-    columns_ = (
-        "version__spec__slug", "name", "state", "reason", "started_at", "ended_at", "summary__failures",
-        "summary__healed", "summary__steps", "summary__denied", "summary__tokens", "summary__cost",
-    )  # fmt: skip
     found: dict[tuple[str, str], Health] = {}
-    for row in rows.order_by("-pk").values(*columns_)[:MOST]:
+    for row in _ended(team, days).values(*_READ)[:MOST]:
         slug = row["version__spec__slug"] or ""
-        one = found.setdefault((slug, row["name"]), Health(slug, row["name"]))
+        one = found.setdefault((slug, row["name"]), Health(slug, row["name"], span=days))
         _count(one, row)
     return sorted(found.values(), key=lambda one: (-one.count, one.name))
+
+
+def versions(spec: Spec, days: int = DAYS, label: str = "", mode: str = "") -> list[Health]:
+    """Each version of a spec that had such runs, the newest first."""
+    rows = _ended(spec.team, days).filter(version__spec=spec)
+    if mode:
+        rows = rows.filter(mode=mode)
+    found: dict[int, Health] = {}
+    for row in rows.values(*_READ, "version__number", "labels")[:MOST]:
+        if not label or label in row["labels"]:
+            number = row["version__number"]
+            _count(found.setdefault(number, Health(spec.slug, spec.name, number, days)), row)
+    return [found[number] for number in sorted(found, reverse=True)]
+
+
+def baseline_of(found: list[Health], number: int | None = None) -> Health | None:
+    """The version that was asked for, else the oldest whose tokens for a success are known."""
+    known = [one for one in found if one.tokens_each]
+    return next((one for one in known if one.version == number), known[-1] if known else None)
+
+
+_READ = (
+    "version__spec__slug", "name", "state", "reason", "started_at", "ended_at", "summary__failures",
+    "summary__healed", "summary__steps", "summary__denied", "summary__tokens", "summary__cost",
+)  # fmt: skip
+
+
+def _ended(team: Team, days: int) -> QuerySet[Run]:
+    since = timezone.now() - timedelta(days=days)
+    rows = Run.objects.filter(team=team, state__in=ENDED, ended_at__gte=since)
+    return rows.exclude(state=State.CANCELLED).order_by("-pk")
 
 
 def _count(one: Health, row: dict[str, Any]) -> None:
@@ -146,12 +185,13 @@ def _count(one: Health, row: dict[str, Any]) -> None:
     day[1] += good
 
 
-def columns(days: dict[date, list[int]], wide: int = 112, high: int = 26) -> SafeString:
+def columns(days: dict[date, list[int]], span: int = DAYS, wide: int = 112, high: int = 26) -> SafeString:
     """The last days as columns; the whole height is the busiest day."""
     today = timezone.now().date()
-    shown = [today - timedelta(days=back) for back in range(DAYS - 1, -1, -1)]
+    shown = [today - timedelta(days=back) for back in range(span - 1, -1, -1)]
     most = max([days.get(day, [0])[0] for day in shown] + [1])
-    parts, step = [], wide / DAYS
+    parts, step = [], wide / span
+    broad = step * 0.82
     for place, day in enumerate(shown):
         count, good = days.get(day, [0, 0])
         x = place * step
@@ -159,14 +199,14 @@ def columns(days: dict[date, list[int]], wide: int = 112, high: int = 26) -> Saf
         told = f"{day.isoformat()}: {good} of {count} succeeded"
         parts.append(
             f"<g><title>{escape(told)}</title>"
-            f'<rect class="ground" x="{x:.1f}" y="0" width="{step - 1.5:.1f}" height="{high}"/>'
-            f'<rect class="bad" x="{x:.1f}" y="{high - tall:.1f}" width="{step - 1.5:.1f}" '
+            f'<rect class="ground" x="{x:.1f}" y="0" width="{broad:.1f}" height="{high}"/>'
+            f'<rect class="bad" x="{x:.1f}" y="{high - tall:.1f}" width="{broad:.1f}" '
             f'height="{tall - of_good:.1f}"/>'
-            f'<rect class="good" x="{x:.1f}" y="{high - of_good:.1f}" width="{step - 1.5:.1f}" '
+            f'<rect class="good" x="{x:.1f}" y="{high - of_good:.1f}" width="{broad:.1f}" '
             f'height="{of_good:.1f}"/></g>'
         )
     count, good = (sum(days.get(day, [0, 0])[place] for day in shown) for place in (0, 1))
-    told = f"{good} of {count} runs succeeded in the last {DAYS} days"
+    told = f"{good} of {count} runs succeeded in the last {span} days"
     return mark_safe(
         f'<svg class="trend" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" role="img" '
         f'aria-label="{escape(told)}">{"".join(parts)}</svg>'
@@ -194,18 +234,15 @@ def with_line(run: Run) -> Run:
     return run
 
 
-def metrics(found: Iterable[Health]) -> list[dict[str, Any]]:
-    """The success metrics of the design over all specs of the team, each with its target."""
-    total = Health("", "all")
-    for one in found:
-        total.count += one.count
-        total.succeeded += one.succeeded
-        total.failures += one.failures
-        total.healed += one.healed
-        total.permitted += one.permitted
-        total.denied += one.denied
-        total.tokens += one.tokens
-    meets = total.meets
+def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dict[str, Any]]:
+    """The success metrics of the design over these together, each with its target."""
+    total = _together(found)
+    meets, share = total.meets, total.against(baseline)
+    told = "Tokens for each run that succeeded"
+    if baseline is None:
+        told += "; the page of a spec's health compares its versions."
+    else:
+        told += f", against {baseline.tokens_each:,} of the baseline v{baseline.version}."
     return [
         {
             "name": "Consistency",
@@ -227,11 +264,12 @@ def metrics(found: Iterable[Health]) -> list[dict[str, Any]]:
         },
         {
             "name": "Efficiency",
-            "told": "Tokens for each run that succeeded; the target needs a baseline: compare two runs.",
+            "told": told,
+            "value": share,
             "figure": total.tokens_each,
             "count": f"{total.succeeded:,} successes",
-            "target": "under half of a baseline",
-            "met": None,
+            "target": "under 50 % of a baseline",
+            "met": None if share is None else share < EFFICIENCY,
         },
         {
             "name": "Latent alignment",
@@ -242,3 +280,11 @@ def metrics(found: Iterable[Health]) -> list[dict[str, Any]]:
             "met": None,
         },
     ]
+
+
+def _together(found: Iterable[Health]) -> Health:
+    total = Health("", "all")
+    for one in found:
+        for name in ("count", "succeeded", "failures", "healed", "permitted", "denied", "tokens", "cost"):
+            setattr(total, name, getattr(total, name) + getattr(one, name))
+    return total

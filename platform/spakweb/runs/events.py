@@ -17,7 +17,9 @@ from django.views.decorators.http import require_GET
 from spakweb import access
 from spakweb.runs.consumers import seq_of
 from spakweb.runs.models import Run
-from spakweb.runs.stream import Crowded, Message, Reader, hub, messages
+from spakweb.runs.stream import Crowded, Message, hub, messages
+from spakweb.runs.viewers import Viewer
+from spakweb.runs.watches import Reader
 from spakweb.teams.models import Team
 
 
@@ -29,7 +31,9 @@ async def run_events(request: HttpRequest, key: str) -> HttpResponseBase:
     if run.ended and after + 1 >= run.count > 0:
         return HttpResponse(status=204)
     try:
-        return _streamed(await hub().join(run, user.pk, after, whole=True))
+        return _streamed(
+            await hub().join(run, Viewer.of(user, request.session, named=False), after, whole=True)
+        )
     except Crowded:
         return _crowded()
 
@@ -39,7 +43,7 @@ async def team_events(request: HttpRequest, team: str) -> HttpResponseBase:
     user = await request.auser()
     found: Team = await sync_to_async(_find)(user, "team.view", Team, slug=team)
     try:
-        return _streamed(await hub().join_team(found.pk, user.pk))
+        return _streamed(await hub().join_team(found.pk, Viewer.of(user, request.session, named=False)))
     except Crowded:
         return _crowded()
 

@@ -22,6 +22,7 @@ from spakweb import access
 from spakweb.runs import show
 from spakweb.runs.filters import PAGE, RecordFilter
 from spakweb.runs.models import Run, RunRecord, State
+from spakweb.specs.beside import Beside
 
 TABS = {
     "timeline": "Timeline",
@@ -35,13 +36,13 @@ NODES = 2_000
 
 
 def spec_text(run: Run) -> str:
-    """The text that the run runs: what its genesis holds, before that its version's."""
+    """The text that the run runs, its imports put in: what its genesis holds, before that its version's."""
     first = RunRecord.objects.filter(run=run, seq=0).first()
     if first is not None:
         found = (decode(bytes(first.line)).body.get("rules") or {}).get("spec")
         if isinstance(found, str):
             return found
-    return run.version.text if run.version else ""
+    return Beside.of(run.version.spec).whole(run.version.text).parsed.text if run.version else ""
 
 
 @lru_cache(maxsize=32)

@@ -25,6 +25,7 @@ from spakweb.runs.filters import RecordFilter, RunFilter
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunRecord
 from spakweb.runs.rows import standing
+from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import Spec
 from spakweb.specs.views import find_spec, find_version
@@ -187,7 +188,7 @@ def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, A
         if number.isascii() and number.isdigit() and len(number) < 10
         else spec.head
     )
-    declared = examine(parse(version.text).spec, catalog()).inputs
+    declared = examine(Beside.of(spec).whole(version.text).parsed.spec, catalog()).inputs
     inputs = [
         {
             "name": name,

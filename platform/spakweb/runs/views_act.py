@@ -15,7 +15,6 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from spak.errors import UserError
-from spak.lang import parse
 from spak.lang.check import examine
 from spakweb import access
 from spakweb.errors import Refused
@@ -23,7 +22,9 @@ from spakweb.runs import actions, export, pages
 from spakweb.runs.filters import RunFilter, clean
 from spakweb.runs.models import Run
 from spakweb.runs.views import find_run, fork_point, start_form
+from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
+from spakweb.specs.models import SpecVersion
 from spakweb.specs.views import find_spec, find_version
 from spakweb.teams.models import Team
 
@@ -41,7 +42,7 @@ def start(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     version = find_version(request, team, spec, int(number)) if known else found.head
     try:
         run = actions.start(
-            request.user, found, version=version, inputs=_inputs(version.text, given),
+            request.user, found, version=version, inputs=_inputs(version, given),
             mode=given.get("mode", ""), backend=given.get("backend", ""),
             labels=given.get("labels", "").split(","), queue=_queue(given.get("queue", "")),
         )  # fmt: skip
@@ -50,9 +51,10 @@ def start(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     return redirect(pages.address(run))
 
 
-def _inputs(text: str, given: Any) -> dict[str, str]:
+def _inputs(version: SpecVersion, given: Any) -> dict[str, str]:
     """What the form says of each declared input; an empty field is the spec's default."""
-    declared = examine(parse(text).spec, catalog()).inputs
+    whole = Beside.of(version.spec).whole(version.text)
+    declared = examine(whole.parsed.spec, catalog()).inputs
     found: dict[str, str] = {}
     for name, item in declared.items():
         value = given.get(f"input.{name}", "")

@@ -73,11 +73,13 @@ def save_version(
     base_version: int,
     message: str = "",
     restored_from: SpecVersion | None = None,
+    *,
+    typed: bool = True,
 ) -> SpecVersion | Stale:
     """The new version; the head itself when the text is the head's; Stale when the base is not the head.
 
-    The person's draft is dropped with the save, in one transaction. Raises: Refused `web.text`,
-    `web.text_size`, `web.archived`.
+    The person's draft is dropped with the save, in one transaction; not so when the text is no `typed` one
+    but a file or an old version. Raises: Refused `web.text`, `web.text_size`, `web.archived`.
     """
     access.demand(user, "spec.edit", spec)
     text = clean(text, settings.UPLOAD_BYTES)
@@ -87,15 +89,17 @@ def save_version(
             raise Refused(
                 "web.archived", f"{spec.name} is archived.", "Take it out of the archive first.", 409
             )
-        head = spec.head
+        head, draft = spec.head, Draft.objects.filter(spec=spec, user=user)
         if digest(text) == head.content_hash:
-            Draft.objects.filter(spec=spec, user=user).delete()
+            if typed:
+                draft.delete()
             return head
         if base_version != head.number:
             base = spec.versions.filter(number=base_version).first()
             return Stale(base, head, text, merge(base.text if base else "", text, head.text))
         version = _append(spec, user, text, message, restored_from)
-        Draft.objects.filter(spec=spec, user=user).delete()
+        if typed:
+            draft.delete()
         record(
             user, "spec.saved", str(version), spec.team, before=head.content_hash, after=version.content_hash
         )
@@ -107,9 +111,8 @@ def restore(user: Any, version: SpecVersion) -> SpecVersion:
     access.demand(user, "spec.edit", version)
     with transaction.atomic():
         spec = _locked(version.spec_id)
-        saved = save_version(
-            user, spec, version.text, spec.head.number, f"Restore version {version.number}", version
-        )
+        message = f"Restore version {version.number}"
+        saved = save_version(user, spec, version.text, spec.head.number, message, version, typed=False)
     assert isinstance(saved, SpecVersion)  # the head cannot move while its row is locked
     return saved
 

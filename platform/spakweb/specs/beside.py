@@ -37,6 +37,11 @@ class Beside:
     team: Team
     slug: str
 
+    @classmethod
+    def of(cls, spec: Spec) -> Beside:
+        """What a version of the spec may name."""
+        return cls(spec.team, spec.slug)
+
     def read(self, path: str) -> bytes | None:
         """What `resolve` asks: the bytes of a file, or None. Raises: Unreadable."""
         if "/" not in path and path.endswith(".spak"):

@@ -129,10 +129,10 @@ def save(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     found = find_spec(request, team, spec, "spec.edit")
     given = _given(request)
     text, number = given.get("text"), _whole(given.get("base_version"))
-    if request.FILES.get("file"):
-        file = request.FILES["file"]
+    file = request.FILES.get("file")
+    if file:
         _name(file)
-        text, number = _read(file), found.head.number
+        text = _read(file)
     if not isinstance(text, str):
         raise Refused("web.no_text", "There is no text to save.", "Send `text` and `base_version`.")
     if any(line.startswith((MINE, THEIRS)) for line in text.splitlines()):
@@ -141,13 +141,15 @@ def save(request: HttpRequest, team: str, spec: str) -> HttpResponse:
             "The text still holds marks of a conflict.",
             "Keep one side of each, and take out the marks.",
         )
-    saved = actions.save_version(request.user, found, text, number, str(given.get("message") or ""))
+    typed, message = not file and given.get("typed") != "0", str(given.get("message") or "")
+    saved = actions.save_version(request.user, found, text, number, message, typed=typed)
     if wants_json(request):
         return _saved_json(found, saved)
     if isinstance(saved, Stale):
         context = around(request, found, "merge") | {
             "stale": saved,
-            "message_text": given.get("message", ""),
+            "message_text": message,
+            "typed": typed,
             "theirs": show.side_by_side(saved.base.text if saved.base else "", saved.head.text),
             "mine": show.side_by_side(saved.base.text if saved.base else "", saved.mine),
         }

@@ -6,13 +6,13 @@ The SVG of `spak.lang.graph` escapes every text itself; here is the only place t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from django.utils.safestring import SafeString, mark_safe
 
-from spak.lang import Diagnostic, parse
+from spak.lang import Diagnostic, Parsed, parse
 from spak.lang.ast import Spec
 from spak.lang.diff import Change, Difference, compare
 from spak.lang.graph import graph_difference, graph_of, lay_out, to_svg
@@ -115,9 +115,10 @@ def _equal(lines: list[str], a: int, b: int, c: int, before: int, after: int) ->
         yield Row("same", place + 1, lines[place], c + place - a + 1, lines[place])
 
 
-def difference(old: str, new: str) -> dict[str, Any]:
-    """All that the page of a comparison shows."""
-    before, after = parse(old), parse(new)
+def difference(old: str, new: str, whole: Callable[[str], Parsed] = parse) -> dict[str, Any]:
+    """All that the page of a comparison shows; `whole` puts the imports into a text, so that what it says
+    and draws has them. The lines are those of the texts themselves."""
+    before, after = whole(old), whole(new)
     found: Difference = compare(before, after, catalog())
     joined = graph_difference(before.spec, after.spec, found.renames)
     return {

@@ -100,7 +100,7 @@ def gallery(request: HttpRequest, team: str) -> HttpResponse:
 @require_GET
 def spec_detail(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     found = find_spec(request, team, spec)
-    whole = Beside(found.team, found.slug).whole(found.head.text)
+    whole = Beside.of(found).whole(found.head.text)
     context = around(request, found, "overview") | {
         "version": found.head,
         "svg": show.graph(whole.parsed.spec),
@@ -125,7 +125,7 @@ def history(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 @require_GET
 def version(request: HttpRequest, team: str, spec: str, number: int) -> HttpResponse:
     found = find_version(request, team, spec, number)
-    whole = Beside(found.spec.team, found.spec.slug).whole(found.text)
+    whole = Beside.of(found.spec).whole(found.text)
     context = around(request, found.spec, "history") | {
         "version": found,
         "svg": show.graph(whole.parsed.spec),
@@ -157,12 +157,13 @@ def compare(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     new = _number(request.GET.get("new"), head)
     old = _number(request.GET.get("old"), max(1, new - 1))
     before, after = (find_version(request, team, spec, number) for number in (old, new))
+    beside = Beside.of(found)
     context = around(request, found, "compare") | {
         "numbers": numbers,
         "before": before,
         "after": after,
         "same": before.content_hash == after.content_hash,
-        **show.difference(before.text, after.text),
+        **show.difference(before.text, after.text, lambda text: beside.whole(text).parsed),
     }
     return render(request, "specs/compare.html", context)
 

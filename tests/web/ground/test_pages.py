@@ -89,9 +89,8 @@ def test_importing(cast: Any, name: str, data: bytes, status: int) -> None:
 
 def test_importing_and_exporting_a_version_is_exact(cast: Any) -> None:
     client = cast.client("bob")
-    client.post(
-        reverse("spak-spec-save", args=[cast.team.slug, "small"]), {"file": upload("b.spak", MORE.encode())}
-    )
+    given = {"file": upload("b.spak", MORE.encode()), "base_version": "1"}
+    client.post(reverse("spak-spec-save", args=[cast.team.slug, "small"]), given)
     answer = client.get(reverse("spak-version-download", args=[cast.team.slug, "small", 2]))
     assert answer.content == MORE.encode()
     assert answer["Content-Disposition"] == 'attachment; filename="small-v2.spak"'

@@ -15,7 +15,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 
 from runs_kit import Socket, ledger, looped, member, tables, write
-from spakweb.runs import news, stream
+from spakweb.runs import news, stream, watches
 from spakweb.runs.models import Run, State
 from spakweb.runs.stream import hub
 from spakweb.teams.models import Membership, Team, User
@@ -138,7 +138,7 @@ def test_a_reader_far_behind_is_told_to_fetch_the_list(
     team: Team, vera: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "BEHIND", 50)
-    monkeypatch.setattr(stream, "WINDOW", 20)
+    monkeypatch.setattr(watches, "WINDOW", 20)
     held = ledger(team)
     write(held, 99)
 

@@ -1,0 +1,54 @@
+"""A file brought to a spec's page, and the draft that its person has: neither overwrites anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+
+from spakweb.specs import actions
+from spakweb.specs.models import Draft
+
+
+def bring(cast: Any, text: str, base: str | None, **more: str) -> Any:
+    file = {"file": SimpleUploadedFile("small.spak", text.encode())}
+    given = more | ({} if base is None else {"base_version": base})
+    return cast.client("bob").post(reverse("spak-spec-save", args=[cast.team.slug, "small"]), file | given)
+
+
+def test_the_page_sends_the_version_that_it_shows(cast: Any, saved: Callable[..., Any]) -> None:
+    address = reverse("spak-spec-detail", args=[cast.team.slug, "small"])
+    text = cast.client("bob").get(address).content.decode()
+    assert '<input type="hidden" name="base_version" value="1">' in text
+    base = cast.spec.head.text
+    saved(base.replace("look", "peek"))
+    answer = bring(cast, base.replace("done", "finish"), "1", message="From my disk")
+    page = answer.content.decode()
+    assert answer.status_code == 409 and cast.spec.versions.count() == 2
+    assert "alice saved version 2" in page and "From my disk" in page
+    assert "peek" in page and "finish" in page
+
+
+@pytest.mark.parametrize("base", [None, "", "x", "99", "-1", "9" * 40])
+def test_a_file_without_a_base_overwrites_nothing(cast: Any, base: str | None) -> None:
+    assert bring(cast, cast.spec.head.text + "// more\n", base).status_code == 409
+    assert cast.spec.versions.count() == 1
+
+
+def test_a_draft_outlives_a_file_and_a_restored_version(cast: Any, saved: Callable[..., Any]) -> None:
+    actions.save_draft(cast["bob"], cast.spec, "// typed and not saved\n", 1)
+    assert bring(cast, cast.spec.head.text + "// a file\n", "1").status_code == 302
+    actions.restore(cast["bob"], cast.spec.versions.get(number=1))
+    assert cast.spec.versions.count() == 3
+    assert Draft.objects.get(user=cast["bob"]).text == "// typed and not saved\n"
+    stale = bring(cast, cast.spec.head.text + "// another\n", "1").content.decode()
+    assert '<input type="hidden" name="typed" value="0">' in stale
+    address = reverse("spak-spec-save", args=[cast.team.slug, "small"])
+    merged = {"text": cast.spec.head.text + "// joined\n", "base_version": "3"}
+    cast.client("bob").post(address, merged | {"typed": "0"})
+    assert cast.spec.versions.count() == 4 and Draft.objects.filter(user=cast["bob"]).exists()
+    cast.client("bob").post(address, merged | {"text": "// typed\n", "base_version": "4"})
+    assert not Draft.objects.filter(user=cast["bob"]).exists()
