@@ -1,4 +1,4 @@
-"""Two runs beside each other: their specs, what each task took, and the first record that differs.
+"""Two runs beside each other: their specs, what each task took and reached, the first record that differs.
 
 Takes two rows of one team; gives what the page shows. Records are compared by what they decide, not by clocks
 or side notes, up to `MOST` of them.
@@ -6,17 +6,23 @@ or side notes, up to `MOST` of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from spak.records import Authority, Record, decode
+from spak.records import Authority, Kind, Record, decode
 from spakweb import access
 from spakweb.runs import pages, show
+from spakweb.runs.filters import within
 from spakweb.runs.models import Run, RunRecord
+from spakweb.runs.project import count
+from spakweb.runs.templatetags.runs import cost
 from spakweb.runs.views import find_run
 from spakweb.specs.show import difference
 from spakweb.teams.models import Team
@@ -65,6 +71,7 @@ def totals(one: Run, two: Run) -> list[dict[str, Any]]:
             "steps": summary.get("steps"),
             "time": pages._elapsed(run) if run.ended else None,
             "tokens": tokens.get("input", 0) + tokens.get("output", 0),
+            "cost": summary.get("cost") or None,
             "denied": summary.get("denied", 0),
             "failures": summary.get("failures", 0),
             "healed by heuristics": summary.get("healed", 0),
@@ -79,57 +86,80 @@ def totals(one: Run, two: Run) -> list[dict[str, Any]]:
 
 
 def _row(name: str, first: Any, second: Any) -> dict[str, Any]:
-    said = show.took if name == "time" else show.figure
+    said = SAID.get(name, show.figure)
     delta = second - first if first is not None and second is not None else None
-    sign = "" if delta is None or delta <= 0 else "+"
-    shown = "not available" if delta is None else "the same" if delta == 0 else f"{sign}{_delta(name, delta)}"
-    return {"name": name, "one": said(first), "two": said(second), "delta": shown}
+    return {"name": name, "one": said(first), "two": said(second), "delta": _delta(said, delta)}
 
 
-def _delta(name: str, delta: Any) -> str:
-    if name == "time":
-        return f"{'-' if delta < 0 else ''}{show.took(abs(delta))}"
-    return show.figure(delta)
+def _delta(said: Callable[[Any], str], delta: Any) -> str:
+    if delta is None:
+        return "not available"
+    return f"{'-' if delta < 0 else '+'}{said(abs(delta))}" if delta else "the same"
+
+
+SAID: Mapping[str, Callable[[Any], str]] = {"time": show.took, "cost": cost}
+
+
+@dataclass(slots=True)
+class Spent:
+    """On one task of a run, over all visits."""
+
+    visits: int = 0
+    time: int = 0
+    tokens: int = 0
+    cost: int = 0
+    best: int | float | None = None
+    """The best value of its metric when it was left last."""
 
 
 def tasks(one: Run, two: Run) -> list[dict[str, Any]]:
-    """Each task of either: how often it was entered and how long it took."""
+    """Each task of either: how often it was entered, what it took, and its metric, with the differences."""
     spent = [_spent(run) for run in (one, two)]
     names = list(dict.fromkeys([*spent[0], *spent[1]]))
     found = []
     for name in names:
-        (visits, ms), (visits_too, ms_too) = (side.get(name, (0, 0)) for side in spent)
-        found.append(
-            {
-                "name": name,
-                "visits": (visits, visits_too),
-                "took": (show.took(ms), show.took(ms_too)),
-                "delta": _row("time", ms, ms_too)["delta"],
-            }
-        )
+        sides = [side.get(name, Spent()) for side in spent]
+        rows = [_row(what, *(getattr(side, what) for side in sides)) for what in TASK_FIGURES]
+        shown = [
+            row if any(getattr(side, row["name"]) for side in sides) else None for row in rows
+        ]  # what neither has is left blank: no model, no metric
+        found.append({"name": name, "visits": [side.visits for side in sides], "figures": shown})
     return found
 
 
-def _spent(run: Run) -> dict[str, tuple[int, int]]:
+TASK_FIGURES = ("time", "tokens", "cost", "best")
+
+
+def _spent(run: Run) -> dict[str, Spent]:
     """Records of a task stand together: its time is from its first to its last, for each visit."""
-    found: dict[str, tuple[int, int]] = {}
+    found: dict[str, Spent] = {}
     before, since, last = "", 0, 0
-    rows = RunRecord.objects.filter(run=run).exclude(task="").order_by("seq").values_list("task", "at")
-    for task, at in rows[:MOST]:
+    rows = RunRecord.objects.filter(run=run).exclude(task="").order_by("seq")
+    for task, at in rows.values_list("task", "at")[:MOST]:
         if task != before:
-            _add(found, before, last - since)
-            visits, spent = found.get(task, (0, 0))
-            found[task] = (visits + 1, spent)
+            if before:
+                found[before].time += max(0, last - since)
+            found.setdefault(task, Spent()).visits += 1
             before, since = task, at
         last = at
-    _add(found, before, last - since)
+    if before:
+        found[before].time += max(0, last - since)
+    said = rows.alias(usage=within("line", b'"usage"'), best=within("line", b'"best"'))
+    telling = said.filter(Q(authority="proposal", usage__gt=0) | Q(kind=Kind.ROUTE, best__gt=0))
+    for line in telling.values_list("line", flat=True)[:MOST].iterator(chunk_size=500):
+        record = decode(bytes(line))
+        if record.task in found:
+            _told(found[record.task], record)
     return found
 
 
-def _add(found: dict[str, tuple[int, int]], task: str, milliseconds: int) -> None:
-    if task:
-        visits, spent = found[task]
-        found[task] = (visits, spent + max(0, milliseconds))
+def _told(spent: Spent, record: Record) -> None:
+    usage, price, best = record.side.get("usage"), record.side.get("cost_nanousd"), record.body.get("best")
+    if isinstance(usage, Mapping):
+        spent.tokens += sum(count(usage.get(name)) for name in ("input", "output"))
+    spent.cost += count(price)
+    if isinstance(best, int | float) and not isinstance(best, bool):
+        spent.best = best
 
 
 def first_difference(one: Run, two: Run) -> dict[str, Any] | None:

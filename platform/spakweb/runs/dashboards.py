@@ -1,8 +1,8 @@
 """What a team sees of its runs at a glance: what needs somebody, what runs, how well each spec does.
 
-Takes a team; gives figures for the home page, and of a spec version by version (dashboards_page). A rate comes
-with its Wilson interval and its count; what is not measured is None, and pages say "not available". Targets are
-those of the design. A baseline is one of the versions: nothing else was measured alike.
+Takes a team; gives figures for the home page, and of a spec version by version (dashboards_page). A rate
+comes with its Wilson interval and its count; what is not measured is None, and pages say "not available".
+Targets are those of the design. A baseline is one of the versions: nothing else was measured alike.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Health:
         return self.reasons.most_common(REASONS)
 
     def against(self, baseline: Health | None) -> float | None:
-        """Tokens for each success as a share of the baseline's; None of itself and of what is not measured."""
+        """Tokens for each success as a share of the baseline's; None of itself and of the unmeasured."""
         if baseline is None or baseline is self or not self.tokens_each or not baseline.tokens_each:
             return None
         return self.tokens_each / baseline.tokens_each
@@ -238,11 +238,9 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
     """The success metrics of the design over these together, each with its target."""
     total = _together(found)
     meets, share = total.meets, total.against(baseline)
-    told = "Tokens for each run that succeeded"
-    if baseline is None:
-        told += "; the page of a spec's health compares its versions."
-    else:
-        told += f", against {baseline.tokens_each:,} of the baseline v{baseline.version}."
+    beside = "; a baseline is another version of the same spec."
+    if baseline is not None:
+        beside = f", against {baseline.tokens_each:,} of the baseline v{baseline.version}."
     return [
         {
             "name": "Consistency",
@@ -264,7 +262,7 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
         },
         {
             "name": "Efficiency",
-            "told": told,
+            "told": f"Tokens for each run that succeeded{beside}",
             "value": share,
             "figure": total.tokens_each,
             "count": f"{total.succeeded:,} successes",

@@ -28,16 +28,18 @@ class RunFilter:
 
     state: str = ""
     spec: str = ""
+    version: str = ""
     label: str = ""
     text: str = ""
     mine: bool = False
 
     @classmethod
     def of(cls, query: QueryDict) -> RunFilter:
-        state = query.get("state", "")
+        state, version = query.get("state", ""), query.get("version", "")
         return cls(
             state if state in State.values else "",
             clean(query.get("spec", "")),
+            version if version.isascii() and version.isdigit() and len(version) < 10 else "",
             clean(query.get("label", "")),
             clean(query.get("q", "")),
             query.get("mine") == "1",
@@ -48,6 +50,8 @@ class RunFilter:
             rows = rows.filter(state=self.state)
         if self.spec:
             rows = rows.filter(version__spec__slug=self.spec)
+        if self.version:
+            rows = rows.filter(version__number=int(self.version))
         if self.label:
             rows = rows.filter(pk__in=_with_label(rows, self.label))
         if self.text:
@@ -57,7 +61,8 @@ class RunFilter:
     @property
     def query(self) -> str:
         """The filter as an address has it."""
-        found = {"state": self.state, "spec": self.spec, "label": self.label, "q": self.text}
+        found = {"state": self.state, "spec": self.spec, "version": self.version, "label": self.label}
+        found["q"] = self.text
         shown = [(key, value) for key, value in found.items() if value]
         return urlencode(shown + ([("mine", "1")] if self.mine else []))
 

@@ -90,10 +90,10 @@ class Projection:
         usage = side.get("usage")
         if isinstance(usage, Mapping):
             tokens = self.data["tokens"]
-            tokens["input"] += _count(usage.get("input"))
-            tokens["output"] += _count(usage.get("output"))
-            tokens["cached"] += _count(usage.get("cached_input"))
-        self.data["cost"] += _count(side.get("cost_nanousd"))
+            tokens["input"] += count(usage.get("input"))
+            tokens["output"] += count(usage.get("output"))
+            tokens["cached"] += count(usage.get("cached_input"))
+        self.data["cost"] += count(side.get("cost_nanousd"))
 
 
 def save(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: Any = None) -> None:
@@ -147,7 +147,7 @@ def _moment(milliseconds: int) -> datetime | None:
     return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
 
 
-def _count(value: object) -> int:
+def count(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 

@@ -62,6 +62,7 @@ TEAM_ROUTES = {
     "spak-spec-detail": Route(VIEWER, args=SPEC),
     "spak-spec-history": Route(VIEWER, args=SPEC),
     "spak-spec-compare": Route(VIEWER, args=SPEC),
+    "spak-spec-health": Route(VIEWER, args=SPEC),
     "spak-spec-save": Route(EDITOR, "post", {"text": "task A { }", "base_version": "1"}, SPEC),
     "spak-spec-archive": Route(ADMIN, "post", {}, SPEC),
     "spak-draft-drop": Route(VIEWER, "post", {}, SPEC),

@@ -41,7 +41,10 @@ def figure(value: Any) -> str:
 
 @register.filter
 def percent(value: Any) -> str:
-    return "not available" if value is None else f"{100 * value:.0f} %"
+    """A share; near the whole with a decimal, since 99.4 % are not all."""
+    if value is None:
+        return "not available"
+    return f"{min(100 * value, 99.9):.1f} %" if 0.99 <= value < 1 else f"{100 * value:.0f} %"
 
 
 @register.filter

@@ -1,0 +1,50 @@
+"""The page of a spec's health, version by version: what it is filtered by stands in its address.
+
+Takes a spec and a query string; renders what dashboards counts. Odd values are left out, never an error.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from spakweb.runs import dashboards
+from spakweb.runs.actions import MODES
+from spakweb.runs.filters import clean
+from spakweb.specs.views import around, find_spec
+
+SPANS = (7, 14, 30, 90)
+
+
+@require_GET
+def health_page(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """`?days=&label=&mode=&baseline=`: each version with its figures, beside a baseline and the targets."""
+    found = find_spec(request, team, spec)
+    asked = asked_for(request.GET)
+    rows = dashboards.versions(found, asked["days"], asked["label"], asked["mode"])
+    baseline = dashboards.baseline_of(rows, asked["baseline"])
+    newest = rows[:1]
+    context = around(request, found, "health") | {
+        "asked": asked,
+        "spans": SPANS,
+        "modes": MODES[1:],
+        "health": [(one, one.against(baseline)) for one in rows],
+        "baseline": baseline,
+        "baselines": [one.version for one in rows if one.tokens_each],
+        "newest": newest[0] if newest else None,
+        "metrics": dashboards.metrics(newest, baseline if baseline not in newest else None),
+    }
+    return render(request, "runs/health.html", context)
+
+
+def asked_for(query: QueryDict) -> dict[str, Any]:
+    days, number, mode = (query.get(name, "") for name in ("days", "baseline", "mode"))
+    return {
+        "days": next((span for span in SPANS if str(span) == days), dashboards.DAYS),
+        "label": clean(query.get("label", "")),
+        "mode": mode if mode in MODES else "",
+        "baseline": int(number) if number.isascii() and number.isdigit() and len(number) < 10 else None,
+    }
