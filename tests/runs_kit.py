@@ -70,11 +70,11 @@ def looped(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
 class Socket:
     """A page's socket: `messages` are all that came, in order; `seqs` those of its records."""
 
-    def __init__(self, path: str, user: Any) -> None:
+    def __init__(self, path: str, user: Any, session: Any = None) -> None:
         where, _, query = path.partition("?")
         scope = {
             "type": "websocket", "path": where, "query_string": query.encode(), "headers": [],
-            "subprotocols": [], "user": user,
+            "subprotocols": [], "user": user, "session": session,
         }  # fmt: skip
         self.wire = ApplicationCommunicator(URLRouter(websocket_urlpatterns), scope)
         self.messages: list[dict[str, Any]] = []
@@ -105,6 +105,12 @@ class Socket:
         while not done(self):
             if await self.one() == "close":
                 return
+
+    @property
+    def people(self) -> list[str]:
+        """Who looks on, as it was told last."""
+        found = [message for message in self.messages if message["type"] == "people"]
+        return [person["name"] for person in found[-1]["people"]] if found else []
 
     @property
     def seqs(self) -> list[int]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runs_kit import Socket, ledger, looped, member, tables, write
-from spakweb.runs import stream
+from spakweb.runs import stream, watches
 from spakweb.runs.stream import hub
 from spakweb.teams.models import Team, User
 
@@ -58,7 +58,7 @@ def test_five_hundred_sockets_that_nobody_reads(
             await one.until(lambda page: page.seqs[-1] == held.count - 1)
         grown = resident_mib() - before
         watch = hub().runs["r1"]
-        assert len(watch._window) <= stream.WINDOW and len(readers) == 501
+        assert len(watch._window) <= watches.WINDOW and len(readers) == 501
         return len(readers), grown, one.seqs
 
     _, grown, seqs = looped(watch)

@@ -1,8 +1,8 @@
 """The WebSockets of runs, for pages: what stream.py says, as JSON (docs/runs.md has the protocol).
 
-A socket belongs to a person who may see the run or the team, and is closed when that or their session ends. A page has
-nothing to say here; one that talks is closed. No socket has a channel of its own: hints reach the hub of the
-process, so that sockets outlive a channel layer that is away.
+A socket belongs to a person who may see the run or the team, and is closed when that or their session ends.
+A page has nothing to say here; one that talks is closed. No socket has a channel of its own: hints reach the
+hub of the process, so that sockets outlive a channel layer that is away.
 """
 
 from __future__ import annotations
