@@ -157,7 +157,9 @@ def test_blobs_are_kept_by_content(ledgers: Ledgers) -> None:
         ledger.blobs.flush()
     with ledgers.open("r1") as again:
         assert again.blobs.get(canon.digest(b"one")) == b"one" and again.blobs.get(canon.digest(b"")) == b""
+        assert again.blobs.has(canon.digest(b"one"))
         for name in (canon.digest(b"other"), "../../etc/passwd", ""):
+            assert not again.blobs.has(name)
             with pytest.raises(LedgerError) as caught:
                 again.blobs.get(name)
             assert caught.value.code == "ledger.blob"

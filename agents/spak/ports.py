@@ -394,6 +394,9 @@ class Blobs(Protocol):
     def get(self, digest: str) -> bytes:
         """Raises: LedgerError `ledger.blob` when it is missing or does not match its name."""
 
+    def has(self, digest: str) -> bool:
+        """Whether it was put, for this run; what is durable by then only `flush` says."""
+
     def flush(self) -> None:
         """Make everything put so far durable."""
 

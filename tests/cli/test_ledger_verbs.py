@@ -253,3 +253,21 @@ def forge(trace: Path, seq: int, change: object) -> None:
         head, text = encode(record, head)
         lines.append(text)
     trace.write_bytes(b"".join(lines))
+
+
+def test_an_unfinished_run_goes_on_where_it_is_imported(cli: Cli, waiting: str, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    assert cli("export", waiting, "-o", "run.jsonl").code == 0
+    assert cli("ledger", "verify", "run.jsonl").code == 0
+    assert cli("import", "run.jsonl", "--runs-dir", "there").code == 0
+    done = cli("step", waiting, "--answer", "word", "--runs-dir", "there", "--json")
+    assert (done.code, done.json["state"]) == (0, "succeeded")
+    assert (tmp_path / "there" / waiting / "workspace" / "word.txt").read_text() == "word"
+    assert (tmp_path / "there" / waiting / "workspace" / "before.txt").exists()
+
+
+def test_an_export_without_its_store_is_whole_and_says_so(cli: Cli, waiting: str, runs: Path) -> None:
+    (runs / waiting / "store" / "pack").write_bytes(b"no pack")
+    done = cli("export", waiting, "-o", "run.jsonl")
+    assert done.code == 0 and "files of the run are not in the export" in done.err
+    assert cli("ledger", "verify", "run.jsonl").code == 0

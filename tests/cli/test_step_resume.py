@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -174,8 +175,9 @@ def test_a_fork_at_no_record(cli: Cli, ended: str, runs: Path) -> None:
     assert [path.name for path in runs.iterdir()] == [ended]
 
 
-def test_a_fork_that_fails_leaves_nothing(cli: Cli, waiting: str, tmp_path: Path) -> None:
-    """An imported run has its records and not its files."""
+def test_a_fork_that_fails_leaves_nothing(cli: Cli, waiting: str, runs: Path, tmp_path: Path) -> None:
+    """A run that was exported without its store has its records and not its files."""
+    shutil.rmtree(runs / waiting / "store")
     assert cli("export", waiting, "-o", "run.jsonl").code == 0
     assert cli("import", "run.jsonl", "--runs-dir", "taken").code == 0
     for verb in (("fork", "--at", "3"), ("step", "--answer", "word"), ("resume",)):

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from spak import canon
-from spak.errors import BugError, RunError, UsageError
+from spak.errors import BugError, LedgerError, RunError, UsageError
+from spak.ledger.memory import MemoryBlobs
 from spak.workspace import Bounds, Workspace
 from workspace.trees import fingerprint, identities, plant
 
@@ -590,3 +591,55 @@ def test_a_tool_that_locks_the_folder_does_not_lock_the_next_one_out(space: Work
     space.begin("second")
     assert stat.S_IMODE(folder.stat().st_mode) & 0o700 == 0o700
     space.rollback()
+
+
+class TestAnotherHost:
+    """Two stores that share no disk, and blobs that both reach."""
+
+    def test_a_root_goes_over_in_blobs(self, space: Workspace, folder: Path, tmp_path: Path) -> None:
+        blobs = MemoryBlobs({}, writable=True)
+        root = space.snapshot()
+        space.push(root, blobs)
+        there = Workspace(tmp_path / "there", tmp_path / "store-there")
+        with pytest.raises(RunError) as caught:
+            there.recover(None, root)
+        assert caught.value.code == "workspace.object"
+        shutil.rmtree(tmp_path / "there")
+        there.draw_on(blobs)
+        there.recover(None, root)
+        assert there.snapshot() == root
+        (tmp_path / "there" / "new").write_bytes(b"made there")
+        there.push(there.snapshot(), blobs)
+        space.draw_on(blobs)
+        space.restore(there.snapshot())
+        assert (folder / "new").read_bytes() == b"made there"
+
+    def test_only_what_is_new_is_put(self, space: Workspace, folder: Path) -> None:
+        blobs = MemoryBlobs({}, writable=True)
+        space.push(space.snapshot(), blobs)
+        before = set(blobs.names())
+        (folder / "src" / "a.c").write_bytes(b"int other;\n")
+        root = space.snapshot()
+        space.push(root, blobs)
+        new = set(blobs.names()) - before
+        assert {root, canon.digest(b"int other;\n")} <= new and len(new) == 3
+
+    def test_a_list_is_there_only_after_what_it_names(self, space: Workspace) -> None:
+        """A push that was cut off is made whole by the next one."""
+        kept: dict[str, bytes] = {}
+
+        class Cut(MemoryBlobs):
+            left = 3
+
+            def put(self, data: bytes) -> str:
+                self.left -= 1
+                if self.left < 0:
+                    raise LedgerError("ledger.io", "cut", "")
+                return super().put(data)
+
+        root = space.snapshot()
+        with pytest.raises(LedgerError):
+            space.push(root, Cut(kept, writable=True))
+        assert root not in kept and len(kept) == 3
+        space.push(root, MemoryBlobs(kept, writable=True))
+        assert root in kept

@@ -31,6 +31,7 @@ def command(run: str, output: Path | None, runs_dir: Path | None, as_json: bool)
     root, name = common.find_run(run, runs_dir)
     if as_json and output is None:
         raise UsageError("usage.arguments", "--json needs --output", "the run itself goes to standard output")
+    _keep_files(root, name)
     reader = FileLedgers(root).reader(name)
     try:
         footer = export(reader, common.output()) if output is None else _into(output, reader)
@@ -51,6 +52,28 @@ def command(run: str, output: Path | None, runs_dir: Path | None, as_json: bool)
             f"{footer.count} records and {footer.blobs} blobs in {output}\nnext: spak ledger verify {output}"
         )
     return 0
+
+
+def _keep_files(root: Path, name: str) -> None:
+    """The files of a run that has not ended become blobs of it, so that it can go on wherever it is imported.
+
+    Without them the export is still whole: one of a run that is under way, or whose store is gone.
+    """
+    from spak.errors import UserError
+    from spak.kernel.replay import replay
+    from spak.ledger.files import FileLedgers
+    from spak.workspace import Workspace
+
+    ledgers, folder = FileLedgers(root), root / name
+    try:
+        reader = ledgers.reader(name)
+        state = replay(record for record, _ in reader.read()).state
+        if state.ended or not (folder / "store").is_dir():
+            return
+        with ledgers.open(name) as ledger:
+            Workspace(folder / "workspace", folder / "store").push(state.r3, ledger.blobs)
+    except UserError as error:
+        common.say(f"spak: the files of the run are not in the export: {error.message}")
 
 
 def _into(output: Path, reader: Ledger) -> Footer:

@@ -253,6 +253,7 @@ def fork(root: Path, parent: str, at: int) -> tuple[Session, int | None]:
         run = Run.create(ledgers, name, forking.genesis_of(copy, name, parent, at, about), host, place)
         try:
             run.adopt(copy.proposals)
+            place.draw_on(run.ledger.blobs)
             place.restore(run.state.r3)
         except BaseException:
             run.close()

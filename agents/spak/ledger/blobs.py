@@ -56,6 +56,9 @@ class FileBlobs:
             raise LedgerError("ledger.blob", f"blob {digest} is not what its name says", _MEND)
         return data
 
+    def has(self, digest: str) -> bool:
+        return _DIGEST.fullmatch(digest) is not None and self._path(digest).is_file()
+
     def flush(self) -> None:
         """Make everything put so far durable: each new file, then each folder that gained one."""
         if not self._unsynced:

@@ -44,6 +44,9 @@ class MemoryBlobs:
             raise LedgerError("ledger.blob", f"blob {digest} is missing or damaged", "put it again")
         return data
 
+    def has(self, digest: str) -> bool:
+        return digest in self._kept
+
     def flush(self) -> None:
         """Nothing to do: memory is as durable as it gets."""
 

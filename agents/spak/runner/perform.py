@@ -298,6 +298,9 @@ class Performer:
             self.workspace.rollback()
             body |= {"outcome": "limit", "code": error.code}
             del body["exit"]
+            return
+        if self.workspace.travels:
+            self.workspace.push(body["r3"], self.blobs)
 
     def _facts(self, atoms: Sequence[Mapping[str, Any]]) -> list[bool]:
         """The answers to file conditions, in order. A file that cannot be read contains nothing."""

@@ -123,6 +123,7 @@ class Run:
                 f"the records of run {ledger.run} do not follow from its proposals",
                 f"see: spak replay {ledger.run} --json",
             )
+        workspace.draw_on(ledger.blobs)
         made = cls(ledger, workspace, host, found.rules, found.state)
         made.history = history or made.history
         if found.state.ended and not found.missing:

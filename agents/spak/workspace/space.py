@@ -22,10 +22,12 @@ from pathlib import Path
 from typing import Literal
 
 from spak.errors import BugError, RunError, UsageError
+from spak.ports import Blobs
 from spak.workspace import copying, wal
 from spak.workspace.apply import Applier
 from spak.workspace.disk import SYNC_EACH, Disk, nothing, typed
 from spak.workspace.lock import WorkspaceLock
+from spak.workspace.pushed import Pushed, push
 from spak.workspace.store import Store
 from spak.workspace.tree import Bounds, Node, Scanner, Tree, changed, differences, load, specials
 from spak.workspace.wal import Preimage
@@ -34,7 +36,8 @@ _NOTHING = Node("d", 0)
 
 
 class Workspace:
-    """One folder, one store. `wait_s` is how long to wait for a tool that has outlived its runner."""
+    """One folder, one store. `wait_s` is how long to wait for a tool that has outlived its runner; `travels`:
+    the runner pushes each root before the ledger names it, for hosts that share no disk."""
 
     def __init__(
         self,
@@ -44,6 +47,7 @@ class Workspace:
         bounds: Bounds | None = None,
         wait_s: float = 10.0,
         before: Callable[[str], None] = nothing,
+        travels: bool = False,
     ) -> None:
         self.directory = Path(directory)
         self._disk = Disk(before)
@@ -56,6 +60,7 @@ class Workspace:
         self._base: Node | None = None
         self._way_back: tuple[Node | None, bytes] = (None, b"")
         self._touched: list[str] = []
+        self.travels = travels
 
     @property
     def fsyncs(self) -> int:
@@ -188,11 +193,29 @@ class Workspace:
         """
         if self._state != "clean":
             raise BugError("bug.workspace", f"restore while a step is {self._state}")
-        self._store.sources = () if source is None else (Store(Path(source), self._disk),)
+        if source is not None:
+            self.draw_from(source)
         with self._held("restoring the workspace") as fd:
             paths = self._bring_to(fd, root)
             self._store.settle()  # a store that was copied may hold a step of the run that it is from
             return paths
+
+    def draw_on(self, blobs: Blobs) -> None:
+        """What the store lacks is read from there, where `push` of another host has put it."""
+        self._store.sources = (*self._store.sources, Pushed(blobs))
+
+    def draw_from(self, store: Path) -> None:
+        """What the store lacks is read from that of another run, the one that this run was forked from."""
+        self._store.sources = (*self._store.sources, Store(Path(store), self._disk))
+
+    def push(self, root: str, blobs: Blobs) -> None:
+        """Put what that root needs and `blobs` lack into them: with it, R3 can be made on another host.
+
+        Raises: RunError `workspace.object`; LedgerError when the blobs cannot be written.
+        """
+        with typed("storing the workspace"):
+            self._store.look()
+            push(self._store, root, blobs)
 
     def copy_in(self, source: Path) -> None:
         """Copy a folder into this one, which must be empty; the original is only read.

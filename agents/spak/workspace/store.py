@@ -22,6 +22,7 @@ import zlib
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 from spak import canon
 from spak.errors import RunError
@@ -40,13 +41,20 @@ _Place = tuple[int, int]
 """Where the bytes begin, and how many they are."""
 
 
+class Source(Protocol):
+    """Where objects may be read from."""
+
+    def has(self, digest: str) -> bool: ...
+    def pieces(self, digest: str) -> Iterator[bytes]: ...
+
+
 class Store:
     """The objects of one workspace; many may read the file, whoever holds the workspace lock may write."""
 
     def __init__(self, folder: Path, disk: Disk) -> None:
         self.folder = folder
-        self.sources: tuple[Store, ...] = ()
-        """Other stores to read from: those of a run that this one was forked from."""
+        self.sources: tuple[Source, ...] = ()
+        """Other places to read from: the store of a run that this one was forked from, the run's blobs."""
         self.lost = False
         """Something had been written but was not whole when we opened the file."""
         self._path = folder / "pack"
@@ -89,6 +97,14 @@ class Store:
         if self._fd < 0:
             self.look()
         return digest in self._index or digest in self._waiting
+
+    def knows(self, digest: str) -> bool:
+        """Whether it is here or in one of the sources."""
+        return self.has(digest) or any(source.has(digest) for source in self.sources)
+
+    def pieces(self, digest: str) -> Iterator[bytes]:
+        """An object that is here, unchecked."""
+        return self._pieces(self._index[digest])
 
     def read(self, digest: str) -> bytes:
         """A small object. Raises: RunError `workspace.object`."""
@@ -171,9 +187,9 @@ class Store:
         if digest in self._waiting:
             yield self._waiting[digest]
             return
-        for store in (self, *self.sources):
-            if store.has(digest):
-                yield from store._pieces(store._index[digest])
+        for source in (self, *self.sources):
+            if source.has(digest):
+                yield from source.pieces(digest)
                 return
         raise RunError(
             "workspace.object",

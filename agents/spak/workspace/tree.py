@@ -20,7 +20,7 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spak import canon
@@ -243,18 +243,22 @@ def load(store: Store, digest: str) -> Node:
             "workspace.object", f"the stored file {digest} is no list of a folder", "use another root"
         )
     node = Node("d", 0o755, digest)
+    for kind, of, size, child in listed(data):
+        match kind:
+            case "d":
+                node.children[child] = load(store, of)
+            case "l":
+                node.children[child] = Node("l", 0o777, of, size)
+            case _:
+                node.children[child] = Node("f", 0o755 if kind == "x" else 0o644, of, size)
+    return node
+
+
+def listed(data: bytes) -> Iterator[tuple[str, str, int, str]]:
+    """The entries of a folder's list: kind, digest, size, name."""
     for line in data[len(TREE) :].split(b"\0")[:-1]:
         kind, of, size, filename = line.split(b" ", 3)
-        child = to_text(filename)
-        match kind:
-            case b"d":
-                node.children[child] = load(store, of.decode())
-            case b"l":
-                node.children[child] = Node("l", 0o777, of.decode(), int(size))
-            case _:
-                mode = 0o755 if kind == b"x" else 0o644
-                node.children[child] = Node("f", mode, of.decode(), int(size))
-    return node
+        yield kind.decode(), of.decode(), int(size), to_text(filename)
 
 
 def differences(old: Node, new: Node, path: str = "") -> list[str]:

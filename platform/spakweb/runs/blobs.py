@@ -27,7 +27,7 @@ _MEND = "take the run from a backup or an export; `spak ledger verify` on an exp
 
 
 class StoredBlobs:
-    def __init__(self, run: int, hand_in: Callable[[RunBlob], Future[None]] | None = None) -> None:
+    def __init__(self, run: int, hand_in: Callable[[str, int], Future[None]] | None = None) -> None:
         self.fsyncs = 0
         self._run = run
         self._hand_in = hand_in
@@ -41,7 +41,7 @@ class StoredBlobs:
         digest = canon.digest(data)
         if digest not in self._known:
             store(digest, data)
-            self._under_way.append(self._hand_in(RunBlob(run_id=self._run, digest=digest, size=len(data))))
+            self._under_way.append(self._hand_in(digest, len(data)))
             self._known.add(digest)
         return digest
 
@@ -59,6 +59,10 @@ class StoredBlobs:
         if canon.digest(data) != digest:
             raise LedgerError("ledger.blob", f"blob {digest} is not what its name says", _MEND)
         return data
+
+    def has(self, digest: str) -> bool:
+        """Whether this run has it."""
+        return digest in self._known or RunBlob.objects.filter(run=self._run, digest=digest).exists()
 
     def flush(self) -> None:
         """Wait until the rows of all blobs put so far are committed; their bytes are durable already."""
