@@ -15,10 +15,11 @@ from itertools import combinations
 from typing import Any
 
 import pytest
+from hypothesis import example
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from policy_kit import CONSTANTS, EDB, IDB, LAW, clingo_rows, given, naive, random_program, text_of
+from policy_kit import CONSTANTS, EDB, IDB, LAW, Rule, clingo_rows, given, naive, random_program, text_of
 from spak.policy import Fact, Finding, Limits, Name, PolicyError, PolicyLimit, Session, load
 from spak.policy.checker import accepts
 
@@ -221,6 +222,28 @@ def test_rows_are_the_naive_ones_and_a_change_is_as_good_as_a_fresh_start(seed: 
         facts = (facts - gone) | new
         session.update(given(gone), given(new))
         assert rows_of(session) == naive(rules, facts) == rows_of(policy.session(given(facts)))
+
+
+ONE_OF = st.sampled_from(["/a", "/b", "X", "Y"])
+FAMILY = st.lists(st.tuples(ONE_OF, ONE_OF, ONE_OF, ONE_OF), min_size=3, max_size=6)
+
+
+@LAW
+@example([("/c", "/a", "Y", "X"), ("/c", "X", "/a", "Y"), ("/d", "/b", "Y", "X")], {("/a", "/b")})
+@drawn(family=FAMILY, rows=st.sets(st.tuples(st.sampled_from(CONSTANTS), st.sampled_from(CONSTANTS))))
+def test_rules_that_differ_in_constants_alone_keep_what_is_variable(
+    family: list[tuple[str, str, str, str]], rows: set[tuple[str, str]]
+) -> None:
+    rules: list[Rule] = [
+        (
+            ("p", (head if head in used or head[0] == "/" else "/c",)),
+            ((False, ("e", used[:2])), (False, ("f", used[2:]))),
+        )
+        for head, *rest in family
+        for used in [tuple(rest)]
+    ]
+    facts = {("e", row) for row in rows} | {("f", (value,)) for value in CONSTANTS[:2]}
+    assert rows_of(load({"family.mg": text_of(rules)}).session(given(facts))) == naive(rules, facts)
 
 
 def batch() -> range:

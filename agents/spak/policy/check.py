@@ -31,6 +31,9 @@ from spak.policy.syntax import (
 )
 from spak.policy.types import check_types
 
+MAX_NEAR = 50
+"""How many names that nothing declares get the hint of a name like them."""
+
 
 def check(sources: tuple[Source, ...]) -> list[Finding]:
     """All findings but those of the parser."""
@@ -45,6 +48,10 @@ class _Check:
         self.decls: dict[Key, Decl] = {}
         self.findings: list[Finding] = []
         self.all_decls = [decl for source in sources for decl in source.decls]
+        self.names = sorted(
+            {item.atom.pred for item in self.all_decls} | {item.head.pred for item in self.clauses}
+        )
+        self.looked = 0
 
     def error(self, code: str, message: str, place: Place, hint: str = "", fix: str = "") -> None:
         self.findings.append(Finding(code, "error", message, place, hint, fix))
@@ -188,7 +195,7 @@ class _Check:
 
     def undeclared(self, part: Literal_) -> None:
         name, arity = part.atom.key
-        near = _near(name, {key[0] for key in self.decls} | {clause.head.pred for clause in self.clauses})
+        near = self.near(name)
         columns = ", ".join(f"A{place + 1}" for place in range(arity))
         hint = f"did you mean {near}?" if near else "declare it, or state or derive it"
         message = f"nothing declares or derives {name}/{arity}"
@@ -197,6 +204,11 @@ class _Check:
         severity: Severity = "error" if part.negated else "warning"
         fix = f"Decl {name}({columns})."
         self.findings.append(Finding("policy.undeclared", severity, message, part.atom.place, hint, fix))
+
+    def near(self, word: str) -> str:
+        """A known name that is hardly another; looked for a few times only: each looks at every name."""
+        self.looked += 1
+        return _near(word, self.names) if self.looked <= MAX_NEAR else ""
 
     def wrong_arity(self, atom: Atom, known: set[int]) -> None:
         wanted = min(known, key=lambda arity: (abs(arity - len(atom.args)), arity))
@@ -335,9 +347,9 @@ def _in_order(args: tuple[Term, ...]) -> list[str]:
     return [name for arg in args for name in variables(arg)]
 
 
-def _near(word: str, names: set[str]) -> str:
+def _near(word: str, names: list[str]) -> str:
     """A name that one slip, or an s too many, turns into the word."""
-    for name in sorted(names):
+    for name in names:
         if name == word or abs(len(name) - len(word)) > 1:
             continue
         start = 0

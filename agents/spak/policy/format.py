@@ -61,11 +61,14 @@ def show_stages(clause: Clause) -> str:
 
 
 def plain(clause: Clause) -> str:
-    """The clause with its variables numbered: the same for every choice of their names."""
+    """The clause with its variables numbered: the same for every choice of their names.
+
+    What stands for a constant in a family of rules (`#0`) keeps its name: it is no variable of the author's.
+    """
     names: dict[str, str] = {}
 
     def name(old: str) -> str:
-        return names.setdefault(old, f"V{len(names)}")
+        return names.setdefault(old, old if old[0] == "#" else f"V{len(names)}")
 
     def term(item: Term) -> Term:
         if isinstance(item, Var):

@@ -11,7 +11,7 @@ from collections import Counter
 
 from spak.policy.plan import Body, Item, Key, names_of, variables
 from spak.policy.strata import edges, tarjan
-from spak.policy.syntax import Apply, Atom, Clause, Compare, Finding, Literal_, Var
+from spak.policy.syntax import Apply, Atom, Clause, Compare, Finding, Literal_, Place, Var
 
 GIVEN = "{}__given"
 """The predicate that holds what a rewritten closure starts from."""
@@ -20,14 +20,14 @@ GIVEN = "{}__given"
 def monotone(bodies: list[Body]) -> list[Finding]:
     """Errors where one more `forbidden` could permit something, or one more `permitted` forbid something."""
     found = []
+    leads = {goal: _leads(bodies, goal) for goal in ("permitted", "forbidden")}
     for body in bodies:
         goal = body.head.pred
-        if goal not in ("permitted", "forbidden"):
+        if goal not in leads:
             continue
         other = "forbidden" if goal == "permitted" else "permitted"
-        reached = _polarities(bodies, body)
-        for key, sign in sorted(reached):
-            if key[0] == other and (goal == "forbidden" or sign > 0):
+        for sign in sorted(_signs(body, leads[other])):
+            if goal == "forbidden" or sign > 0:
                 message = f"{goal} rests on {other}" + ("" if goal == "forbidden" else " and grows with it")
                 hint = "`forbidden` rests on no permission, and `permitted` on `!forbidden(..)` alone"
                 found.append(Finding("policy.monotone", "error", message, body.clause.place, hint))
@@ -35,28 +35,35 @@ def monotone(bodies: list[Body]) -> list[Finding]:
     return found
 
 
-def _polarities(bodies: list[Body], start: Body) -> set[tuple[Key, int]]:
-    """The predicates that a rule rests on: 1 where it grows with them, -1 where it shrinks."""
-    rules: dict[Key, list[Body]] = {}
+def _leads(bodies: list[Body], goal: str) -> dict[Key, set[int]]:
+    """Each predicate that rests on the goal, or is it: 1 where it grows with it, -1 where it shrinks."""
+    readers: dict[Key, list[tuple[Body, set[int]]]] = {}
     for body in bodies:
-        rules.setdefault(body.head.key, []).append(body)
-    reached: set[tuple[Key, int]] = set()
-    waiting = [(start, 1)]
-    while waiting:
-        body, sign = waiting.pop()
         for item in body.items:
-            if item.kind not in ("row", "neg"):
-                continue
-            signs = (
-                {sign, -sign}
-                if body.clause.transform is not None
-                else {-sign if item.kind == "neg" else sign}
-            )
-            for way in signs:
-                if (item.key, way) not in reached:
-                    reached.add((item.key, way))
-                    waiting += [(rule, way) for rule in rules.get(item.key, ())]
-    return reached
+            if item.kind in ("row", "neg"):
+                readers.setdefault(item.key, []).append((body, _ways(body, item)))
+    found: dict[Key, set[int]] = {}
+    keys = {body.head.key for body in bodies} | readers.keys()
+    waiting = [(key, 1) for key in keys if key[0] == goal]
+    while waiting:
+        key, sign = waiting.pop()
+        if sign not in found.setdefault(key, set()):
+            found[key].add(sign)
+            waiting += [(body.head.key, sign * way) for body, ways in readers.get(key, ()) for way in ways]
+    return found
+
+
+def _signs(body: Body, leads: dict[Key, set[int]]) -> set[int]:
+    """How a rule rests on the goal that these lead to."""
+    items = [item for item in body.items if item.kind in ("row", "neg")]
+    return {sign * way for item in items for sign in leads.get(item.key, ()) for way in _ways(body, item)}
+
+
+def _ways(body: Body, item: Item) -> set[int]:
+    """A group both grows and shrinks with what it groups."""
+    if body.clause.transform is not None:
+        return {1, -1}
+    return {-1 if item.kind == "neg" else 1}
 
 
 def lint(bodies: list[Body]) -> list[Finding]:
@@ -235,9 +242,12 @@ def linear(clauses: list[Clause]) -> tuple[list[Clause], frozenset[Key]]:
             found.append(Clause(head, clause.body, clause.transform, clause.place))
         else:
             found.append(clause)
+    first: dict[Key, Place] = {}
+    for clause in clauses:
+        first.setdefault(clause.head.key, clause.place)
     for name, arity in sorted(closures):
         args = tuple(Var(f"X{place}") for place in range(arity))
-        place = next(clause.place for clause in clauses if clause.head.key == (name, arity))
+        place = first[name, arity]
         found.append(
             Clause(Atom(name, args, place), (Literal_(Atom(GIVEN.format(name), args, place)),), None, place)
         )
