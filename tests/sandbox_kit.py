@@ -1,6 +1,7 @@
 """The probes of tests/sandbox/probes.toml for any launcher, and an engine for the tests of containers.
 
-`words()` sets up what the attacks look for; `score` says which probes did not end as they must.
+`words()` sets up what the attacks look for; `score` says which probes did not end as they must. Those of one
+kind go in as one job, each a process of its own in it; those that go to a limit have a job each.
 `docker_ready()` gives an engine with our image, or skips; where SPAK_TEST_ENGINE says that one was started
 it fails instead.
 """
@@ -13,8 +14,9 @@ import socket
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from typing import Any
 import pytest
 
 from spak.errors import UnavailableError
-from spak.ports import MIB, Limits, Outcome
+from spak.ports import MIB, Job, Launcher, Limits
 
 HERE = Path(__file__).parent / "sandbox"
 PROBES: list[dict[str, Any]] = tomllib.loads((HERE / "probes.toml").read_text())["probe"]
@@ -58,24 +60,79 @@ def words() -> Iterator[dict[str, str]]:
         del os.environ["SPAK_PROBE_SECRET"]
 
 
-def argv(probe: dict[str, Any], words: dict[str, str]) -> tuple[str, ...]:
-    text = probe.get("sh") or (HERE / "probe_prelude.py").read_text() + probe["python"]
+def text_of(probe: dict[str, Any], words: dict[str, str]) -> str:
+    text: str = probe.get("sh") or probe["python"]
     for name, value in words.items():
         text = text.replace("{" + name + "}", value)
-    return ("/bin/sh", "-c", text) if "sh" in probe else (sys.executable, "-I", "-c", text)
+    return text
 
 
-def score(run: Callable[[dict[str, Any]], Outcome], probes: list[dict[str, Any]]) -> list[str]:
+def argv(probes: list[dict[str, Any]], words: dict[str, str]) -> tuple[str, ...]:
+    """One job for probes of one kind: each runs as a process of its own, and a line says how it ended."""
+    texts = [text_of(probe, words) for probe in probes]
+    if "sh" in probes[0]:
+        return ("/bin/sh", "-c", EACH_SH, "sh", *texts)
+    return (sys.executable, "-I", "-c", (HERE / "probe_prelude.py").read_text() + EACH_PYTHON, *texts)
+
+
+EACH_SH = """
+for text; do
+    said=$(/bin/sh -c "$text" </dev/null 2>&1)
+    printf '%s:%s\\n' $? "$(echo $said | tail -c 300)"
+done
+"""
+EACH_PYTHON = """
+import signal, sys, traceback
+for text in sys.argv[1:]:
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(writer, 1), os.dup2(writer, 2), os.closerange(3, 64)
+        signal.alarm(20)
+        try:
+            exec(text, globals())
+        except BaseException:
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(1)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.write(writer, b' ')  # so that there is something, while children of the child may hold the other end
+    said = os.read(reader, 1 << 16).decode(errors='replace')
+    os.close(writer), os.close(reader)
+    print(f"{code if code >= 0 else 128 - code}:{' '.join(said.split())[-300:]}", flush=True)
+"""
+
+
+def together(probes: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """What goes into one job: those of a kind; what eats up the job's limits goes by itself."""
+    alone = [[probe] for probe in probes if probe["category"] == "limits"]
+    for kind in ("sh", "python"):
+        alone.append([probe for probe in probes if kind in probe and probe["category"] != "limits"])
+    return [group for group in alone if group]
+
+
+def score(
+    launcher: Launcher, workspace: Path, probes: list[dict[str, Any]], words: dict[str, str]
+) -> list[str]:
     """The probes that did not end as they must; only the must-pass ones when one of those failed."""
 
-    def bad(probe: dict[str, Any]) -> str:
-        outcome = run(probe)
-        ok = outcome.exit == 0 if probe["must"] == "pass" else 0 < outcome.exit < 126
-        said = (outcome.stdout.data + outcome.stderr.data).decode(errors="replace").strip()[-300:]
-        return "" if ok and outcome.status == "exited" else f"{probe['name']}: {outcome.status} {said}"
+    def bad(must: str) -> list[str]:
+        found = []
+        for group in together([probe for probe in probes if probe["must"] == must]):
+            binds = () if "sh" in group[0] else TOOLCHAIN
+            limits = replace(LIMITS, wall_s=LIMITS.wall_s + 3 * len(group))
+            outcome = launcher.run(Job(argv(group, words), workspace, limits=limits, binds=binds))
+            lines = outcome.stdout.data.decode(errors="replace").splitlines()
+            said = outcome.stderr.data.decode(errors="replace").strip()[-300:]
+            lines += [f"none:{outcome.status} {outcome.detail} {said}"] * (len(group) - len(lines))
+            for probe, line in zip(group, lines, strict=True):
+                code = int(line.partition(":")[0]) if line[:1].isdigit() else 128
+                if not (code == 0 if must == "pass" else 0 < code < 126):
+                    found.append(f"{probe['name']}: {line}")
+        return found
 
-    void = [text for probe in probes if probe["must"] == "pass" and (text := bad(probe))]
-    return void or [text for probe in probes if probe["must"] == "fail" and (text := bad(probe))]
+    return bad("pass") or bad("fail")
 
 
 @lru_cache

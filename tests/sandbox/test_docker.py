@@ -391,7 +391,6 @@ def test_what_the_dead_left_is_swept_up(launcher: Docker) -> None:
 
 
 def test_probe_and_description(launcher: Docker) -> None:
-    assert launcher.probe() == "" and launcher.loose_limits() == []
     [row] = sandbox.describe(["docker"])
     assert row["ok"] is True and "limits of memory and processes kept" in str(row["detail"])
 
@@ -417,7 +416,7 @@ def test_limits_that_are_not_kept(launcher: Docker, monkeypatch: pytest.MonkeyPa
         return body
 
     monkeypatch.setattr(docker_engine, "container", loose)
-    assert launcher.loose_limits() == ["memory"] and "NOT kept: memory" in launcher.describe()
+    assert launcher.describe().endswith("NOT kept: memory")
 
 
 def test_an_engine_that_has_no_image_or_an_old_one(launcher: Docker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 import sandbox_kit
-from sandbox_kit import LIMITS, PROBES, TOOLCHAIN, argv, score
+from sandbox_kit import PROBES, score
 from spak.errors import UnavailableError
-from spak.ports import Job, Outcome
 from spak.sandbox import Docker, GVisor
 
 pytestmark = pytest.mark.sandbox
@@ -40,20 +39,13 @@ def workspace() -> Iterator[Path]:
 def failed(launcher: Docker, workspace: Path, probes: list[dict[str, Any]]) -> list[str]:
     with sandbox_kit.words() as words:
         words["workspace"] = str(workspace)
-
-        def run(probe: dict[str, Any]) -> Outcome:
-            binds = () if "sh" in probe else TOOLCHAIN
-            return launcher.run(Job(argv(probe, words), workspace, limits=LIMITS, binds=binds))
-
-        return score(run, probes)
+        return score(launcher, workspace, probes, words)
 
 
-@pytest.mark.timeout(300)
 def test_all_probes_in_a_container(workspace: Path) -> None:
     assert failed(Docker(), workspace, PROBES) == []
 
 
-@pytest.mark.timeout(600)
 def test_all_probes_under_gvisor(workspace: Path) -> None:
     try:
         launcher = GVisor()

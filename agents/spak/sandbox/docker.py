@@ -177,8 +177,10 @@ class Docker:
     def loose_limits(self) -> list[str]:
         """Limits that the engine accepts and the kernel does not keep, found by going beyond them."""
         limits = Limits(wall_s=20, memory_bytes=64 * MIB, processes=16)
-        fill = "head -c 200000000 /dev/zero | tail -c 200000000 > /dev/null"
-        fork = "for i in $(seq 64); do sleep 5 & done; wait"
+        fill = "head -c 100000000 /dev/zero | tail -c 100000000 > /dev/null"
+        fork = (
+            "for i in $(seq 64); do sleep 5 & done"  # ends where one cannot be made; what was made is ended
+        )
         with tempfile.TemporaryDirectory(prefix="spak-probe-") as folder:
             Path(folder).chmod(0o755)
             tried = {

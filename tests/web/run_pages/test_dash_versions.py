@@ -29,12 +29,13 @@ def ended(cast: Any) -> Ended:
     def make(version: int, state: str = "succeeded", ago: int = 0, **more: Any) -> Run:
         at = timezone.now() - timedelta(days=ago)
         tokens = {"input": more.pop("tokens", 0), "output": 0}
-        return Run.objects.create(
+        made: Run = Run.objects.create(
             team=cast.team, version=cast.spec.versions.get(number=version), key=f"h-{Run.objects.count()}",
             name="small", state=state, count=1, reason=more.pop("reason", ""), mode=more.pop("mode", ""),
             labels=more.pop("labels", []), started_at=at - timedelta(seconds=3), ended_at=at,
             summary={"tokens": tokens, **more},
         )  # fmt: skip
+        return made
 
     return make
 
