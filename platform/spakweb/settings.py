@@ -262,8 +262,16 @@ DEFAULT_FROM_EMAIL = text("SPAK_WEB_MAIL_FROM", "spak@localhost")
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = DATA_DIR / "static"
+STORAGE = text("SPAK_WEB_STORAGE", "files")
+"""Where blobs are: `files` of the data folder, which all parts share, or rows of the `database`."""
+_STORES = {
+    "files": "django.core.files.storage.FileSystemStorage",
+    "database": "spakweb.runs.storage.DatabaseStorage",
+}
+if STORAGE not in _STORES:
+    raise BadSetting("SPAK_WEB_STORAGE", f"is {STORAGE!r}", "files or database", "mend it, or unset it")
 STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "default": {"BACKEND": _STORES[STORAGE]},
     "staticfiles": {"BACKEND": "spakweb.files.HashedFiles" if PRODUCTION else "spakweb.files.PlainFiles"},
 }
 WHITENOISE_USE_FINDERS = not PRODUCTION

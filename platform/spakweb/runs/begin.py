@@ -6,15 +6,18 @@ compile, no sandbox, no backend) raises before anything is written. A fork copie
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from spak import config, data
 from spak.begin import plan
 from spak.errors import RunError
+from spak.records import Authority, Record
 from spak.runner import Run as Runner
 from spak.runner import fork as forking
 from spak.workspace import Workspace
 from spakweb.runs.approving import approvers
+from spakweb.runs.blobs import unleased
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunBlob
 from spakweb.specs.beside import EXAMPLES, Beside
@@ -36,7 +39,10 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
         place.copy_in(source)
     Run.objects.filter(pk=row.pk).update(mode=made.mode)
     row.mode = made.mode
-    body = made.genesis(row.key, place.snapshot(), spec=row.name)
+    root = place.snapshot()
+    if place.travels:
+        place.push(root, unleased(row.pk))
+    body = made.genesis(row.key, root, spec=row.name)
     return Runner.create(ledgers, row.key, body, made.host, place)
 
 
@@ -56,15 +62,33 @@ def _forked(row: Run, parent: Run, ledgers: DatabaseLedgers, place: Workspace) -
     rules = Rules.of(copy.genesis.body)
     host = config.host(config.settings(), rules.program, row.backend)
     about = {**copy.genesis.body["host"], "run": row.key, "mode": row.mode or "stepwise", "in_place": ""}
-    store = folder_of(parent.key) / "store"
+    given = RunBlob.objects.filter(run=parent).values_list("digest", "size")
+    RunBlob.objects.bulk_create(
+        [RunBlob(run=row, digest=digest, size=size) for digest, size in given], ignore_conflicts=True
+    )
+    place.draw_from(folder_of(parent.key) / "store")
     run = Runner.create(
         ledgers, row.key, forking.genesis_of(copy, row.key, parent.key, at, about), host, place
     )
+    place.draw_on(run.ledger.blobs)
+    return _adopting(run, copy.proposals)
+
+
+def copied_on(row: Run, parent: Run, run: Runner) -> Runner:
+    """A fork that was taken up: the rest of the proposals, if whoever began it died while it copied them."""
+    if row.projected:
+        return run
+    copy = forking.copied(
+        (record for record, _ in DatabaseLedgers().reader(parent.key).read()), row.parent_seq or 0
+    )
+    mine = sum(record.authority == Authority.PROPOSAL for record, _ in run.ledger.read()) - 1
+    return _adopting(run, copy.proposals[mine:]) if mine < len(copy.proposals) else run
+
+
+def _adopting(run: Runner, proposals: Sequence[Record]) -> Runner:
     try:
-        for digest in RunBlob.objects.filter(run=parent).values_list("digest", flat=True):
-            run.ledger.blobs.put(reader.blobs.get(digest))
-        run.adopt(copy.proposals)
-        place.restore(run.state.r3, store)
+        run.adopt(proposals)
+        run.workspace.restore(run.state.r3)
     except BaseException:
         run.close()
         raise

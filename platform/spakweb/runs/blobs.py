@@ -74,6 +74,18 @@ class StoredBlobs:
         yield from RunBlob.objects.filter(run=self._run).order_by("digest").values_list("digest", flat=True)
 
 
+def unleased(run: int) -> StoredBlobs:
+    """The blobs of a run for whoever adds what anybody may add, the contents of its workspace."""
+
+    def at_once(digest: str, size: int) -> Future[None]:
+        RunBlob.objects.bulk_create([RunBlob(run_id=run, digest=digest, size=size)], ignore_conflicts=True)
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    return StoredBlobs(run, at_once)
+
+
 def name_of(digest: str) -> str:
     return f"blobs/{digest[:2]}/{digest}"
 

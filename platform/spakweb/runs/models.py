@@ -45,6 +45,9 @@ class Run(models.Model):
     mode = models.CharField(max_length=12, blank=True)
     backend = models.CharField(max_length=40, blank=True)
     queue = models.CharField(max_length=60, default="default")
+    """The queue that its next effect belongs to."""
+    gpu = models.CharField(max_length=60, default="gpu")
+    """The queue of those of its effects that need a device: `gpu`, or `gpu.<model>`."""
     inputs = models.JSONField(default=dict, blank=True)
     labels = models.JSONField(default=list, blank=True)
     parent = models.ForeignKey("self", models.PROTECT, related_name="forks", null=True, blank=True)
@@ -77,6 +80,7 @@ class Run(models.Model):
         indexes = (
             models.Index(fields=("team", "-id"), name="runs_of_team"),
             models.Index(fields=("state", "lease_until"), name="runs_to_sweep"),
+            models.Index(fields=("wanted",), condition=~models.Q(wanted=""), name="runs_to_stop"),
         )
 
     def __str__(self) -> str:
@@ -122,6 +126,16 @@ class RunBlob(models.Model):
 
     def __str__(self) -> str:
         return self.digest
+
+
+class StoredFile(models.Model):
+    """A file of the storage in the database: bytes under a name, for hosts that share no disk."""
+
+    name = models.CharField(max_length=200, unique=True)
+    data = models.BinaryField()
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Command(models.Model):
