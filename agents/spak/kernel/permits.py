@@ -137,14 +137,18 @@ class Permits(Turn):
     def denied(self, step: Step, act: str, name: str, judged: Judged) -> None:
         """Whoever proposed it gets the reason and may propose again; what the spec says itself is refused."""
         task = self.task
-        index = next(i for i, item in enumerate(task.steps) if item.id == step.id)
-        asked = any(item.kind in ("ask", "plan") for item in task.steps[: index + 1])
-        if act == "tool" and asked and (step.kind == "plan" or refs(step.args)):
+        if act == "tool" and self.comes_of_an_answer(task, step):
             self.violate(
                 task, step, name, [fit.r4(judged.code, "what the policy permits", name, judged.reason)]
             )
             return
         self.refuse(judged.code, f"a POLICY that permits it: {judged.reason}")
+
+    def comes_of_an_answer(self, task: Task, step: Step) -> bool:
+        """Whether a question at or before this step gave what the step is to do."""
+        index = next(i for i, item in enumerate(task.steps) if item.id == step.id)
+        asked = any(item.kind in ("ask", "plan") for item in task.steps[: index + 1])
+        return asked and (step.kind in ("ask", "plan") or bool(refs(step.args)))
 
     def observe(
         self, step: Step, act: str, name: str, args: Mapping[str, Any], questions: Mapping[str, Any]

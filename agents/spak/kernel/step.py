@@ -35,6 +35,9 @@ ROLLED_BACK = frozenset({"timeout", "oom", "limit", "launcher", "unknown", "cras
 NOT_DONE = ("policy.changed", "secret.unknown", "secret.judged")
 """Why the runner did not do what was permitted."""
 
+ANSWERS = ""
+"""What invalid answers are counted under, where a tool has its name."""
+
 UNATTENDED = 8
 """Misfits in a row, in whatever tasks, with no effect between them: nothing is left that could mend them."""
 
@@ -144,7 +147,7 @@ class _Turn(Permits):
     def answered(self, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
         """An answer to `llm.query`, or to a plan that nobody could read as a plan."""
         if body.get("outcome") != "answered" or pending.act == "plan":
-            self.violate(task, step, pending.name, [fit.unanswered(body)], repeat=True)
+            self.violate(task, step, pending.name, [fit.unanswered(body)])
             return
         self.recollect(recollect.answered, pending, body)
         value = body.get("out", "")
@@ -223,12 +226,15 @@ class _Turn(Permits):
         )
         self.undo(task, step, pending.name, error, route)
 
-    def violate(
-        self, task: Task, step: Step, tool: str, errors: list[Mapping[str, Any]], repeat: bool = False
-    ) -> None:
-        """What does not fit never reaches the tool; who proposed it gets the reason."""
+    def violate(self, task: Task, step: Step, tool: str, errors: list[Mapping[str, Any]]) -> None:
+        """What does not fit never reaches the tool; who proposed it gets the reason.
+
+        Answers are counted together, whatever is wrong with each: unreadable, a tool outside TOOLS, arguments
+        that do not fit, an action that the policy denies.
+        """
         route = {"signal": "fail", "code": errors[0]["code"], "r4": errors[0]}
-        self.undo(task, step, tool, errors[0], route, repeat)
+        answered = self.rules.gate is not None and self.comes_of_an_answer(task, step)
+        self.undo(task, step, ANSWERS if answered else tool, errors[0], route, tool)
 
     def undo(
         self,
@@ -237,7 +243,7 @@ class _Turn(Permits):
         tool: str,
         error: Mapping[str, Any],
         route: Mapping[str, Any],
-        repeat: bool = False,
+        shown: str = "",
     ) -> None:
         name, count = self.state.r7.rollbacks
         count = count + 1 if name == tool else 1
@@ -249,7 +255,7 @@ class _Turn(Permits):
             self.end(
                 "failed",
                 "run.rollbacks",
-                f"{tool or step.id} failed, {max(count, self.undone)} in a row: see R4",
+                f"{shown or tool or step.id} failed, {max(count, self.undone)} in a row: see R4",
             )
             return
         if route["signal"] == "timeout" and "timeout" in task.edges:

@@ -153,8 +153,6 @@ class Turn:
         self.state = change(self.state, r6=effect)
         self.effects.append(effect)
 
-    def violate(
-        self, task: Task, step: Step, tool: str, errors: list[Mapping[str, Any]], repeat: bool = False
-    ) -> None:
+    def violate(self, task: Task, step: Step, tool: str, errors: list[Mapping[str, Any]]) -> None:
         """What does not fit never reaches the tool; who proposed it gets the reason."""
         raise NotImplementedError
