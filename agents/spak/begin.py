@@ -78,15 +78,17 @@ def plan(
     mode: Mode | None = None,
     backend: str = "",
     proposer: str = "",
+    sandbox: str = "",
     answering: Backend | None = None,
     approvers: Sequence[Mapping[str, Any]] | None = None,
 ) -> Plan:
-    """`answering` takes the place of the configured backend; `approvers` that of the configured keys.
+    """`sandbox` is the least strict launcher that will do; `answering` takes the place of the configured
+    backend, `approvers` that of the configured keys.
 
     Raises: SpecError `lang.invalid`, UsageError `usage.input` and `usage.mode`, UnavailableError, RunError
     `llm.redaction`.
     """
-    chosen, full = config.settings(), config.catalog()
+    chosen, full = replace(config.settings(), least=sandbox), config.catalog()
     recordable(inputs)
     whole, inputs = _clean(whole, inputs, redactor(chosen.llm))
     program = compile_program(whole.parsed, full, dict(inputs))

@@ -82,6 +82,8 @@ class Settings:
     mode: Mode | None = None
     auto_steps: int = 0
     launcher: str = ""
+    least: str = ""
+    """The least strict launcher that whoever starts the run accepts; a spec's SANDBOX may ask for more."""
     runs_dir: Path = Path(".spak/runs")
     limits: Limits = field(default_factory=Limits)
     binds: tuple[Path, ...] = ()
@@ -210,12 +212,14 @@ def host(chosen: Settings, program: Program, backend: str = "") -> Host:
         raise UnavailableError(
             "unavailable.backend", f"there is no backend {name!r} here", f"known backends: {known}"
         )
+    box = launcher(chosen, program)
+    measurable(program, box)
     return Host(
         tools=TOOLS,
         validators={entry: make() for entry, make in VALIDATORS.items()},
         proposers={entry: make() for entry, make in PROPOSERS.items()},
         backend=open_backend(name, chosen.llm, forced=name != configured) if name else None,
-        launcher=launcher(chosen, program),
+        launcher=box,
         toolchain=toolchain(chosen.binds),
         limits=chosen.limits,
         redactor=redactor(chosen.llm),
@@ -230,11 +234,12 @@ def launcher(chosen: Settings, program: Program) -> Launcher:
     """
     from spak.sandbox import LAUNCHERS
 
-    needed = RANKS.get(program.sandbox.upper(), 1)
+    wanted = max(program.sandbox, chosen.least, key=lambda name: RANKS.get(name.upper(), 0))
+    needed = RANKS.get(wanted.upper(), 1)
     names = (
         [chosen.launcher]
         if chosen.launcher
-        else sorted(LAUNCHERS, key=lambda name: (RANKS.get(name.upper(), 0), name != program.sandbox.lower()))
+        else sorted(LAUNCHERS, key=lambda name: (RANKS.get(name.upper(), 0), name != wanted.lower()))
     )
     for name in names:
         if name not in LAUNCHERS:
@@ -253,9 +258,25 @@ def launcher(chosen: Settings, program: Program) -> Launcher:
             return made
     raise UnavailableError(
         "unavailable.sandbox",
-        f"SANDBOX {program.sandbox} asks for a stricter launcher than {', '.join(names)}",
+        f"SANDBOX {wanted.upper()} asks for a stricter launcher than {', '.join(names)}",
         "lower SANDBOX in CONFIG, or run `spak doctor` to see what is missing",
     )
+
+
+def measurable(program: Program, box: Launcher) -> None:
+    """Raises: UnavailableError `unavailable.sandbox` where a validator of the program cannot measure in it.
+
+    CpuProfiler hands memory to its candidate by descriptors, and none goes into a container.
+    """
+    from spak.sandbox import Docker
+
+    steps = (step for task in program.tasks.values() for step in task.steps if step.kind == "validate")
+    if isinstance(box, Docker) and any(step.name == "CpuProfiler" for step in steps):
+        raise UnavailableError(
+            "unavailable.sandbox",
+            f"CpuProfiler does not measure in {box.entry.name}: no descriptors go into a container",
+            "run it in the launcher restricted, on a machine that has bubblewrap",
+        )
 
 
 @lru_cache(maxsize=4)

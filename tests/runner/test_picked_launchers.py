@@ -54,3 +54,35 @@ def test_a_weaker_one_is_refused_though_it_was_asked_for(chosen: str, sandbox: s
     with pytest.raises(UnavailableError) as caught:
         config.launcher(config.Settings(launcher=chosen), program(sandbox))
     assert caught.value.code == "unavailable.sandbox"
+
+
+@pytest.mark.usefixtures("all_four")
+@pytest.mark.parametrize(
+    ("sandbox", "least", "found"),
+    [
+        ("RESTRICTED", "docker", "docker"),
+        ("DOCKER", "restricted", "docker"),
+        ("GPU", "docker", "gpu"),
+        ("DOCKER", "gvisor", "gvisor"),
+    ],
+)
+def test_who_starts_a_run_can_ask_for_more(sandbox: str, least: str, found: str) -> None:
+    assert config.launcher(config.Settings(least=least), program(sandbox)).entry.name == found
+    with pytest.raises(UnavailableError):
+        config.launcher(config.Settings(least="gvisor", launcher="docker"), program(sandbox))
+
+
+def test_what_cannot_be_measured_in_a_container_does_not_begin() -> None:
+    from spak.sandbox import Docker
+
+    class Container(Docker):
+        def __init__(self) -> None:
+            """Without an engine."""
+
+    text = "AGENT A LEVEL 5 { START -> t TASK t { VALIDATOR CpuProfiler } }"
+    measured = compile_program(parse(text), config.catalog(), {})
+    config.measurable(program("DOCKER"), Container())
+    config.measurable(measured, made("restricted")())
+    with pytest.raises(UnavailableError) as caught:
+        config.measurable(measured, Container())
+    assert "CpuProfiler" in caught.value.message and "restricted" in caught.value.hint
