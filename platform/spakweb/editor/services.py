@@ -34,7 +34,7 @@ from spak.lang.features import (
     symbols,
 )
 from spak.lang.format import format_text
-from spak.lang.graph import graph_of, lay_out, to_json, to_svg
+from spak.lang.graph import Graph, graph_of, lay_out, to_json, to_svg
 from spak.lang.imports import resolve, settings_of
 from spak.lang.laws import check_law
 from spak.lang.parser import MAX_BYTES
@@ -138,10 +138,15 @@ def _analysis(seen: Seen) -> dict[str, Any]:
     if tasks > MAX_TASKS:
         answer["note"] = f"{tasks:,} tasks; the graph is drawn up to {MAX_TASKS:,}"
         return answer
-    layout = lay_out(graph_of(view.whole.spec))
-    answer["graph"] = to_json(layout)
-    answer["svg"] = to_svg(layout, style=False, interactive=True)
+    answer["graph"], answer["svg"] = _drawing(graph_of(view.whole.spec))
     return answer
+
+
+@lru_cache(maxsize=8)
+def _drawing(graph: Graph) -> tuple[dict[str, Any], str]:
+    """A graph laid out: most of what is typed leaves it as it is."""
+    layout = lay_out(graph)
+    return to_json(layout), to_svg(layout, style=False, interactive=True)
 
 
 def _diagnostic(seen: Seen, found: Diagnostic) -> dict[str, Any]:

@@ -35,7 +35,19 @@ QUESTIONS = (
     *("compiled", "try"),
 )
 MODULES = (
-    *("dom", "text", "language", "words", "server", "graph", "outline", "keep", "panes", "presence"),
+    *(
+        "dom",
+        "text",
+        "language",
+        "words",
+        "server",
+        "graph",
+        "drawing",
+        "outline",
+        "keep",
+        "panes",
+        "presence",
+    ),
     *("save", "compiled"),
 )
 """What main.js imports: the page names them, so that a browser fetches them side by side."""

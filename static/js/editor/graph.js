@@ -3,41 +3,17 @@
 // The drawing is only a picture of the text. What a person does here is handed on as a wish (`on.connect`,
 // `on.create`, ...); the page turns it into an operation, the server into a change of the text.
 
-const SPACE = "http://www.w3.org/2000/svg";
-const ALLOWED = new Set(["svg", "g", "path", "rect", "text", "title", "desc", "defs", "symbol", "use"]);
+import { draw, Drawing } from "./drawing.js";
+
 const LEAST = 0.05;
 const MOST = 4;
 const FIT = 1.25;
-
-// The drawing as a node of this page: read as XML, with nothing in it but shapes and text.
-export function read(source) {
-  const parsed = new DOMParser().parseFromString(source, "image/svg+xml");
-  const svg = parsed.documentElement;
-  if (svg.namespaceURI !== SPACE || svg.localName !== "svg") return null;
-  const walker = parsed.createTreeWalker(svg, NodeFilter.SHOW_ELEMENT);
-  const unfit = [];
-  for (let node = svg; node; node = walker.nextNode()) {
-    if (!ALLOWED.has(node.localName) || node.namespaceURI !== SPACE) unfit.push(node);
-    for (const { name } of [...node.attributes]) if (/^on/i.test(name) || name === "style") node.removeAttribute(name);
-    const link = node.getAttribute("href");
-    if (link && !link.startsWith("#")) node.removeAttribute("href");
-  }
-  for (const node of unfit) node.remove();
-  return document.importNode(svg, true);
-}
-
-function draw(tag, attributes, ...children) {
-  const node = document.createElementNS(SPACE, tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  node.append(...children);
-  return node;
-}
 
 export class GraphPane {
   constructor(place, on) {
     this.place = place;
     this.on = on;
-    this.svg = null;
+    this.drawing = new Drawing();
     this.source = "";
     this.graph = null;
     this.nodes = new Map();
@@ -58,7 +34,15 @@ export class GraphPane {
       const name = event.target.closest?.("[data-task]")?.dataset.task;
       if (name && name !== this.selected) this.select(name);
     });
-    new ResizeObserver(() => (this.looked ? this.frame() : this.fit())).observe(place);
+    new ResizeObserver(() => {
+      this.room = null;
+      if (this.looked) this.frame();
+      else this.fit();
+    }).observe(place);
+  }
+
+  get svg() {
+    return this.drawing.svg;
   }
 
   // ---- drawing
@@ -66,29 +50,35 @@ export class GraphPane {
   show(source, graph) {
     if (source === this.source) return;
     const focused = this.place.contains(document.activeElement) ? document.activeElement.closest?.("[data-task]")?.dataset.task : null;
-    const svg = read(source);
     this.source = source;
     this.graph = graph;
-    this.svg?.remove();
-    this.svg = svg;
+    this.boxes = new Map(graph.nodes.map((node) => [node.id, node]));
+    this.svg?.querySelectorAll(".create").forEach((node) => node.remove());
+    let changed = this.drawing.show(source);
+    if (!changed && this.svg) {
+      // Not to be had by changing the last one.
+      this.svg.remove();
+      this.drawing = new Drawing();
+      changed = this.drawing.show(source);
+    }
     this.nodes.clear();
-    this.boxes.clear();
+    const { svg } = this;
     if (!svg) return;
     svg.removeAttribute("width");
     svg.removeAttribute("height");
-    for (const node of graph.nodes) this.boxes.set(node.id, node);
-    for (const node of svg.querySelectorAll("[data-task]")) {
+    for (const part of changed.fresh) {
+      if (part.matches("[data-task]")) {
+        part.setAttribute("tabindex", "-1");
+        part.removeAttribute("aria-label"); // The name is what is written in it; the title says the rest.
+      } else if (part.matches("g.edge")) part.prepend(draw("path", { class: "hit", d: part.querySelector(".line").getAttribute("d") }));
+    }
+    for (const part of changed.moved) part.querySelector(".hit")?.setAttribute("d", part.querySelector(".line").getAttribute("d"));
+    for (const node of svg.querySelectorAll("g.node")) {
       this.nodes.set(node.dataset.task, node);
-      node.setAttribute("tabindex", "-1");
-      node.removeAttribute("aria-label"); // The name is what is written in it; the title says the rest.
       if (node.classList.contains("missing") && !this.boxes.get(node.dataset.task).file && this.on.editable) this.ghost(node);
     }
-    for (const edge of svg.querySelectorAll("g.edge")) {
-      const line = edge.querySelector(".line");
-      edge.prepend(draw("path", { class: "hit", d: line.getAttribute("d") }));
-    }
-    this.port = draw("g", { class: "port" }, draw("title", {}, document.createTextNode("Drag to another task to connect; key: C")), draw("circle", { r: 7 }), draw("path", { d: "M-3 0h6M0 -3v6" }));
-    this.place.prepend(svg);
+    this.port ??= draw("g", { class: "port" }, draw("title", {}, document.createTextNode("Drag to another task to connect; key: C")), draw("circle", { r: 7 }), draw("path", { d: "M-3 0h6M0 -3v6" }));
+    if (!svg.parentNode) this.place.prepend(svg);
     if (!this.nodes.has(this.selected)) this.selected = "";
     this.mark();
     if (this.looked) this.frame();
@@ -112,7 +102,7 @@ export class GraphPane {
   // ---- problems: a sign at the corner of a task
 
   problems(found) {
-    for (const node of this.nodes.values()) node.querySelector(".sign")?.remove();
+    this.svg?.querySelectorAll(".sign").forEach((sign) => sign.remove());
     for (const [name, { severity, text }] of found) {
       const node = this.nodes.get(name);
       const box = this.boxes.get(name);
@@ -137,7 +127,8 @@ export class GraphPane {
 
   mark() {
     for (const node of this.svg?.querySelectorAll("[aria-current]") ?? []) node.removeAttribute("aria-current");
-    for (const [name, node] of this.nodes) node.setAttribute("tabindex", name === (this.selected || this.first) ? "0" : "-1");
+    for (const node of this.svg?.querySelectorAll('g.node[tabindex="0"]') ?? []) node.setAttribute("tabindex", "-1");
+    this.nodes.get(this.selected || this.first)?.setAttribute("tabindex", "0");
     const node = this.nodes.get(this.selected);
     node?.setAttribute("aria-current", "true");
     this.offer(this.selected);
@@ -165,7 +156,8 @@ export class GraphPane {
   // ---- view
 
   get size() {
-    return { width: this.place.clientWidth || 1, height: this.place.clientHeight || 1 };
+    this.room ??= { width: this.place.clientWidth || 1, height: this.place.clientHeight || 1 };
+    return this.room;
   }
 
   frame() {

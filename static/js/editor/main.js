@@ -16,7 +16,6 @@ import { ask, introduce, Offline, Refused, sentence, SignedOut } from "./server.
 import { TextPane } from "./text.js";
 
 const WAIT = 250;
-const MANY = 300;
 const MOST = 100; // Findings that the server tells of one text.
 const config = JSON.parse(find("#editor-config").textContent);
 const root = find("#editor");
@@ -59,23 +58,15 @@ function show(found, text) {
   pane.annotate(found);
   problems(found);
   const signs = signsOf(found);
-  if (found.graph) picture(found, signs);
+  if (found.graph) {
+    graph.show(found.svg, found.graph);
+    graph.problems(signs);
+  }
   find("#graph-note").textContent = found.note || (found.graph?.nodes.length ? "" : "No task yet: press + Task, or type TASK in the text.");
   outline.show(found.graph, signs);
   properties.show(graph.selected, found.graph, found.triggers);
   if (root.dataset.ready !== "true") performance.mark("spak-ready");
   root.dataset.ready = "true";
-}
-
-// A large drawing waits until nobody types: reading it takes longer than a person should wait for a letter.
-function picture(found, signs) {
-  const paint = () => {
-    if (found !== analysis) return;
-    graph.show(found.svg, found.graph);
-    graph.problems(signs);
-  };
-  if (found.graph.nodes.length > MANY && graph.svg && pane.view.hasFocus) requestIdleCallback(paint, { timeout: 2000 });
-  else paint();
 }
 
 // Which tasks have a finding inside, and the worst of them.

@@ -6,62 +6,75 @@ export class Outline {
   constructor(place, on) {
     this.place = place;
     this.on = on;
-    this.shown = "";
+    this.rows = new Map(); // By name of the task: its row, and all that it was made from.
+    this.list = null;
+    this.selected = "";
+    this.seen = null;
     place.addEventListener("keydown", (event) => this.key(event));
   }
 
   show(graph, problems) {
-    const key = JSON.stringify([graph?.nodes.map((node) => [node.id, node.kind, node.start, node.terminal, node.goal, node.file]), graph?.edges, [...problems]]);
-    if (key === this.shown) return;
-    this.shown = key;
     const focused = this.place.contains(document.activeElement) ? document.activeElement.dataset.task : null;
     const edges = new Map();
-    for (const edge of graph?.edges ?? []) edges.set(edge.from, [...(edges.get(edge.from) ?? []), edge]);
-    const items = (graph?.nodes ?? []).map((node) => {
-      const problem = problems.get(node.id);
-      const words = [node.start ? "start" : "", node.terminal ? "end" : "", node.kind === "missing" ? "missing" : "", node.file ? `from ${node.file}` : ""].filter(Boolean).join(", ");
-      const button = el(
-        "button",
-        { type: "button", "data-task": node.id, class: `task ${node.kind}`, tabindex: "-1" },
-        el("span", { class: "name" }, node.id),
-        words ? el("span", { class: "tag" }, words) : null,
-        problem ? el("span", { class: `sign ${problem.severity}`, title: problem.text }, icon(problem.severity), el("span", { class: "hidden" }, problem.text)) : null,
-      );
-      const ways = edges.get(node.id) ?? [];
-      return el(
-        "li",
-        {},
-        button,
-        ways.length ? el("ul", {}, ways.map((edge) => el("li", { class: "way" }, el("span", { class: `trigger t-${edge.trigger}` }, edge.trigger), " → ", edge.to))) : null,
-      );
-    });
-    this.place.replaceChildren(
-      items.length ? el("ul", { class: "tasks" }, items) : el("p", { class: "empty" }, "No task yet. Add one with “+ Task”, or type TASK in the text."),
-    );
-    this.select(this.selected ?? "");
+    for (const { from, trigger, to } of graph?.edges ?? []) {
+      if (!edges.has(from)) edges.set(from, []);
+      edges.get(from).push({ trigger, to });
+    }
+    const before = this.rows;
+    this.rows = new Map((graph?.nodes ?? []).map((node) => {
+      const about = [node, problems.get(node.id), edges.get(node.id) ?? []];
+      const key = JSON.stringify([node.kind, node.start, node.terminal, node.file, ...about.slice(1)]);
+      const row = before.get(node.id);
+      return [node.id, row?.key === key ? row : { key, item: this.row(...about) }];
+    }));
+    const items = [...this.rows.values()].map((row) => row.item);
+    if (!items.length) {
+      this.list = null;
+      this.place.replaceChildren(el("p", { class: "empty" }, "No task yet. Add one with “+ Task”, or type TASK in the text."));
+      return;
+    }
+    if (!this.list) this.place.replaceChildren((this.list = el("ul", { class: "tasks" })));
+    for (const [name, { item }] of before) if (this.rows.get(name)?.item !== item) item.remove();
+    let at = this.list.firstElementChild;
+    for (const item of items) {
+      if (item === at) at = at.nextElementSibling;
+      else this.list.insertBefore(item, at);
+    }
+    this.select(this.selected);
     if (focused) this.button(focused)?.focus();
   }
 
+  row(node, problem, ways) {
+    const words = [node.start ? "start" : "", node.terminal ? "end" : "", node.kind === "missing" ? "missing" : "", node.file ? `from ${node.file}` : ""].filter(Boolean).join(", ");
+    const button = el(
+      "button",
+      { type: "button", "data-task": node.id, class: `task ${node.kind}`, tabindex: "-1", "aria-current": "false", onclick: () => this.on.select(node.id), ondblclick: () => this.on.open(node.id) },
+      el("span", { class: "name" }, node.id),
+      words ? el("span", { class: "tag" }, words) : null,
+      problem ? el("span", { class: `sign ${problem.severity}`, title: problem.text }, icon(problem.severity), el("span", { class: "hidden" }, problem.text)) : null,
+    );
+    return el("li", {}, button, ways.length ? el("ul", {}, ways.map((edge) => el("li", { class: "way" }, el("span", { class: `trigger t-${edge.trigger}` }, edge.trigger), " → ", edge.to))) : null);
+  }
+
   button(name) {
-    return name ? find(`button[data-task="${CSS.escape(name)}"]`, this.place) : null;
+    return find("button.task", this.rows.get(name)?.item ?? document.createElement("i"));
   }
 
   select(name) {
     this.selected = name;
-    const buttons = [...this.place.querySelectorAll("button.task")];
-    for (const button of buttons) {
-      const on = button.dataset.task === name;
-      button.setAttribute("aria-current", on ? "true" : "false");
-      button.tabIndex = on ? 0 : -1;
-      button.onclick = () => this.on.select(button.dataset.task, true);
-      button.ondblclick = () => this.on.open(button.dataset.task);
-    }
-    if (!buttons.some((button) => button.tabIndex === 0) && buttons[0]) buttons[0].tabIndex = 0;
     const chosen = this.button(name);
-    if (chosen && this.place.offsetParent) {
+    for (const button of this.place.querySelectorAll('button.task[tabindex="0"]')) {
+      button.tabIndex = -1;
+      button.setAttribute("aria-current", "false");
+    }
+    const first = chosen ?? find("button.task", this.place);
+    if (first) first.tabIndex = 0;
+    chosen?.setAttribute("aria-current", "true");
+    if (chosen && chosen !== this.seen && this.place.offsetParent) {
       const [box, inside] = [this.place.getBoundingClientRect(), chosen.getBoundingClientRect()];
       if (inside.top < box.top || inside.bottom > box.bottom) this.place.scrollTop += inside.top - box.top - box.height / 3;
     }
+    this.seen = chosen;
   }
 
   key(event) {
