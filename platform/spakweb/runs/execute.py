@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections, connection, transaction
+from django.db import DatabaseError, close_old_connections, connection
 from django.utils import timezone
 
 from spak import canon, config
@@ -33,13 +33,16 @@ from spak.records import Kind, Record
 from spak.runner import Run as Runner
 from spak.runner.perform import Interrupted, Proposed
 from spak.workspace import Workspace
+from spak.workspace.disk import Disk
+from spak.workspace.pushed import Pushed
+from spak.workspace.store import Store
 from spakweb.runs import ledger as ledgers
-from spakweb.runs import news
 from spakweb.runs.approving import signed
-from spakweb.runs.begin import begin
-from spakweb.runs.ledger import DatabaseLedgers
+from spakweb.runs.begin import begin, copied_on, host_of
+from spakweb.runs.blobs import StoredBlobs
+from spakweb.runs.ledger import DatabaseLedger, DatabaseLedgers
 from spakweb.runs.models import ENDED, Command, Run, State
-from spakweb.runs.project import Projection, save
+from spakweb.runs.project import Projection, put
 
 SLICE_S = 60.0
 DEFAULT, GPU = "default", "gpu"
@@ -58,7 +61,7 @@ def advance(key: str, slice_s: float = SLICE_S) -> bool:
 
 def advance_or_busy(key: str, slice_s: float = SLICE_S) -> Literal["again", "stopped", "busy"]:
     """The same; "busy" when somebody else holds the run."""
-    row = Run.objects.select_related("team", "version").get(key=key)
+    row = Run.objects.select_related("team", "version", "parent").get(key=key)
     if row.ended:
         return "stopped"
     try:
@@ -94,7 +97,14 @@ def folder_of(key: str) -> Path:
 def workspace_of(key: str) -> Workspace:
     folder = folder_of(key)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return Workspace(folder / "workspace", folder / "store")
+    return Workspace(folder / "workspace", folder / "store", travels=settings.STORAGE == "database")
+
+
+def store_of(run: Run) -> Store:
+    """The contents of the run's workspace, from this host or from where another has put them."""
+    store = Store(folder_of(run.key) / "store", Disk())
+    store.sources = (Pushed(StoredBlobs(run.pk)),)
+    return store
 
 
 def _take(row: Run) -> Runner:
@@ -104,8 +114,12 @@ def _take(row: Run) -> Runner:
     store = DatabaseLedgers()
     first = next(iter(store.reader(row.key).read()))[0]
     rules = Rules.of(first.body)
-    host = config.host(config.settings(), rules.program, row.backend)
-    return Runner.open(store, row.key, host, workspace_of(row.key))
+    host = host_of(row, rules.program)
+    place = workspace_of(row.key)
+    if row.parent is None:
+        return Runner.open(store, row.key, host, place)
+    place.draw_from(folder_of(row.parent.key) / "store")
+    return copied_on(row, row.parent, Runner.open(store, row.key, host, place))
 
 
 @contextlib.contextmanager
@@ -134,6 +148,8 @@ class Holding:
 
     def __init__(self, row: Run, runner: Runner) -> None:
         self.row, self.runner = row, runner
+        assert isinstance(runner.ledger, DatabaseLedger)
+        self.ledger = runner.ledger
         row.refresh_from_db()
         self.seen = Projection(row.summary if row.projected == row.count else None)
         if row.projected != runner.ledger.count:
@@ -162,6 +178,7 @@ class Holding:
             self._route(self.runner.state)
             self.keep_up()
             watcher.add(self)
+            connection.close()  # while it works a run needs none: records are written by the writer
             try:
                 stop = self.runner.advance(self._mode(), self._auto(), called, until)
             finally:
@@ -171,9 +188,7 @@ class Holding:
             if not error.code.startswith("llm."):
                 raise
             log.warning("run %s: %s: %s", self.row.key, error.code, error.message)
-            self._save("waiting")
-            reason = f"{error.code}: {error.message}"[:200]
-            Run.objects.filter(pk=self.row.pk).update(reason=reason)
+            self._save("waiting", f"{error.code}: {error.message}"[:200])
             again = False
         except Interrupted:  # between two calls: as if this process had died here, which it may at any point
             self._leave()
@@ -213,8 +228,7 @@ class Holding:
         if wanted == "cancel":
             self.runner.cancel()
         if self.runner.state.ended or stop in ("waiting", "ended") or wanted == "pause":
-            self._save("paused" if wanted == "pause" else stop)
-            Run.objects.filter(pk=self.row.pk, wanted=wanted).update(wanted="")
+            self._save("paused" if wanted == "pause" else stop, done=wanted)
             return not self.runner.state.ended and self._asked().exists()
         self._save("gone")
         return True
@@ -234,15 +248,17 @@ class Holding:
             Run.objects.filter(pk=self.row.pk).update(queue=queue)
             self.runner.performer.interrupt()
 
-    def _save(self, stop: str) -> None:
+    def _save(self, stop: str, reason: str = "", done: str = "") -> None:
+        """Hand in how it stands now: the writer writes it, and tells of it."""
         with self._lock:
             seen, self.row.count = Projection(canon.loads(canon.dumps(self.seen.data))), self.folded
             state = self.runner.state
             self.news = False
         waits = not state.ended and state.r6 is not None and state.r6.cls == "ask"
         prompt = self.runner.performer.prompt(self.runner.pending()) if waits and stop else None
-        save(self.row, seen, state, stop, prompt)
-        news.tell(self.row.key, self.row.count)
+        put(self.row, seen, state, stop, prompt)
+        self.row.reason = reason or self.row.reason
+        self.ledger.show(self.row, done)
 
     def _asked(self) -> Any:
         return Command.objects.filter(run=self.row, done_at=None).order_by("pk")
@@ -335,9 +351,8 @@ class Watcher:
             held[pk].break_off(wanted.get(pk, ""))
         new = [holding for holding in held.values() if holding.news][:SAVED]
         if new:
-            with transaction.atomic():
-                for holding in new:
-                    holding.keep_up()
+            for holding in new:
+                holding.keep_up()
             with self._lock:  # these go behind the others
                 for holding in new:
                     if self._held.pop(holding.row.pk, None) is not None:

@@ -34,6 +34,7 @@ from spakweb.runs import writer as writing
 from spakweb.runs.blobs import StoredBlobs, store
 from spakweb.runs.models import Run, RunBlob, RunRecord
 from spakweb.runs.writer import Batch, lost_lease
+from spakweb.runs.writer_sql import shown
 
 LEASE_S = 15.0
 RENEW_S = 3.0
@@ -55,6 +56,7 @@ class DatabaseLedger:
         self.blobs: Blobs = StoredBlobs(row.pk, self._hand_in_blob if writable else None)
         self._writable = writable
         self._under_way: Future[None] | None = None
+        self._shown: Future[None] | None = None
         self._failed: LedgerError | None = None
 
     def read(self, start: int = 0) -> Iterator[tuple[Record, bytes]]:
@@ -79,21 +81,13 @@ class DatabaseLedger:
         self._must_hold()
         head, placed, rows = self.head, [], []
         for seq, record in enumerate(records, self.count):
-            record = replace(record, seq=seq, hash="")
+            record = replace(record, seq=seq)
             head, line = encode(record, head)
             placed.append(replace(record, hash=head))
             rows.append(
-                RunRecord(
-                    run_id=self.row.pk,
-                    seq=seq,
-                    kind=str(record.kind),
-                    authority=str(record.authority),
-                    task=record.task[:120],
-                    step=record.step[:120],
-                    at=record.at,
-                    line=line,
-                )
-            )
+                (self.row.pk, seq, str(record.kind), str(record.authority), record.task[:120],
+                 record.step[:120], record.at, line)
+            )  # fmt: skip
         if rows:
             before, self.count, self.head = self.count, self.count + len(rows), head
             batch = Batch(self.row.pk, self.run, self.fence, before, self.count, head, rows)
@@ -106,6 +100,13 @@ class DatabaseLedger:
         self.blobs.flush()
         self._settle()
 
+    def show(self, row: Run, done: str = "") -> None:
+        """Hand the row's projected columns in: written with the records so far or after them, if the lease is
+        still held then. `done` is the wish of people that is fulfilled. `close` waits for it."""
+        batch = self._batch()
+        batch.count, batch.shown = row.count, shown(row, self.fence, done)
+        self._shown = writing.writer.submit(batch)
+
     def close(self) -> None:
         """Flush and give the lease back, also when the flush fails; twice is once."""
         if not self._writable:
@@ -115,8 +116,13 @@ class DatabaseLedger:
             self._settle()
         finally:
             self._writable = False
-            leases.drop(self.row.pk)
-            Run.objects.filter(pk=self.row.pk, fence=self.fence).update(holder="", lease_until=None)
+            batch = self._batch()
+            batch.free = True
+            freed = writing.writer.submit(batch)
+            leases.drop(self)
+            if self._shown is not None:
+                self._shown.result()
+            freed.result()
 
     def __enter__(self) -> DatabaseLedger:
         return self
@@ -126,8 +132,12 @@ class DatabaseLedger:
     ) -> None:
         self.close()
 
-    def _hand_in_blob(self, blob: RunBlob) -> Future[None]:
-        batch = Batch(self.row.pk, self.run, self.fence, 0, 0, "", blobs=[blob])
+    def _batch(self) -> Batch:
+        return Batch(self.row.pk, self.run, self.fence, 0, 0, "")
+
+    def _hand_in_blob(self, digest: str, size: int) -> Future[None]:
+        batch = self._batch()
+        batch.blobs.append((self.row.pk, digest, size))
         return writing.writer.submit(batch)
 
     def _settle(self) -> None:
@@ -274,9 +284,10 @@ class Leases:
                 self._thread = threading.Thread(target=self._renew, name="ledger-leases", daemon=True)
                 self._thread.start()
 
-    def drop(self, run: int) -> None:
+    def drop(self, ledger: DatabaseLedger) -> None:
         with self._lock:
-            self._held.pop(run, None)
+            if self._held.get(ledger.row.pk) is ledger:  # else it was lost, and taken again here
+                del self._held[ledger.row.pk]
             if not self._held:
                 self._none_left.set()
 
@@ -306,12 +317,13 @@ class Leases:
                 if not self._held:
                     self._thread = None
                     break
-                mine = [(pk, ledger.fence) for pk, ledger in self._held.items()]
+                mine = list(self._held)
             try:
                 close_old_connections()
                 until = timezone.now() + timedelta(seconds=LEASE_S)
-                for pk, fence in mine:
-                    Run.objects.filter(pk=pk, fence=fence).exclude(holder="").update(lease_until=until)
+                for at in range(0, len(mine), PAGE):
+                    ours = Run.objects.filter(pk__in=mine[at : at + PAGE], holder=self.process)
+                    ours.update(lease_until=until)
             except DatabaseError as error:  # the next round tries again; the lease outlives four of them
                 log.warning("leases were not renewed: %s", type(error).__name__)
         connection.close()
@@ -323,7 +335,7 @@ leases = Leases()
 def drop_leases() -> None:
     """Forget every lease of this process without giving it back, as if the process had died."""
     for ledger in list(leases._held.values()):
-        leases.drop(ledger.row.pk)
+        leases.drop(ledger)
     leases.close()
 
 

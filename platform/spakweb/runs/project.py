@@ -18,6 +18,7 @@ from spak.kernel.state import State as KernelState
 from spak.records import Kind, Record
 from spak.runner.project import view
 from spakweb.runs.models import ENDED, Run, State
+from spakweb.runs.writer_sql import PROJECTED
 
 POINTS = 200
 """Values of the metric that a sparkline keeps; beyond that every second one goes."""
@@ -44,6 +45,8 @@ class Projection:
         clock = self.data["clock"]
         clock["first"] = clock["first"] or record.at
         clock["last"] = max(clock["last"], record.at)
+        if record.kind == Kind.GENESIS:
+            self.data["launcher"] = str((record.body.get("host") or {}).get("launcher", ""))[:40]
         if record.authority == "commit" and record.task:
             self._commit(record)
         elif record.authority == "proposal":
@@ -98,6 +101,12 @@ class Projection:
 
 def save(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: Any = None) -> None:
     """Write the projected columns; the ledger's and what was asked for stay as they are."""
+    put(row, seen, state, stop, prompt)
+    row.save(update_fields=PROJECTED)
+
+
+def put(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: Any = None) -> None:
+    """Set the projected columns of the row, without writing them."""
     shown = view(row.key, state, row.head, row.count, stop, prompt)
     row.state = State(shown.state) if shown.state != "running" or stop != "gone" else State.QUEUED
     row.task = shown.task[:120]
@@ -117,7 +126,6 @@ def save(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt:
         "registers": shown.registers,
     }
     row.projected = row.count
-    row.save(update_fields=["state", "task", "reason", "started_at", "ended_at", "summary", "projected"])
 
 
 def rebuild(row: Run, records: Any) -> None:

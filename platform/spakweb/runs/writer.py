@@ -1,9 +1,10 @@
 """Group commit: one thread per process writes what all runs of the process hand in, in one transaction.
 
-Takes Batches (new records of one run under its fence, or blobs it has) and gives a Future for each, which is
-resolved after the commit. A run whose fence or count is no longer what the batch says fails alone, with
-`ledger.lost_lease`; when the database fails, everything of that transaction fails with `ledger.io` and
-nothing of it is there. After a commit `listeners` hear `[(run key, count)]`. It judges no record.
+Takes Batches (new records of one run under its fence, blobs it has, how it is shown, its lease given back)
+and gives a Future for each, which is resolved after the commit. A run whose fence or count is no longer what
+its batch says fails alone, with `ledger.lost_lease`; so does, with `ledger.io`, what the database refuses.
+When the database fails, everything of that transaction fails with `ledger.io` and nothing of it is there.
+After a commit `listeners` hear `[(run key, count)]`. It judges no record.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 
 from spak.errors import LedgerError
-from spakweb.runs.models import Run, RunBlob, RunRecord
+from spakweb.runs import writer_sql as sql
 
 MOST = 500
 """Batches of one transaction."""
@@ -35,8 +37,12 @@ class Batch:
     before: int
     count: int
     head: str
-    records: list[RunRecord] = field(default_factory=list)
-    blobs: list[RunBlob] = field(default_factory=list)
+    records: list[sql.RecordRow] = field(default_factory=list)
+    blobs: list[sql.BlobRow] = field(default_factory=list)
+    shown: tuple[Any, ...] | None = None
+    """The projection, if it is to be written; of a run that was lost it is left out."""
+    free: bool = False
+    """The lease is given back, if it is still held."""
     done: Future[None] = field(default_factory=Future)
 
 
@@ -88,6 +94,10 @@ class Writer:
         except Exception as error:  # the thread must live on, and every caller must hear of it
             if not isinstance(error, DatabaseError):
                 log.exception("writing records failed")
+            elif len(batches) > 1 and not isinstance(error, OperationalError | InterfaceError):
+                for batch in batches:  # something in one of them is refused: the others are not to blame
+                    self._write([batch])
+                return
             for batch in batches:
                 batch.done.set_exception(
                     LedgerError(
@@ -100,11 +110,11 @@ class Writer:
         self.transactions += 1
         heads: dict[str, int] = {}
         for batch in batches:
-            if batch.run in lost:
+            if batch.run in lost and (batch.records or batch.blobs):
                 batch.done.set_exception(lost_lease(batch.key))
             else:
                 batch.done.set_result(None)
-                if batch.records:
+                if batch.records or batch.shown:
                     heads[batch.key] = batch.count
         if heads:
             self._tell(list(heads.items()))
@@ -126,24 +136,31 @@ class Writer:
         raise AssertionError("not reached")
 
     def _store(self, batches: list[Batch]) -> set[int]:
-        """Insert what may be inserted; gives the runs whose fence has gone."""
-        lost: set[int] = set()
+        """Write what may be written; gives the runs whose fence has gone."""
         firsts: dict[int, Batch] = {}
         lasts: dict[int, Batch] = {}
         for batch in batches:
             if batch.records:
                 firsts.setdefault(batch.run, batch)
                 lasts[batch.run] = batch
-        for run, first in firsts.items():
-            last = lasts[run]
-            held = Run.objects.filter(pk=run, fence=first.fence, count=first.before)
-            if last.fence != first.fence or not held.update(count=last.count, head=last.head):
-                lost.add(run)
-        kept = [batch for batch in batches if batch.run not in lost]
-        blobs = [blob for batch in kept for blob in batch.blobs]
-        if blobs:
-            RunBlob.objects.bulk_create(blobs, ignore_conflicts=True)
-        RunRecord.objects.bulk_create([record for batch in kept for record in batch.records])
+        lost: set[int] = set()
+        with connection.cursor() as cursor:
+            if firsts:
+                held = sql.held(cursor, list(firsts))
+                for run, first in firsts.items():
+                    if held.get(run) != (first.fence, first.before) or lasts[run].fence != first.fence:
+                        lost.add(run)
+            kept = [batch for batch in batches if batch.run not in lost]
+            if heads := [(last.count, last.head, run) for run, last in lasts.items() if run not in lost]:
+                sql.move(cursor, heads)
+            if blobs := [blob for batch in kept for blob in batch.blobs]:
+                sql.add_blobs(cursor, blobs)
+            if records := [record for batch in kept for record in batch.records]:
+                sql.add_records(cursor, records)
+            if shown := {(batch.run, batch.fence): batch.shown for batch in batches if batch.shown}:
+                sql.show(cursor, shown.values())
+            if freed := [(batch.run, batch.fence) for batch in batches if batch.free]:
+                sql.free(cursor, freed)
         return lost
 
     def _tell(self, heads: list[tuple[str, int]]) -> None:

@@ -1,0 +1,101 @@
+"""The statements of the group commit, in the words of SQLite and of PostgreSQL.
+
+Takes a cursor inside a transaction and rows as tuples; many rows are one call. SQLite takes them one after
+the other (executemany), PostgreSQL as arrays of columns in one statement (unnest). It decides nothing: what
+may be written, writer.py says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.db import connection
+
+from spakweb.runs.models import Run, RunBlob, RunRecord
+
+RecordRow = tuple[int, int, str, str, str, str, int, bytes]
+"""run, seq, kind, authority, task, step, at, line."""
+BlobRow = tuple[int, str, int]
+"""run, digest, size."""
+PROJECTED = ("state", "task", "reason", "started_at", "ended_at", "summary", "projected")
+
+_RUNS = Run._meta.db_table
+_RECORD = {
+    "run_id": "bigint", "seq": "integer", "kind": "text", "authority": "text", "task": "text", "step": "text",
+    "at": "bigint", "line": "bytea",
+}  # fmt: skip
+_BLOB = {"run_id": "bigint", "digest": "text", "size": "bigint"}
+_SHOWN = (
+    f"UPDATE {_RUNS} SET {', '.join(f'{name} = %s' for name in PROJECTED)}, "
+    "wanted = CASE WHEN wanted = %s THEN '' ELSE wanted END WHERE id = %s AND fence = %s"
+)
+_FREED = f"UPDATE {_RUNS} SET holder = '', lease_until = NULL WHERE id = %s AND fence = %s"
+
+
+def held(cursor: Any, runs: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Fence and count of runs, which nobody else changes until the transaction ends."""
+    if connection.vendor == "postgresql":
+        cursor.execute(
+            f"SELECT id, fence, count FROM {_RUNS} WHERE id = ANY(%s) ORDER BY id FOR UPDATE", [list(runs)]
+        )
+    else:
+        marks = ", ".join(["%s"] * len(runs))
+        cursor.execute(f"SELECT id, fence, count FROM {_RUNS} WHERE id IN ({marks})", runs)
+    return {run: (fence, count) for run, fence, count in cursor.fetchall()}
+
+
+def move(cursor: Any, heads: Sequence[tuple[int, str, int]]) -> None:
+    """Set count and head of runs: (count, head, run)."""
+    if connection.vendor == "postgresql":
+        cursor.execute(
+            f"UPDATE {_RUNS} AS r SET count = v.count, head = v.head FROM "
+            "unnest(%s::integer[], %s::text[], %s::bigint[]) AS v(count, head, id) WHERE r.id = v.id",
+            _columns(heads),
+        )
+    else:
+        cursor.executemany(f"UPDATE {_RUNS} SET count = %s, head = %s WHERE id = %s", heads)
+
+
+def add_records(cursor: Any, rows: Sequence[RecordRow]) -> None:
+    _insert(cursor, RunRecord._meta.db_table, _RECORD, rows)
+
+
+def add_blobs(cursor: Any, rows: Sequence[BlobRow]) -> None:
+    """What a run has already stays."""
+    _insert(cursor, RunBlob._meta.db_table, _BLOB, rows, " ON CONFLICT DO NOTHING")
+
+
+def show(cursor: Any, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Write projections of runs that are still held: rows of `shown`."""
+    cursor.executemany(_SHOWN, list(rows))
+
+
+def free(cursor: Any, rows: Iterable[tuple[int, int]]) -> None:
+    """Give leases back that are still held: (run, fence)."""
+    cursor.executemany(_FREED, list(rows))
+
+
+def shown(row: Run, fence: int, done: str) -> tuple[Any, ...]:
+    """The projected columns of a row as the database takes them; `done` is the wish that was fulfilled."""
+    values = (_FIELDS[name].get_db_prep_save(getattr(row, name), connection) for name in PROJECTED)
+    return (*values, done, row.pk, fence)
+
+
+_FIELDS: dict[str, Any] = {name: Run._meta.get_field(name) for name in PROJECTED}
+
+
+def _insert(
+    cursor: Any, table: str, columns: Mapping[str, str], rows: Sequence[tuple[Any, ...]], more: str = ""
+) -> None:
+    names = ", ".join(columns)
+    if connection.vendor == "postgresql":
+        arrays = ", ".join(f"%s::{kind}[]" for kind in columns.values())
+        cursor.execute(f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}){more}", _columns(rows))
+    else:
+        marks = ", ".join(["%s"] * len(columns))
+        cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks}){more}", rows)
+
+
+def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]
