@@ -7,12 +7,15 @@ compile, no sandbox, no backend) raises before anything is written. A fork copie
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from spak import config, data
 from spak.begin import plan
 from spak.errors import RunError
+from spak.program import Program
 from spak.records import Authority, Record
+from spak.runner import Host
 from spak.runner import Run as Runner
 from spak.runner import fork as forking
 from spak.workspace import Workspace
@@ -33,7 +36,8 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     beside = Beside.of(row.version.spec)
     whole = beside.resolve(beside.parse(row.version.text))
     mode = row.mode if row.mode in config.MODES else None
-    made = plan(whole, row.inputs, mode=mode, backend=row.backend, approvers=approvers())
+    made = plan(whole, row.inputs, mode=mode, backend=row.backend, sandbox=row.sandbox,
+                approvers=approvers())  # fmt: skip
     source = source_of(slug)
     if source is not None and not any(place.directory.iterdir() if place.directory.exists() else ()):
         place.copy_in(source)
@@ -44,6 +48,14 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
         place.push(root, unleased(row.pk))
     body = made.genesis(row.key, root, spec=row.name)
     return Runner.create(ledgers, row.key, body, made.host, place)
+
+
+def host_of(row: Run, program: Program) -> Host:
+    """What the run uses on this worker; never a sandbox that is less strict than was asked for.
+
+    Raises: UnavailableError.
+    """
+    return config.host(replace(config.settings(), least=row.sandbox), program, row.backend)
 
 
 def source_of(slug: str) -> Path | None:
@@ -60,7 +72,7 @@ def _forked(row: Run, parent: Run, ledgers: DatabaseLedgers, place: Workspace) -
     reader = ledgers.reader(parent.key)
     copy = forking.copied((record for record, _ in reader.read()), at)
     rules = Rules.of(copy.genesis.body)
-    host = config.host(config.settings(), rules.program, row.backend)
+    host = host_of(row, rules.program)
     about = {**copy.genesis.body["host"], "run": row.key, "mode": row.mode or "stepwise", "in_place": ""}
     given = RunBlob.objects.filter(run=parent).values_list("digest", "size")
     RunBlob.objects.bulk_create(

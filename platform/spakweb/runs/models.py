@@ -44,6 +44,8 @@ class Run(models.Model):
     made_at = models.DateTimeField(default=timezone.now, editable=False)
     mode = models.CharField(max_length=12, blank=True)
     backend = models.CharField(max_length=40, blank=True)
+    sandbox = models.CharField(max_length=12, blank=True)
+    """The least strict launcher that was asked for; empty: as the spec says."""
     queue = models.CharField(max_length=60, default="default")
     """The queue that its next effect belongs to."""
     gpu = models.CharField(max_length=60, default="gpu")
