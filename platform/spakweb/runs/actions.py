@@ -27,6 +27,13 @@ LABELS = 20
 ANSWER_BYTES = 1 << 20
 
 
+SAID = {
+    "answer": "answered it",
+    "call": "called the backend",
+    "approve": "approved it",
+    "deny": "denied it",
+}
+"""What somebody did, in words."""
 def start(
     user: Any,
     spec: Spec,
@@ -78,16 +85,27 @@ def fork(user: Any, parent: Run, at: int, mode: str = "") -> Run:
 
 
 def ask(user: Any, run: Run, kind: str, of: str, **body: Any) -> Command:
-    """Put down an answer, a call of the backend, an approval or a denial of what the run waits for."""
+    """Put down an answer, a call of the backend, an approval or a denial of what the run waits for.
+
+    The first one counts; the same again is that one. Raises: Refused `web.run_ended`, `web.run_answered`.
+    """
     access.demand(user, "run.approve" if kind in ("approve", "deny") else "run.answer", run)
-    if run.state in ENDED:
-        raise Refused("web.run_ended", "The run has ended.", "Fork it to try another way.", 409)
     if len(str(body.get("text", "")).encode()) > ANSWER_BYTES:
         raise Refused("web.answer_size", "The answer is longer than 1 MiB.", "Write it to a file of the run.")
     with transaction.atomic():
-        command = Command.objects.create(run=run, kind=kind, body={**body, "of": of}, by=user)
+        now = Run.objects.select_for_update().get(pk=run.pk)
+        if now.ended:
+            raise Refused("web.run_ended", "The run has ended.", "Fork it to try another way.", 409)
+        earlier = now.commands.filter(done_at=None, body__of=of).select_related("by").first()
+        if earlier is not None:
+            if (earlier.kind, earlier.body, earlier.by_id) == (kind, {**body, "of": of}, user.pk):
+                return earlier
+            raise _late(f"{earlier.by} {SAID[earlier.kind]}")
+        if ((now.summary or {}).get("waiting") or {}).get("id") != of:
+            raise _late("The run waits for this no more")
+        command = Command.objects.create(run=now, kind=kind, body={**body, "of": of}, by=user)
         record(user, f"run.{kind}", run.key, run.team)
-        enqueue(run)
+        enqueue(now)
     return command
 
 
@@ -98,6 +116,10 @@ def want(user: Any, run: Run, word: str) -> None:
         if Run.objects.filter(pk=run.pk).exclude(state__in=ENDED).update(wanted=word):
             record(user, f"run.{word}", run.key, run.team)
             enqueue(run)
+def _late(why: str) -> Refused:
+    return Refused("web.run_answered", f"{why}: yours was not taken.", "Go back to the run to see it.", 409)
+
+
 
 
 def resume(user: Any, run: Run) -> None:

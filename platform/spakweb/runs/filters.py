@@ -6,6 +6,7 @@ out, never an error: an address may be old.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -78,6 +79,8 @@ class RecordFilter:
     task: str = ""
     kind: str = ""
     authority: str = ""
+    level: str = ""
+    """"wrong" for what was denied, failed or refused; empty for all."""
     text: str = ""
     before: int | None = None
 
@@ -88,6 +91,7 @@ class RecordFilter:
             clean(query.get("task", "")),
             kind if kind in set(Kind) else "",
             authority if authority in ("proposal", "commit") else "",
+            "wrong" if query.get("level") == "wrong" else "",
             clean(query.get("q", "")),
             int(before) if before.isascii() and before.isdigit() and len(before) < 10 else None,
         )
@@ -99,11 +103,11 @@ class RecordFilter:
                 rows = rows.filter(**{name: value})
         if self.text:
             wanted = {self.text.encode(), canon.dumps(self.text)[1:-1]}  # as typed, and as JSON has it
-            places = {f"found_{place}": within("line", text) for place, text in enumerate(sorted(wanted))}
-            hit = Q()
-            for name in places:
-                hit |= Q(**{f"{name}__gt": 0})
-            rows = rows.alias(**places).filter(hit)
+            rows = _holding(rows, "text", wanted)
+        if self.level:
+            badly = {"exit": within("line", EXIT), "well": within("line", WELL)}
+            exited = Q(exit__gt=0, well=0)
+            rows = _holding(rows.alias(**badly), "level", WRONG, exited)
         if self.before is not None:
             rows = rows.filter(seq__lt=self.before)
         return rows.order_by("-seq")
@@ -111,12 +115,41 @@ class RecordFilter:
     @property
     def query(self) -> str:
         """The filter as an address has it, without the page."""
-        found = {"task": self.task, "kind": self.kind, "authority": self.authority, "q": self.text}
+        found = {"task": self.task, "kind": self.kind, "authority": self.authority, "level": self.level}
+        found["q"] = self.text
         return urlencode([(key, value) for key, value in found.items() if value])
 
     @property
     def on(self) -> bool:
         return bool(self.query)
+
+
+WRONG = tuple(
+    f'"{name}":{value}'.encode()
+    for name, value in (
+        ("allow", "false"), ("signal", '"fail"'), ("signal", '"timeout"'), ("status", '"fail"'),
+        ("state", '"failed"'), ("state", '"refused"'), ("outcome", '"crash"'), ("outcome", '"invalid"'),
+        ("outcome", '"limit"'), ("outcome", '"malformed"'), ("outcome", '"timeout"'),
+    )
+)  # fmt: skip
+"""What the line of a record holds that says that something went wrong. In a text quotes are escaped, so that
+no text can look like one."""
+EXIT, WELL = b'"exit":', b'"exit":0'
+
+
+def went_wrong(line: bytes) -> bool:
+    return any(mark in line for mark in WRONG) or (EXIT in line and WELL not in line)
+
+
+def _holding(
+    rows: QuerySet[RunRecord], name: str, texts: Iterable[bytes], hit: Q | None = None
+) -> QuerySet[RunRecord]:
+    """Those whose line holds one of the texts, or that `hit` fits."""
+    places = {f"{name}_{place}": within("line", text) for place, text in enumerate(sorted(texts))}
+    hit = hit or Q()
+    for place in places:
+        hit |= Q(**{f"{place}__gt": 0})
+    return rows.alias(**places).filter(hit)
 
 
 class Within(Func):

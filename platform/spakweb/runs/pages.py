@@ -15,18 +15,23 @@ from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from spak.lang import parse
+from spak.lang.check import examine
 from spak.lang.graph import graph_of, lay_out, to_svg
 from spak.program.model import Budgets
-from spak.records import decode
+from spak.records import Kind, decode
 from spakweb import access
+from spakweb.fleet.show import why_waits
 from spakweb.runs import show
+from spakweb.runs.actions import SAID
 from spakweb.runs.filters import PAGE, RecordFilter
 from spakweb.runs.models import Run, RunRecord, State
 from spakweb.specs.beside import Beside
+from spakweb.specs.facts import catalog
 
 TABS = {
     "timeline": "Timeline",
     "records": "Records",
+    "log": "Log",
     "metrics": "Metrics",
     "workspace": "Workspace",
     "registers": "Registers",
@@ -78,7 +83,7 @@ def head(run: Run) -> dict[str, Any]:
     summary = run.summary or {}
     tokens = summary.get("tokens") or {}
     used = int(tokens.get("input", 0)) + int(tokens.get("output", 0))
-    limits = budgets(run)
+    limits, cost = budgets(run), summary.get("cost") or 0
     metrics = summary.get("metrics") or {}
     checked = cache.get(checked_key(run))
     return {
@@ -89,9 +94,10 @@ def head(run: Run) -> dict[str, Any]:
             _bar("steps", summary.get("steps", 0), limits["steps"]),
             _bar("tokens", used, limits["tokens"]),
             _bar("time", summary.get("elapsed_ms", 0), limits["elapsed_ms"], show.took),
+            *([_bar("cost", cost or 0, limits["cost"], show.money)] if limits["cost"] or cost else []),
         ],
         "tokens": used,
-        "cost": (summary.get("cost") or None) if used else 0,
+        "priced": bool(cost or limits["cost"]),
         "best": _best(metrics),
         "denied": summary.get("denied", 0),
         "checked": checked,
@@ -100,9 +106,9 @@ def head(run: Run) -> dict[str, Any]:
 
 
 def budgets(run: Run) -> dict[str, int]:
-    """What the spec allows, 0 for no limit; the defaults where it says nothing."""
+    """What the spec allows, 0 for no limit; the defaults where it says nothing. Cost is in billionths."""
     default = Budgets()
-    given = (run.version.facts.get("budgets") if run.version else None) or {}
+    given = (run.version.facts if run.version else {"budgets": _budget(spec_text(run))}).get("budgets") or {}
 
     def number(name: str, usual: int) -> int:
         text = str(given.get(name, ""))
@@ -112,7 +118,13 @@ def budgets(run: Run) -> dict[str, int]:
         "steps": number("steps", default.steps),
         "tokens": number("tokens", default.tokens),
         "elapsed_ms": number("elapsed_s", default.elapsed_ms // 1000) * 1000,
+        "cost": number("cost", default.cost) * 1000,
     }
+
+
+@lru_cache(maxsize=32)
+def _budget(text: str) -> dict[str, Any]:
+    return dict(examine(parse(text).spec, catalog()).budget) if text else {}
 
 
 def _bar(name: str, used: int, most: int, said: Any = show.figure) -> dict[str, Any]:
@@ -145,13 +157,13 @@ def outcome(run: Run) -> str:
     refusal = (run.summary or {}).get("refusal") or {}
     error = (run.summary or {}).get("error") or {}
     match run.state:
-        case State.QUEUED if run.count:
-            return f"Stands in a queue ({run.queue}) to go on{f' with {run.task}' if run.task else ''}."
         case State.QUEUED:
-            return f"Waits for a worker of the queue {run.queue}."
+            place = why_waits(run)
+            what = f"to go on{f' with {run.task}' if run.task else ''}" if run.count else "to begin"
+            return f"Waits {what}{f': {place}' if place else ''}."
         case State.RUNNING:
             tried = ((run.summary or {}).get("metrics") or {}).get("evaluations")
-            more = f", {tried} candidates measured" if tried else ""
+            more = f", {tried} candidate{'' if tried == 1 else 's'} measured" if tried else ""
             return f"Works on {run.task}{more}." if run.task else "Begins."
         case State.WAITING:
             return f"Task {run.task} waits for a person."
@@ -176,9 +188,12 @@ def waiting(run: Run) -> dict[str, Any] | None:
         return None
     given = run.commands.filter(done_at=None, body__of=found.get("id")).select_related("by").last()
     refused = run.commands.exclude(outcome="").order_by("-pk").first()
+    asked = RunRecord.objects.filter(run=run, kind=Kind.PERMIT).order_by("-seq")
     return {
         **found,
+        "seq": asked.values_list("seq", flat=True).first(),
         "given": given,
+        "did": SAID[given.kind] if given else "",
         "refused": refused if refused and refused.body.get("of") == found.get("id") else None,
         "arguments": show.one_line(found.get("args"), 4_000) if found.get("args") else "",
     }

@@ -60,6 +60,14 @@ def took(milliseconds: Any) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def money(nanos: Any) -> str:
+    """Money, kept as billionths of a dollar."""
+    if not isinstance(nanos, int | float):
+        return "not available"
+    dollars = nanos / 1_000_000_000
+    return f"${dollars:,.2f}" if dollars >= 0.1 or not dollars else f"${dollars:.4f}"
+
+
 def figure(value: Any) -> str:
     """A number for reading: 12,345; 1.57; 12.3k is never used, since it hides digits."""
     if isinstance(value, bool) or value is None:

@@ -20,11 +20,10 @@ from spak.ports import Blobs
 from spak.records import Authority, Kind, Record, decode
 from spak.runner.blobs import expand
 from spak.runner.perform import prompt_of
-from spak.workspace.disk import Disk
 from spak.workspace.store import Store
 from spak.workspace.tree import at, differences, load
 from spakweb.runs import show
-from spakweb.runs.execute import folder_of
+from spakweb.runs.execute import store_of
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunRecord
 
@@ -59,7 +58,7 @@ def parts(run: Run, record: Record, blobs: Blobs) -> list[Part]:
     if "out" in body:
         found.append(_text("Answer" if body.get("outcome") == "answered" else "Output", body["out"], blobs))
     if "candidates" in body:
-        found.append(_text("Proposed plan", json.dumps(_opened(body["candidates"], blobs), indent=2), blobs))
+        found.append(_text("Proposed plan", json.dumps(opened(body["candidates"], blobs), indent=2), blobs))
     if isinstance(body.get("metrics"), Mapping):
         found.append(_facts("Measured", {"signal": body.get("status", ""), **body["metrics"]}))
     if record.kind == Kind.ROUTE:
@@ -81,7 +80,7 @@ def _permit(record: Record, blobs: Blobs) -> list[Part]:
     args = record.body.get("args")
     found = [_facts("The action", {"act": record.body.get("act"), "name": record.body.get("name")})]
     if args:
-        found.append(_text("Its arguments", json.dumps(_opened(args, blobs), indent=2), blobs))
+        found.append(_text("Its arguments", json.dumps(opened(args, blobs), indent=2), blobs))
     proof = record.side.get("proof")
     if isinstance(proof, str):
         try:
@@ -177,21 +176,18 @@ def workspace_change(run: Run, record: Record) -> list[Part]:
     if not isinstance(now, str):
         return []
     earlier = RunRecord.objects.filter(run=run, seq__lt=record.seq, kind=Kind.ROUTE).order_by("-seq")
-    before = next((found for found in (_root(bytes(row.line)) for row in earlier[:50]) if found), "")
+    before = next((found for found in (root_of(bytes(row.line)) for row in earlier[:50]) if found), "")
     if not before:
         first = RunRecord.objects.filter(run=run, seq=0).first()
-        before = _root(bytes(first.line)) if first else ""
+        before = root_of(bytes(first.line)) if first else ""
     return changed_files(run, before, now) if before and before != now else []
 
 
 def changed_files(run: Run, before: str, now: str) -> list[Part]:
     """Diffs between two roots of the run's workspace, from its store; none when the store is elsewhere."""
-    folder = folder_of(run.key) / "store"
-    if not folder.exists():
-        return []
     try:
-        store = Store(folder, Disk())
-        if not (store.has(before) and store.has(now)):
+        store = store_of(run)
+        if not (store.knows(before) and store.knows(now)):
             return []
         old, new = load(store, before), load(store, now)
         found = []
@@ -226,7 +222,8 @@ def _diff(path: str, old: str | None, new: str | None) -> Part:
     return Part(f"{path}: {word}", "diff", rows=shown)
 
 
-def _root(line: bytes) -> str:
+def root_of(line: bytes) -> str:
+    """The workspace that a record leaves, or that the run began with."""
     body = decode(line).body
     found = body.get("r3") or (body.get("rules") or {}).get("r3")
     return found if isinstance(found, str) else ""
@@ -235,7 +232,8 @@ def _root(line: bytes) -> str:
 # ---- pieces
 
 
-def _opened(value: Any, blobs: Blobs) -> Any:
+def opened(value: Any, blobs: Blobs) -> Any:
+    """With blobs put in; as it stands when they are not there."""
     try:
         return expand(value, blobs)
     except (UserError, TypeError, KeyError):
@@ -243,7 +241,7 @@ def _opened(value: Any, blobs: Blobs) -> Any:
 
 
 def _text(title: str, value: Any, blobs: Blobs) -> Part:
-    found = _opened(value, blobs)
+    found = opened(value, blobs)
     return _cut(title, found if isinstance(found, str) else json.dumps(found, indent=2, ensure_ascii=False))
 
 

@@ -7,6 +7,7 @@ it leaves room for seconds of work.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import escape
@@ -86,6 +87,8 @@ def bars_of(run: Run) -> list[Bar]:
     for bar in found:  # what no route answered led on to the next
         if bar.state == "running":
             bar.state = str(run.state) if bar is found[-1] else "succeeded"
+            if bar.state in ("running", "waiting"):
+                bar.end = max(bar.end, time.time_ns() // 1_000_000)
     return found
 
 

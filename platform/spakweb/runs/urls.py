@@ -25,6 +25,7 @@ urlpatterns = [
     path("runs/<str:run>/fork/", views.fork_page, name="spak-run-fork"),
     path("runs/<str:run>/fork/go/", views_act.fork, name="spak-run-fork-go"),
     path("runs/<str:run>/export/", views_act.download, name="spak-run-export"),
+    path("runs/<str:run>/log/", views_act.log_text, name="spak-run-log"),
     path("runs/<str:run>/report/", views_act.report, name="spak-run-report"),
     path("runs/<str:run>/files/<path:name>", views_act.artifact, name="spak-run-artifact"),
     path("specs/<slug:spec>/health/", dashboards_page.health_page, name="spak-spec-health"),

@@ -19,7 +19,7 @@ from spak.lang.check import examine
 from spak.llm import BACKENDS
 from spak.records import decode
 from spakweb import access
-from spakweb.runs import export, pages, pages_metrics, show, show_record, timeline
+from spakweb.runs import export, log, pages, pages_metrics, show, show_record, timeline
 from spakweb.runs.actions import MODES
 from spakweb.runs.filters import RecordFilter, RunFilter
 from spakweb.runs.ledger import DatabaseLedgers
@@ -94,6 +94,8 @@ def run_page(request: HttpRequest, team: str, run: str) -> HttpResponse:
     context |= {
         "svg": pages.drawn(text) if text else None,
         "live": pages.live(found),
+    if context["tab"] == "log" and request.htmx and request.htmx.target == "log":
+        return render(request, "runs/_log_rows.html", context)
         "tasks": pages.tasks(found, _names(text)),
     }
     return render(request, "runs/run.html", context)
@@ -122,7 +124,9 @@ def pane(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
         case "workspace":
             registers = (run.summary or {}).get("registers") or {}
             first = RunRecord.objects.filter(run=run, seq=0).first()
-            before = show_record._root(bytes(first.line)) if first else ""
+            before = show_record.root_of(bytes(first.line)) if first else ""
+        case "log":
+            return log.pane(run, _seq(request, "after"), _seq(request, "before"))
             now = str(registers.get("R3") or "")
             diffs = show_record.changed_files(run, before, now) if before and now and before != now else []
             return {"parts": diffs, "artifacts": export.artifacts(run)}
@@ -301,3 +305,8 @@ def _pretty(value: Any) -> str:
     import json
 
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+def _seq(request: HttpRequest, name: str) -> int | None:
+    given = request.GET.get(name, "")
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else None
+
+

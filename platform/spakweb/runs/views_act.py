@@ -18,7 +18,7 @@ from spak.errors import UserError
 from spak.lang.check import examine
 from spakweb import access
 from spakweb.errors import Refused
-from spakweb.runs import actions, export, pages
+from spakweb.runs import actions, export, log, pages
 from spakweb.runs.filters import RunFilter, clean
 from spakweb.runs.models import Run
 from spakweb.runs.views import find_run, fork_point, start_form
@@ -199,6 +199,11 @@ def download(request: HttpRequest, team: str, run: str) -> Any:
 
 
 @require_GET
+@require_GET
+def log_text(request: HttpRequest, team: str, run: str) -> Any:
+    return log.as_text(find_run(request, team, run))
+
+
 def report(request: HttpRequest, team: str, run: str) -> HttpResponse:
     return export.as_report(find_run(request, team, run))
 

@@ -2,9 +2,10 @@
 // (tab, filter, record) is what is shown; a reload shows the same. Every link works without this file.
 
 import { Graph, nodeName } from "./graph.js";
+import { Log } from "./log.js";
 import { follow } from "./stream.js";
 
-const ROWS = 200, EACH_MS = 700, PANE_MS = 2500, SAY_MS = 2000;
+const ROWS = 200, EACH_MS = 700, PANE_MS = 2500, SAY_MS = 2000, QUEUED_MS = 5000, AWAY_MS = 1500;
 const about = document.getElementById("run").dataset;
 const first = JSON.parse(document.getElementById("run-live").textContent);
 const pane = document.getElementById("pane");
@@ -51,6 +52,8 @@ const paneAgain = paced(async () => {
   await load(location.href, false);
 }, PANE_MS);
 
+const log = new Log(async (after) => text(`?tab=log&after=${after}`, { headers: { "HX-Target": "log" } }));
+
 async function load(address, push = true) {
   const url = new URL(address, location.href);
   const html = await text(url, { headers: { "HX-Target": "pane" } });
@@ -58,6 +61,7 @@ async function load(address, push = true) {
   if (push) history.replaceState(null, "", url);
   const tab = url.searchParams.get("tab") ?? "timeline";
   pane.dataset.tab = tab;
+  log.open(document.getElementById("log"));
   for (const link of document.querySelectorAll(".detail-side .tabs a")) {
     if (link.dataset.tab === tab) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -166,8 +170,13 @@ function row(task, state, visits) {
 
 function records(list, count) {
   about.count = count;
-  const url = new URL(location.href), plain = !["task", "kind", "authority", "q", "before"].some((name) => url.searchParams.get(name));
+  const url = new URL(location.href), plain = !["task", "kind", "authority", "level", "q", "before"].some((name) => url.searchParams.get(name));
   const shown = document.getElementById("records");
+  if (pane.dataset.tab === "log") {
+    if (!document.getElementById("log")) paneAgain();
+    else if (!url.searchParams.get("before")) log.more();
+    return;
+  }
   if (pane.dataset.tab !== "records") { if (pane.dataset.tab === "timeline") paneAgain(); return; }
   if (!shown) { paneAgain(); return; }
   if (!plain) return;
@@ -207,6 +216,38 @@ function header(fresh) {
   redraw([...states.keys()]);
 }
 
+// ---- who else looks on, and whether the line stands
+
+function place(name, ...words) {
+  const here = document.getElementById(name), box = document.getElementById("run-watching");
+  here.replaceChildren(...words);
+  here.hidden = !words.length;
+  box.hidden = [...box.children].every((child) => child.hidden);
+}
+
+function people(message) {
+  const others = message.people.filter((person) => String(person.id) !== about.user);
+  const count = message.count - (message.people.length - others.length);
+  if (!others.length) { place("run-people"); return; }
+  const names = others.slice(0, 3).map((person) => person.name).join(", ");
+  const badges = others.slice(0, 5).map((person) => {
+    const badge = piece("person", person.name.slice(0, 2).toUpperCase());
+    badge.setAttribute("aria-hidden", "true");
+    badge.title = person.name;
+    return badge;
+  });
+  place("run-people", ...badges, count === 1 ? `${names} is looking too` : `${names}${count > 3 ? ` and ${count - 3} more` : ""} are looking too`);
+}
+
+let awayTimer = 0;
+function connection(message) {
+  clearTimeout(awayTimer);
+  if (message.type === "connected") place("run-line");
+  else if (message.type === "away") awayTimer = setTimeout(() => place("run-line", "Not live just now: trying to connect again."), AWAY_MS);
+  else if (message.code === 4401) place("run-line", "You are signed out: what stands here is old. ", Object.assign(document.createElement("a"), { href: `${about.login}?next=${encodeURIComponent(location.pathname + location.search)}`, textContent: "Sign in again" }));
+  else if (message.code === 4403 || message.code === 4404) place("run-line", "You may not see this run any more: what stands here is old.");
+}
+
 function heard(message) {
   if (message.type === "records") records(message.records, message.count);
   else if (message.type === "state") {
@@ -215,6 +256,8 @@ function heard(message) {
     for (const edge of message.edges) graph.edge(...edge);
   } else if (message.type === "resync") paneAgain();
   else if (message.type === "end") { renew(); paneAgain(); }
+  else if (message.type === "people") people(message);
+  else if (["connected", "away", "closed"].includes(message.type)) connection(message);
 }
 
 let polling = false;
@@ -232,5 +275,7 @@ async function poll() {
 }
 
 for (const [task, [state, visits]] of Object.entries(first.nodes)) states.set(task, [state === "done" ? "succeeded" : state, visits]);
+log.open(document.getElementById("log"));
+setInterval(() => { if (run.state === "queued") renew(); }, QUEUED_MS);  // its place changes without its records
 if (about.ended !== "true") follow(about.socket, Number(about.count) - 1, heard, poll);
 document.documentElement.dataset.live = nodeName("ready");

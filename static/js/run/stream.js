@@ -1,5 +1,6 @@
 // The stream of a run or a team: a WebSocket that comes again with the last seq seen, and polling where no
-// socket opens. Takes an address and a listener; gives nothing back. docs/runs.md has the protocol.
+// socket opens. Takes an address and a listener, which hears every message, and "connected",
+// "away" and "closed" of the line itself; gives nothing back. docs/runs.md has the protocol.
 
 const LAST = [1000, 4401, 4403, 4404];
 
@@ -20,7 +21,12 @@ export function follow(path, after, heard, poll) {
       heard(message);
     });
     socket.addEventListener("close", (event) => {
-      if (closed || LAST.includes(event.code)) { closed = true; return; }
+      if (closed) return;
+      if (LAST.includes(event.code)) {
+        closed = true;
+        heard({ type: "closed", code: event.code });
+        return;
+      }
       failures += 1;
       heard({ type: "away" });
       const wait = Math.min(15000, 300 * 2 ** Math.min(failures, 6)) * (0.5 + Math.random());

@@ -95,6 +95,7 @@ TEAM_ROUTES = {
     "spak-run-fork": Route(EDITOR, args=RUN),
     "spak-run-fork-go": Route(EDITOR, "post", {"at": "1"}, RUN),
     "spak-run-export": Route(VIEWER, args=RUN),
+    "spak-run-log": Route(VIEWER, args=RUN),
     "spak-run-report": Route(VIEWER, args=RUN),
     "spak-run-artifact": Route(VIEWER, args=(*RUN, "file")),
     "spak-run-new": Route(EDITOR, args=SPEC),

@@ -354,7 +354,7 @@ def test_the_live_part_is_honest(cast: Any, ran: Ran) -> None:
     Run.objects.update(state=State.RUNNING, holder="", lease_until=None)  # its worker died
     found = client.get(url("spak-run-live", run)).json()
     assert (found["state"], found["nodes"]["Talk"][0]) == ("queued", "queued")
-    assert b"Stands in a queue" in client.get(url("spak-run-head", run)).content
+    assert b"Waits to go on with Talk" in client.get(url("spak-run-head", run)).content
 
 
 def test_labels_are_kept(cast: Any, ran: Ran) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,8 @@ from django.utils import timezone
 
 from spak.ledger import verify
 from spakweb import appendonly
-from spakweb.runs import execute, queue
+from spakweb.errors import Refused
+from spakweb.runs import execute, queue, tasks
 from spakweb.runs import writer as writing
 from spakweb.runs.actions import ask, start, want
 from spakweb.runs.ledger import DatabaseLedgers, drop_leases
@@ -36,10 +39,12 @@ task Talk {
 """
 SLOW = """\
 task Slow {
-  step rest: tool.run { cmd: "sleep 60" }
+  step rest: tool.run { cmd: "sleep 61.5" }
   success: exit_code(rest) == 0
 }
 """
+STEPS = "".join(f'  step s{n}: tool.run {{ cmd: "sleep 0.05{n:03}" }}\n' for n in range(300))
+BUSY = f"task Busy {{\n{STEPS}}}\n"
 HELLO = """\
 task Hello {
   step greet: tool.write_file { path: "hello.txt" content: "Hello" }
@@ -87,13 +92,14 @@ def test_a_waiting_run_goes_on_with_an_answer(user: User) -> None:
     assert execute.advance(run.key) is False
     run.refresh_from_db()
     assert run.state == State.WAITING and run.summary["waiting"]["prompt"] and not run.holder
-    ask(user, run, "answer", run.summary["waiting"]["id"], text="hello")
-    ask(user, run, "answer", run.summary["waiting"]["id"], text="too late")
+    first = ask(user, run, "answer", run.summary["waiting"]["id"], text="hello")
+    assert ask(user, run, "answer", run.summary["waiting"]["id"], text="hello") == first
+    with pytest.raises(Refused, match="alice answered it: yours was not taken"):
+        ask(user, run, "answer", run.summary["waiting"]["id"], text="too late")
     execute.advance(run.key)
     run.refresh_from_db()
     assert run.state == State.SUCCEEDED
-    first, second = run.commands.all()
-    assert first.outcome == "" and "any more" in second.outcome
+    assert [command.outcome for command in run.commands.all()] == [""]
     assert (execute.folder_of(run.key) / "workspace" / "word.txt").read_text() == "hello"
 
 
@@ -113,26 +119,53 @@ def test_a_slice_ends_and_the_next_goes_on(user: User) -> None:
     assert Run.objects.get().state == State.SUCCEEDED
 
 
-@pytest.mark.sandbox
-@pytest.mark.parametrize(("word", "state"), [("cancel", State.CANCELLED), ("pause", State.PAUSED)])
-def test_a_running_tool_is_broken_off(user: User, word: str, state: State) -> None:
-    run = begun(user, SLOW)
+def stopped(user: User, word: str, text: str, begun_well: Callable[[Run], bool]) -> tuple[Run, float]:
+    """A run that was asked to stop as soon as `begun_well`, and the seconds until its worker let it go."""
+    run = begun(user, text)
     worker = threading.Thread(target=execute.advance, args=(run.key,))
     worker.start()
-    until = time.monotonic() + 30
-    while not Run.objects.filter(pk=run.pk, task="Slow", state=State.RUNNING).exists():
+    until = time.monotonic() + 60
+    while not begun_well(run):
         assert time.monotonic() < until
-        time.sleep(0.05)
+        time.sleep(0.02)
     asked = time.monotonic()
     want(user, run, word)
-    worker.join(20)
+    worker.join(60)
     took = time.monotonic() - asked
-    assert not worker.is_alive() and took < 10
+    assert not worker.is_alive()
     run.refresh_from_db()
     if run.state == State.QUEUED:  # broken off between two calls: the next worker finishes it
         execute.advance(run.key)
         run.refresh_from_db()
+    return run, took
+
+
+def resting(run: Run | None = None) -> bool:
+    """Whether the tool of SLOW runs: its process is looked for, not a row."""
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if file.read_bytes() == b"sleep\x0061.5\x00":
+                return True
+    return False
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(("word", "state"), [("cancel", State.CANCELLED), ("pause", State.PAUSED)])
+def test_a_running_tool_is_broken_off(user: User, word: str, state: State) -> None:
+    run, _ = stopped(user, word, SLOW, resting)
     assert (run.state, run.wanted, run.holder) == (state, "", "")
+    assert not resting(), "the tool outlived the run"
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+@pytest.mark.faults
+@pytest.mark.parametrize("text", [SLOW, BUSY], ids=["in a tool", "between tools"])
+def test_a_cancel_takes_less_than_two_seconds(user: User, text: str) -> None:
+    """The time counts, so this is no part of CI: there a busy machine would decide it."""
+    begun_well = resting if text is SLOW else lambda run: run.records.count() > 20
+    took = [stopped(user, "cancel", text, begun_well)[1] for _ in range(5)]
+    assert max(took) < 2, took
 
 
 def test_the_projection_made_again_is_the_same(user: User) -> None:
@@ -168,11 +201,13 @@ def test_a_dead_worker_loses_the_run_to_the_next(user: User) -> None:
     assert dead.fence < Run.objects.get().fence
 
 
+@pytest.mark.parametrize("gpu", ["gpu", "gpu.h100"])
 def test_an_effect_of_another_queue_is_left_to_its_workers(
-    user: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+    user: User, settings: Any, monkeypatch: pytest.MonkeyPatch, gpu: str
 ) -> None:
     """The device is what the catalog says of a validator; here write_file stands for one on a GPU."""
-    run = begun(user, HELLO)
+    run = begun(user, HELLO, queue=gpu)
+    assert (run.queue, run.gpu) == ("default", gpu)
     real = execute.queue_of
     monkeypatch.setattr(
         execute,
@@ -182,9 +217,9 @@ def test_an_effect_of_another_queue_is_left_to_its_workers(
     settings.WORKER_QUEUES = ["default"]
     assert execute.advance(run.key) is True
     run.refresh_from_db()
-    assert (run.queue, run.state, run.holder) == ("gpu", State.QUEUED, "")
+    assert (run.queue, run.state, run.holder) == (gpu, State.QUEUED, "")
     assert not (execute.folder_of(run.key) / "workspace" / "hello.txt").exists()
-    settings.WORKER_QUEUES = ["gpu"]
+    settings.WORKER_QUEUES = [gpu]
     again = execute.advance(run.key)
     run.refresh_from_db()
     assert (execute.folder_of(run.key) / "workspace" / "hello.txt").exists()
@@ -194,3 +229,37 @@ def test_an_effect_of_another_queue_is_left_to_its_workers(
         execute.advance(run.key)
         run.refresh_from_db()
     assert run.state == State.SUCCEEDED
+
+
+@pytest.mark.parametrize("word", ["cancel", "pause"])
+def test_what_is_to_stop_needs_no_slot(user: User, settings: Any, word: str) -> None:
+    """All slots may be taken for a minute; a run that waits for one, or for a person, stops nevertheless."""
+    asking, queued = begun(user, ASKING), begun(user, HELLO)
+    execute.advance(asking.key)
+    for run in (asking, queued):
+        want(user, run, word)
+    settings.WORKER_QUEUES = ["gpu"]
+    assert tasks.stop_wanted() == 0
+    settings.WORKER_QUEUES = ["default"]
+    assert tasks.stop_wanted() == 2 and tasks.stop_wanted() == 0
+    states = set(Run.objects.values_list("state", "wanted", "holder"))
+    assert states == {({"cancel": "cancelled", "pause": "paused"}[word], "", "")}
+
+
+def test_the_queue_of_an_effect(user: User) -> None:
+    """A device is not held through a question, nor by what needs no sandbox."""
+    run = begun(user, HELLO)
+    runner = execute._take(Run.objects.get(pk=run.pk))
+    try:
+        effect = runner.pending()
+        ask_ = replace(effect, act="ask", cls="ask")
+        shell = replace(effect, name="run")
+        measured = replace(effect, act="validate", name="CudaProfiler")
+        of = [execute.queue_of(one, runner) for one in (effect, ask_, shell, measured, None)]
+        assert of == ["default", "default", "default", "gpu", ""]
+        runner.rules = replace(runner.rules, program=replace(runner.rules.program, sandbox="GPU"))
+        of = [execute.queue_of(one, runner) for one in (effect, ask_, shell, measured)]
+        assert of == ["gpu" if runner.performer.host.tools["write_file"].entry.sandboxed else "default",
+                      "default", "gpu", "gpu"]  # fmt: skip
+    finally:
+        runner.close()

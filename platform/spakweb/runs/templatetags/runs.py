@@ -49,11 +49,7 @@ def percent(value: Any) -> str:
 
 @register.filter
 def cost(nanos: Any) -> str:
-    """Money, kept as billionths of a dollar."""
-    if not isinstance(nanos, int | float):
-        return "not available"
-    dollars = nanos / 1_000_000_000
-    return f"${dollars:,.2f}" if dollars >= 0.1 or not dollars else f"${dollars:.4f}"
+    return show.money(nanos)
 
 
 @register.filter
