@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from spak.lang import parse
+from spak.lang.graph import graph_of, lay_out, to_svg
+
 pytestmark = pytest.mark.e2e
 
 AXE = Path(__file__).resolve().parents[2] / "vendor/axe.min.js"
@@ -130,3 +133,37 @@ def test_an_edit_of_a_text_that_does_not_parse_says_so(alice) -> None:
     expect(alice.page.locator("#editor-toasts")).to_contain_text(
         "only a text that parses can be edited", ignore_case=True
     )
+
+
+PATCHED = """async (sources) => {
+  const { Drawing } = await import(document.querySelector('link[rel=modulepreload][href*="drawing"]').href);
+  const kept = new Drawing();
+  return sources.map((source) => {
+    const changed = kept.show(source);
+    const fresh = new Drawing();
+    fresh.show(source);
+    return { same: kept.svg?.innerHTML === fresh.svg?.innerHTML, made: changed?.fresh.length ?? null };
+  });
+}"""
+
+
+def test_a_picture_that_is_changed_is_the_picture_that_would_be_drawn(person) -> None:
+    named = BROKEN.replace("nowhere", "first")
+    texts = [
+        BROKEN,
+        BROKEN.replace("  START", "\n  START"),
+        named,
+        named.replace("second", "third"),
+        named.replace("Look", 'x=\\"1\\" d=\\"2\\"'),
+        f'{named[: named.rindex("}")]}  TASK last {{ step a: tool.run {{ cmd: "ls" }} }}\n}}\n',
+        "AGENT None LEVEL 1 { }\n",
+        BROKEN,
+    ]
+    sources = [to_svg(lay_out(graph_of(parse(text).spec)), style=False, interactive=True) for text in texts]
+    sources += ["", "no drawing"]
+    alice = person("alice")
+    alice.editor(BROKEN)
+    found = alice.page.evaluate(PATCHED, sources)
+    assert all(item["same"] for item in found[: len(texts)]), found
+    made = [item["made"] for item in found]
+    assert made[0] > made[1] and made[2] <= 3 and made[-2:] == [None, None], made
