@@ -25,8 +25,6 @@ from spakweb.teams.models import Team
 MODES = ("", "stepwise", "semi_auto", "full_auto")
 LABELS = 20
 ANSWER_BYTES = 1 << 20
-
-
 SAID = {
     "answer": "answered it",
     "call": "called the backend",
@@ -34,6 +32,8 @@ SAID = {
     "deny": "denied it",
 }
 """What somebody did, in words."""
+
+
 def start(
     user: Any,
     spec: Spec,
@@ -109,6 +109,10 @@ def ask(user: Any, run: Run, kind: str, of: str, **body: Any) -> Command:
     return command
 
 
+def _late(why: str) -> Refused:
+    return Refused("web.run_answered", f"{why}: yours was not taken.", "Go back to the run to see it.", 409)
+
+
 def want(user: Any, run: Run, word: str) -> None:
     """Pause or cancel; a run that nobody holds is seen to by the next worker. An ended run stays as it is."""
     access.demand(user, "run.control", run)
@@ -116,10 +120,6 @@ def want(user: Any, run: Run, word: str) -> None:
         if Run.objects.filter(pk=run.pk).exclude(state__in=ENDED).update(wanted=word):
             record(user, f"run.{word}", run.key, run.team)
             enqueue(run)
-def _late(why: str) -> Refused:
-    return Refused("web.run_answered", f"{why}: yours was not taken.", "Go back to the run to see it.", 409)
-
-
 
 
 def resume(user: Any, run: Run) -> None:

@@ -88,14 +88,14 @@ def run_page(request: HttpRequest, team: str, run: str) -> HttpResponse:
     tab = request.GET.get("tab", "")
     context = around(request, found, tab if tab in pages.TABS else "timeline")
     context |= pane(request, found, context["tab"])
+    if context["tab"] == "log" and request.htmx and request.htmx.target == "log":
+        return render(request, "runs/_log_rows.html", context)
     if request.htmx and request.htmx.target == "pane":
         return render(request, "runs/_pane.html", context)
     text = pages.spec_text(found)
     context |= {
         "svg": pages.drawn(text) if text else None,
         "live": pages.live(found),
-    if context["tab"] == "log" and request.htmx and request.htmx.target == "log":
-        return render(request, "runs/_log_rows.html", context)
         "tasks": pages.tasks(found, _names(text)),
     }
     return render(request, "runs/run.html", context)
@@ -119,14 +119,14 @@ def pane(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
         case "records":
             shown = pages.records_page(run, RecordFilter.of(request.GET))
             return shown | _record(run, request.GET.get("seq", ""))
+        case "log":
+            return log.pane(run, _seq(request, "after"), _seq(request, "before"))
         case "metrics":
             return pages_metrics.pane(run)
         case "workspace":
             registers = (run.summary or {}).get("registers") or {}
             first = RunRecord.objects.filter(run=run, seq=0).first()
             before = show_record.root_of(bytes(first.line)) if first else ""
-        case "log":
-            return log.pane(run, _seq(request, "after"), _seq(request, "before"))
             now = str(registers.get("R3") or "")
             diffs = show_record.changed_files(run, before, now) if before and now and before != now else []
             return {"parts": diffs, "artifacts": export.artifacts(run)}
@@ -297,6 +297,11 @@ def source(record: Any) -> str:
     return usual.get(str(record.kind), "the tool")
 
 
+def _seq(request: HttpRequest, name: str) -> int | None:
+    given = request.GET.get(name, "")
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else None
+
+
 def _names(text: str) -> list[str]:
     return [task.name for task in parse(text).spec.tasks()] if text else []
 
@@ -305,8 +310,3 @@ def _pretty(value: Any) -> str:
     import json
 
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
-def _seq(request: HttpRequest, name: str) -> int | None:
-    given = request.GET.get(name, "")
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else None
-
-

@@ -199,11 +199,11 @@ def download(request: HttpRequest, team: str, run: str) -> Any:
 
 
 @require_GET
-@require_GET
 def log_text(request: HttpRequest, team: str, run: str) -> Any:
     return log.as_text(find_run(request, team, run))
 
 
+@require_GET
 def report(request: HttpRequest, team: str, run: str) -> HttpResponse:
     return export.as_report(find_run(request, team, run))
 
