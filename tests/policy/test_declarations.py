@@ -111,12 +111,9 @@ def test_bounds_that_are_alternatives_are_taken_as_rows() -> None:
     [
         ("Use foo!\np(1).", [("policy.unsupported", 1)]),
         ("Package foo!\np(1).", [("policy.unsupported", 1)]),
-        ("Decl p(X) temporal.", [("policy.unsupported", 11)]),
-        ("p(1)@[2020].", [("policy.unsupported", 5)]),
         ("p(X) :- <-[0s,1d] q(X).", [("policy.unsupported", 9)]),
         ("p(X) :- [-[0s,1d] q(X).", [("policy.unsupported", 9)]),
         ("p(X) :- <+[0s,1d] q(X).", [("policy.unsupported", 9)]),
-        ("p(X) :- q(X)@[2020, 2021].", [("policy.unsupported", 13)]),
         ("Decl t(X) bound [/tool]. p(X) :- t(X), t(/other).", [("policy.constant", 42)]),
         ("Decl t(X) bound [fn:Union(/string, /number)]. p() :- t(/a).", [("policy.constant", 56)]),
         (

@@ -266,7 +266,7 @@ def test_a_form_of_the_dialect_is_read_as(text: str, mangle: str) -> None:
         ("p(1).\np(1, 2).", ["policy.arity"]),
         ("Decl p(X).\nDecl p(X).", ["policy.declared"]),
         ("Package foo!\np(1).", ["policy.unsupported"]),
-        ("p(1)@[2020].", ["policy.unsupported"]),
+        ("p(1)@[2020].", ["policy.undeclared"]),
         ("Decl p(X) bound [/number].\np(/a).", ["policy.constant"]),
         ("p(X) :- q(X), fn:plus(X) = .", ["policy.syntax"]),
     ],

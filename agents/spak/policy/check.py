@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections import Counter
 
 from spak.policy.externals import arrange, check_external, externals_of
+from spak.policy.format import show_atom_, show_term
 from spak.policy.functions import FUNCTIONS, GENERATORS, REDUCERS, TESTS, Function
+from spak.policy.intervals import MARK, is_temporal, named
 from spak.policy.lint import lint, monotone
 from spak.policy.plan import MAX_LOOPS, MAX_PARTS, Body, Key, names_of, prepare, sequence, variables
 from spak.policy.strata import edges, path, tarjan
@@ -52,6 +54,7 @@ class _Check:
             {item.atom.pred for item in self.all_decls} | {item.head.pred for item in self.clauses}
         )
         self.looked = 0
+        self.temporal = {decl.atom.pred for decl in self.all_decls if decl.temporal}
 
     def error(self, code: str, message: str, place: Place, hint: str = "", fix: str = "") -> None:
         self.findings.append(Finding(code, "error", message, place, hint, fix))
@@ -65,7 +68,7 @@ class _Check:
                 )
             self.decls.setdefault(decl.atom.key, decl)
             self.findings += check_external(decl)
-        sound = [clause for clause in self.clauses if self.structure(clause)]
+        sound = [clause for clause in self.clauses if self.structure(clause) and self.timed(clause)]
         self.arities(sound)
         self.inclusions()
         bodies = [prepare(clause) for clause in sound]
@@ -151,6 +154,23 @@ class _Check:
             return
         self.term(term)
 
+    def timed(self, clause: Clause) -> bool:
+        """What has an interval is declared temporal, and what is declared so has one everywhere."""
+        before = len(self.findings)
+        atoms = [clause.head, *(part.atom for part in clause.body if isinstance(part, Literal_))]
+        for atom in atoms:
+            name = atom.pred.removesuffix(MARK)
+            if is_temporal(atom.pred) and name + MARK not in self.temporal:
+                columns = ", ".join(f"A{place + 1}" for place in range(len(atom.args) - 2))
+                fix = f"Decl {name}({columns}) temporal."
+                self.error("policy.undeclared", f"{name} is not declared temporal", atom.place, "", fix)
+            elif not is_temporal(atom.pred) and name + MARK in self.temporal:
+                fix = show_atom_(Atom(name + MARK, (*atom.args, Wild(), Wild())))
+                self.error(
+                    "policy.arity", f"{name} is temporal: its interval is missing", atom.place, "", fix
+                )
+        return len(self.findings) == before
+
     # ---- names and arities ----------------------------------------------------------------------------
 
     def arities(self, clauses: list[Clause]) -> None:
@@ -211,14 +231,14 @@ class _Check:
         return _near(word, self.names) if self.looked <= MAX_NEAR else ""
 
     def wrong_arity(self, atom: Atom, known: set[int]) -> None:
+        hidden = 2 if is_temporal(atom.pred) else 0
         wanted = min(known, key=lambda arity: (abs(arity - len(atom.args)), arity))
         fix = ""
         if wanted > len(atom.args):
-            from spak.policy.format import show_term
-
             shown = [show_term(arg) for arg in atom.args] + ["_"] * (wanted - len(atom.args))
-            fix = f"{atom.pred}({', '.join(shown)})"
-        message = f"{atom.pred} has {wanted} columns, not {len(atom.args)}"
+            fix = f"{atom.pred}({', '.join(shown)})" if not hidden else ""
+        name = atom.pred.removesuffix(MARK)
+        message = f"{name} has {wanted - hidden} columns, not {len(atom.args) - hidden}"
         self.error(
             "policy.arity", message, atom.place, "the same name with two arities needs a Decl of each", fix
         )
@@ -286,8 +306,6 @@ class _Check:
         fix = ""
         if free:
             best = max(free, key=lambda found: (uses[found], -body.variables.index(found)))
-            from spak.policy.format import show_atom_
-
             changed = tuple(Var(best) if arg == Var(name) else arg for arg in body.head.args)
             fix = show_atom_(Atom(body.head.pred, changed))
         hint = "a variable of the head has to occur in a positive literal of the body"
@@ -340,7 +358,7 @@ class _Check:
 
 
 def _name(key: Key) -> str:
-    return f"{key[0]}/{key[1]}"
+    return named(*key)
 
 
 def _in_order(args: tuple[Term, ...]) -> list[str]:

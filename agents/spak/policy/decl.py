@@ -6,6 +6,7 @@ two names `/true` and `/false`, `[T]` a list, `{..}` a struct, `A|B` a union.
 
 from __future__ import annotations
 
+from spak.policy.intervals import COLUMNS, MARK
 from spak.policy.reader import Reader
 from spak.policy.syntax import Apply, Atom, Bound, Const, Decl, Term, Var, Wild
 
@@ -27,6 +28,7 @@ _NAMED = {
     "/bool": BOOL,
     "/any": Bound("any"),
 }
+_TIME = Bound("number")
 _SHAPES = {"list": "list", "map": "map", "struct": "struct", "pair": "pair"}
 
 
@@ -55,7 +57,7 @@ class DeclReader(Reader):
                     if self.take_if(")"):
                         break
                 names.append(self._column(columns))
-        bounds, inclusions, descr = self._parts()
+        temporal, bounds, inclusions, descr = self._parts()
         self.end_of_clause()
         if any(column is not None for column in columns):
             row = tuple(column or Bound("any") for column in columns)
@@ -68,6 +70,10 @@ class DeclReader(Reader):
             if len(row) != len(names):
                 self.note("policy.arity", f"{len(row)} bounds for {len(names)} columns", first.place)
                 return
+        if temporal:
+            atom = Atom(name.value + MARK, (*atom.args, *map(Var, COLUMNS)), atom.place)
+            bounds = [(*row, _TIME, _TIME) for row in bounds or [(Bound("any"),) * len(names)]]
+            names += COLUMNS
         span = self.span(first.place)
         self.decls.append(Decl(atom, tuple(bounds), tuple(inclusions), tuple(names), tuple(descr), span))
 
@@ -118,7 +124,8 @@ class DeclReader(Reader):
         finally:
             self.depth -= 1
 
-    def _parts(self) -> tuple[list[tuple[Bound, ...]], list[Atom], list[Atom]]:
+    def _parts(self) -> tuple[bool, list[tuple[Bound, ...]], list[Atom], list[Atom]]:
+        temporal = False
         bounds: list[tuple[Bound, ...]] = []
         inclusions: list[Atom] = []
         descr: list[Atom] = []
@@ -126,7 +133,7 @@ class DeclReader(Reader):
             word = self.now
             self.at += 1
             if word.value == "temporal":
-                self.note("policy.unsupported", "temporal predicates are not evaluated yet", word.place)
+                temporal = True
                 continue
             if word.value not in ("descr", "bound", "inclusion"):
                 self.at -= 1
@@ -139,7 +146,7 @@ class DeclReader(Reader):
                 atom = self.atom()
                 self.take_if(",")
                 (inclusions if word.value == "inclusion" else descr).append(atom)
-        return bounds, inclusions, descr
+        return temporal, bounds, inclusions, descr
 
     def _types(self) -> tuple[Term, ...]:
         """The terms of a bound list; `.List</x>` is read as `fn:List(/x)`."""

@@ -23,6 +23,7 @@ from spak.policy.errors import NoProof
 from spak.policy.evaluate import Change, Evaluation
 from spak.policy.format import show_part
 from spak.policy.grouping import transformed
+from spak.policy.intervals import written
 from spak.policy.plan import Body, Item, Key
 from spak.policy.relation import Relation
 from spak.policy.syntax import Compare, Literal_, Place, Wild
@@ -313,7 +314,7 @@ def said(item: Item, known: dict[str, Inner]) -> dict[str, str]:
     assert isinstance(item.part, Literal_)
     args = item.part.atom.args
     values = ["_" if isinstance(arg, Wild) else show(value_of(arg, known)) for arg in args]
-    return {"absent": f"{item.name}({', '.join(values)})"}
+    return {"absent": written(item.name, values)}
 
 
 def _filled(item: Item, known: dict[str, Inner]) -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spak.policy.errors import PolicyError
+from spak.policy.intervals import written
 from spak.policy.plan import Key, prepare, sequence, variables
 from spak.policy.strata import edges, tarjan
 from spak.policy.syntax import Atom, Clause, Decl, Finding, Literal_, Part, Term, Wild
@@ -42,8 +43,7 @@ class Request:
         return tuple(place for place, arg in enumerate(self.args) if arg is not None)
 
     def __str__(self) -> str:
-        shown = ("_" if arg is None else show(encode(arg)) for arg in self.args)
-        return f"{self.pred}({', '.join(shown)})"
+        return written(self.pred, ["_" if arg is None else show(encode(arg)) for arg in self.args])
 
     def to_json(self) -> list[Any]:
         return [self.pred, [None if arg is None else to_json(encode(arg)) for arg in self.args]]

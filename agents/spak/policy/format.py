@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spak.policy.intervals import written
 from spak.policy.syntax import Apply, Atom, Clause, Compare, Const, Literal_, Part, Term, Var, Wild
 from spak.policy.values import show
 
@@ -13,7 +14,7 @@ def show_term(term: Term) -> str:
     if isinstance(term, Wild):
         return "_"
     if isinstance(term, Const):
-        return show(term.value)
+        return term.text or show(term.value)
     args = [show_term(arg) for arg in term.args]
     if term.function == "fn:list":
         return f"[{', '.join(args)}]"
@@ -28,7 +29,7 @@ def show_term(term: Term) -> str:
 
 
 def show_atom_(atom: Atom) -> str:
-    return f"{atom.pred}({', '.join(show_term(arg) for arg in atom.args)})"
+    return written(atom.pred, [show_term(arg) for arg in atom.args])
 
 
 def show_part(part: Part) -> str:
@@ -75,7 +76,7 @@ def plain(clause: Clause) -> str:
             return Var(name(item.name))
         if isinstance(item, Apply):
             return Apply(item.function, tuple(term(arg) for arg in item.args))
-        return item
+        return Const(item.value) if isinstance(item, Const) else item
 
     def atom(item: Atom) -> Atom:
         return Atom(item.pred, tuple(term(arg) for arg in item.args))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from spak.policy.decl import show_bound
 from spak.policy.format import format_clause, show_atom_, show_part, show_stages
+from spak.policy.intervals import COLUMNS, MARK
 from spak.policy.parse import parse
 from spak.policy.scan import Token, comments, scan
 from spak.policy.syntax import Bound, Clause, Compare, Decl, Finding, Place, Source
@@ -146,23 +147,24 @@ class _Layout:
         return lines
 
     def decl(self, decl: Decl, inside: list[tuple[int, str]]) -> list[str]:
-        name = decl.atom.pred
+        name = decl.atom.pred.removesuffix(MARK)
+        names = decl.names[: -len(COLUMNS)] if decl.temporal else decl.names
         rest = _parts(decl)
         if rest is None:
             return [line.rstrip() for line in self.source[decl.place.start : decl.place.end].split("\n")]
-        one = f"Decl {name}({', '.join(decl.names)})" + "".join(" " + part for part in rest) + "."
+        one = f"Decl {name}({', '.join(names)})" + "".join(" " + part for part in rest) + "."
         if not inside:
             alone = self.line(decl.place.start) == self.line(decl.place.end - 1)
             if (alone and len(one) <= WIDTH) or not rest:
                 return [one]
-            first = f"Decl {name}({', '.join(decl.names)})"
+            first = f"Decl {name}({', '.join(names)})"
             return [first, *(f"    {part}" for part in rest[:-1]), f"    {rest[-1]}."]
         columns = self.columns(decl)
-        if len(columns) != len(decl.names) or not columns:
+        if len(columns) != len(names) or not columns:
             return self.single(one, inside)
         pieces = [
             _Piece(column, token.place.start, token.place.end)
-            for column, token in zip(decl.names, columns, strict=True)
+            for column, token in zip(names, columns, strict=True)
         ]
         head = _Piece("", decl.place.start, self.token("(", decl.place).place.end)
         self.place(inside, pieces, head)
@@ -221,10 +223,13 @@ def _parts(decl: Decl) -> list[str] | None:
     """`descr`, `bound` and `inclusion` of a declaration; None where a type cannot be written back."""
     if any(_opaque(bound) for row in decl.bounds for bound in row):
         return None
-    found = []
+    found = ["temporal"] if decl.temporal else []
+    bounds = [row[: -len(COLUMNS)] for row in decl.bounds] if decl.temporal else decl.bounds
+    if decl.temporal and all(bound.kind == "any" for row in bounds for bound in row):
+        bounds = []
     if decl.descr:
         found.append(f"descr [{', '.join(map(show_atom_, decl.descr))}]")
-    found += [f"bound [{', '.join(map(show_bound, row))}]" for row in decl.bounds]
+    found += [f"bound [{', '.join(map(show_bound, row))}]" for row in bounds]
     if decl.inclusions:
         found.append(f"inclusion [{', '.join(map(show_atom_, decl.inclusions))}]")
     return found

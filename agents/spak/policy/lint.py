@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from spak.policy.intervals import is_temporal
 from spak.policy.plan import Body, Item, Key, names_of, variables
 from spak.policy.strata import edges, tarjan
 from spak.policy.syntax import Apply, Atom, Clause, Compare, Finding, Literal_, Place, Var
@@ -151,10 +152,13 @@ def _rests(term: object, made: set[str], computed: set[str]) -> bool:
 
 
 def _product(body: Body) -> Finding | None:
-    """Literals that share no variable, directly or through others."""
+    """Literals that share no variable, directly or through others; times are joined by comparing them."""
+    timed = any(item.kind == "row" and is_temporal(item.name) for item in body.items)
     groups: list[tuple[set[str], list[Item]]] = []
     for item in body.items:
-        joins = item.kind in ("row", "find") or (item.kind == "compare" and item.name in ("=", "=="))
+        joins = item.kind in ("row", "find") or (
+            item.kind == "compare" and (timed or item.name in ("=", "=="))
+        )
         names = names_of(item)
         if not joins or not names:
             continue

@@ -88,15 +88,9 @@ class _Clauses(DeclReader, Reader):
 
     def clause(self) -> None:
         first = self.now
-        head = self.atom()
+        head = self.atom(head=True)
         if head.pred.startswith(":"):
             self.note("policy.builtin", f"{head.pred} is built in and cannot be defined", head.place)
-            raise Stop
-        if self.now.value == "@":
-            hint = "give times as arguments of the fact"
-            self.note(
-                "policy.unsupported", "temporal facts and rules are not evaluated yet", self.now.place, hint
-            )
             raise Stop
         body: list[Part] = []
         transform = None
@@ -122,19 +116,15 @@ class _Clauses(DeclReader, Reader):
                 self.dialect("negation is written `!`", token.place, "!")
             return self.negation()
         if token.kind == "mark" and token.value in ("<-", "<+", "[-", "[+"):
-            self.note("policy.unsupported", "temporal operators are not evaluated yet", token.place)
+            hint = "compare the ends: `p(X)@[From, To], clock(Now), From <= Now`"
+            self.note("policy.unsupported", "temporal operators are not evaluated yet", token.place, hint)
             raise Stop
         if token.kind == "function":
             found = self.function_literal()
             if found is not None:
                 return found
         elif token.kind in ("ident", "builtin"):
-            found = Literal_(self.atom())
-            if self.now.value == "@":
-                message = "temporal literals are not evaluated yet"
-                self.note("policy.unsupported", message, self.now.place, "give times as arguments")
-                raise Stop
-            return found
+            return Literal_(self.atom())
         left = self.term()
         operator = self.now
         if operator.value not in _OPERATORS:

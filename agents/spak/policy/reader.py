@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from spak.policy import values
+from spak.policy.intervals import MARK, OPEN_END, OPEN_START
 from spak.policy.scan import Token
 from spak.policy.syntax import Apply, Atom, Const, Finding, Place, Term, Var, Wild
 
@@ -79,7 +80,8 @@ class Reader:
 
     # ---- atoms and terms ------------------------------------------------------------------------------
 
-    def atom(self) -> Atom:
+    def atom(self, head: bool = False) -> Atom:
+        """A predicate with its arguments and perhaps an interval, whose ends `_` leaves open in a head."""
         token = self.now
         if token.kind not in ("ident", "builtin"):
             hint = "predicates begin with a small letter" if token.kind == "variable" else ""
@@ -87,9 +89,40 @@ class Reader:
         self.at += 1
         if not self.take_if("("):
             self.dialect(f"write `{token.value}()`", token.place, f"{token.value}()")
-            return Atom(token.value, (), self.span(token.place))
-        args = self.terms(")")
-        return Atom(token.value, args, self.span(token.place))
+            args: tuple[Term, ...] = ()
+        else:
+            args = self.terms(")")
+        if self.now.value != MARK or self.now.kind != "mark" or token.kind == "builtin":
+            return Atom(token.value, args, self.span(token.place))
+        interval = self.interval(head)
+        return Atom(token.value + MARK, (*args, *interval), self.span(token.place))
+
+    def interval(self, head: bool) -> tuple[Term, Term]:
+        """`@[from, to]`, or `@[at]` for an instant."""
+        mark = self.now
+        self.at += 1
+        if not self.take_if("["):
+            hint = "write `@[From, To]`"
+            self.note("policy.unsupported", "an interval is no value of its own", mark.place, hint)
+            raise Stop
+        ends: list[Term] = []
+        while not self.take_if("]"):
+            if ends:
+                self.need(",")
+            if self.now.kind == "ident" and self.now.value == "now":
+                hint = "state the time as a fact, and compare with it: `clock(Now), From <= Now, Now <= To`"
+                self.note("policy.unsupported", "a policy has no clock", self.now.place, hint)
+                raise Stop
+            ends.append(self.term())
+        if len(ends) not in (1, 2) or (len(ends) == 1 and isinstance(ends[0], Wild)):
+            self.note("policy.syntax", "an interval is `[from, to]`, or `[at]`", self.span(mark.place))
+            raise Stop
+        first, last = ends[0], ends[-1]
+        if head and isinstance(first, Wild):
+            first = Const(OPEN_START, first.place, "_")
+        if head and isinstance(last, Wild):
+            last = Const(OPEN_END, last.place, "_")
+        return first, last
 
     def terms(self, close: str) -> tuple[Term, ...]:
         """Terms with commas between and perhaps one after, up to and with the closing mark."""
@@ -128,6 +161,11 @@ class Reader:
                     self.note("policy.syntax", "a number beyond 64 bits", token.place)
                     return Const(0, token.place)
                 return Const(token.value, token.place)
+            case "date":
+                if not values.MIN_INT <= token.value.number <= values.MAX_INT:
+                    self.note("policy.syntax", "a time beyond 64 bits of nanoseconds", token.place)
+                    return Const(0, token.place)
+                return Const(token.value.number, token.place, token.value.text)
             case "float":
                 if abs(token.value) == float("inf"):
                     self.note("policy.syntax", "a number that no float can hold", token.place)

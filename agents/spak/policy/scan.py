@@ -12,6 +12,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
 
+from spak.policy.intervals import DATE, instant
 from spak.policy.syntax import Finding, Place
 
 MAX_CHARS = 2 << 20
@@ -21,6 +22,9 @@ _TOKEN = re.compile(
     r"""(?P<space>[ \t\r\n\f\ufeff]+|\#[^\n]*)
     |(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`[^`]*`)
     |(?P<name>(?:/\.?[\w~%\-]+(?:\.[\w~%\-]+)*)+)
+    |(?P<date>"""
+    + DATE
+    + r""")
     |(?P<float>-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+))
     |(?P<number>-?\d+)
     |(?P<function>fn(?::[A-Za-z]\w*)+)
@@ -33,6 +37,14 @@ _TOKEN = re.compile(
 )
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "'": "'", "\\": "\\", "`": "`"}
 _ESCAPE = re.compile(r"\\(u\{[0-9a-fA-F]{1,6}\}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|\n|.)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Date:
+    """A date: the number that it stands for, and how it was written."""
+
+    number: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +115,11 @@ def _value(kind: str, raw: str, where: Place, findings: list[Finding]) -> Any:
         return int(raw) if len(raw) < 25 else 2**64
     if kind == "float":
         return float(raw)
+    if kind == "date":
+        number = instant(raw)
+        if number is None:
+            findings.append(Finding("policy.syntax", "error", f"there is no such time: {raw}", where))
+        return Date(number or 0, raw)
     if "\\" in raw:
         plain = raw.replace("\\", "")
         findings.append(Finding("policy.dialect", "warning", f"a markdown escape: {raw}", where, "", plain))

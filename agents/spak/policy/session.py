@@ -18,6 +18,7 @@ from spak.policy.evaluate import Evaluation, Limits, Rules
 from spak.policy.externals import TRUE, Answers, Ask, Mode, Request, asking, externals_of
 from spak.policy.families import merge
 from spak.policy.format import plain, show_part
+from spak.policy.intervals import MARK
 from spak.policy.lint import GIVEN, linear
 from spak.policy.parse import parse, parse_atom
 from spak.policy.plan import Key, prepare
@@ -117,6 +118,8 @@ class Policy:
 
     def arity_conflict(self, key: Key) -> str:
         """What is wrong with a fact of this predicate, or nothing."""
+        if key not in self.predicates and key[0] + MARK in self._arities:
+            return f"{key[0]} is temporal: its facts are rows of {key[0]}{MARK} with two times more"
         known = self._arities.get(key[0])
         if known is None or key[1] in known:
             return ""

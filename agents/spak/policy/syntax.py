@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from spak.policy.intervals import is_temporal
+
 Severity = Literal["error", "warning"]
 
 
@@ -69,8 +71,11 @@ class Wild:
 
 @dataclass(frozen=True, slots=True)
 class Const:
+    """A value; `text` is how a date was written, which the value does not tell."""
+
     value: Any
     place: Place = field(default=Place(), compare=False)
+    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +170,10 @@ class Decl:
     names: tuple[str, ...] = ()
     descr: tuple[Atom, ...] = ()
     place: Place = field(default=Place(), compare=False)
+
+    @property
+    def temporal(self) -> bool:
+        return is_temporal(self.atom.pred)
 
     @property
     def modes(self) -> tuple[tuple[str, ...], ...]:

@@ -24,7 +24,7 @@ from spak.policy.syntax import (
     Var,
     Wild,
 )
-from spak.policy.values import KINDS, Inner, Row, kind_of, show
+from spak.policy.values import KINDS, Inner, Row, kind_of, show, show_atom
 
 ALL = frozenset(KINDS)
 NUMERIC = frozenset({"number", "float64"})
@@ -74,7 +74,8 @@ def misfit(row: Row, decl: Decl) -> str:
     if not decl.bounds or any(
         all(fits(value, bound) for value, bound in zip(row, bounds, strict=True)) for bounds in decl.bounds
     ):
-        return ""
+        backward = decl.temporal and row[-2] > row[-1]
+        return f"{show_atom(decl.atom.pred, row)[:80]} ends before it begins" if backward else ""
     for place, value in enumerate(row):
         if not any(fits(value, bounds[place]) for bounds in decl.bounds):
             column = f"column {place + 1} ({decl.names[place]}) of {decl.atom.pred}"
@@ -112,6 +113,7 @@ def guarded(bodies: Iterable[Body], decls: Mapping[Key, Decl]) -> dict[Key, Decl
         plain = all(not bound.args and bound.kind in (*KINDS, "any") for bound in decl.bounds[0])
         if (
             len(decl.bounds) > 1
+            or decl.temporal
             or not plain
             or not all(kinds.term(arg) <= kinds_of(bound) for arg, bound in columns)
         ):

@@ -20,6 +20,7 @@ from itertools import pairwise
 from typing import Any
 
 from spak.policy.errors import PolicyError
+from spak.policy.intervals import OPEN_END, OPEN_START, is_temporal, written
 
 MIN_INT, MAX_INT = -(2**63), 2**63 - 1
 KINDS = ("name", "string", "number", "float64", "list", "pair", "map", "struct")
@@ -198,7 +199,10 @@ def show(value: Inner) -> str:
 
 
 def show_atom(pred: str, row: Iterable[Inner]) -> str:
-    return f"{pred}({', '.join(show(value) for value in row)})"
+    shown = [show(value) for value in row]
+    if is_temporal(pred):
+        shown[-2:] = ["_" if end in (str(OPEN_START), str(OPEN_END)) else end for end in shown[-2:]]
+    return written(pred, shown)
 
 
 def to_json(value: Inner) -> Any:

@@ -18,6 +18,7 @@ from spak.policy.errors import PolicyError
 from spak.policy.explain import prove, rule_texts
 from spak.policy.format import format_clause, show_part, show_term
 from spak.policy.grouping import transformed
+from spak.policy.intervals import written
 from spak.policy.lint import GIVEN
 from spak.policy.plan import Body, Item, Key, ready, sequence, variables
 from spak.policy.syntax import Apply, Atom, Compare, Const, Literal_, Term, Var, Wild
@@ -205,10 +206,10 @@ class _Seeker:
 
     def missing(self, item: Item, known: Known, above: tuple[Goal, ...], level: int) -> Missing:
         values = tuple(_try(arg, known) for arg in item.args)
-        shown = ", ".join(
+        shown = [
             show(value) if value is not None else show_term(arg) if isinstance(arg, Var) else "_"
             for value, arg in zip(values, item.args, strict=True)
-        )
+        ]
         goal = (item.name, values)
         below = None
         if level < MAX_LEVELS and goal not in above:
@@ -216,7 +217,7 @@ class _Seeker:
         closure = item.name.removesuffix(GIVEN.format(""))
         name = closure if (closure, len(values)) in self.session.policy.closures else item.name
         return Missing(
-            name, values, f"{name}({shown})", below if below is not None and below.attempts else None
+            name, values, written(name, shown), below if below is not None and below.attempts else None
         )
 
     def against(self, key: Key, row: Row) -> Against:
@@ -377,4 +378,4 @@ def _show(item: Item, env: Known) -> str:
 
 
 def _atom(pred: str, args: tuple[Inner | None, ...]) -> str:
-    return f"{pred}({', '.join('_' if value is None else show(value) for value in args)})"
+    return written(pred, ["_" if value is None else show(value) for value in args])
