@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, Literal
@@ -112,6 +112,8 @@ class Performer:
     stopping: bool = False
     on_text: Callable[[str], None] | None = None
     """Gets a model's text as it comes, without secrets; an empty piece means that it begins again."""
+    away: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Entered around each call of a model: a wait, in which this process has its hands free."""
     _outside: bool = False
 
     def interrupt(self) -> None:
@@ -414,7 +416,7 @@ class Performer:
         if shown is not None and self.host.redactor is not None:
             shown = self.host.redactor.stream(shown)
         try:
-            with self._calling():
+            with self.away(), self._calling():
                 answer = backend.answer(self.prompt(effect), shown, self)
         except RunError as error:
             if error.code == "llm.cancelled" and self.stopping:
