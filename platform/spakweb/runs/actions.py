@@ -55,7 +55,8 @@ def start(
         raise Refused("web.run_mode", f"There is no mode {mode[:40]!r}.", f"One of: {', '.join(MODES[1:])}.")
     run = Run(
         team=spec.team, version=version, key=new_key(), name=spec.name, made_by=user, mode=mode,
-        backend=backend[:40], inputs=dict(inputs or {}), labels=_labels(labels), queue=queue,
+        backend=backend[:40], inputs=dict(inputs or {}), labels=_labels(labels),
+        **_queues(queue),
     )  # fmt: skip
     with transaction.atomic():
         run.save(force_insert=True)
@@ -75,7 +76,7 @@ def fork(user: Any, parent: Run, at: int, mode: str = "") -> Run:
     run = Run(
         team=parent.team, version=parent.version, key=new_key(), name=parent.name, made_by=user,
         mode=mode or parent.mode, backend=parent.backend, inputs=parent.inputs, labels=parent.labels,
-        queue=parent.queue, parent=parent, parent_seq=at,
+        **_queues(parent.queue, parent.gpu), parent=parent, parent_seq=at,
     )  # fmt: skip
     with transaction.atomic():
         run.save(force_insert=True)
@@ -142,6 +143,12 @@ def _labels(labels: Sequence[str]) -> list[str]:
     if len(found) > LABELS:
         raise Refused("web.run_labels", f"A run has at most {LABELS} labels.", "Leave some out.")
     return found
+
+
+def _queues(name: str, gpu: str = "gpu") -> dict[str, str]:
+    """The queue that a run begins in, and that of what it does on a GPU, which a name of one means."""
+    on_gpu = name == "gpu" or name.startswith("gpu.")
+    return {"queue": "default" if on_gpu else name, "gpu": name if on_gpu and name != "gpu" else gpu}
 
 
 def of_team(team: Team) -> Any:
