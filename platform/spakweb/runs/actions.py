@@ -23,6 +23,8 @@ from spakweb.specs.models import Spec, SpecVersion
 from spakweb.teams.models import Team
 
 MODES = ("", "stepwise", "semi_auto", "full_auto")
+SANDBOXES = ("", "docker", "gvisor")
+"""What a run may ask for; a spec's SANDBOX may name more, a worker may give more."""
 LABELS = 20
 ANSWER_BYTES = 1 << 20
 SAID = {
@@ -44,6 +46,7 @@ def start(
     backend: str = "",
     labels: Sequence[str] = (),
     queue: str = "default",
+    sandbox: str = "",
 ) -> Run:
     """A queued run of a version (the newest when none is named). Raises: Refused `web.run_mode`,
     `web.run_labels`."""
@@ -53,9 +56,12 @@ def start(
         raise Refused("web.run_version", "This spec has no such version.", "Choose one from its page.")
     if mode not in MODES:
         raise Refused("web.run_mode", f"There is no mode {mode[:40]!r}.", f"One of: {', '.join(MODES[1:])}.")
+    if sandbox not in SANDBOXES:
+        hint = f"One of: {', '.join(SANDBOXES[1:])}."
+        raise Refused("web.run_sandbox", f"A run cannot ask for {sandbox[:40]!r}.", hint)
     run = Run(
         team=spec.team, version=version, key=new_key(), name=spec.name, made_by=user, mode=mode,
-        backend=backend[:40], inputs=dict(inputs or {}), labels=_labels(labels),
+        sandbox=sandbox, backend=backend[:40], inputs=dict(inputs or {}), labels=_labels(labels),
         **_queues(queue),
     )  # fmt: skip
     with transaction.atomic():
@@ -76,7 +82,7 @@ def fork(user: Any, parent: Run, at: int, mode: str = "") -> Run:
     run = Run(
         team=parent.team, version=parent.version, key=new_key(), name=parent.name, made_by=user,
         mode=mode or parent.mode, backend=parent.backend, inputs=parent.inputs, labels=parent.labels,
-        **_queues(parent.queue, parent.gpu), parent=parent, parent_seq=at,
+        **_queues(parent.queue, parent.gpu), sandbox=parent.sandbox, parent=parent, parent_seq=at,
     )  # fmt: skip
     with transaction.atomic():
         run.save(force_insert=True)

@@ -13,6 +13,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
+from spak.config import RANKS
 from spak.errors import UserError
 from spak.lang import parse
 from spak.lang.check import examine
@@ -39,6 +40,11 @@ MODE_WORDS = {
     "stepwise": ("Step by step", "Each question waits for a person."),
     "semi_auto": ("Half by itself", "The backend answers; it stops after some questions."),
     "full_auto": ("By itself", "The backend answers every question."),
+}
+
+SANDBOX_WORDS = {
+    "docker": "a hardened container of the Docker engine",
+    "gvisor": "a container under gVisor, which keeps system calls from the host's kernel",
 }
 
 
@@ -192,7 +198,8 @@ def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, A
         if number.isascii() and number.isdigit() and len(number) < 10
         else spec.head
     )
-    declared = examine(Beside.of(spec).whole(version.text).parsed.spec, catalog()).inputs
+    made = examine(Beside.of(spec).whole(version.text).parsed.spec, catalog())
+    declared, least = made.inputs, str(made.config.get("SANDBOX", "RESTRICTED"))
     inputs = [
         {
             "name": name,
@@ -212,7 +219,10 @@ def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, A
         "inputs": inputs,
         "modes": [(mode, *MODE_WORDS[mode]) for mode in MODES],
         "backends": sorted(BACKENDS),
-        "chosen": {name: given.get(name, "") for name in ("mode", "backend", "labels", "queue")},
+        "least": least.lower(),
+        "sandboxes": [one for one in SANDBOX_WORDS.items() if RANKS[one[0].upper()] > RANKS.get(least, 1)],
+        "measures_here": "CpuProfiler" in version.facts.get("validators", ()),
+        "chosen": {name: given.get(name, "") for name in ("mode", "backend", "sandbox", "labels", "queue")},
         "why": why,
     }
 

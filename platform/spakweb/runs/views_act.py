@@ -45,6 +45,7 @@ def start(request: HttpRequest, team: str, spec: str) -> HttpResponse:
             request.user, found, version=version, inputs=_inputs(version, given),
             mode=given.get("mode", ""), backend=given.get("backend", ""),
             labels=given.get("labels", "").split(","), queue=_queue(given.get("queue", "")),
+            sandbox=given.get("sandbox", ""),
         )  # fmt: skip
     except Refused as why:
         return render(request, "runs/new.html", start_form(request, found, why), status=why.status)
