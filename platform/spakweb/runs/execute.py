@@ -37,6 +37,7 @@ from spak.workspace.disk import Disk
 from spak.workspace.pushed import Pushed
 from spak.workspace.store import Store
 from spakweb.runs import ledger as ledgers
+from spakweb.runs import slots
 from spakweb.runs.approving import signed
 from spakweb.runs.begin import begin, copied_on, host_of
 from spakweb.runs.blobs import StoredBlobs
@@ -165,6 +166,7 @@ class Holding:
         self._left = self._broken = False
         self._thread = 0
         runner.listeners.append(self._heard)
+        runner.performer.away = lambda: slots.away(lambda: self._broken)
 
     def go(self, slice_s: float) -> bool:
         """Advance for a slice and give the lease back; True when there is more to do."""
@@ -244,7 +246,8 @@ class Holding:
     def _route(self, state: KernelState) -> None:
         """A queue is a property of an effect: stop before one that belongs to workers of another queue."""
         queue = queue_of(state.r6, self.runner)
-        if self.row.queue in (DEFAULT, GPU) and queue not in ("", *settings.WORKER_QUEUES):
+        queue = self.row.gpu if queue == GPU else queue
+        if self.row.queue in (DEFAULT, self.row.gpu) and queue not in ("", *settings.WORKER_QUEUES):
             Run.objects.filter(pk=self.row.pk).update(queue=queue)
             self.runner.performer.interrupt()
 
@@ -298,11 +301,14 @@ class Holding:
 
 
 def queue_of(effect: Effect | None, runner: Runner) -> str:
-    """The queue of an effect: that of a GPU for a validator which measures on one; "" of a question."""
-    if effect is None or effect.cls == "ask":
+    """The queue of an effect: that of a GPU for a validator which measures on one, and for what a run whose
+    SANDBOX is one does in it. A device is not held through questions."""
+    if effect is None:
         return ""
-    validator = runner.performer.host.validators.get(effect.name) if effect.act == "validate" else None
-    return GPU if validator is not None and validator.entry.device else DEFAULT
+    host, inside = runner.performer.host, runner.rules.program.sandbox.upper() == "GPU"
+    if effect.act == "validate":
+        return GPU if inside or host.validators[effect.name].entry.device else DEFAULT
+    return GPU if inside and effect.act == "tool" and host.tools[effect.name].entry.sandboxed else DEFAULT
 
 
 class Watcher:

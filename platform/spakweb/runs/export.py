@@ -23,13 +23,13 @@ from spak.records import decode
 from spak.runner import view
 from spak.runner.history import History
 from spak.runner.report import Facts, Proof, report
-from spak.workspace.disk import Disk
-from spak.workspace.store import Store
+from spak.workspace.pushed import push
 from spak.workspace.tree import at, differences, load
 from spakweb import access
 from spakweb.audit.actions import record as note
 from spakweb.errors import Refused
-from spakweb.runs.execute import folder_of
+from spakweb.runs.blobs import unleased
+from spakweb.runs.execute import store_of
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunRecord
 from spakweb.runs.project import rebuild
@@ -59,6 +59,8 @@ def as_jsonl(run: Run) -> Any:
     Raises: Refused `web.run_empty`, `web.run_damaged`.
     """
     _begun(run)
+    if not run.ended:
+        _keep_files(run)
     stream = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  closed when it was read
     try:
         export(DatabaseLedgers().reader(run.key), stream)  # type: ignore[arg-type]
@@ -75,6 +77,14 @@ def as_jsonl(run: Run) -> Any:
         response = StreamingHttpResponse(_pieces(stream), content_type=JSONL)
         response["Content-Length"] = str(size)
     return attachment(response, f"{run.key}.jsonl")
+
+
+def _keep_files(run: Run) -> None:
+    """The files of a run that has not ended become blobs of it, so that it can go on where it is imported."""
+    now = ((run.summary or {}).get("registers") or {}).get("R3")
+    store = store_of(run)
+    if now and store.knows(now):
+        push(store, now, unleased(run.pk))
 
 
 async def _pieces(stream: Any) -> AsyncIterator[bytes]:
@@ -196,7 +206,7 @@ def artifact(run: Run, key: str) -> Any:
         data = DatabaseLedgers().reader(run.key).blobs.get(what)
     else:
         node = dict(_made(run))[what]
-        data = _store(run).read(node.digest)
+        data = store_of(run).read(node.digest)
     return attachment(HttpResponse(data, content_type="application/octet-stream"), Path(name).name)
 
 
@@ -204,10 +214,10 @@ def _made(run: Run) -> Iterator[tuple[str, Any]]:
     now = ((run.summary or {}).get("registers") or {}).get("R3")
     first = RunRecord.objects.filter(run=run, seq=0).first()
     before = (decode(bytes(first.line)).body.get("rules") or {}).get("r3") if first else None
-    if not now or not before or now == before or not (folder_of(run.key) / "store").exists():
+    if not now or not before or now == before:
         return
-    store = _store(run)
-    if not (store.has(before) and store.has(now)):
+    store = store_of(run)
+    if not (store.knows(before) and store.knows(now)):
         return
     new = load(store, now)
     count = 0
@@ -217,10 +227,6 @@ def _made(run: Run) -> Iterator[tuple[str, Any]]:
         if node is not None and node.kind == "f" and not hidden and count < LISTED:
             count += 1
             yield path, node
-
-
-def _store(run: Run) -> Store:
-    return Store(folder_of(run.key) / "store", Disk())
 
 
 def _begun(run: Run) -> None:

@@ -6,21 +6,34 @@ Tasks carry a key and nothing else, are acknowledged late, may be repeated and m
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_shutting_down
+from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
+from django.conf import settings
+from django.db import DatabaseError, connection
 from django.db.models import Q
 from django.utils import timezone
 
-from spakweb.runs import execute, news
-from spakweb.runs.models import Run, State
+from spak.errors import UserError
+from spakweb.runs import execute, ledger, news, slots
+from spakweb.runs.execute import DEFAULT
+from spakweb.runs.models import ENDED, Run, State
 from spakweb.runs.queue import due, free, pick, send
 
 SWEEP_AFTER = timedelta(seconds=30)
 """A run that should go on and that nobody holds is put into its queue again after so long."""
 SWEPT = 200
 TRIES = 5
+LOOK_S = 0.5
+"""How often runs that nobody holds and that are to stop are looked for."""
+STOPPED = 20
+"""How many of them at a time."""
+STOP_S = 3.0
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +41,10 @@ log = logging.getLogger(__name__)
 @shared_task(name="runs.advance", acks_late=True, ignore_result=True)
 def advance(key: str) -> None:
     """Use one slot of the queue that the run is in."""
+    slots.use(partial(_advance, key))
+
+
+def _advance(key: str) -> None:
     queue = Run.objects.filter(key=key).values_list("queue", flat=True).first()
     if queue is None:
         return
@@ -82,7 +99,50 @@ def sweep_up(*, at_once: bool = False) -> int:
     return len(found)
 
 
+def stop_wanted() -> int:
+    """Stop runs that are to stop and that nobody holds, without a slot: all may be taken for a minute."""
+    asked = Run.objects.filter(free(timezone.now())).exclude(wanted="").exclude(state__in=ENDED)
+    if DEFAULT not in settings.WORKER_QUEUES:
+        asked = asked.filter(queue__in=settings.WORKER_QUEUES)
+    found = list(asked.order_by("pk").values_list("key", flat=True)[:STOPPED])
+    for key in found:
+        if not execute.stopping.is_set():
+            execute.advance_or_busy(key)
+    return len(found)
+
+
+@worker_ready.connect
+def _begin(sender: Any, **ignored: object) -> None:
+    """A worker of its own (`celery worker`) takes messages: of which queues, and into how many slots."""
+    settings.WORKER_QUEUES = [queue.name for queue in sender.task_consumer.queues]
+    slots.open_slots(sender.controller.concurrency)
+    threading.Thread(target=watch, args=(threading.Event(),), name="worker-stops", daemon=True).start()
+
+
+def watch(stop: threading.Event, sweep_s: float = 0.0) -> None:
+    """Until `stop`: stop runs that are to stop, and sweep up every `sweep_s` seconds, if at all."""
+    due_at = time.monotonic() + sweep_s
+    while not stop.wait(LOOK_S):
+        try:
+            stop_wanted()
+            if sweep_s and time.monotonic() >= due_at:
+                sweep_up()
+                due_at = time.monotonic() + sweep_s
+        except (DatabaseError, UserError) as error:
+            log.warning("runs were not seen to: %s", type(error).__name__)
+        finally:
+            connection.close()
+
+
 @worker_shutting_down.connect
 def _put_down(**ignored: object) -> None:
-    """A worker of its own (`celery worker`) ends: its runs stop where they are."""
+    """It ends: its runs stop where they are."""
     execute.put_down()
+
+
+@worker_shutdown.connect
+def _wait(**ignored: object) -> None:
+    """Those that wait for a model are not the pool's: give them the time to put their leases down."""
+    ends = time.monotonic() + STOP_S
+    while execute.stopping.is_set() and ledger.leases.held() and time.monotonic() < ends:
+        time.sleep(0.05)

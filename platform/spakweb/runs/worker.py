@@ -59,7 +59,7 @@ def serve(pipe: int) -> None:
     from spakweb.celery import app, make_folders
     from spakweb.fleet.actions import beat_here
     from spakweb.home.serve import end_with_parent
-    from spakweb.runs import ledger, tasks
+    from spakweb.runs import ledger, slots, tasks
 
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -72,27 +72,14 @@ def serve(pipe: int) -> None:
         if freed:
             log.info("took over %d runs of the worker before", freed)
         tasks.sweep_up(at_once=not settings.REDIS_URL)
-        threading.Thread(target=_sweep, args=(stop,), name="worker-sweep", daemon=True).start()
+        threading.Thread(target=tasks.watch, args=(stop, SWEEP_S), name="worker-watch", daemon=True).start()
+        slots.open_slots(settings.WORKER_THREADS)
         beat_here(stop, settings.WORKER_QUEUES, settings.WORKER_THREADS)
         WorkController(
             app=app, pool_cls="threads", concurrency=settings.WORKER_THREADS, loglevel="WARNING",
             queues=settings.WORKER_QUEUES, without_gossip=True, without_mingle=True, without_heartbeat=True,
         ).start()  # fmt: skip
     os._exit(1)  # the broker is gone for good: the supervisor starts another
-
-
-def _sweep(stop: threading.Event) -> None:
-    from django.db import DatabaseError, connection
-
-    from spakweb.runs.tasks import sweep_up
-
-    while not stop.wait(SWEEP_S):
-        try:
-            sweep_up()
-        except DatabaseError as error:
-            log.warning("runs were not swept up: %s", type(error).__name__)
-        finally:
-            connection.close()
 
 
 def _stop(stop: threading.Event) -> None:
