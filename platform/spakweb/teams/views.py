@@ -20,9 +20,9 @@ from spakweb.teams.adapter import SESSION_KEY
 from spakweb.teams.models import Invitation, Membership, Role, Team
 
 CAN = {
-    Role.VIEWER: "see specs, versions and comparisons",
-    Role.EDITOR: "also edit, save, restore and import",
-    Role.REVIEWER: "also tag versions",
+    Role.VIEWER: "see specs, versions, runs and runners",
+    Role.EDITOR: "also edit, save, restore and import specs; start, answer and stop runs",
+    Role.REVIEWER: "also tag versions and approve what a run asks for",
     Role.ADMIN: "also invite, change roles, archive, and read what happened",
 }
 

@@ -4,8 +4,9 @@ import { el, find } from "./dom.js";
 import { ask, sentence } from "./server.js";
 
 export class Compiled {
-  constructor(place, config, text) {
-    Object.assign(this, { place, config, text, shown: null, answers: [] });
+  // `mend` leads to the first mistake of the text.
+  constructor(place, config, text, mend) {
+    Object.assign(this, { place, config, text, mend, shown: null, answers: [] });
   }
 
   async show() {
@@ -16,7 +17,9 @@ export class Compiled {
     try {
       found = await ask(this.config.urls.compiled, { text });
     } catch (error) {
-      this.place.replaceChildren(el("p", { class: "empty", role: "alert" }, sentence(error)));
+      this.shown = null;
+      const way = error.code === "lang.invalid" ? el("button", { type: "button", class: "button primary", onclick: this.mend }, "Show me where") : el("button", { type: "button", class: "button", onclick: () => this.show() }, "Try again");
+      this.place.replaceChildren(el("div", { class: "nothing", role: "alert" }, el("h3", {}, "It does not compile yet"), el("p", {}, sentence(error)), way));
       return;
     }
     this.shown = text;

@@ -292,7 +292,11 @@ const properties = new Properties(find("#properties-pane"), {
   edit: tried,
 });
 
-const compiled = new Compiled(find("#compiled-pane"), config, () => pane.text);
+const compiled = new Compiled(find("#compiled-pane"), config, () => pane.text, () => {
+  tab("text");
+  const first = analysis?.diagnostics.find((item) => item.severity === "error");
+  if (first) pane.show(first.from, first.to);
+});
 
 // ---- drafts and versions
 
