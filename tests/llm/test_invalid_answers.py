@@ -15,7 +15,7 @@ from host_kit import PERMITS, Look, Write
 from spak.kernel.replay import replay
 from spak.lang.catalog import Catalog, NamedEntry, ToolEntry
 from spak.ledger.files import FileLedgers
-from spak.ports import Answer, Cancel, Prompt
+from spak.ports import Answer, Cancel, Prompt, Tool
 from spak.records import Kind
 from spak.runner import Host, Run
 from spak.runner.genesis import genesis
@@ -73,7 +73,7 @@ class Says:
 
 def finished(folder: Path, said: list[str], tries: int = 9, limits: str = "steps: 90") -> tuple[Run, Says]:
     """A run with these answers, ended; it replays, and its files are as they were."""
-    tools = {"look": Look(), "write": Typed()}
+    tools: dict[str, Tool] = {"look": Look(), "write": Typed()}
     catalog = Catalog(tools={name: tool.entry for name, tool in tools.items()})
     place = Workspace(folder / "run-1/workspace", folder / "run-1/store")
     place.directory.mkdir(parents=True, exist_ok=True)

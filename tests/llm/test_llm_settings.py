@@ -15,6 +15,7 @@ from spak.errors import UnavailableError, UsageError
 from spak.lang.catalog import NamedEntry
 from spak.llm import open_backend, redactor
 from spak.llm.choose import Chooser
+from spak.llm.messages import sampling
 from spak.llm.prices import load
 from spak.llm.settings import KEYS, RANGES, Choice, LlmSettings, Secret, read
 from spak.ports import Answer, Cancel, Prompt
@@ -96,6 +97,22 @@ def test_what_is_wrong_is_named_and_no_secret_of_it(values: dict[str, Any], said
         read(values)
     assert caught.value.code == "usage.config" and said in caught.value.message
     assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "longest"),
+    [
+        ({}, 4096),
+        ({"mode": "local"}, 819),
+        ({"mode": "local", "window": 1000}, 200),
+        ({"mode": "ollama", "window": 100_000}, 4096),
+        ({"mode": "local", "max_tokens": 3000}, 3000),
+    ],
+)
+def test_an_answer_has_a_longest_length_that_fits_the_window(values: dict[str, Any], longest: int) -> None:
+    chosen = read(values).choice()
+    assert chosen.longest == longest
+    assert sampling(Prompt("p", ()), chosen) == {"max_tokens": longest}
 
 
 def test_every_range_is_of_a_known_key() -> None:

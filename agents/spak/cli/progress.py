@@ -1,4 +1,7 @@
-"""Progress of a run for people who watch: one line per candidate or step, and what is under way."""
+"""Progress of a run for people who watch: one line per candidate or step, and what is under way.
+
+On a terminal also what a model writes, while it comes: without secrets, and nothing that a terminal obeys.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,9 @@ def progress(held: Session, enabled: bool) -> Iterator[None]:
 
     console = Console(stderr=True)
     with console.status("starting") as status:
-        held.listen(Watcher(held, console, status).see)
+        watcher = Watcher(held, console, status)
+        held.listen(watcher.see)
+        held.run.performer.on_text = watcher.said if console.is_terminal else None
         yield
 
 
@@ -36,13 +41,46 @@ class Watcher:
         self.console = console
         self.status = status
         self.shown = len(held.run.history.rows)
+        self.place = "starting"
+        self.line = ""
+        """What a model has written of a line that is not whole."""
+
+    def said(self, text: str) -> None:
+        """Some text of an answer; an empty one when it begins again."""
+        if not text:
+            self._line(f"{self.line} … and again, from the beginning:")
+            self.line = ""
+            return
+        *whole, self.line = (self.line + text).split("\n")
+        width = max(self.console.width - 4, 20)
+        for line in whole:
+            self._line(line)
+        while len(self.line) > width:
+            self._line(self.line[:width])
+            self.line = self.line[width:]
+        self._under_way()
+
+    def _under_way(self) -> None:
+        """The status line: where the run is, and the end of what a model is writing."""
+        from rich.text import Text
+
+        room = self.console.width - len(self.place) - 6
+        tail = plain(self.line)[-room:] if room > 0 else ""
+        self.status.update(Text(f"{self.place}  {tail}"))
+
+    def _line(self, text: str) -> None:
+        if text.strip():
+            self.console.print(
+                f"  │ {plain(text)}", style="dim", highlight=False, markup=False, soft_wrap=True
+            )
 
     def see(self, record: Record, state: State) -> None:
         """A record was appended."""
         if record.kind == "permit":
             name = record.body.get("name", record.body["act"])
             place = f"TASK {record.task}, step {record.step}: {name}"
-            self.status.update(plain(f"{place}{self._count(record.task, state)}{self._best(state)}"))
+            self.place = plain(f"{place}{self._count(record.task, state)}{self._best(state)}")
+            self._under_way()
         rows = self.held.run.history.rows
         for row in rows[self.shown :]:
             self.console.print(plain(candidate_line(row)), highlight=False, markup=False, soft_wrap=True)

@@ -62,7 +62,7 @@ class Chooser:
         chosen = self.choice(prompt)
         if chosen.mode in FREE:
             return 0
-        return self._prices.bound(chosen.model, input_tokens, prompt.max_tokens or chosen.max_tokens)
+        return self._prices.bound(chosen.model, input_tokens, prompt.max_tokens or chosen.longest)
 
     def check(self) -> None:
         """Raises: UnavailableError `llm.*` when a backend that some role or task names cannot answer."""

@@ -41,7 +41,7 @@ def chat(prompt: Prompt) -> list[dict[str, str]]:
 
 def sampling(prompt: Prompt, choice: Choice) -> dict[str, Any]:
     """What the answer is drawn with: the configured parameters, the prompt's over them, and the limit."""
-    return {**choice.params, **prompt.params, "max_tokens": prompt.max_tokens or choice.max_tokens}
+    return {**choice.params, **prompt.params, "max_tokens": prompt.max_tokens or choice.longest}
 
 
 def masked(schema: Any) -> Any:

@@ -24,6 +24,9 @@ from spak.llm.settings import Secret
 MIN_SECRET = 6
 """Configured secrets shorter than this cannot be told from ordinary words and are refused."""
 
+MOST_HELD = 16_384
+"""Characters of a text as it comes that are held back at most."""
+
 SHAPES: Mapping[str, str] = {
     "pem": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
     r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\z)",
@@ -45,13 +48,18 @@ SHAPES: Mapping[str, str] = {
 }
 """Kind to pattern, for an engine that is linear in the text; each match is replaced as a whole."""
 
+_SPACE = re.compile(r"[ \n\t\r]")
+_PEM_END = re.compile(r"-----END [^-\n]{0,60}-----")
+_HEAD = re.compile(r"authorization\s*:?\s*(?:bearer|basic)?\s*\Z", re.I)
+"""What the shape `bearer` begins with."""
+
 _SHAPES = re2.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in SHAPES.items()))
 
 
 class Redactor:
     """Replaces secrets in texts and JSON values."""
 
-    __slots__ = ("_configured", "_plain")
+    __slots__ = ("_configured", "_plain", "_spaced")
 
     def __init__(self, secrets: Iterable[Secret] = ()) -> None:
         """Raises: RunError `llm.redaction` for a secret that is too short to be found safely."""
@@ -67,6 +75,7 @@ class Redactor:
         forms = {form for item in self._plain for form in _forms(item)}
         listed = sorted(forms, key=lambda item: (-len(item), item))
         self._configured = re.compile("|".join(map(re.escape, listed))) if listed else None
+        self._spaced = max((len(form) for form in forms if _SPACE.search(form)), default=0)
 
     def __repr__(self) -> str:
         return f"Redactor({len(self._plain)} configured)"
@@ -94,29 +103,50 @@ class Redactor:
             raise _failed("nested too deep") from None
 
     def stream(self, put: Callable[[str], None]) -> Callable[[str], None]:
-        """A `put` for the pieces of a text as they come, which hands on whole lines without secrets.
+        """A `put` for the pieces of a text as they come, which hands on whole words without secrets.
 
-        What has no end yet is held back: the last line, and a PEM block. An empty piece, which announces that
-        the text begins again, forgets it. What is left at the end is not handed on: the whole text follows.
+        What has no end yet is held back: the last word, the length of the longest configured secret that has
+        spaces in it, an `Authorization:` and a PEM block. White space lets the last word go. An empty piece,
+        which announces that the text begins again, forgets what is held; where it is too much, no more is
+        handed on until then.
         """
-        held = ""
+        held, lost = "", False
 
         def take(piece: str) -> None:
-            nonlocal held
+            nonlocal held, lost
             if not piece:
-                held = ""
+                held, lost = "", False
                 put("")
                 return
             held += piece
-            end = held.rfind("\n") + 1
-            open_at = held.rfind("-----BEGIN ", 0, end)
-            if open_at >= 0 and "-----END " not in held[open_at:end]:
-                end = held.rfind("\n", 0, open_at) + 1
+            lost = lost or len(held) > MOST_HELD + len(piece)
+            if lost:
+                held = ""
+            end = self._whole(held) if _SPACE.search(piece) else 0
             if end:
                 put(self.text(held[:end]))
                 held = held[end:]
 
         return take
+
+    def _whole(self, held: str) -> int:
+        """How much of the beginning of a text has the same secrets in it, however the text goes on."""
+        spans = []
+        if self._spaced and self._configured is not None:
+            spans = [match.span() for match in self._configured.finditer(held)]
+        end = _after_space(held, len(held) - self._spaced)
+        while end:
+            starts = [start for start, stop in spans if start < end < stop]
+            open_at = held.rfind("-----BEGIN ", 0, end)
+            if open_at >= 0 and not _PEM_END.search(held, open_at, end):
+                starts.append(open_at)
+            head = _HEAD.search(held, 0, end)
+            if head is not None:
+                starts.append(head.start())
+            if not starts:
+                break
+            end = _after_space(held, min(starts))
+        return end
 
     def _walk(self, value: Any) -> Any:
         if value is None or isinstance(value, (bool, int, float)):
@@ -131,6 +161,11 @@ class Redactor:
         if isinstance(value, (list, tuple)):
             return [self._walk(item) for item in value]
         raise _failed(f"{type(value).__name__} is no JSON value")
+
+
+def _after_space(text: str, limit: int) -> int:
+    """The end of the last white space in the first `limit` characters."""
+    return max(text.rfind(space, 0, max(limit, 0)) for space in " \n\t\r") + 1
 
 
 def _stand_in(match: Any) -> str:

@@ -64,6 +64,9 @@ STANDARD_KEYS: Mapping[str, str] = {"anthropic": "ANTHROPIC_API_KEY", "openai_co
 LOCAL_WINDOW = 4096
 """The window of a local model where none is set."""
 
+MAX_TOKENS = 4096
+"""The longest answer where neither a length nor a window is set."""
+
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -107,7 +110,8 @@ class Choice:
     silence_s: float = 120.0
     """Seconds without a byte, before the first one or between two."""
     retries: int = 3
-    max_tokens: int = 4096
+    max_tokens: int = 0
+    """0 is not set: `longest` says what holds then."""
     window: int = 0
     """Tokens that the model takes in; 0 is not known."""
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -124,6 +128,12 @@ class Choice:
     cache: Path = Path()
     """Where models that were fetched are kept."""
     secret: Secret | None = None
+
+    @property
+    def longest(self) -> int:
+        """Tokens of an answer at most: as set, else 4096, or the fifth of the window that prompts leave."""
+        window = self.window or (LOCAL_WINDOW if self.mode == "local" else 0)
+        return self.max_tokens or (min(MAX_TOKENS, window // 5) if window else MAX_TOKENS)
 
     @property
     def host(self) -> str:

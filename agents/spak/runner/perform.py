@@ -418,6 +418,8 @@ class Performer:
         try:
             with self.away(), self._calling():
                 answer = backend.answer(self.prompt(effect), shown, self)
+                if shown is not None:
+                    shown("\n")  # the last word too
         except RunError as error:
             if error.code == "llm.cancelled" and self.stopping:
                 raise Interrupted from None
