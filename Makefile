@@ -21,7 +21,7 @@ demo: setup ## tune a C attention kernel on this machine, verify its ledger, rep
 	@.venv/bin/spak demo $(ARGS)
 
 test: setup ## the tests, without the long fault and fuzz walks
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not (slow and (faults or fuzz))" $(ARGS)
+	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not (slow and (faults or fuzz))" $(ARGS)
 
 lint: setup ## ruff, mypy, the import contracts
 	$(PYTHON_BIN) -m ruff check .

@@ -1,6 +1,7 @@
 """Marks that follow from where a test is and what it uses, so that nobody has to remember them.
 
-Tests below `tests/faults/` are `faults`, tests with a hypothesis strategy are `fuzz`.
+Tests below `tests/faults/` are `faults`, tests with a hypothesis strategy are `fuzz`. Files that take long begin
+first: workers take whole files, and a long one that comes last keeps one busy while the others are done.
 """
 
 from __future__ import annotations
@@ -9,11 +10,23 @@ from pathlib import Path
 
 import pytest
 
-FAULTS = Path(__file__).parent / "faults"
+TESTS = Path(__file__).parent
+FAULTS = TESTS / "faults"
+LONG = (
+    "web/ground/test_postgres.py", "examples", "e2e", "mutants", "faults", "sandbox",
+    "cli/test_doctor_report.py", "llm", "lang/test_mutants.py", "web", "validators", "policy", "runner", "cli",
+)  # fmt: skip
+"""What takes longest, first; folders and files below this one."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--screenshots", default="", help="write the pictures of the platform to this folder")
+
+
+def _turn(item: pytest.Item) -> int:
+    """When its file begins: the place in LONG, or after all of it."""
+    path = item.path.relative_to(TESTS)
+    return next((turn for turn, long in enumerate(LONG) if path.is_relative_to(long)), len(LONG))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,3 +35,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.faults)
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.fuzz)
+    items.sort(key=_turn)
