@@ -1,7 +1,7 @@
 """Marks that follow from where a test is and what it uses, so that nobody has to remember them.
 
-Tests below `tests/faults/` are `faults`, tests with a hypothesis strategy are `fuzz`. Files that take long begin
-first: workers take whole files, and a long one that comes last keeps one busy while the others are done.
+Tests below `tests/faults/` are `faults`, tests with a hypothesis strategy are `fuzz`. Files that take long
+begin first: workers take whole files, and a long one that comes last keeps one busy while others are done.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ TESTS = Path(__file__).parent
 FAULTS = TESTS / "faults"
 LONG = (
     "web/ground/test_postgres.py", "examples", "e2e", "mutants", "faults", "sandbox",
-    "cli/test_doctor_report.py", "llm", "lang/test_mutants.py", "web", "validators", "policy", "runner", "cli",
+    "cli/test_doctor_report.py", "llm", "lang/test_mutants.py", "web", "validators", "policy", "runner",
+    "cli",
 )  # fmt: skip
 """What takes longest, first; folders and files below this one."""
 
