@@ -83,6 +83,7 @@ def may_edit(request: HttpRequest, spec: Spec) -> bool:
 def config_of(request: HttpRequest, spec: Spec, draft: Draft | None) -> dict[str, Any]:
     """All that the page's scripts need to begin."""
     here = {"team": spec.team.slug, "spec": spec.slug}
+    seen = draft.saved_at.isoformat() if draft is not None else ""
     if draft is not None and draft.text == spec.head.text:
         draft = None
     editable = may_edit(request, spec)
@@ -97,6 +98,7 @@ def config_of(request: HttpRequest, spec: Spec, draft: Draft | None) -> dict[str
         "head_version": spec.head.number,
         "head_author": str(spec.head.author),
         "base_version": draft.base_version if draft and editable else spec.head.number,
+        "seen": seen,
         "draft": {"saved_at": draft.saved_at.isoformat()} if draft and editable else None,
         "urls": {
             **{what: reverse("spak-editor-ask", kwargs={**here, "what": what}) for what in QUESTIONS},
@@ -164,6 +166,10 @@ def draft(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     found = find_spec(request, team, spec, "spec.edit")
     body = body_of(request)
     text, base = body.get("text"), body.get("base_version")
+    if isinstance(text, str) and actions.draft_moved(request.user, found, text, body.get("seen")):
+        raise Refused(
+            "web.draft_elsewhere", "Your draft was changed in another window.", "Choose which one stays.", 409
+        )
     if (
         body.get("drop") is True or text == found.head.text
     ):  # late news of what was saved meanwhile is no draft

@@ -129,6 +129,13 @@ def save_draft(user: Any, spec: Spec, text: str, base_version: int) -> Draft:
     return draft
 
 
+def draft_moved(user: Any, spec: Spec, text: str, seen: object) -> bool:
+    """Whether the person's draft is neither this text nor the one that their page saw last: `seen` says when
+    that was saved, and is empty for none. A page that says nothing knows of it."""
+    draft = Draft.objects.filter(spec=spec, user=user).first() if isinstance(seen, str) else None
+    return draft is not None and draft.text != text and draft.saved_at.isoformat() != seen
+
+
 def drop_draft(user: Any, spec: Spec) -> bool:
     """True when there was one."""
     access.demand(user, "spec.view", spec)

@@ -142,6 +142,7 @@ def save(request: HttpRequest, team: str, spec: str) -> HttpResponse:
             "Keep one side of each, and take out the marks.",
         )
     typed, message = not file and given.get("typed") != "0", str(given.get("message") or "")
+    typed = typed and not actions.draft_moved(request.user, found, text, given.get("seen"))
     saved = actions.save_version(request.user, found, text, number, message, typed=typed)
     if wants_json(request):
         return _saved_json(found, saved)

@@ -31,7 +31,7 @@ def clean(data: str | bytes, most: int = MAX_BYTES) -> str:
             "Save the file as UTF-8 and try again.",
         ) from error
     if "\0" in text:
-        raise Refused("web.text", "The text holds a NUL character.", "This is no text file; choose another.")
+        raise Refused("web.text", "The text holds a NUL character.", "A spec is plain text: take it out.")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -2,7 +2,7 @@
 // after. When the server is away, or the session has ended, a banner says so and it is tried again.
 
 import { banner, later } from "./dom.js";
-import { ask, Offline, Refused, renew, SignedOut } from "./server.js";
+import { ask, Offline, Refused, renew, sentence, SignedOut } from "./server.js";
 
 const SOON = 1500;
 const AGAIN = 4000;
@@ -15,6 +15,7 @@ export class Keeper {
     this.text = config.text;
     this.kept = config.text; // What the server has, as a draft or as the version.
     this.base = config.base_version;
+    this.seen = config.seen; // When the draft on the server was saved that this page knows of; null: whatever it is.
     this.away = "";
     this.local = later(200, () => this.store());
     this.soon = later(SOON, () => this.send());
@@ -64,6 +65,7 @@ export class Keeper {
 
   saved(version, text) {
     this.base = version;
+    this.seen = "";
     this.kept = text;
     this.soon.cancel();
     this.reached();
@@ -71,20 +73,24 @@ export class Keeper {
     else this.change(this.text);
   }
 
+  // True when the server has the text.
   async send() {
     this.soon.cancel();
-    if (!this.dirty || this.sending) return;
+    if (!this.dirty || this.sending) return !this.sending;
     const { text } = this;
     this.sending = true;
     try {
-      const answer = await ask(this.config.urls.draft, { text, base_version: this.base });
+      const answer = await ask(this.config.urls.draft, { text, base_version: this.base, seen: this.seen });
       this.kept = text;
+      this.seen = answer.saved_at;
       this.reached();
       this.on.state("kept", answer.saved_at);
       if (this.dirty) this.soon();
       else this.forget();
+      return true;
     } catch (error) {
       this.failed(error);
+      return false;
     } finally {
       this.sending = false;
     }
@@ -93,12 +99,15 @@ export class Keeper {
   leave() {
     if (!this.dirty) return;
     this.local.now();
-    ask(this.config.urls.draft, { text: this.text, base_version: this.base }, { keepalive: this.text.length < 50000 }).catch(() => {});
+    ask(this.config.urls.draft, { text: this.text, base_version: this.base, seen: this.seen }, { keepalive: this.text.length < 50000 })
+      .then((answer) => (this.seen = answer.saved_at))
+      .catch(() => {});
   }
 
   // ---- away and back
 
   failed(error) {
+    clearTimeout(this.timer);
     this.store();
     this.on.state("local");
     if (error instanceof Offline) {
@@ -107,11 +116,18 @@ export class Keeper {
     } else if (error instanceof SignedOut) {
       this.away = "signed-out";
       banner("away", "You are signed out. Nothing is lost: your text is kept in this browser.", { label: "Sign in", href: this.config.urls.login }, { label: "I am signed in again", run: () => this.retry() });
+    } else if (error instanceof Refused && error.code === "web.draft_elsewhere") {
+      this.away = "refused";
+      const keep = () => ((this.seen = null), this.retry());
+      const load = () => ((this.kept = this.text), this.forget(), location.reload());
+      banner("away", "Your draft was changed in another window. This text is kept in this browser only.", { label: "Keep this text", run: keep }, { label: "Load the other", run: load });
+      return;
     } else if (error instanceof Refused) {
       this.away = "refused";
-      banner("away", `The draft could not be saved: ${error.message} ${error.hint}`);
+      // The same text would be refused again: the next change is tried, or the person asks for it.
+      banner("away", `${sentence(error)} Your text is not saved as a draft; it is kept in this browser.`, { label: "Try again", run: () => this.retry() });
+      return;
     } else throw error;
-    clearTimeout(this.timer);
     this.timer = setTimeout(() => this.retry(), AGAIN);
   }
 
@@ -121,13 +137,12 @@ export class Keeper {
     try {
       await renew();
     } catch (error) {
-      if (error instanceof Offline || error instanceof SignedOut) this.failed(error);
+      this.failed(error);
       return;
     }
     const was = this.away;
     this.reached();
-    await this.send();
-    this.on.back(was);
+    if ((await this.send()) && was !== "refused") this.on.back(was);
   }
 
   reached() {

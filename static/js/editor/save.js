@@ -18,7 +18,7 @@ export async function save(config, text, keeper, on) {
     check: async ({ message }) => {
       const sent = text();
       try {
-        done = { ...(await ask(config.urls.save, { text: sent, base_version: keeper.base, message })), sent };
+        done = { ...(await ask(config.urls.save, { text: sent, base_version: keeper.base, message, seen: keeper.seen })), sent };
       } catch (error) {
         if (error instanceof Refused && error.status === 409 && error.code === "web.stale") {
           stale = { ...error.problem, sent, base_version: keeper.base };

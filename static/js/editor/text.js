@@ -86,6 +86,13 @@ const limit = EditorState.changeFilter.of((transaction) => {
   return false;
 });
 
+// What is pasted or dropped loses the characters that no text may have: they could be neither checked nor kept.
+const readable = EditorView.clipboardInputFilter.of((text) => {
+  const kept = text.replaceAll("\0", "").toWellFormed();
+  if (kept !== text) queueMicrotask(() => toast("What you put in was no plain text: characters that no spec may have were left out or replaced by �.", "error"));
+  return kept;
+});
+
 // ---- the editor
 
 export class TextPane {
@@ -114,6 +121,7 @@ export class TextPane {
       EditorState.readOnly.of(!editable),
       EditorView.contentAttributes.of({ "aria-label": `Text of ${config.spec.name}`, tabindex: "0", spellcheck: "false", autocapitalize: "off", autocorrect: "off" }),
       limit,
+      readable,
       lineNumbers(),
       highlightActiveLineGutter(),
       lintGutter(),

@@ -52,3 +52,30 @@ def test_a_draft_outlives_a_file_and_a_restored_version(cast: Any, saved: Callab
     assert cast.spec.versions.count() == 4 and Draft.objects.filter(user=cast["bob"]).exists()
     cast.client("bob").post(address, merged | {"text": "// typed\n", "base_version": "4"})
     assert not Draft.objects.filter(user=cast["bob"]).exists()
+
+
+def test_a_draft_of_another_window_is_not_overwritten(cast: Any) -> None:
+    named = {"team": cast.team.slug, "spec": "small"}
+    client, draft = cast.client("bob"), reverse("spak-editor-draft", kwargs=named)
+
+    def keep(text: str, **more: Any) -> Any:
+        given = {"text": text, "base_version": 1, **more}
+        return client.post(draft, given, content_type="application/json")
+
+    one = keep("// one\n", seen="").json()["saved_at"]
+    refused = keep("// two\n", seen="")
+    assert (refused.status_code, refused.json()["code"]) == (409, "web.draft_elsewhere")
+    assert keep("// one\n", seen="").status_code == 200  # the same text harms nothing
+    assert keep(cast.spec.head.text, seen="").status_code == 409
+    seen = client.get(reverse("spak-editor", kwargs=named)).context["config"]["seen"]
+    assert seen > one and keep("// three\n", seen=seen).status_code == 200
+    saved = {"text": "// four\n", "base_version": 1, "seen": seen}
+    save = reverse("spak-spec-save", kwargs=named)
+    assert (
+        client.post(
+            save, saved, content_type="application/json", headers={"Accept": "application/json"}
+        ).status_code
+        == 201
+    )
+    assert Draft.objects.get(user=cast["bob"]).text == "// three\n"
+    assert keep("// five\n", seen=None).status_code == 200
