@@ -38,11 +38,12 @@ def compare(request: HttpRequest, team: str) -> HttpResponse:
     keys = [request.GET.get(name, "").replace("\0", "") for name in ("one", "two")]
     context: dict[str, Any] = {"team": found, "section": "runs"}
     choices = Run.objects.filter(team=found, count__gt=0).only("key", "name", "made_at", "state")
-    context["choices"] = choices.order_by("-pk")[:CHOICES]
+    context["choices"] = list(choices.order_by("-pk")[:CHOICES])
     if not all(keys):
         context["one"] = keys[0]
         return render(request, "runs/compare.html", context)
     one, two = (find_run(request, team, key) for key in keys)
+    context["choices"] += [run for run in {one, two} if run not in context["choices"]]
     if not (one.count and two.count):
         raise Http404
     texts = [pages.spec_text(run) for run in (one, two)]
@@ -119,15 +120,15 @@ def tasks(one: Run, two: Run) -> list[dict[str, Any]]:
     found = []
     for name in names:
         sides = [side.get(name, Spent()) for side in spent]
-        rows = [_row(what, *(getattr(side, what) for side in sides)) for what in TASK_FIGURES]
-        shown = [
-            row if any(getattr(side, row["name"]) for side in sides) else None for row in rows
-        ]  # what neither has is left blank: no model, no metric
-        found.append({"name": name, "visits": [side.visits for side in sides], "figures": shown})
+        figures = []
+        for what, label in TASK_FIGURES.items():
+            values = [getattr(side, what) for side in sides]
+            figures.append(_row(what, *values) | {"label": label, "said": any(values)})
+        found.append({"name": name, "visits": [side.visits for side in sides], "figures": figures})
     return found
 
 
-TASK_FIGURES = ("time", "tokens", "cost", "best")
+TASK_FIGURES: Mapping[str, str] = {"time": "Time", "tokens": "Tokens", "cost": "Cost", "best": "Metric"}
 
 
 def _spent(run: Run) -> dict[str, Spent]:
