@@ -82,13 +82,37 @@ def content_of(kind: str, authority: str, task: str, step: str, attempt: int, bo
     return canon.content_hash([str(kind), str(authority), task, step, attempt, body])
 
 
+def place(record: Record, seq: int, previous: str) -> tuple[Record, bytes]:
+    """The record at its place in a chain, with seq and hash, and its exact line."""
+    chain, line = _line(record, seq, previous)
+    return (
+        Record(
+            record.kind,
+            record.authority,
+            record.body,
+            record.task,
+            record.step,
+            record.attempt,
+            seq,
+            record.at,
+            record.side,
+            chain,
+        ),
+        line,
+    )
+
+
 def encode(record: Record, previous: str) -> tuple[str, bytes]:
     """The record's chain hash and exact line, newline included; `previous` is `canon.ZERO` for genesis."""
+    return _line(record, record.seq, previous)
+
+
+def _line(record: Record, seq: int, previous: str) -> tuple[str, bytes]:
     members: dict[str, Any] = {
         "authority": str(record.authority),
         "body": record.body,
         "kind": str(record.kind),
-        "seq": record.seq,
+        "seq": seq,
     }
     if record.at:
         members["at"] = record.at

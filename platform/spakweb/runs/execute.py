@@ -174,13 +174,14 @@ class Holding:
         self._thread = threading.get_ident()
         again = True
         try:
-            called = self._obey()
-            if self.row.wanted:
-                self.break_off(self.row.wanted)
-            self._route(self.runner.state)
+            with starts:
+                called = self._obey()
+                if self.row.wanted:
+                    self.break_off(self.row.wanted)
+                self._route(self.runner.state)
+                connection.close()  # while it works a run needs none: the writer has its own
             self.keep_up()
             watcher.add(self)
-            connection.close()  # while it works a run needs none: records are written by the writer
             try:
                 stop = self.runner.advance(self._mode(), self._auto(), called, until)
             finally:
@@ -284,6 +285,8 @@ class Holding:
         pending = self.runner.state.r6
         if self.runner.state.ended or pending is None or pending.id != command.body.get("of"):
             return "the run does not wait for this any more"
+        if command.kind == "call" and self.runner.performer.host.backend is None:
+            return "no backend is set up where this run executes: type the answer"
         if command.kind == "answer":
             self.runner.answer(str(command.body.get("text", "")), by=command.by.get_username())
         elif command.kind in ("approve", "deny"):
@@ -366,6 +369,8 @@ class Watcher:
 
 
 watcher = Watcher()
+starts = threading.BoundedSemaphore(16)
+"""Runs of one process that read what was asked of them at the same time, each over a connection."""
 
 
 def _anew() -> None:

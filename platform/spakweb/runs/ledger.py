@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from datetime import timedelta
 from types import TracebackType
 
@@ -29,7 +28,7 @@ from spak.errors import LedgerError
 from spak.ledger.blobs import no_lease
 from spak.ledger.chain import check_run_id, follow
 from spak.ports import Blobs
-from spak.records import Record, decode, encode
+from spak.records import Record, decode, place
 from spakweb.runs import writer as writing
 from spakweb.runs.blobs import StoredBlobs, store
 from spakweb.runs.models import Run, RunBlob, RunRecord
@@ -80,10 +79,10 @@ class DatabaseLedger:
         """
         self._must_hold()
         head, placed, rows = self.head, [], []
-        for seq, record in enumerate(records, self.count):
-            record = replace(record, seq=seq)
-            head, line = encode(record, head)
-            placed.append(replace(record, hash=head))
+        for seq, given in enumerate(records, self.count):
+            record, line = place(given, seq, head)
+            head = record.hash
+            placed.append(record)
             rows.append(
                 (self.row.pk, seq, str(record.kind), str(record.authority), record.task[:120],
                  record.step[:120], record.at, line)
