@@ -117,7 +117,9 @@ def ask(user: Any, run: Run, kind: str, of: str, **body: Any) -> Command:
 
 
 def _late(why: str) -> Refused:
-    return Refused("web.run_answered", f"{why}: yours was not taken.", "Go back to the run to see it.", 409)
+    return Refused(
+        "web.run_answered", f"{why}: yours was not taken.", "The page shows how it stands now.", 409
+    )
 
 
 def want(user: Any, run: Run, word: str) -> None:

@@ -166,7 +166,7 @@ def outcome(run: Run) -> str:
             more = f", {tried} candidate{'' if tried == 1 else 's'} measured" if tried else ""
             return f"Works on {run.task}{more}." if run.task else "Begins."
         case State.WAITING:
-            return f"Task {run.task} waits for a person."
+            return _waits(run)
         case State.PAUSED:
             return "Somebody paused it; it goes on when it is resumed."
         case State.SUCCEEDED:
@@ -179,6 +179,17 @@ def outcome(run: Run) -> str:
     knob = f" The knob: {refusal['knob']}." if refusal.get("knob") else ""
     word = "Refused" if run.state == State.REFUSED else "Failed"
     return f"{word} in {run.task}: {codes}.{knob}" if run.task else f"{word}: {codes}.{knob}"
+
+
+def _waits(run: Run) -> str:
+    found = (run.summary or {}).get("waiting") or {}
+    place = f"Step {found['step']} of {found['task']}" if found.get("step") else f"Task {run.task}"
+    match found.get("kind"):
+        case "approval":
+            return f"{place} waits for somebody to approve {found.get('name', 'it')}."
+        case "plan":
+            return f"{place} waits for a plan, from a person or a backend."
+    return f"{place} waits for an answer, from a person or a backend."
 
 
 def waiting(run: Run) -> dict[str, Any] | None:

@@ -99,6 +99,8 @@ def said(record: Record) -> str:
 def action(body: Mapping[str, Any]) -> str:
     """What a permit is about: the tool and what it would do."""
     args, name = body.get("args"), str(body.get("name") or body.get("act") or "")
+    if body.get("act") in ("ask", "plan"):
+        return f"ask {name}{' for a plan' if body['act'] == 'plan' else ''}" if name else "ask"
     if not isinstance(args, Mapping):
         return name
     match name:
@@ -111,6 +113,8 @@ def action(body: Mapping[str, Any]) -> str:
             return "ask for a plan" if name == "plan" else "ask"
     if "path" in args:
         return f"{name} {args['path']}"
+    if all(isinstance(value, str | int | float) for value in args.values()):
+        return one_line(" ".join([name, *(f"{key}={value}" for key, value in args.items())]), 120)
     return f"{name} {one_line(args, 120)}"
 
 

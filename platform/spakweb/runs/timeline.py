@@ -25,6 +25,8 @@ WIDTH, LEFT, ROW, TOP = 700, 180, 26, 26
 FOLD_MS = 1_500
 FOLDED = 22
 """Idle time longer than this is drawn this wide."""
+APART = 64
+"""Pixels between two idle times that are written out; of those between, hovering tells."""
 
 
 @dataclass(slots=True)
@@ -145,7 +147,10 @@ def svg(run: Run, address: str, bars: list[Bar]) -> SafeString | None:
         f'viewBox="0 0 {WIDTH} {high}" width="{WIDTH}" height="{high}" '
         f'aria-label="Timeline: {len(bars)} attempts of {len(lines)} steps; the table below says the same">'
     ]
-    parts += [_fold(x, idle, high) for x, idle in axis.folds]
+    told = float(LEFT)
+    for x, idle in axis.folds:
+        parts.append(_fold(x, idle, high, x - told >= APART))
+        told = x if x - told >= APART else told
     for place, line in enumerate(lines):
         y = TOP + place * ROW
         name = f"{line.task} / {line.step}" if line.step else line.task
@@ -172,11 +177,12 @@ def _bar(bar: Bar, axis: Axis, y: int, address: str) -> str:
     )
 
 
-def _fold(x: float, idle: int, high: int) -> str:
+def _fold(x: float, idle: int, high: int, said: bool) -> str:
+    text = f'<text x="{x:.1f}" y="14" text-anchor="middle">{escape(show.took(idle))}</text>' if said else ""
     return (
         f'<g class="fold"><title>{escape(show.took(idle))} idle</title>'
         f'<path d="M{x - 3:.1f} {TOP - 4}v{high - TOP - 2}M{x + 3:.1f} {TOP - 4}v{high - TOP - 2}"/>'
-        f'<text x="{x:.1f}" y="14" text-anchor="middle">{escape(show.took(idle))}</text></g>'
+        f"{text}</g>"
     )
 
 

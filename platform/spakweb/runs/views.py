@@ -90,7 +90,11 @@ def run_list(request: HttpRequest, team: str) -> HttpResponse:
 @require_GET
 def run_page(request: HttpRequest, team: str, run: str) -> HttpResponse:
     """A run; `?tab=` and the filter of the tab stand in the address, `?seq=` opens a record."""
-    found = find_run(request, team, run)
+    return show_run(request, find_run(request, team, run))
+
+
+def show_run(request: HttpRequest, found: Run, status: int = 200, typed: str = "") -> HttpResponse:
+    """The page; with what was typed when it was not taken."""
     tab = request.GET.get("tab", "")
     context = around(request, found, tab if tab in pages.TABS else "timeline")
     context |= pane(request, found, context["tab"])
@@ -103,8 +107,9 @@ def run_page(request: HttpRequest, team: str, run: str) -> HttpResponse:
         "svg": pages.drawn(text) if text else None,
         "live": pages.live(found),
         "tasks": pages.tasks(found, _names(text)),
+        "typed": typed,
     }
-    return render(request, "runs/run.html", context)
+    return render(request, "runs/run.html", context, status=status)
 
 
 def around(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
@@ -236,7 +241,8 @@ def fork_page(request: HttpRequest, team: str, run: str) -> HttpResponse:
     before = rows.filter(seq__lt=at, authority="proposal").exclude(kind="genesis").order_by("seq")
     approval = before.filter(kind="approval").first()
     copied = before.filter(seq__lt=approval.seq) if approval else before
-    following = rows.filter(seq__gte=approval.seq if approval else at).exclude(task="").first()
+    later = rows.filter(seq__gte=approval.seq if approval else at, authority="proposal").exclude(task="")
+    following = later.exclude(kind="observe").order_by("seq").first()
     context = around(request, found, "records") | {
         "at": at,
         "copied": _steps(copied),

@@ -21,7 +21,7 @@ from spakweb.errors import Refused
 from spakweb.runs import actions, export, log, pages
 from spakweb.runs.filters import RunFilter, clean
 from spakweb.runs.models import Run
-from spakweb.runs.views import find_run, fork_point, start_form
+from spakweb.runs.views import find_run, fork_point, honest, show_run, start_form
 from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import SpecVersion
@@ -81,12 +81,21 @@ def answer(request: HttpRequest, team: str, run: str) -> HttpResponse:
     found = find_run(request, team, run)
     kind = "call" if request.POST.get("call") else "answer"
     text = request.POST.get("text", "").replace("\r\n", "\n")
-    if kind == "answer" and not text.strip():
-        raise Refused("web.answer_empty", "The answer is empty.", "Type it, or call the backend.")
     body = {} if kind == "call" else {"text": text}
-    actions.ask(request.user, found, kind, request.POST.get("of", ""), **body)
+    try:
+        if kind == "answer" and not text.strip():
+            raise Refused("web.answer_empty", "The answer is empty.", "Type it, or call the backend.")
+        actions.ask(request.user, found, kind, request.POST.get("of", ""), **body)
+    except Refused as why:
+        return _again(request, found, why, text)
     messages.success(request, "Your answer was handed in." if body else "The backend is asked.")
     return redirect(pages.address(found))
+
+
+def _again(request: HttpRequest, found: Run, why: Refused, typed: str = "") -> HttpResponse:
+    """The page of the run as it is now, with why nothing was done and what was typed."""
+    messages.error(request, f"{why.message} {why.hint}".strip())
+    return show_run(request, honest(Run.objects.select_related("team").get(pk=found.pk)), why.status, typed)
 
 
 @require_POST
@@ -94,7 +103,10 @@ def decide(request: HttpRequest, team: str, run: str) -> HttpResponse:
     """Approve or deny the action that the run waits for; the platform signs, and names the person."""
     found = find_run(request, team, run)
     kind = "approve" if request.POST.get("decision") == "approve" else "deny"
-    actions.ask(request.user, found, kind, request.POST.get("of", ""))
+    try:
+        actions.ask(request.user, found, kind, request.POST.get("of", ""))
+    except Refused as why:
+        return _again(request, found, why)
     messages.success(request, "Approved: it goes on." if kind == "approve" else "Denied: the run is told so.")
     return redirect(pages.address(found))
 

@@ -14,6 +14,7 @@ const graph = new Graph(document.querySelector("#run-graph svg"));
 const states = new Map();
 let run = { state: document.getElementById("run-head").dataset.state, task: "" };
 
+if (location.pathname !== about.page) history.replaceState(null, "", about.page);  // a form that was not taken
 for (const [task, [state, visits]] of Object.entries(first.nodes)) graph.node(task, state, visits);
 for (const edge of first.edges) graph.edge(...edge);
 
@@ -41,6 +42,8 @@ function paced(work, each) {
 const renew = paced(async () => {
   const fresh = new DOMParser().parseFromString(await text(about.head), "text/html");
   const head = fresh.getElementById("run-head"), ask = fresh.getElementById("run-ask");
+  const figures = fresh.getElementById("run-figures");
+  if (figures && !document.querySelector("#run-figures :focus")) document.getElementById("run-figures").replaceWith(figures);
   const here = document.getElementById("run-ask"), open = document.querySelector("#run-head details[open]");
   if (head && !open) document.getElementById("run-head").replaceWith(head);
   const typed = here.querySelector("textarea")?.value;
@@ -190,6 +193,13 @@ function piece(name, words) {
   return Object.assign(document.createElement("span"), { className: name, textContent: words });
 }
 
+function where(record) {
+  const both = piece("where", "");
+  both.append(piece("", record.task));
+  if (record.step) both.append(piece("", `/${record.step}`));
+  return both;
+}
+
 function line(record) {
   const item = document.createElement("li"), link = document.createElement("a");
   item.className = record.authority;
@@ -200,7 +210,7 @@ function line(record) {
   const lock = record.authority === "commit" ? document.querySelector("#records .commit .seal .icon")?.cloneNode(true) : null;
   if (lock) seal.append(lock);
   seal.append(piece("visually-hidden", record.authority));
-  link.append(piece("seq", record.seq), seal, piece("kind", record.kind), piece("where", record.step ? `${record.task}/${record.step}` : record.task), piece("text-line", record.text));
+  link.append(piece("seq", record.seq), seal, piece("kind", record.kind), where(record), piece("text-line", record.text));
   item.append(link);
   return item;
 }
@@ -219,10 +229,9 @@ function header(fresh) {
 // ---- who else looks on, and whether the line stands
 
 function place(name, ...words) {
-  const here = document.getElementById(name), box = document.getElementById("run-watching");
+  const here = document.getElementById(name);
   here.replaceChildren(...words);
   here.hidden = !words.length;
-  box.hidden = [...box.children].every((child) => child.hidden);
 }
 
 function people(message) {
