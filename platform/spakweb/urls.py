@@ -10,6 +10,7 @@ from spakweb.runs import events
 urlpatterns = [
     path("", home.home, name="spak-home"),
     path("theme/", home.theme, name="spak-theme"),
+    path("first/", home.put_away, name="spak-first-away"),
     path("palette/", home.palette, name="spak-palette"),
     path("healthz", home.healthz, name="spak-healthz"),
     path("readyz", home.readyz, name="spak-readyz"),

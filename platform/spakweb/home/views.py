@@ -11,6 +11,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
 
 from spakweb import access
+from spakweb.home import first
 from spakweb.home.context import THEMES
 from spakweb.runs import dashboards
 from spakweb.runs.models import Run
@@ -50,6 +51,7 @@ def team_home(request: HttpRequest, team: str) -> HttpResponse:
             "section": "home",
             "health": wells,
             "metrics": dashboards.metrics(wells),
+            "tries": [] if request.htmx else first.card(request, found),
             **dashboards.home(found),
             "recent": recent[:6],
             "first": next((spec for spec in recent[:20] if not spec.head.facts.get("errors")), None),
@@ -74,6 +76,14 @@ def theme(request: HttpRequest) -> HttpResponse:
         response.set_cookie(
             "spak_theme", wanted, max_age=31536000, samesite="Lax", secure=request.is_secure()
         )
+    return response
+
+
+@require_POST
+def put_away(request: HttpRequest) -> HttpResponse:
+    """Put the card of the first visit away, in this browser."""
+    response = redirect("spak-home")
+    response.set_cookie(first.COOKIE, "away", max_age=31536000, samesite="Lax", secure=request.is_secure())
     return response
 
 

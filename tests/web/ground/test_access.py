@@ -105,6 +105,7 @@ NEEDS_A_FILE = {"spak-spec-import", "spak-run-import"}
 OWN_ROUTES = {
     "spak-home": Route(None, args=()),
     "spak-palette": Route(None, args=()),
+    "spak-first-away": Route(None, "post", {}, ()),
     "spak-account": Route(None, args=()),
     "spak-team-new": Route(None, "post", {"name": "Mine"}, ()),
 }
