@@ -16,7 +16,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from editor_kit import READY, Person, Server, chromium
+from editor_kit import READY, Person
+from platform_kit import Server, Web, chromium, kept, seed
 
 ROUNDS = 7
 PAUSE = 250
@@ -56,12 +57,10 @@ def text(tasks: int) -> str:
 
 def rows() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
-        server = Server(Path(folder))
-        server.begin()
-        try:
+        data = Path(folder) / "data"
+        seed(data)
+        with kept(Web(data)) as server:
             return measure(browser, server)
-        finally:
-            server.stop()
 
 
 def measure(browser: Any, server: Server) -> list[dict[str, Any]]:

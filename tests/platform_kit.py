@@ -1,29 +1,50 @@
-"""A platform for browser tests: `manage.py up --demo` on a free port, and a Chromium that is watched.
+"""A platform for browser tests: servers on free ports, and a Chromium whose windows are watched.
 
-`running(data)` starts and stops it as a person would. `Watched` is a signed-in window that remembers every
-error on its console, every violation of the content policy and every request to another host.
+`running(data)` is `manage.py up` as a person starts and stops it, `Web` its web part alone. `seeded` is a
+data folder with the demo team in it, made once for all workers of a test run. `Watched` is a signed-in window
+that remembers every error on its console, every violation of the content policy and every request to another
+host.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-START_S = 60
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-sync",
+    "--no-first-run",
+    "--force-device-scale-factor=1",
+]
+PASSWORD = "spak-demo"
+START_S = 180
+"""Far more than a start takes: a busy machine is no failure."""
+STEP_MS = 60_000
+"""Within it a page does what it was asked for."""
+COLOURS = ["color-contrast", "link-in-text-block"]
+"""The rules of axe that look at colours: a page in other colours can break no other."""
 
 
 def missing(what: str, package: str) -> None:
@@ -50,16 +71,59 @@ def environment(data: Path, port: int, **more: str) -> dict[str, str]:
     return {**kept, "SPAK_WEB_DATA": str(data), "SPAK_WEB_PORT": str(port), "PYTHONUNBUFFERED": "1", **more}
 
 
-class Up:
-    """A running `manage.py up`."""
+def manage(data: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """What `manage.py` said and gave."""
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", str(ROOT / "manage.py"), *words],
+        cwd=ROOT, env=environment(data, 8000, **more), capture_output=True, text=True, check=False,
+    )  # fmt: skip
 
-    def __init__(self, data: Path, port: int, *words: str, **more: str) -> None:
-        self.url = f"http://127.0.0.1:{port}"
+
+# ---- servers
+
+SEED = "from django.core.management import call_command as do; do('migrate', verbosity=0); do('seed_demo')"
+
+
+def seed(data: Path) -> None:
+    """Tables and the demo team, into a folder that is not there yet."""
+    done = manage(data, "shell", "--no-imports", "-c", SEED)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def seeded(factory: pytest.TempPathFactory) -> Path:
+    """A data folder with tables and the demo team, to be copied; made once for all workers of a run."""
+    shared = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    with (shared / "seeded.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / "seeded").exists():
+            seed(shared / "seeding")
+            (shared / "seeding").rename(shared / "seeded")
+    return shared / "seeded"
+
+
+class Server:
+    """A process of the platform's on a port; its words go to a file beside its data."""
+
+    command: tuple[str, ...]
+
+    def __init__(self, data: Path, port: int = 0, *words: str, **more: str) -> None:
+        self.data, self.port = data, port or free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.words, self.more = words, more
         self.log = data.with_suffix(".log")
-        with self.log.open("wb") as log:
+        self.log.write_bytes(b"")
+        self.cookies: dict[str, Any] = {}
+        """Of whoever signed in, by name."""
+        self.begin()
+
+    def begin(self) -> None:
+        with self.log.open("ab") as log:
+            command = [word.replace("PORT", str(self.port)) for word in self.command]
             self.process = subprocess.Popen(
-                [sys.executable, str(ROOT / "manage.py"), "up", *words],
-                cwd=ROOT, env=environment(data, port, **more),
+                [sys.executable, *command, *self.words],
+                cwd=ROOT, env=environment(self.data, self.port, **self.more),
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )  # fmt: skip
 
@@ -67,13 +131,29 @@ class Up:
     def said(self) -> str:
         return self.log.read_text()
 
+    def ready(self) -> bool:
+        raise NotImplementedError
+
     def wait(self) -> None:
-        """Until it says that it runs."""
+        """Until it is ready."""
         ends = time.monotonic() + START_S
-        while "SPAK is running" not in self.said:
+        while not self.ready():
             assert self.process.poll() is None, self.said
             assert time.monotonic() < ends, self.said
             time.sleep(0.1)
+
+    def stop(self, number: int = signal.SIGINT) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(START_S)
+
+
+class Up(Server):
+    """A running `manage.py up`."""
+
+    command = (str(ROOT / "manage.py"), "up")
+
+    def ready(self) -> bool:
+        return "SPAK is running" in self.said
 
     def children(self) -> list[int]:
         return [int(pid) for pid in self.listed().split()]
@@ -82,14 +162,37 @@ class Up:
         task = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         return task.read_text() if task.exists() else ""
 
-    def stop(self, number: int = signal.SIGINT) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(20)
+
+class Web(Server):
+    """The web part alone, of the demo: no worker, no supervisor. `data` has its tables already."""
+
+    command = (
+        *("-m", "uvicorn", "spakweb.asgi:application", "--port", "PORT"),
+        *("--log-level", "warning", "--timeout-graceful-shutdown", "1"),
+    )
+
+    def __init__(self, data: Path) -> None:
+        super().__init__(data, SPAK_WEB_DEMO="true")
+
+    def ready(self) -> bool:
+        try:
+            urllib.request.urlopen(f"{self.url}/healthz", timeout=20).close()
+        except OSError:
+            return False
+        return True
+
+    def start(self) -> None:
+        """Once more, where it was."""
+        self.begin()
+        self.wait()
+
+
+Kind = TypeVar("Kind", bound=Server)
 
 
 @contextmanager
-def running(data: Path, *words: str, **more: str) -> Iterator[Up]:
-    found = Up(data, free_port(), *words, **more)
+def kept(found: Kind) -> Iterator[Kind]:
+    """That server while it is needed."""
     try:
         found.wait()
         yield found
@@ -98,45 +201,130 @@ def running(data: Path, *words: str, **more: str) -> Iterator[Up]:
             found.stop()
 
 
-class Watched:
-    """A browser window of its own, signed in."""
+@contextmanager
+def running(data: Path, *words: str, **more: str) -> Iterator[Up]:
+    """`manage.py up` while it is needed; then it is told to end, and ends in good order."""
+    with kept(Up(data, 0, *words, **more)) as found:
+        yield found
+        if found.process.poll() is None:
+            assert found.stop(signal.SIGTERM) == 0, found.said
 
-    def __init__(self, browser: Any, url: str, name: str = "", **options: Any) -> None:
-        self.url = url
-        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **options})
-        self.context.set_default_timeout(15_000)
+
+# ---- browsers
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=STEP_MS)
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS, timeout=STEP_MS)
+        yield made
+        made.close()
+
+
+class Watched:
+    """A browser window of its own. The first of a name signs in by the form, the next have its cookies."""
+
+    size = (1280, 860)
+
+    def __init__(self, browser: Any, server: Server, name: str = "", **options: Any) -> None:
+        self.server, self.url = server, server.url
+        width, height = self.size
+        options = {"viewport": {"width": width, "height": height}, **options}
+        known = server.cookies.get(name)
+        if known:
+            options["storage_state"] = {"cookies": known, "origins": []}
+        self.context = browser.new_context(**options)
+        self.context.set_default_timeout(STEP_MS)
         self.page = self.context.new_page()
         self.troubles: list[str] = []
-        self.page.on("console", self._said)
-        self.page.on("pageerror", lambda error: self.troubles.append(f"page: {error}"))
-        self.page.on("request", self._asked)
-        if name:
-            self.go("/account/login/")
-            self.page.fill("[name=login]", name)
-            self.page.fill("[name=password]", "spak-demo")
-            self.page.press("[name=password]", "Enter")
-            self.page.wait_for_url("**/t/**")
+        self.expected: list[str] = []
+        """Patterns of what may be said, or not."""
+        self.watch(self.page)
+        if name and not known:
+            self.sign_in(name)
+            server.cookies[name] = self.context.cookies()
+
+    def watch(self, page: Any) -> None:
+        page.on("console", self._said)
+        page.on("pageerror", lambda error: self.troubles.append(f"page: {error}"))
+        page.on("request", self._asked)
+
+    def sign_in(self, name: str) -> None:
+        self.go("/account/login/")
+        self.page.fill("[name=login]", name)
+        self.page.fill("[name=password]", PASSWORD)
+        self.page.press("[name=password]", "Enter")
+        self.page.wait_for_url("**/t/**")
 
     def go(self, path: str) -> Any:
         return self.page.goto(self.url + path)
 
     def _said(self, message: Any) -> None:
         if message.type in ("error", "warning"):
-            self.troubles.append(f"{message.type}: {message.text}")
+            self.troubles.append(f"{message.type}: {message.text} {message.location.get('url', '')}")
 
     def _asked(self, request: Any) -> None:
-        if not request.url.startswith((self.url, "data:")):
+        if not request.url.startswith((self.url, "data:", "blob:", "about:")):
             self.troubles.append(f"another host: {request.url}")
 
     def forget(self, word: str) -> None:
-        """What a test meant to happen: drop what was said with that word; it must come in seconds."""
-        until = time.monotonic() + 10
+        """What a test meant to happen: drop what was said with that word, once it is said."""
+        until = time.monotonic() + STEP_MS / 1000
         while not any(word in item for item in self.troubles) and time.monotonic() < until:
             self.page.wait_for_timeout(50)
         kept = [item for item in self.troubles if word not in item]
         assert len(kept) < len(self.troubles), f"nothing was said of {word}"
         self.troubles = kept
 
+    def axe(self, rules: list[str] | None = None) -> list[str]:
+        """What axe calls serious, in words. Its script goes in by the debugger's channel, which is no part of
+        the page: the page's own policy lets no script in."""
+        if not self.page.evaluate("() => 'axe' in window"):
+            self.page.evaluate(AXE.read_text())
+        options = {"resultTypes": ["violations"]} | ({"runOnly": rules} if rules else {})
+        found = self.page.evaluate("async (how) => (await axe.run(document, how)).violations", options)
+        return [
+            f"{item['id']} ({item['impact']}): {node['target']} {node.get('failureSummary', '')}"
+            for item in found
+            if item["impact"] in ("serious", "critical")
+            for node in item["nodes"]
+        ]
+
+    def flaws(self, dark: bool = False) -> list[str]:
+        """What is wrong for everyone with the page as it is now, and, if wanted, with its colours in the dark
+        and without motion: all else follows from its elements and words, which are the same."""
+        found = self.axe()
+        wider = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        if wider > 0:
+            found.append(f"{wider} px too wide")
+        if dark:
+            self.page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+            found += [f"dark: {item}" for item in self.axe(COLOURS)]
+            self.page.emulate_media(color_scheme="light", reduced_motion="no-preference")
+        return found
+
     def close(self) -> None:
+        """Nothing was said but what was expected."""
         self.context.close()
-        assert not self.troubles, "\n".join(self.troubles)
+        found = [item for item in self.troubles if not any(re.search(word, item) for word in self.expected)]
+        assert not found, "\n".join(found)
+
+
+Window = TypeVar("Window", bound=Watched)
+
+
+@contextmanager
+def windows(kind: type[Window], browser: Any, server: Server) -> Iterator[Callable[..., Window]]:
+    """`make("alice", color_scheme="dark")`: windows that are looked through at the end."""
+    made: list[Window] = []
+
+    def make(name: str = "", **options: Any) -> Window:
+        made.append(kind(browser, server, name, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()

@@ -19,3 +19,5 @@ ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1"]
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # A file, because a server in a thread opens a connection of its own.
     DATABASES["default"]["TEST"] = {"NAME": str(DATA / "test.sqlite3")}
+    # It need not outlive the machine.
+    DATABASES["default"]["OPTIONS"]["init_command"] += "PRAGMA synchronous=OFF;"

@@ -6,10 +6,12 @@ Nothing here asks anything outside: the database is the test's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
+from django.db import transaction
 from django.test import Client
 
 from spakweb.specs.actions import create_spec
@@ -53,8 +55,7 @@ class Cast:
         return client
 
 
-@pytest.fixture
-def cast(db: None) -> Cast:
+def made() -> Cast:
     people = {
         name: User.objects.create_user(name, f"{name}@spak.example", "a long secret")
         for name in ("alice", "bob", "rita", "vera", "charlie", "nobody")
@@ -65,6 +66,26 @@ def cast(db: None) -> Cast:
         Membership.objects.create(team=team, user=people[name], role=role)
     spec = create_spec(people["alice"], team, "small", TEXT)
     return Cast(people, team, spec, other, create_spec(people["charlie"], other, "small", TEXT))
+
+
+@pytest.fixture
+def cast(db: None) -> Cast:
+    return made()
+
+
+@pytest.fixture(scope="module")
+def lasting(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """A transaction around all tests of a module: what is made in it is there for each, which undoes its own.
+    Not for a module with tests whose tables other threads see."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+@pytest.fixture(scope="module")
+def first_cast(lasting: None) -> Cast:
+    """The cast of a module; give each test a deep copy."""
+    return made()
 
 
 @pytest.fixture

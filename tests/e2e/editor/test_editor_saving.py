@@ -7,7 +7,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-pytestmark = pytest.mark.e2e
+from platform_kit import manage
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 SPEC = """\
 AGENT Two LEVEL 2 {
@@ -64,7 +66,7 @@ def test_two_people_save_the_same_base_and_both_changes_stay(person) -> None:
     expect(merged).to_have_value(re.compile(r'"Look around\."[^}]*\}[\s\S]*"Say it\."'))
     expect(bob.page.get_by_text("Nothing left to choose")).to_be_visible()
     bob.page.get_by_role("button", name="Save as version 3").click()
-    bob.page.goto(f"{bob.server.url}{path}compare/?old=1&new=3")
+    bob.page.goto(f"{bob.url}{path}compare/?old=1&new=3")
     expect(bob.page.locator(".cm-mergeView .cm-changedLine")).to_have_count(4)
     expect(bob.page.locator("main")).to_contain_text("Look around.")
     bob.page.get_by_text("As a table").click()
@@ -130,10 +132,10 @@ def test_a_draft_survives_a_closed_tab(alice) -> None:
     assert alice.text == SPEC
 
 
-def test_the_server_goes_away_while_typing(alice, server) -> None:
+def test_the_server_goes_away_while_typing(alice, platform) -> None:
     alice.expected += AWAY
     path = alice.editor(SPEC)
-    server.stop()
+    platform.stop()
     try:
         replace(alice, '"Say."', '"Said while it was away."')
         banner = alice.page.locator("[data-banner=away]")
@@ -143,8 +145,8 @@ def test_the_server_goes_away_while_typing(alice, server) -> None:
         )
         assert "Said while it was away" in kept
     finally:
-        server.start()
-    expect(banner).to_have_count(0, timeout=20_000)
+        platform.start()
+    expect(banner).to_have_count(0)
     expect(alice.page.locator("#draft-state")).to_contain_text("Draft saved")
     expect(alice.page.locator("#problems-summary")).to_contain_text("No problems")
     alice.page.goto(alice.page.url.replace("/edit/", "/history/"))
@@ -152,16 +154,16 @@ def test_the_server_goes_away_while_typing(alice, server) -> None:
     assert "Said while it was away" in alice.text
 
 
-def test_the_tab_is_closed_while_the_server_is_away(alice, server) -> None:
+def test_the_tab_is_closed_while_the_server_is_away(alice, platform) -> None:
     alice.expected += AWAY
     path = alice.editor(SPEC)
-    server.stop()
+    platform.stop()
     try:
         replace(alice, '"Say."', '"Kept by the browser."')
         alice.page.locator("[data-banner=away]").wait_for()
         alice.page.close()
     finally:
-        server.start()
+        platform.start()
     alice.page = alice.context.new_page()
     alice.watch(alice.page)
     alice.open(path)
@@ -194,10 +196,11 @@ def test_the_session_ends_while_typing(alice) -> None:
     assert "Said after the end." in alice.text
 
 
-def test_a_viewer_reads_and_does_not_write(person, server) -> None:
+def test_a_viewer_reads_and_does_not_write(person, platform) -> None:
     alice = person("alice")
     path = alice.editor(SPEC)
-    server.manage("shell", "-c", VIEWER)
+    made = manage(platform.data, "shell", "--no-imports", "-c", VIEWER)
+    assert made.returncode == 0, made.stderr
     carol = person("carol")
     carol.open(path)
     expect(carol.page.get_by_text("read only")).to_be_visible()

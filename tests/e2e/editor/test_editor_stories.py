@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 AS_FIRST_WRITTEN = """\
 AGENT Cuda_Optimizer LEVEL 5 {

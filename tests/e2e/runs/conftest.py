@@ -1,49 +1,34 @@
-"""One platform with its worker and one browser for the stories of runs; each window is checked at its end."""
+"""A platform with its worker, and runs that are begun from their pages."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from platform_kit import CHROMIUM, FLAGS, Up, Watched, missing, running
+from platform_kit import Up, Watched, running
 
 TEAM = "/t/demo-team"
 NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def run_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    with running(tmp_path_factory.mktemp("up") / "data", "--demo") as found:
+def platform(data: Path) -> Iterator[Up]:
+    with running(data, "--demo") as found:
         yield found
 
 
-@pytest.fixture(scope="module")
-def run_browser() -> Iterator[Any]:
-    if not CHROMIUM:
-        missing("Chromium", "chromium fonts-dejavu")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield made
-        made.close()
-
-
 @pytest.fixture
-def person(run_platform: Up, run_browser: Any) -> Iterator[Callable[..., Watched]]:
-    """`person("bob", color_scheme="dark")`: a signed-in window."""
-    made: list[Watched] = []
+def person(window: Callable[..., Watched]) -> Callable[..., Watched]:
+    """`person("bob", color_scheme="dark")`: a signed-in window, alice's when no name is given."""
 
     def make(name: str = "alice", **options: Any) -> Watched:
-        made.append(Watched(run_browser, run_platform.url, name, **options))
-        return made[-1]
+        return window(name, **options)
 
-    yield make
-    for one in made:
-        one.close()
+    return make
 
 
 @pytest.fixture

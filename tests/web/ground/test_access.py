@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,14 +153,26 @@ def test_every_action_has_a_role() -> None:
 
 
 @pytest.fixture
-def named(cast: Any) -> dict[str, Any]:
+def cast(world: tuple[Any, dict[str, Any]], db: None) -> Any:
+    return deepcopy(world[0])
+
+
+@pytest.fixture
+def named(world: tuple[Any, dict[str, Any]], cast: Any) -> dict[str, Any]:
     """What stands for the parts of an address, in alice's team."""
+    return dict(world[1])
+
+
+@pytest.fixture(scope="module")
+def world(first_cast: Any) -> tuple[Any, dict[str, Any]]:
+    """The cast, and the parts of addresses: made once."""
+    cast = first_cast
     set_tag(cast["alice"], cast.spec.head, "gold")
     invitation, _ = teams.invite(cast["alice"], cast.team, "viewer")
     member = Membership.objects.create(team=cast.team, user=cast["nobody"], role=VIEWER)
     Run.objects.create(team=cast.team, key="ended-run", name="ended", state="failed", count=2)
     live = begun(cast.team, cast.spec.head, "live-run")
-    return {
+    return cast, {
         "run": live.key, "seq": 0, "file": with_file(live, b"kept"),
         "team": cast.team.slug, "spec": "small", "number": 1, "tag": "gold", "what": "analyse",
         "member": member.pk, "invitation": invitation.pk, "name": "hello", "key": "ended-run",

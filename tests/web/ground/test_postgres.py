@@ -67,7 +67,7 @@ def test_models_and_views_on_postgresql(cluster: str) -> None:
     tests = [ROOT / "tests/web/ground" / f"test_{name}.py" for name in names]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *map(str, tests),
-         "-k", "not texts_that_are_none"],
+         "-k", "not texts_that_are_none", "--reuse-db"],  # it goes with its server, whoever is still in it
         cwd=ROOT, env={**os.environ, "SPAK_WEB_DATABASE_URL": cluster, UNDER: "1"},
         capture_output=True, text=True,
     )  # fmt: skip

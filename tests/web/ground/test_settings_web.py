@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
-import sys
+import runpy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from platform_kit import ROOT, environment
+from platform_kit import ROOT, manage
 from spakweb import environment as reading
 from spakweb.csp import policy
 from spakweb.database import database
 from spakweb.environment import BadSetting
 
 DOCS = (ROOT / "docs" / "settings.md").read_text()
-SETTINGS = (ROOT / "platform" / "spakweb" / "settings.py").read_text()
+FILE = ROOT / "platform" / "spakweb" / "settings.py"
+SETTINGS = FILE.read_text()
 
 
-def manage(data: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "manage.py"), *words]
-    return subprocess.run(
-        command, cwd=ROOT, env=environment(data, 8000, **more), capture_output=True, text=True, timeout=60
-    )
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """`read(SPAK_WEB_PORT="0")`: the settings that a process with these variables would have."""
+    for name in [name for name in os.environ if name.startswith("SPAK_")]:
+        monkeypatch.delenv(name)
+
+    def run(**more: str) -> dict[str, Any]:
+        for name, value in {"SPAK_WEB_DATA": str(tmp_path / "data"), **more}.items():
+            monkeypatch.setenv(name, value)
+        return runpy.run_path(str(FILE))
+
+    return run
 
 
 def documented() -> dict[str, str]:
@@ -64,14 +73,20 @@ def test_the_documented_production_settings_have_no_warning(tmp_path: Path) -> N
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_bad_value_stops_the_start(tmp_path: Path, more: dict[str, str], name: str) -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "manage.py"), "check"], cwd=ROOT,
-        env={**environment(tmp_path, 8000), **more}, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+def test_a_bad_value_is_refused(read: Callable[..., Any], more: dict[str, str], name: str) -> None:
+    with pytest.raises(BadSetting) as refused:
+        read(**more)
+    said = str(refused.value)
+    assert said.startswith(name)
+    assert "expected: " in said
+    assert "mend: " in said
+
+
+def test_a_bad_value_stops_the_start(tmp_path: Path) -> None:
+    done = manage(tmp_path, "check", SPAK_WEB_PORT="0")
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert done.stderr.startswith(f"manage.py: {name}")
+    assert done.stderr.startswith("manage.py: SPAK_WEB_PORT")
     assert "expected: " in done.stderr
     assert "mend: " in done.stderr
 
@@ -143,10 +158,10 @@ def test_the_policy_of_content(client: Any, db: None) -> None:
     assert policy({"style-src": ["'self'"]}, "abc") == "style-src 'self' 'nonce-abc'"
 
 
-def test_the_key_is_made_once_and_kept_private(tmp_path: Path) -> None:
-    for _ in range(2):
-        assert manage(tmp_path / "data", "check").returncode == 0
+def test_the_key_is_made_once_and_kept_private(read: Callable[..., Any], tmp_path: Path) -> None:
+    keys = {read()["SECRET_KEY"] for _ in range(2)}
     file = tmp_path / "data" / "secret_key"
+    assert keys == {file.read_text()}
     assert len(file.read_text()) > 50
     assert file.stat().st_mode & 0o077 == 0
 

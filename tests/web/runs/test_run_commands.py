@@ -77,7 +77,7 @@ def test_a_stale_projection_and_what_came_since_is_a_fresh_one(user: User, text:
     """At every stop: what the worker folded on from a stored projection, and what the ledger alone gives."""
     run = begun(user, text)
     stops = 0
-    while stops < 60:
+    while stops < 2_000:  # a slice of a busy machine is a step or two
         again = execute.advance(run.key, slice_s=0 if stops % 2 else 0.01)
         stops += 1
         assert Run.objects.get().count, Run.objects.get().reason
