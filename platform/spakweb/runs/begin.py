@@ -23,6 +23,7 @@ from spakweb.runs.approving import approvers
 from spakweb.runs.blobs import unleased
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunBlob
+from spakweb.runs.team_secrets import knowing
 from spakweb.specs.beside import EXAMPLES, Beside
 
 
@@ -47,7 +48,7 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     if place.travels:
         place.push(root, unleased(row.pk))
     body = made.genesis(row.key, root, spec=row.name)
-    return Runner.create(ledgers, row.key, body, made.host, place)
+    return Runner.create(ledgers, row.key, body, knowing(made.host, row.team.slug), place)
 
 
 def host_of(row: Run, program: Program) -> Host:
@@ -55,7 +56,8 @@ def host_of(row: Run, program: Program) -> Host:
 
     Raises: UnavailableError.
     """
-    return config.host(replace(config.settings(), least=row.sandbox), program, row.backend)
+    made = config.host(replace(config.settings(), least=row.sandbox), program, row.backend)
+    return knowing(made, row.team.slug)
 
 
 def source_of(slug: str) -> Path | None:
