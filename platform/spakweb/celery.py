@@ -1,13 +1,15 @@
 """The Celery application: the same tasks embedded (messages as files) and distributed (Redis).
 
-`Pulse` asks Redis now and then whether it is there. A worker that has as many messages in hand as it may does
+`Pulse` looks now and then whether Redis is there. A worker that has as many messages in hand as it may does
 not read, so it would never see that the connection they came by is gone; and as it can acknowledge none of
-them, it would never read again.
+them, it would never read again. It sends nothing over that connection: the answer to a ping would be taken
+for a message, and a message for the answer.
 """
 
 from __future__ import annotations
 
 import os
+import select
 from typing import Any
 
 from celery import Celery, bootsteps
@@ -35,12 +37,25 @@ class Pulse(bootsteps.StartStopStep):
         return str(consumer.app.conf.broker_url).startswith(("redis://", "rediss://"))
 
     def start(self, consumer: Any) -> None:
-        ping = consumer.connection.default_channel.client.ping
-        self.entry = consumer.timer.call_repeatedly(PULSE_S, ping)
+        channel = consumer.connection.default_channel
+        self.entry = consumer.timer.call_repeatedly(PULSE_S, look, (channel,))
 
     def stop(self, consumer: Any) -> None:
         if self.entry is not None:
             self.entry.cancel()
+
+
+def look(channel: Any) -> None:
+    """Raises: ConnectionError when the other end has hung up; the client's own when Redis gives no answer."""
+    reading = channel.client.connection
+    held = getattr(reading, "_sock", None)
+    if held is not None:
+        asked = select.poll()
+        asked.register(held, select.POLLRDHUP)
+        if asked.poll(0):
+            raise ConnectionResetError("Redis has closed the connection that messages come by")
+    with channel.conn_or_acquire() as other:
+        other.ping()
 
 
 app = Celery("spakweb")
