@@ -7,6 +7,7 @@ told so; nothing is done twice.
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.cache import cache
@@ -88,7 +89,9 @@ def answer(request: HttpRequest, team: str, run: str) -> HttpResponse:
         actions.ask(request.user, found, kind, request.POST.get("of", ""), **body)
     except Refused as why:
         return _again(request, found, why, text)
-    messages.success(request, "Your answer was handed in." if body else "The backend is asked.")
+    messages.success(
+        request, "Your answer was handed in." if body else "A worker is told to call the backend."
+    )
     return redirect(pages.address(found))
 
 
@@ -167,7 +170,7 @@ def bulk(request: HttpRequest, team: str) -> HttpResponse:
         if len(keys) != 2:
             raise Refused("web.run_compare", "Two runs can be compared.", "Tick two of the list.")
         response = redirect("spak-run-compare", team=found.slug)
-        response["Location"] += f"?one={keys[1]}&two={keys[0]}"
+        response["Location"] += f"?{urlencode({'one': keys[1], 'two': keys[0]})}"
         return response
     access.demand(request.user, "run.control", found)
     chosen = [run for run in Run.objects.filter(team=found, key__in=keys) if not run.ended]
