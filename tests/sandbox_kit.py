@@ -33,6 +33,24 @@ TOOLCHAIN = (Path(sys.prefix), Path(sys.base_prefix))
 SECRET = "a-token-of-the-launching-process"
 
 
+def sh(text: str, workspace: Path, **more: Any) -> Job:
+    return Job(("/bin/sh", "-c", text), workspace, **more)
+
+
+def living(mark: str) -> list[str]:
+    """Command lines with the mark, of other processes than this one that are not dead already."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            line = (entry / "cmdline").read_bytes().decode(errors="replace").replace("\0", " ")
+            state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, NotADirectoryError, ProcessLookupError, PermissionError):
+            continue
+        if mark in line and state not in "ZX" and entry.name != str(os.getpid()):
+            found.append(line)
+    return found
+
+
 @contextmanager
 def words() -> Iterator[dict[str, str]]:
     """What the attacks look for, all of it there on the host."""

@@ -7,10 +7,8 @@ import os
 import random
 import resource
 import signal
-import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from base64 import urlsafe_b64encode
@@ -21,10 +19,11 @@ from typing import Any
 import pytest
 
 import sandbox_kit
-from spak import config, sandbox
+from sandbox_kit import living, sh
+from spak import sandbox
 from spak.errors import UnavailableError
 from spak.ports import MIB, Job, Limits, Outcome
-from spak.sandbox import Docker, GVisor, docker, docker_engine, docker_warm, images, slots
+from spak.sandbox import Docker, GVisor, docker, docker_engine, docker_warm, images
 
 pytestmark = pytest.mark.sandbox
 
@@ -36,17 +35,6 @@ def launcher() -> Iterator[Docker]:
     sandbox_kit.docker_ready()
     yield Docker()
     docker.leave()
-
-
-@pytest.fixture
-def workspace() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
-
-
-def sh(text: str, workspace: Path, **more: object) -> Job:
-    return Job(("/bin/sh", "-c", text), workspace, **more)  # type: ignore[arg-type]
 
 
 def containers(launcher: Docker, owner: str = "") -> list[str]:
@@ -63,72 +51,10 @@ def gone(launcher: Docker, owner: str, within_s: float) -> bool:
     return True
 
 
-def processes(mark: str) -> list[int]:
-    """Living processes of this machine with the mark on their command line."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and mark.encode() in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return [pid for pid in found if pid != os.getpid()]
-
-
 # ---- ordinary work
 
 
-def test_exit_code_streams_and_place(launcher: Docker, workspace: Path) -> None:
-    outcome = launcher.run(sh('cat; pwd; echo "$HOME $GIVEN $TMPDIR"; echo no >&2; exit 7', workspace,
-                              stdin=b"typed\n", env={"GIVEN": "a b"}))  # fmt: skip
-    assert (outcome.status, outcome.exit) == ("exited", 7)
-    assert outcome.stdout.data == b"typed\n/ws\n/ws a b /tmp\n"
-    assert outcome.stderr.data == b"no\n" and outcome.stderr.size == 3
-    assert outcome.stderr.sha256 == urlsafe_b64encode(hashlib.sha256(b"no\n").digest())[:43].decode()
-
-
-def test_files_made_inside_stand_in_the_workspace(launcher: Docker, workspace: Path) -> None:
-    (workspace / "given").write_text("before")
-    (workspace / "given").chmod(0o600)
-    assert launcher.run(sh("cat given > made && echo after > given", workspace)).exit == 0
-    assert (workspace / "made").read_text() == "before" and (workspace / "given").read_text() == "after\n"
-    info = (workspace / "made").stat()
-    assert info.st_mode & 0o777 == 0o644
-    assert info.st_uid in slots.UIDS if ROOT else info.st_uid == os.geteuid()
-
-
-def test_read_only_workspace(launcher: Docker, workspace: Path) -> None:
-    (workspace / "given").write_text("text")
-    outcome = launcher.run(sh("cat given; echo more >> given", workspace, writable=False))
-    assert outcome.exit != 0 and outcome.stdout.data == b"text"
-    assert (workspace / "given").read_text() == "text"
-
-
-@pytest.mark.parametrize("argv, code", [(("no-such-program",), 127), (("/usr",), 126), (("./text",), 126)])
-def test_a_program_that_cannot_run_is_the_jobs_own_exit(
-    launcher: Docker, workspace: Path, argv: tuple[str, ...], code: int
-) -> None:
-    (workspace / "text").write_text("not a program")
-    outcome = launcher.run(Job(argv, workspace))
-    assert (outcome.status, outcome.exit) == ("exited", code)
-    assert outcome.stderr.data
-
-
-def test_words_are_not_read_by_a_shell(launcher: Docker, workspace: Path) -> None:
-    assert launcher.run(Job(("exit", "3"), workspace)).exit == 127
-    words = ("printf", "%s|", "$HOME", "*", "a b", "; true", "", os.fsdecode(b"\xff"))
-    assert launcher.run(Job(words, workspace)).stdout.data == b"$HOME|*|a b|; true||\xff|"
-
-
-def test_a_toolchain_at_its_own_path(launcher: Docker, workspace: Path) -> None:
-    (workspace / "test_it.py").write_text("def test_it():\n    assert 6 * 7 == 42\n")
-    argv = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py")
-    binds = config.toolchain().binds
-    outcome = launcher.run(Job(argv, workspace, binds=binds))
-    assert outcome.exit == 0 and b"1 passed" in outcome.stdout.data, outcome
-    for bind in binds:
-        outcome = launcher.run(sh(f"touch {bind}/probe", workspace, binds=binds))
-        assert outcome.exit != 0 and not (bind / "probe").exists()
+def test_the_image_compiles(launcher: Docker, workspace: Path) -> None:
     (workspace / "a.c").write_text("int main(void) { return 42; }\n")
     assert launcher.run(sh("gcc a.c -o a && ./a", workspace)).exit == 42
 
@@ -147,7 +73,7 @@ def test_jobs_of_a_workspace_share_a_container_and_nothing_else(launcher: Docker
     assert launcher.run(sh(leave, workspace)).status == "exited"
     first = containers(launcher)
     outcome = launcher.run(sh("ls -A /tmp /dev/shm", workspace))
-    assert outcome.stdout.data == b"/dev/shm:\n\n/tmp:\n" and processes(mark) == []
+    assert outcome.stdout.data == b"/dev/shm:\n\n/tmp:\n" and living(mark) == []
     assert containers(launcher) == first and len(first) == 1
     launcher.run(sh("true", workspace, writable=False))
     assert len(containers(launcher)) == 2
@@ -202,57 +128,15 @@ def test_an_idle_container_goes(launcher: Docker, workspace: Path, monkeypatch: 
 # ---- jobs that cannot start
 
 
-def test_refusals_are_outcomes(launcher: Docker, workspace: Path) -> None:
-    folder = os.open("/", os.O_RDONLY)
+def test_what_an_engine_does_not_take_is_an_outcome(launcher: Docker, workspace: Path) -> None:
     odd = workspace / os.fsdecode(b"\xff")
     odd.mkdir()
-    jobs = [
-        Job((), workspace),
-        Job(("",), workspace / "missing"),
-        Job(("echo", "a\0b"), workspace),
-        Job(("-c", "id"), workspace),
-        Job(("true",), workspace, env={"A=B": "c"}),
-        Job(("true",), workspace, binds=(Path("/no/such/toolchain"),)),
-        Job(("true",), workspace, binds=(Path("/proc/1"),)),
-        Job(("true",), workspace, inherit=(folder,)),
-        Job(("true",), odd),
-        Job(("echo", "x" * 10_000_000), workspace),
-    ]
-    try:
-        for job in jobs:
-            outcome = launcher.run(job)
-            assert (outcome.status, outcome.exit) == ("launcher", 125), job
-            assert outcome.detail and not outcome.stdout.data
-            child = launcher.start(job)
-            assert child.wait(20).status == "launcher" and child.poll() == 125
-            child.kill()
-        assert "descriptors" in launcher.start(Job(("true",), workspace), (1,)).wait(1).detail
-    finally:
-        os.close(folder)
-    assert launcher.run(Job(("true",), workspace)).exit == 0
-
-
-@pytest.mark.skipif(not ROOT, reason="only root changes owners")
-def test_folders_of_the_system_are_not_workspaces(launcher: Docker) -> None:
-    for folder in ("/", "/usr", "/etc", "/tmp", "/root"):
-        outcome = launcher.run(Job(("true",), Path(folder)))
-        assert outcome.status == "launcher" and "workspace" in outcome.detail
-    assert Path("/usr").stat().st_uid == 0
+    outcome = launcher.run(Job(("true",), odd))
+    assert outcome.status == "launcher" and "UTF-8" in outcome.detail
+    assert "descriptors" in launcher.start(Job(("true",), workspace), (1,)).wait(1).detail
 
 
 # ---- limits and ends
-
-
-def test_timeout_ends_whatever_hides(launcher: Docker, workspace: Path) -> None:
-    mark = f"31.{os.getpid()}{random.randrange(10**6)}"
-    text = (
-        f"trap '' TERM HUP INT; echo partial; (setsid sleep {mark} &) ; (trap '' TERM; sleep {mark}) & "
-        f"sleep {mark}"
-    )
-    outcome = launcher.run(sh(text, workspace, limits=Limits(wall_s=1)))
-    assert (outcome.status, outcome.exit) == ("timeout", 124)
-    assert outcome.stdout.data == b"partial\n" and 900 <= outcome.wall_ms < 6000
-    assert processes(mark) == []
 
 
 def test_memory(launcher: Docker, workspace: Path) -> None:
@@ -318,11 +202,6 @@ def test_a_job_that_kills_what_watches_it(launcher: Docker, workspace: Path) -> 
     assert outcome.exit == 9 and outcome.stderr.data == forged.encode()
 
 
-def test_signals_are_crashes(launcher: Docker, workspace: Path) -> None:
-    outcome = launcher.run(sh("kill -SEGV $$", workspace))
-    assert (outcome.status, outcome.exit) == ("crash", 128 + signal.SIGSEGV)
-
-
 def test_a_child_is_ended_by_its_starter(launcher: Docker, workspace: Path) -> None:
     child = launcher.start(Job(("sleep", "20"), workspace))
     assert child.poll() is None
@@ -330,16 +209,6 @@ def test_a_child_is_ended_by_its_starter(launcher: Docker, workspace: Path) -> N
     assert child.wait(1).detail == "ended by its starter"
     assert launcher.start(Job(("sleep", "20"), workspace)).wait(0.5).status == "timeout"
     assert launcher.start(sh("exit 3", workspace)).wait(20).exit == 3
-
-
-def test_more_filter_for_a_child(launcher: Docker, workspace: Path) -> None:
-    """A second program that refuses uname with EPERM."""
-    number = {"x86_64": 63, "aarch64": 160}[os.uname().machine]
-    lines = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
-    extra = b"".join(struct.pack("=HBBI", *line) for line in lines)
-    job = sh("uname || echo refused", workspace)
-    assert launcher.start(job, seccomp_extra=extra).wait(20).stdout.data == b"refused\n"
-    assert launcher.start(job, seccomp_extra=b"odd").wait(20).status == "launcher"
 
 
 # ---- nothing stays behind
@@ -366,9 +235,9 @@ def test_a_runner_that_is_killed_leaves_nothing(launcher: Docker, workspace: Pat
         while not (workspace / "begun").exists():
             assert time.monotonic() < until and runner.poll() is None
             time.sleep(0.02)
-        assert containers(launcher, owner) and processes(mark)
+        assert containers(launcher, owner) and living(mark)
         runner.kill()
-    assert gone(launcher, owner, 5) and [pid for pid in processes(mark) if pid != runner.pid] == []
+    assert gone(launcher, owner, 5) and living(mark) == []
 
 
 def test_what_the_dead_left_is_swept_up(launcher: Docker) -> None:

@@ -8,7 +8,6 @@ import os
 import random
 import resource
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox_kit import living, sh
 from spak import sandbox
 from spak.errors import UnavailableError
 from spak.ports import MIB, Job, Limits, Outcome
@@ -35,31 +35,6 @@ def launcher() -> Restricted:
     return Restricted()
 
 
-@pytest.fixture
-def workspace() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
-
-
-def sh(text: str, workspace: Path, **more: object) -> Job:
-    return Job(("/bin/sh", "-c", text), workspace, **more)  # type: ignore[arg-type]
-
-
-def living(mark: str) -> list[str]:
-    """Command lines with the mark of processes that are not dead already."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            line = (entry / "cmdline").read_bytes().decode(errors="replace").replace("\0", " ")
-            state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
-        except (FileNotFoundError, NotADirectoryError, ProcessLookupError, PermissionError):
-            continue
-        if mark in line and state not in "ZX":
-            found.append(line)
-    return found
-
-
 def gone(mark: str, within_s: float = 1.0) -> bool:
     until = time.monotonic() + within_s
     while living(mark):
@@ -70,47 +45,6 @@ def gone(mark: str, within_s: float = 1.0) -> bool:
 
 
 # ---- ordinary work
-
-
-def test_exit_code_streams_and_place(launcher: Restricted, workspace: Path) -> None:
-    outcome = launcher.run(sh('cat; pwd; echo "$HOME $GIVEN $TMPDIR"; echo no >&2; exit 7', workspace,
-                              stdin=b"typed\n", env={"GIVEN": "a b"}))  # fmt: skip
-    assert (outcome.status, outcome.exit) == ("exited", 7)
-    assert outcome.stdout.data == b"typed\n/ws\n/ws a b /tmp\n"
-    assert outcome.stderr.data == b"no\n"
-    assert not outcome.stdout.truncated and outcome.stdout.size == len(outcome.stdout.data)
-
-
-def test_files_made_inside_stand_in_the_workspace(launcher: Restricted, workspace: Path) -> None:
-    (workspace / "given").write_text("before")
-    (workspace / "given").chmod(0o600)
-    assert launcher.run(sh("cat given > made && echo after > given", workspace)).exit == 0
-    assert (workspace / "made").read_text() == "before"
-    assert (workspace / "given").read_text() == "after\n"
-    assert (workspace / "made").stat().st_mode & 0o777 == 0o644
-
-
-def test_read_only_workspace(launcher: Restricted, workspace: Path) -> None:
-    (workspace / "given").write_text("text")
-    outcome = launcher.run(sh("cat given; echo more >> given", workspace, writable=False))
-    assert outcome.exit != 0 and outcome.stdout.data == b"text"
-    assert (workspace / "given").read_text() == "text"
-
-
-@pytest.mark.parametrize("argv, code", [(("no-such-program",), 127), (("/usr",), 126), (("./text",), 126)])
-def test_a_program_that_cannot_run_is_the_jobs_own_exit(
-    launcher: Restricted, workspace: Path, argv: tuple[str, ...], code: int
-) -> None:
-    (workspace / "text").write_text("not a program")
-    outcome = launcher.run(Job(argv, workspace))
-    assert (outcome.status, outcome.exit) == ("exited", code)
-    assert outcome.stderr.data
-
-
-def test_the_program_is_the_file_and_not_a_shell_builtin(launcher: Restricted, workspace: Path) -> None:
-    assert launcher.run(Job(("exit", "3"), workspace)).exit == 127
-    words = ("printf", "%s|", "$HOME", "*", "a b", "; true", "")
-    assert launcher.run(Job(words, workspace)).stdout.data == b"$HOME|*|a b|; true||"
 
 
 def test_odd_names(launcher: Restricted, workspace: Path) -> None:
@@ -131,76 +65,15 @@ def test_a_virtual_environment_works_where_only_its_owner_can_go(
     (private / "ws" / "test_it.py").write_text("def test_it():\n    assert 6 * 7 == 42\n")
     argv = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py")
     binds = (Path(sys.prefix), Path(sys.base_prefix))
-    outcome = launcher.run(Job(argv, private / "ws", binds=binds))
+    plain = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    outcome = launcher.run(Job(argv, private / "ws", binds=binds, env=plain))
     assert outcome.exit == 0, outcome
     assert b"1 passed" in outcome.stdout.data
     outcome = launcher.run(sh(f"touch {sys.prefix}/probe", private / "ws", binds=binds))
     assert outcome.exit != 0 and not Path(sys.prefix, "probe").exists()
 
 
-# ---- jobs that cannot start
-
-
-def test_refusals_are_outcomes(launcher: Restricted, workspace: Path) -> None:
-    folder = os.open("/", os.O_RDONLY)
-    jobs = [
-        Job((), workspace),
-        Job(("",), workspace / "missing"),
-        Job(("echo", "a\0b"), workspace),
-        Job(("-c", "id"), workspace),
-        Job(("true",), workspace, env={"A=B": "c"}),
-        Job(("true",), workspace, env={"A": "\0"}),
-        Job(("true",), workspace, binds=(Path("/no/such/toolchain"),)),
-        Job(("true",), workspace, binds=(Path("relative"),)),
-        Job(("true",), workspace, binds=(Path("/"),)),
-        Job(("true",), workspace, binds=(Path("/proc/1"),)),
-        Job(("true",), workspace, inherit=(folder,)),
-        Job(("true",), workspace, inherit=(9999,)),
-        Job(("echo", "x" * 10_000_000), workspace),
-    ]
-    try:
-        for job in jobs:
-            outcome = launcher.run(job)
-            assert (outcome.status, outcome.exit) == ("launcher", 125), job
-            assert outcome.detail and not outcome.stdout.data
-            child = launcher.start(job)
-            assert child.poll() == 125 and child.wait(1).status == "launcher"
-            child.kill()
-    finally:
-        os.close(folder)
-    assert launcher.run(Job(("true",), workspace)).exit == 0
-
-
-@pytest.mark.skipif(not ROOT, reason="only root changes owners")
-def test_folders_of_the_system_are_not_workspaces(launcher: Restricted) -> None:
-    before = Path("/usr").stat()
-    for folder in ("/", "/usr", "/etc", "/tmp", "/root"):
-        outcome = launcher.run(Job(("true",), Path(folder)))
-        assert outcome.status == "launcher" and "workspace" in outcome.detail
-    assert Path("/usr").stat().st_uid == before.st_uid
-
-
 # ---- limits and ends
-
-
-def test_timeout_ends_whatever_hides(launcher: Restricted, workspace: Path) -> None:
-    mark = f"31.{os.getpid()}{random.randrange(10**6)}"
-    text = (
-        f"trap '' TERM HUP INT; echo partial; (setsid sleep {mark} &) ; (trap '' TERM; sleep {mark}) & "
-        f"setsid sh -c '(sleep {mark} </dev/null >/dev/null 2>&1 &)'; sleep {mark}"
-    )
-    began = time.monotonic()
-    outcome = launcher.run(sh(text, workspace, limits=Limits(wall_s=0.5)))
-    assert outcome.status == "timeout" and outcome.stdout.data == b"partial\n"
-    assert time.monotonic() - began < 5 and outcome.wall_ms >= 500
-    assert living(mark) == []
-
-
-def test_what_a_job_leaves_in_the_background_ends_with_it(launcher: Restricted, workspace: Path) -> None:
-    mark = f"32.{os.getpid()}{random.randrange(10**6)}"
-    outcome = launcher.run(sh(f"setsid sleep {mark} & exit 4", workspace))
-    assert (outcome.status, outcome.exit) == ("exited", 4)
-    assert living(mark) == []
 
 
 EATER = "x = [bytearray(16 << 20) for _ in range(1000)]"
@@ -256,8 +129,8 @@ def test_fork_bomb(launcher: Restricted, workspace: Path) -> None:
     assert launcher.run(sh("true | true", workspace)).exit == 0
 
 
-def test_a_gigabyte_of_output(launcher: Restricted, workspace: Path) -> None:
-    size = 10**9
+@pytest.mark.parametrize("size", [10**8, pytest.param(10**9, marks=[pytest.mark.slow, pytest.mark.faults])])
+def test_much_output(launcher: Restricted, workspace: Path, size: int) -> None:
     rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     text = f"echo first; head -c {size} /dev/zero; echo last"
     outcome = launcher.run(sh(text, workspace, limits=Limits(wall_s=100)))
@@ -267,7 +140,7 @@ def test_a_gigabyte_of_output(launcher: Restricted, workspace: Path) -> None:
     assert stream.size == size + 11
     assert stream.data.startswith(b"first\n\0") and stream.data.endswith(b"\0last\n")
     sha = hashlib.sha256(b"first\n")
-    for _ in range(1000):
+    for _ in range(size // 10**6):
         sha.update(bytes(10**6))
     sha.update(b"last\n")
     assert stream.sha256 == urlsafe_b64encode(sha.digest())[:43].decode()
@@ -288,12 +161,6 @@ def test_cpu_time_of_many_processes_counts_together(launcher: Restricted, worksp
     text = "for n in 1 2 3 4; do (while :; do :; done) & done; wait"
     outcome = launcher.run(sh(text, workspace, limits=Limits(wall_s=60, cpu_s=1)))
     assert outcome.status == "limit" and outcome.cpu_ms < 4000
-
-
-def test_a_crash_is_not_an_exit(launcher: Restricted, workspace: Path) -> None:
-    outcome = launcher.run(sh("kill -SEGV $$", workspace))
-    assert (outcome.status, outcome.exit) == ("crash", 128 + signal.SIGSEGV)
-    assert "SIGSEGV" in outcome.detail
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the foreign architecture is 32-bit x86")
@@ -380,24 +247,6 @@ def test_kill_returns_when_nothing_lives(launcher: Restricted, workspace: Path) 
     outcome = child.wait(0)
     assert (outcome.status, outcome.exit) == ("exited", 137) and outcome.detail
     child.kill()
-
-
-def test_wait_and_wall_time_end_a_child(launcher: Restricted, workspace: Path) -> None:
-    child = launcher.start(Job(("sleep", "20"), workspace))
-    assert child.wait(0.2).status == "timeout"
-    child = launcher.start(Job(("sleep", "20"), workspace, limits=Limits(wall_s=0.2)))
-    assert child.wait(10).status == "timeout"
-
-
-def test_more_filter_for_a_child(launcher: Restricted, workspace: Path) -> None:
-    """A second program that refuses uname with EPERM."""
-    number = {"x86_64": 63, "aarch64": 160}[os.uname().machine]
-    lines = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
-    extra = b"".join(struct.pack("=HBBI", *line) for line in lines)
-    job = sh("uname || echo refused; grep Seccomp: /proc/self/status", workspace)
-    outcome = launcher.start(job, seccomp_extra=extra).wait(10)
-    assert outcome.stdout.data == b"refused\nSeccomp:\t2\n"
-    assert launcher.start(job, seccomp_extra=b"odd").wait(10).status == "launcher"
 
 
 def test_the_lock_lives_as_long_as_the_sandbox_and_not_in_the_job(
