@@ -1,9 +1,9 @@
 """The least that a group commit costs: nothing but the database's driver, threads and a queue.
 
-As many threads as there are runs each chain three lines of 350 bytes with SHA-256 per step, hand them to one
-writer and wait; the writer takes what is there, inserts it into a table of its own (run, seq, hash, line; no
-other index, no trigger, no foreign key) in one transaction and commits. SQLite as the platform opens it (WAL,
-FULL), PostgreSQL with its default, synchronous_commit=on. Gives steps a second and CPU per step.
+Threads each chain three lines of 350 bytes with SHA-256 per step, hand them to one writer and wait; the
+writer takes what is there, inserts it into a table of its own (run, seq, hash, line; no other index, no
+trigger, no foreign key) in one transaction and commits. SQLite as the platform opens it (WAL, FULL),
+PostgreSQL with its default, synchronous_commit=on. Gives steps a second and CPU per step.
 """
 
 from __future__ import annotations
