@@ -14,10 +14,11 @@ from spak.errors import UserError
 from spak.policy import binaries, environment
 from spak.policy.actions import World
 from spak.policy.binaries import STANDARD_FOLDERS, Binary
-from spak.policy.findings import SAFE_DEVICES, Deed, Findings, Reading, Use, compiled_and_run
+from spak.policy.findings import SAFE_DEVICES, Deed, Reading, Use, compiled_and_run
+from spak.policy.flow import Flow, sets_itself
 from spak.policy.refused import HARD_REFUSED
 from spak.policy.words import READERS_OF_PIPES, Arg, Known, arg, lists_paths, spread
-from spak.shell import Command, Line, parse
+from spak.shell import Command, Substitution, Word, parse
 
 MAX_WRAPPED = 32
 """Commands that each run the next, as timeout, env and xargs do."""
@@ -51,7 +52,7 @@ def read_line(text: str, world: World) -> Reading:
     return reading
 
 
-class Judge(Findings):
+class Judge(Flow):
     """One pass over the commands of a line; knows the variables and the folder that the line has set."""
 
     def __init__(self, world: World, reading: Reading) -> None:
@@ -62,49 +63,22 @@ class Judge(Findings):
         """Every folder that the line has stood in."""
         self.depth = 0
 
-    # ---- the line
-
-    def line(self, line: Line) -> None:
-        scoped = any("(" in command.within for command in line.commands)
-        strict = all(command.operator in ("", "&&") for command in line.commands)
-        loops: set[tuple[str, ...]] = set()
-        for position, command in enumerate(line.commands):
-            for found in command.substitutions():
-                self._inside(found.line)
-            self.index += 1
-            loop = command.within
-            if ("while" in loop or "until" in loop) and loop not in loops:
-                loops.add(loop)
-                if not command.words or command.words[0].value != "read":
-                    self.deed(
-                        "endless",
-                        command.words[0].text if command.words else "while",
-                        "a loop whose end is not known",
-                    )
-            self._command(command, line.commands[:position], scoped or not strict)
-
-    def _inside(self, line: Line) -> None:
-        """A substitution: its own folder, the same variables."""
-        self.depth += 1
-        folders, known = list(self.folders), dict(self.known)
-        if self.depth <= 8:
-            self.line(line)
-        else:
-            self.deed("not_understood", "$(", "substitutions nested too deeply")
-        self.folders, self.known = folders, known
-        self.depth -= 1
-
-    def _command(self, command: Command, before: Sequence[Command], loose: bool) -> None:
+    def command(self, command: Command, before: Sequence[Command], loose: bool) -> None:
         for assignment in command.assignments:
             if assignment.name == "IFS" and command.words and command.words[0].value == "read":
                 continue  # for this one reading of a line
-            values = [item for word in assignment.values for item in spread(word, self.known)]
+            head = bool(command.path) and command.path[-1][0] == "for"
+            values = [item for word in assignment.values for item in spread(word, self.known, head)]
+            if not assignment.name:
+                self._odd(values)
+                continue
             self._assign(assignment.name, values, bool(command.words), command, assignment.append)
         for redirection in command.redirections:
+            if redirection.op == "<" and _reads_output(command, redirection.target):
+                continue  # what a command, itself judged, prints
             self._redirect(redirection.op, redirection.fd, redirection.target, redirection.body)
         args = [item for word in command.words for item in spread(word, self.known)]
-        if any(item.odd for item in args):
-            self.deed("not_understood", "expansion", "it can run commands, or make very many words")
+        self._odd(args)
         if not args:
             if not command.assignments and any(r.op in (">", ">|", "&>") for r in command.redirections):
                 self.deed("writes", "redirection", "an empty file")
@@ -115,6 +89,11 @@ class Judge(Findings):
             self.deed("executes", args[0].text or "", "a shell that runs what it is sent")
             return
         self.run(args, before, loose)
+        self.bound(args)
+
+    def _odd(self, args: list[Arg]) -> None:
+        if any(item.odd for item in args):
+            self.deed("not_understood", "expansion", "it can run commands, or make very many words")
 
     def _assign(self, name: str, values: list[Arg], for_one: bool, command: Command, append: bool) -> None:
         why = environment.trouble(name, [text for value in values for text in value.texts])
@@ -129,6 +108,8 @@ class Judge(Findings):
                         if item and item not in (f"${name}",):
                             self.path("reads", Arg(item, (item,), tilde=item.startswith("~")))
         if for_one:
+            return
+        if sets_itself(name):
             return
         texts = tuple(text for value in values for text in value.texts)
         certain = bool(values) and all(value.texts for value in values) and not append
@@ -145,8 +126,6 @@ class Judge(Findings):
             self.deed("wastes", name, "a range that is long or not understood")
 
     def _redirect(self, op: str, fd: str, target: object, body: object) -> None:
-        from spak.shell import Word
-
         assert isinstance(target, Word)
         if op in ("<<", "<<-", "<<<"):
             return
@@ -494,3 +473,10 @@ def _recursive(options: dict[str, list[Arg]]) -> bool:
 
 Special = Callable[[Judge, str, list[Arg], Sequence[Command]], None]
 __all__ = ["Deed", "Judge", "Reading", "Special", "Use", "lists_paths", "read_line"]
+
+
+def _reads_output(command: Command, target: Word) -> bool:
+    """`< <(..)` for a loop, or for a program that does nothing with what it reads but print of it."""
+    first = target.parts[0] if len(target.parts) == 1 else None
+    calm = not command.words or command.words[0].value in READERS_OF_PIPES
+    return isinstance(first, Substitution) and first.form == "<(" and calm

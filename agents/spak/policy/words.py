@@ -37,6 +37,7 @@ HARMLESS_VARIABLES = frozenset(
 _NUMBERS = re.compile(r"[\s\d+*/%()-]*\Z")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(-?\d{1,4}|[A-Za-z])\.\.(-?\d{1,4}|[A-Za-z])\Z")
+_SPLITS = re.compile(r"\s")
 MAX_FORMS = 64
 READERS_OF_PIPES = frozenset(
     ("cat", "cmp", "comm", "cut", "diff", "grep", "head", "join", "paste", "sort", "tail", "wc")
@@ -71,8 +72,8 @@ class Arg:
 Known = dict[str, Arg]
 
 
-def arg(word: Word, known: Known) -> Arg:
-    """The word with what the line has set put in."""
+def arg(word: Word, known: Known, split: bool = True) -> Arg:
+    """The word with what the line has set put in; not known when that may be cut into several (`split`)."""
     pieces: list[tuple[str, ...]] = []
     bare: list[tuple[str, bool]] = []
     glob = mild = lists = False
@@ -91,8 +92,11 @@ def arg(word: Word, known: Known) -> Arg:
             elif found is not None and part.text in (f"${part.name}", f"${{{part.name}}}"):
                 glob, lists = glob or found.glob, lists or found.lists_paths
                 mild = mild or found.mild
-                if found.texts:
+                if found.texts and (part.quoted or not split):
                     pieces.append(found.texts)
+                elif found.texts and not any(_SPLITS.search(text) for text in found.texts):
+                    pieces.append(found.texts)
+                    glob = glob or any(map(_globs, found.texts))
                 else:
                     unknown = True
             else:
@@ -134,9 +138,30 @@ def _sum(text: str, known: Known) -> bool:
     )
 
 
-def spread(word: Word, known: Known) -> list[Arg]:
-    """The words that braces make of one; itself without braces."""
-    first = arg(word, known)
+def _globs(text: str) -> bool:
+    return any(char in text for char in "*?[")
+
+
+def spread(word: Word, known: Known, split: bool = True) -> list[Arg]:
+    """The words that braces make of one, or that a variable is cut into; itself without either."""
+    alone = word.parts[0] if len(word.parts) == 1 else None
+    if split and isinstance(alone, Variable) and not alone.quoted and not alone.parts:
+        found = known.get(alone.name)
+        if (
+            found is not None
+            and found.text is not None
+            and alone.text in (f"${alone.name}", f"${{{alone.name}}}")
+        ):
+            texts = found.text.split(" ") if found.text.strip(" ") else []
+            if not any(_SPLITS.search(text) for text in texts):
+                return [
+                    replace(
+                        found, written=text, texts=(text,), glob=found.glob or _globs(text), literal=False
+                    )
+                    for text in texts
+                    if text
+                ]
+    first = arg(word, known, split)
     bare = "".join(part.value for part in word.parts if isinstance(part, Text) and not part.quoted)
     if not first.texts or "{" not in bare or not ("," in bare or ".." in bare):
         return [first]

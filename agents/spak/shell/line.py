@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _TILDE = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*\+?=(?:.*:)?)?~")
 
@@ -98,7 +98,8 @@ class Redirection:
 class Assignment:
     name: str
     values: tuple[Word, ...]
-    """One value; of a `for`, all that the variable goes through (none written: the arguments)."""
+    """One value; of a `for`, all that the variable goes through (none written: the arguments). Of a `case`,
+    which has no name, its word and all patterns."""
     append: bool = False
 
 
@@ -112,7 +113,10 @@ class Command:
     operator: str = ""
     """What stands before it: `|`, `|&`, `&&`, `||`, `;`, `&`, a line break, or nothing."""
     within: tuple[str, ...] = ()
-    """The compounds around it, outermost first: `(`, `{`, `if`, `while`, `until`, `for`."""
+    """The compounds around it, outermost first: `(`, `{`, `if`, `while`, `until`, `for`, `case`."""
+    path: tuple[tuple[str, int], ...] = field(default=(), compare=False)
+    """The compounds and their lists around it, each with a number of its own: where a branch begins and ends.
+    The lists of an `if` are `if`, `then`, `else`, those of a loop `while` and `do`, of a `case` `branch`."""
 
     @property
     def argv(self) -> tuple[str, ...] | None:
@@ -123,10 +127,10 @@ class Command:
 
     def substitutions(self) -> Iterator[Substitution]:
         """Those written in this command, the outermost of each nest."""
-        for word in self._all_words():
+        for word in self.all_words():
             yield from _substitutions(word.parts)
 
-    def _all_words(self) -> Iterator[Word]:
+    def all_words(self) -> Iterator[Word]:
         for assignment in self.assignments:
             yield from assignment.values
         yield from self.words

@@ -3,8 +3,9 @@
 It follows bash, whose words are cut and unquoted in one pass, so lexer and parser are one. Where two shells,
 or two readings, would disagree (a line continuation inside a word, `$((` that closes like a subshell, quotes
 inside `${...}`), it refuses instead of choosing: a gate that reads a line otherwise than the shell does is
-worse than none. Left out on purpose, and refused: `case`, `select`, functions, coprocesses, arrays,
-arithmetic commands, indirect and transforming expansions.
+worse than none. Left out on purpose, and refused: `select`, functions, coprocesses, arrays, arithmetic
+commands, indirect and transforming expansions, a `case` inside a substitution (older shells take its `)` for
+the end) or with branches that fall through.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ _REDIRECTION = re.compile(
 _RESERVED = re.compile(r"(!|\{|\}|\[\[|[a-z]+)(?=[ \t\n|&;()<>]|\Z)")
 _OPERAND = re.compile(r":?[-=+?]|##?|%%?|/[/#%]?|\^\^?|,,?|:")
 _SPLIT_TOKEN = re.compile(r"[$({<>]\\\n")
-_REFUSED = frozenset({"case", "select", "function", "coproc"})
+_REFUSED = frozenset({"select", "function", "coproc"})
 _ENDINGS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac"})
-KEYWORDS = _REFUSED | _ENDINGS | {"if", "while", "until", "for", "in", "time"}
+KEYWORDS = _REFUSED | _ENDINGS | {"case", "if", "while", "until", "for", "in", "time"}
 _ANSI = {
     "n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v",
     "\\": "\\", "'": "'", '"': '"', "?": "?",
@@ -91,6 +92,10 @@ class _Reader:
         self.depth = depth
         self.out: list[Command] = []
         self.pending: list[_Heredoc] = []
+        self.path: tuple[tuple[str, int], ...] = ()
+        self.numbers = 0
+        self.inner = False
+        """True within a substitution."""
         self.unread = 0
         """Here-documents whose command is still being read."""
 
@@ -120,8 +125,8 @@ class _Reader:
             count += 1
             self._skip()
             found = _OPERATOR.match(self.text, self.at)
-            if found is None:
-                end = self._end(ends & {"", ")"})
+            if found is None or self.text.startswith((";;", ";&"), self.at):
+                end = self._end(ends & {"", ")", ";;"})
                 if end is None:
                     self._fail("unexpected text")
                 return end, False
@@ -141,11 +146,32 @@ class _Reader:
                 self._fail("a `)` that closes nothing")
             self.at += 1
             return ")"
+        if self.text.startswith((";;", ";&"), self.at):
+            if ";;" not in ends:
+                self._fail("a `;;` outside of a `case`")
+            if self.text.startswith((";&", ";;&"), self.at):
+                self._refuse("a branch that falls through")
+            self.at += 2
+            return ";;"
         found = _RESERVED.match(self.text, self.at)
         if found is not None and found[1] in ends:
             self.at = found.end()
             return found[1]
         return None
+
+    def _into(self, label: str) -> None:
+        self.numbers += 1
+        self.path = (*self.path, (label, self.numbers))
+
+    def _part(
+        self, label: str, within: tuple[str, ...], ends: frozenset[str], first: str, need: bool = True
+    ) -> str:
+        """A list of a compound, up to and with one of `ends`; which one it was."""
+        outer = self.path
+        self._into(label)
+        end, _ = self._list(within, ends, need=need, first=first)
+        self.path = outer
+        return end
 
     def _command(self, operator: str, within: tuple[str, ...]) -> None:
         while (found := _RESERVED.match(self.text, self.at)) is not None and found[1] == "!":
@@ -157,38 +183,85 @@ class _Reader:
         if self.text.startswith("((", self.at):
             self._refuse("an arithmetic command `((`")
         self._deeper()
-        if self.text.startswith("(", self.at):
+        outer = self.path
+        compound = "(" if self.text.startswith("(", self.at) else word
+        self._into(compound)
+        if compound in ("(", "{"):
             self.at += 1
-            self._list((*within, "("), frozenset({")"}), need=True, first=operator)
-        elif word == "{":
-            self.at += 1
-            self._list((*within, "{"), frozenset({"}"}), need=True, first=operator)
+            end = ")" if compound == "(" else "}"
+            self._part("do", (*within, compound), frozenset({end}), operator)
         elif word == "if":
             self._if(operator, (*within, "if"))
         elif word in ("while", "until"):
             self.at += 5
-            self._list((*within, word), frozenset({"do"}), need=True, first=operator)
-            self._list((*within, word), frozenset({"done"}), need=True, first=";")
+            self._part("while", (*within, word), frozenset({"do"}), operator)
+            self._part("do", (*within, word), frozenset({"done"}), ";")
         elif word == "for":
             self._for(operator, (*within, "for"))
+        elif word == "case":
+            self._case(operator, (*within, "case"))
         elif word in _ENDINGS or word == "}":
             self._fail(f"`{word}` where a command should begin")
         else:
+            self.path = outer
             self._simple(operator, within, test=word == "[[")
             self.depth -= 1
             return
         self.depth -= 1
         self._trailing(within)
+        self.path = outer
 
     def _if(self, operator: str, within: tuple[str, ...]) -> None:
         self.at += 2
         end = "elif"
         while end == "elif":
-            self._list(within, frozenset({"then"}), need=True, first=operator)
-            end, _ = self._list(within, frozenset({"elif", "else", "fi"}), need=True, first=";")
+            self._part("if", within, frozenset({"then"}), operator)
+            end = self._part("then", within, frozenset({"elif", "else", "fi"}), ";")
             operator = ";"
         if end == "else":
-            self._list(within, frozenset({"fi"}), need=True, first=";")
+            self._part("else", within, frozenset({"fi"}), ";")
+
+    def _case(self, operator: str, within: tuple[str, ...]) -> None:
+        self.at += 4
+        if self.inner:
+            self._refuse("a `case` inside a substitution")
+        self._skip()
+        words = [self._word()]
+        self._skip(newlines=True)
+        found = _RESERVED.match(self.text, self.at)
+        if found is None or found[1] != "in":
+            self._fail("a `case` without `in`")
+        self.at = found.end()
+        place = len(self.out)
+        header = Command((), (), (), operator, within, self.path)
+        self.out.append(header)
+        end = ";;"
+        while end != "esac":
+            self._skip(newlines=True)
+            found = _RESERVED.match(self.text, self.at)
+            if found is not None and found[1] == "esac":
+                self.at = found.end()
+                break
+            words += self._patterns()
+            end = self._part("branch", within, frozenset({";;", "esac"}), ";", need=False)
+        self.out[place] = replace(header, assignments=(Assignment("", tuple(words)),))
+
+    def _patterns(self) -> list[Word]:
+        """`a | b)`, an opening bracket allowed."""
+        if self.text.startswith("(", self.at):
+            self.at += 1
+        found: list[Word] = []
+        while not found or self.text.startswith("|", self.at):
+            self.at += bool(found)
+            self._skip()
+            if self.at >= len(self.text) or self.text[self.at] in _META:
+                self._fail("no pattern here")
+            found.append(self._word())
+            self._skip()
+        if not self.text.startswith(")", self.at):
+            self._fail("a pattern without its `)`")
+        self.at += 1
+        return found
 
     def _for(self, operator: str, within: tuple[str, ...]) -> None:
         self.at += 3
@@ -208,11 +281,11 @@ class _Reader:
                 self._skip()
         if self.text.startswith(";", self.at):
             self.at += 1
-        self.out.append(Command((), (Assignment(name[0], tuple(words)),), (), operator, within))
+        self.out.append(Command((), (Assignment(name[0], tuple(words)),), (), operator, within, self.path))
         self._skip(newlines=True)
         if self._end(frozenset({"do"})) is None:
             self._fail("a `for` without `do`")
-        self._list(within, frozenset({"done"}), need=True, first=";")
+        self._part("do", within, frozenset({"done"}), ";")
 
     def _trailing(self, within: tuple[str, ...]) -> None:
         """Redirections behind a compound."""
@@ -222,7 +295,7 @@ class _Reader:
             redirections.append(redirection)
             self._skip()
         if redirections:
-            self._emit(Command((), (), tuple(redirections), "", within))
+            self._emit(Command((), (), tuple(redirections), "", within, self.path))
 
     # -- simple commands
 
@@ -251,7 +324,9 @@ class _Reader:
             words.append(self._word())
         if not (words or assignments or redirections):
             self._fail("no command here")
-        self._emit(Command(tuple(words), tuple(assignments), tuple(redirections), operator, within))
+        self._emit(
+            Command(tuple(words), tuple(assignments), tuple(redirections), operator, within, self.path)
+        )
 
     def _emit(self, command: Command) -> None:
         self.out.append(command)
@@ -503,12 +578,14 @@ class _Reader:
         self.at += 2
         self._deeper()
         outer, self.out = self.out, []
+        path, self.path = self.path, ()
+        inner, self.inner = self.inner, True
         before = len(self.pending)
         _, background = self._list((), frozenset({")"}))
         if len(self.pending) > before:
             self._refuse("a here-document that reaches out of its substitution")
         line = Line(tuple(self.out), background)
-        self.out = outer
+        self.out, self.path, self.inner = outer, path, inner
         self.depth -= 1
         return Substitution(form, line, quoted)
 
@@ -532,6 +609,7 @@ class _Reader:
             self._refuse("a line continuation inside a token")
         reader = _Reader(text, self.depth + 1)
         reader._check_depth()
+        reader.inner = True
         return Substitution("`", reader.whole(), quoted)
 
     def _arithmetic(self, quoted: bool) -> Arithmetic:

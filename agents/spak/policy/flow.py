@@ -1,0 +1,244 @@
+"""What the variables of a command line may hold when a command of it runs.
+
+Walks the commands of a line as a shell would: what a branch, an `&&` or a pipeline sets may be set or not,
+what a subshell sets is gone behind it, and a loop is walked until nothing changes any more. A variable of
+which something is not known is not in `known` at all, or has no texts there. What single commands do is the
+judge's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from spak.policy.findings import Findings
+from spak.policy.words import MAX_FORMS, Arg, Known
+from spak.shell import Command, Line, Part, Text, Variable
+
+MAX_TURNS = 4
+"""Walks of a loop before a variable that still changes counts as not known."""
+
+MAX_VARIABLES = 256
+"""Variables of one line."""
+
+MAX_WALKED = 4096
+"""Commands walked for one line, those of loops again in each turn."""
+
+_BINDERS = frozenset(["read", "export", "local", "unset"])
+"""Programs of a shell that set variables, and that the judge permits."""
+
+_OWN = re.compile(
+    r"(_|RANDOM|SECONDS|LINENO|PWD|OLDPWD|REPLY|OPT(ARG|IND|ERR)|DIRSTACK|FUNCNAME|PIPESTATUS|PPID|E?UID|GROUPS|"
+    r"SRANDOM|(BASH|COMP|EPOCH|HIST).*)\Z"
+)
+_SETS = re.compile(r"\$\{\w+:?=")
+
+
+def sets_itself(name: str) -> bool:
+    """True for a variable that a shell changes without being told to."""
+    return _OWN.match(name) is not None
+
+
+def joined(*states: Known) -> Known:
+    """What is known when any of these may be so."""
+    first, *others = states
+    found = dict(first)
+    for state in others:
+        for name in list(found):
+            if name not in state:
+                del found[name]
+            elif found[name] != state[name]:
+                found[name] = _either(found[name], state[name])
+    return found
+
+
+def _either(one: Arg, two: Arg) -> Arg:
+    texts = tuple(dict.fromkeys((*one.texts, *two.texts)))
+    known = bool(one.texts) and bool(two.texts) and len(texts) <= MAX_FORMS
+    return Arg(
+        one.written,
+        tuple(sorted(texts)) if known else (),
+        one.glob or two.glob,
+        one.tilde or two.tilde,
+        one.lists_paths and two.lists_paths,
+        (one.mild or bool(one.texts)) and (two.mild or bool(two.texts)),
+        one.odd or two.odd,
+        literal=False,
+    )
+
+
+class Flow(Findings):
+    """The order of commands and the state that each starts from."""
+
+    known: Known
+    folders: list[str]
+    depth = 0
+    walked = 0
+
+    def command(self, command: Command, before: Sequence[Command], loose: bool) -> None:
+        """Judge one simple command; the judge's own."""
+        raise NotImplementedError
+
+    def line(self, line: Line) -> None:
+        scoped = any("(" in command.within for command in line.commands)
+        strict = all(command.operator in ("", "&&") for command in line.commands)
+        self._list(line.commands, 0, len(line.commands), 0, scoped or not strict)
+
+    def inside(self, line: Line) -> None:
+        """A substitution: its own folder, the same variables."""
+        self.depth += 1
+        folders, known = list(self.folders), dict(self.known)
+        if self.depth <= 8:
+            self.line(line)
+        else:
+            self.deed("not_understood", "$(", "substitutions nested too deeply")
+        self.folders, self.known = folders, known
+        self.depth -= 1
+
+    def bound(self, args: Sequence[Arg]) -> None:
+        """`read`, `export` and their kin leave variables that are not known."""
+        for item in args[1:] if args[0].text in _BINDERS else ():
+            for text in item.texts:
+                name, sign, _ = text.partition("=")
+                if sign or args[0].text != "export":
+                    self.known.pop(name.rstrip("+"), None)
+            if not item.texts:
+                self.known = {}
+
+    def _list(self, line: tuple[Command, ...], start: int, end: int, level: int, loose: bool) -> None:
+        """The items of one list: simple commands, and compounds as wholes."""
+        waiting: Known | None = None
+        either = False
+        for first, last in _items(line, start, end, level):
+            operator = line[first].operator
+            either = either or operator == "||"
+            if operator not in ("&&", "||", "|", "|&") or either:
+                self.known = self.known if waiting is None else joined(self.known, waiting)
+                waiting = None
+            either = either and operator in ("&&", "||", "|", "|&")
+            before = dict(self.known)
+            if last - first == 1 and len(line[first].path) == level:
+                self._one(line, first, loose)
+            else:
+                self._compound(line, first, last, level, loose)
+            if operator in ("|", "|&") or (last < end and line[last].operator in ("|", "|&")):
+                self.known = joined(before, self.known)
+            elif operator in ("&&", "||"):
+                waiting = before if waiting is None else joined(waiting, before)
+        self.known = self.known if waiting is None else joined(self.known, waiting)
+
+    def _one(self, line: tuple[Command, ...], place: int, loose: bool) -> None:
+        command = line[place]
+        self.walked += 1
+        before = dict(self.known)
+        for name in _set_by_expansion(command):
+            self.known.pop(name, None)
+        kept = dict(self.known)
+        if len(command.assignments) > 1:  # each value may rest on those before
+            for assignment in command.assignments:
+                self.known.pop(assignment.name, None)
+        for found in command.substitutions():
+            self.inside(found.line)
+        self.known = kept
+        self.index += 1
+        self.command(command, line[:place], loose)
+        if len(self.known) > MAX_VARIABLES:
+            self.deed("not_understood", "variables", "more variables than are followed")
+            self.known = {}
+        if command.assignments and command.redirections:  # one that fails prevents the assignment
+            self.known = joined(before, self.known)
+
+    def _compound(self, line: tuple[Command, ...], first: int, last: int, level: int, loose: bool) -> None:
+        kind = line[first].path[level][0]
+        own = [place for place in range(first, last) if len(line[place].path) == level + 1]
+        behind = [place for place in own if not line[place].assignments]
+        head = [place for place in own if line[place].assignments]
+        lists = [pair for pair in _items(line, first, last, level + 1) if len(line[pair[0]].path) > level + 1]
+        for place in behind:  # its redirections, which are made first
+            self._one(line, place, loose)
+        if kind in ("while", "until"):
+            told = line[lists[0][0]]
+            if not told.words or told.words[0].value != "read":
+                name = told.words[0].text if told.words else kind
+                self.deed("endless", name, "a loop whose end is not known")
+        if kind in ("while", "until", "for"):
+            self._loop(line, head, lists, level, loose)
+            return
+        for place in head:
+            self._one(line, place, loose)
+        start = dict(self.known)
+        if kind in ("if", "case"):
+            self._branches(line, lists, level, loose)
+            return
+        for pair in lists:
+            self._list(line, *pair, level + 2, loose)
+        if kind == "(":
+            self.known = start
+
+    def _branches(
+        self, line: tuple[Command, ...], lists: list[tuple[int, int]], level: int, loose: bool
+    ) -> None:
+        ends: list[Known] = []
+        whole = False
+        start = dict(self.known)
+        for pair in lists:
+            label = line[pair[0]].path[level + 1][0]
+            self.known = dict(start)
+            self._list(line, *pair, level + 2, loose)
+            if label == "if":
+                start = self.known
+            else:
+                ends.append(self.known)
+                whole = whole or label == "else"
+        self.known = joined(*ends, *([] if whole else [start]))
+
+    def _loop(
+        self,
+        line: tuple[Command, ...],
+        head: list[int],
+        lists: list[tuple[int, int]],
+        level: int,
+        loose: bool,
+    ) -> None:
+        index, turn = self.index, 0
+        while True:
+            turn += 1
+            self.index = index
+            start, folders = dict(self.known), list(self.folders)
+            for place in head:
+                self._one(line, place, loose)
+            for pair in lists:
+                self._list(line, *pair, level + 2, loose)
+            self.known = joined(start, self.known)
+            if turn > MAX_TURNS:
+                self.known = {name: found for name, found in self.known.items() if start[name] == found}
+            if (self.known, self.folders) == (start, folders):
+                return
+            if self.walked > MAX_WALKED or turn > MAX_WALKED:
+                self.deed("not_understood", "loop", "loops that change too much")
+                self.known = {}
+                return
+
+
+def _items(line: tuple[Command, ...], start: int, end: int, level: int) -> Iterator[tuple[int, int]]:
+    """The places of each command of a list, and of each compound as a whole."""
+    at = start
+    while at < end:
+        first = at
+        at += 1
+        inner = line[first].path[level : level + 1]
+        while inner and at < end and line[at].path[level : level + 1] == inner:
+            at += 1
+        yield first, at
+
+
+def _set_by_expansion(command: Command) -> Iterator[str]:
+    """The variables that `${name:=word}` sets."""
+    todo: list[Part] = [part for word in command.all_words() for part in word.parts]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, Text):
+            continue
+        if isinstance(part, Variable) and _SETS.match(part.text):
+            yield part.name
+        todo += getattr(part, "parts", ())
