@@ -64,6 +64,8 @@ def test_a_patch_may_touch_neither_the_verdict_nor_the_tests(tmp_path: Path, pat
 def test_a_patch_may_not_tell_pytest_how_to_run(tmp_path: Path, path: str) -> None:
     spak(tmp_path, "run", SPEC, "--mode", "stepwise")
     patch = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+# anything\n"
+    if path == "pytest.ini":  # the example has one
+        patch = f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-[pytest]\n+# anything\n"
     code, last = spak(tmp_path, "step", "--resume", "--answer", patch, "--json")
     assert (code, last["state"]) == (4, "waiting")
     assert "patch.protected" in last["waiting"]["prompt"]

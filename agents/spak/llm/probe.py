@@ -51,7 +51,7 @@ class Models:
             found[:] = await self.models()
             return Reply("")
 
-        limit = min(PROBE_S, self.choice.timeout_s)
+        limit = min(max(PROBE_S, self.choice.connect_s), self.choice.timeout_s)
         chosen = replace(self.choice, retries=0, timeout_s=limit)
         call.ask(attempt, Prompt("", ()), chosen, {})
         return tuple(sorted(found))
