@@ -37,13 +37,14 @@ from spak.workspace.disk import Disk
 from spak.workspace.pushed import Pushed
 from spak.workspace.store import Store
 from spakweb.runs import ledger as ledgers
-from spakweb.runs import slots
+from spakweb.runs import news, slots
 from spakweb.runs.approving import signed
 from spakweb.runs.begin import begin, copied_on, host_of
 from spakweb.runs.blobs import StoredBlobs
 from spakweb.runs.ledger import DatabaseLedger, DatabaseLedgers
 from spakweb.runs.models import ENDED, Command, Run, State
 from spakweb.runs.project import Projection, put
+from spakweb.runs.queue import free
 
 SLICE_S = 60.0
 DEFAULT, GPU = "default", "gpu"
@@ -70,13 +71,26 @@ def advance_or_busy(key: str, slice_s: float = SLICE_S) -> Literal["again", "sto
     except LedgerError as error:
         if error.code in ("ledger.busy", "ledger.lost_lease", "ledger.exists"):
             return "busy"
-        raise
+        return _held_up(row, error)
     except UserError as error:
         if row.count:
-            raise
+            return _held_up(row, error)
         _refused(row, error)
         return "stopped"
-    return "again" if Holding(row, runner).go(slice_s) else "stopped"
+    try:
+        return "again" if Holding(row, runner).go(slice_s) else "stopped"
+    except UserError as error:
+        return _held_up(row, error)
+
+
+def _held_up(row: Run, error: UserError) -> Literal["stopped"]:
+    """The run cannot go on here and now (no engine, a full disk): it says why, and the sweep tries again."""
+    log.warning("run %s: %s: %s", row.key, error.code, error.message)
+    left = Run.objects.filter(free(timezone.now()), pk=row.pk).exclude(state__in=ENDED)
+    reason = f"{error.code}: {error.message}"[:200]
+    if left.update(state=State.QUEUED, reason=reason, enqueued_at=timezone.now()):
+        news.tell(row.key, row.count)
+    return "stopped"
 
 
 def _refused(row: Run, error: UserError) -> None:

@@ -72,6 +72,8 @@ def _why(state: str, found: Mapping[str, Any]) -> str:
     if state == State.QUEUED:
         if found["state"] == State.RUNNING:
             return "its worker is gone; waiting for another"
+        if found["reason"]:
+            return f"tried again within a minute: {found['reason']}"
         return "waiting for a worker" + (f" of {found['queue']}" if found["queue"] != "default" else "")
     if state == State.WAITING:
         return "waiting for an answer"

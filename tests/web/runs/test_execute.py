@@ -15,6 +15,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from spak.errors import UnavailableError
 from spak.ledger import verify
 from spakweb import appendonly
 from spakweb.errors import Refused
@@ -24,6 +25,7 @@ from spakweb.runs.actions import ask, start, want
 from spakweb.runs.ledger import DatabaseLedgers, drop_leases
 from spakweb.runs.models import Run, State
 from spakweb.runs.project import rebuild
+from spakweb.runs.rows import HEADER, header
 from spakweb.specs.actions import create_spec
 from spakweb.teams.actions import create_team
 from spakweb.teams.models import User
@@ -264,3 +266,23 @@ def test_the_queue_of_an_effect(user: User) -> None:
         assert of == ["gpu" if inside else "default", "default", "gpu", "gpu"]
     finally:
         runner.close()
+
+
+def test_a_run_that_is_held_up_says_why_and_goes_on_later(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No engine, no disk: no other than the next worker, a little later, can mend it."""
+    run = begun(user, HELLO)
+    assert execute.advance(run.key, slice_s=0) is True
+
+    def no_engine(*ignored: object) -> None:
+        raise UnavailableError("unavailable.sandbox", "no Docker engine answers", "start it")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(execute, "host_of", no_engine)
+        assert execute.advance(run.key) is False
+    shown = header(Run.objects.values(*HEADER).get(pk=run.pk), timezone.now())
+    assert shown["state"] == "queued" and "no Docker engine answers" in shown["why"]
+    assert execute.advance(run.key) is False
+    run.refresh_from_db()
+    assert (run.state, run.reason, run.holder) == (State.SUCCEEDED, "", "")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
+from spakweb.celery import look
 from spakweb.runs import execute, queue, tasks
 from spakweb.runs.models import Run, State
 from spakweb.runs.queue import pick
@@ -85,3 +89,31 @@ def test_a_slot_that_is_free_again_goes_to_one_that_was_held_back(
     monkeypatch.setattr(execute, "advance_or_busy", ends)
     tasks.advance("a0")
     assert sent == ["a1"]
+
+
+class Channel:
+    """A channel of messages over one end of a socket."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.client = SimpleNamespace(connection=SimpleNamespace(_sock=end))
+        self.pings = 0
+
+    @contextmanager
+    def conn_or_acquire(self) -> Iterator[Any]:
+        yield self
+
+    def ping(self) -> None:
+        self.pings += 1
+
+
+def test_a_worker_looks_at_its_connection_and_says_nothing_over_it() -> None:
+    here, there = socket.socketpair()
+    with here:
+        channel = Channel(here)
+        look(channel)
+        there.sendall(b"a message")
+        look(channel)
+        assert channel.pings == 2 and here.recv(20) == b"a message"
+        there.close()
+        with pytest.raises(ConnectionResetError):
+            look(channel)
