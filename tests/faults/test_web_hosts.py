@@ -1,0 +1,170 @@
+"""Workers on hosts that share no disk, killed, told five times, cancelled, and without their GPU.
+
+Real Celery workers, Redis and PostgreSQL. What must hold: no run is lost, no effect is there twice, and what
+is shown is true.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hosts_kit import BEGIN, Hosts, done, hosts
+
+pytestmark = [pytest.mark.faults, pytest.mark.sandbox, pytest.mark.slow, pytest.mark.timeout(400)]
+
+STEPS = 10
+LONG = "\n".join(
+    [
+        "task Long {",
+        *(
+            f'  step f{number}: tool.write_file {{ path: "{number}.txt" content: "{number}" }}\n'
+            f'  step s{number}: tool.run {{ cmd: "sleep 0.3{number}" }}'
+            for number in range(STEPS)
+        ),
+        f'  success: file_exists("{STEPS - 1}.txt")',
+        "}",
+    ]
+)
+SLEEP = 'task Sleep {\n  step rest: tool.run { cmd: "sleep 60" }\n  success: exit_code(rest) == 0\n}\n'
+MEASURE = """\
+task Measure {
+  step one: tool.write_file { path: "one.txt" content: "1" }
+  step gpu: tool.run { cmd: "sleep 3" }
+  step two: tool.write_file { path: "two.txt" content: "2" }
+  success: file_exists("two.txt")
+}
+"""
+A_GPU = """
+import os; os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
+import django; django.setup()
+from spakweb.runs import execute
+execute.queue_of = lambda effect, runner: "gpu" if effect and effect.name == "run" else "default"
+"""
+"""In a worker: here tool.run stands for a measurement on a device."""
+SHOWN = """
+import json
+from django.utils import timezone
+from spakweb.fleet.show import why_waits
+from spakweb.runs.models import Run
+from spakweb.runs.rows import HEADER, header
+run = Run.objects.get(key={key!r})
+shown = header(Run.objects.values(*HEADER).get(key=run.key), timezone.now())
+print("SHOWN", json.dumps([str(shown["state"]), why_waits(run)]))
+"""
+WANT = """
+from spakweb.runs.actions import want
+from spakweb.runs.models import Run
+from spakweb.teams.models import User
+for key in {keys!r}:
+    want(User.objects.get(), Run.objects.get(key=key), {word!r})
+"""
+EIGHT = """
+import os
+from django.db import connections
+from spakweb.runs import tasks
+connections.close_all()
+reading, writing = os.pipe()
+children = []
+for number in range(8):
+    child = os.fork()
+    if child == 0:
+        os.close(writing)
+        os.read(reading, 1)  # until all are there
+        from django.conf import settings
+        settings.DATA_DIR = settings.DATA_DIR.with_name(f"eight-{{number}}")
+        for _ in range(5):
+            tasks.advance({key!r})
+        os._exit(0)
+    children.append(child)
+os.close(writing)
+assert all(os.waitpid(child, 0)[1] == 0 for child in children)
+"""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Hosts]:
+    with tempfile.TemporaryDirectory(prefix="spak-hosts-") as name, hosts(Path(name)) as made:
+        made.shell(BEGIN)
+        yield made
+        made.stop()
+
+
+@pytest.fixture(autouse=True)
+def quiet(site: Hosts) -> Iterator[None]:
+    """Each test has workers of its own."""
+    yield
+    site.stop()
+    site.workers.clear()
+
+
+def shown(site: Hosts, key: str) -> tuple[str, str]:
+    said = next(line for line in site.shell(SHOWN.format(key=key)).splitlines() if line.startswith("SHOWN"))
+    state, why = json.loads(said.removeprefix("SHOWN"))
+    return state, why
+
+
+def count(site: Hosts, key: str) -> int:
+    return int(str(site.row(key, "count")[0]))
+
+
+def test_a_host_vanishes_with_its_disk(site: Hosts) -> None:
+    site.worker("a")
+    (key,) = site.start("long", LONG)
+    for gone, left in (("a", "b"), ("b", "c")):
+        before = count(site, key)
+        site.wait(lambda before=before: count(site, key) >= before + 14, "the run stands still")
+        site.worker(left)
+        site.vanishes(gone)
+        site.wait(lambda: site.query(f"SELECT lease_until < now() FROM runs_run WHERE key = '{key}'")[0][0]
+                  is not False, "the lease does not end")  # fmt: skip
+        assert shown(site, key)[0] != "running" or site.row(key, "holder") != ("",)
+        site.shell("from spakweb.runs.tasks import sweep_up; sweep_up()")  # what beat does every five seconds
+    assert done(site.ends(key)) == 2 * STEPS
+
+
+def test_eight_processes_are_told_of_one_run_five_times_each(site: Hosts) -> None:
+    (key,) = site.start("long", LONG)
+    site.shell(EIGHT.format(key=key))
+    assert done(site.ends(key)) == 2 * STEPS
+
+
+def test_cancelled_in_the_middle_of_a_tool_and_with_no_slot_free(site: Hosts) -> None:
+    site.worker("a")
+    keys = site.start("sleep", SLEEP, many=3)
+    site.wait(
+        lambda: len(site.query("SELECT 1 FROM runs_run WHERE holder <> '' AND task = 'Sleep'")) == 2,
+        "two of three are not under way",
+    )
+    time.sleep(1)
+    site.shell(WANT.format(keys=keys, word="cancel"), "import time; print(time.time())")
+    asked = time.monotonic()
+    for key in keys:
+        site.ends(key, "cancelled")
+    took = time.monotonic() - asked
+    print(f"cancelled within {took:.1f} s of the commit")
+    assert took < 10
+
+
+def test_the_runner_of_a_gpu_vanishes_with_its_run(site: Hosts) -> None:
+    site.worker("plain", first=A_GPU)
+    site.worker("gpu-1", "gpu.x1", first=A_GPU)
+    (key,) = site.start("measure", MEASURE, queue="gpu.x1")
+    at = site.folder / "gpu-1" / "runs" / key / "workspace"
+    site.wait(lambda: at.exists() and site.row(key, "queue") == ("gpu.x1",), "it does not come to the GPU")
+    site.wait(lambda: site.row(key, "holder") != ("",), "nobody holds it")
+    time.sleep(1)
+    site.vanishes("gpu-1")
+    site.wait(lambda: shown(site, key)[0] == "queued", "a run without a worker shows as running")
+    site.wait(lambda: "gpu-1 was last heard" in shown(site, key)[1], "nobody says that the runner is gone")
+    site.worker("gpu-2", "gpu.x1", first=A_GPU)
+    site.wait(lambda: bool(site.query("SELECT 1 FROM fleet_runner WHERE name = 'gpu-2'")), "no gpu-2")
+    site.shell("from spakweb.runs.tasks import sweep_up; sweep_up()")
+    assert done(site.ends(key)) == 3
+    assert site.row(key, "queue") == ("default",)
+    assert list(site.folder.glob("gpu-2/runs/*")) and list(site.folder.glob("plain/runs/*"))
