@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from platform_kit import Watched
+from sandbox_kit import docker_ready
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -21,6 +22,12 @@ HELLO = """\
 task Hello {
   step greet: tool.write_file { path: "hello.txt" content: "Hello" }
   success: file_contains("hello.txt", "Hello")
+}
+"""
+BOXED = """\
+task Look {
+  step where: tool.run { cmd: "uname -n" }
+  success: exit_code(where) == 0
 }
 """
 ASKING = """\
@@ -197,3 +204,26 @@ def test_nothing_serious_on_pages_of_runs(person: Person, begin: Begin, width: i
         assert alice.go(path).status == 200, path
         found += [f"{width} {path}: {item}" for item in alice.flaws(dark=True)]
     assert not found, "\n".join(found)
+
+
+def test_in_a_container_and_how_its_spec_does(person: Person) -> None:
+    docker_ready()
+    alice = person()
+    page = alice.page
+    alice.go(f"{TEAM}/specs/new/")
+    page.click("summary:has-text('Paste a text')")
+    page.fill("[name=name]", "boxed")
+    page.fill("[name=text]", BOXED)
+    page.click("button:has-text('Make it')")
+    page.click("main a.primary:has-text('Run')")
+    page.select_option("[name=sandbox]", "docker")
+    page.click("button:has-text('Start the run')")
+    ends(alice, "Succeeded")
+    expect(page.locator("#run-head .facts")).to_contain_text("sandbox docker")
+    key = page.url.rstrip("/").rpartition("/")[2]
+    alice.go(f"{TEAM}/specs/boxed/health/")
+    expect(page.locator(".health td.success")).to_contain_text("1 of 1")
+    assert alice.flaws(dark=True) == []
+    alice.go(f"{TEAM}/runs/compare/?one={key}&two={key}")
+    expect(page.locator("#first-diff")).to_have_text("No record differs")
+    assert alice.flaws(dark=True) == []
