@@ -123,7 +123,6 @@ def _analysis(seen: Seen) -> dict[str, Any]:
     tasks = sum(1 for _ in view.spec.tasks())
     found = seen.diagnostics
     answer: dict[str, Any] = {
-        "hash": view.spec.hash,
         "parsed": view.parsed.ok,
         "ok": not any(item.severity == Severity.ERROR for item in found),
         "bytes": len(seen.text.encode("utf-8", "replace")),
