@@ -1,5 +1,5 @@
 # Budgets of a run: what was used up (spent), what may be (allowance), what this action would take (takes).
-# What is /steps, /tokens, /elapsed_ms, /requests or /request_bytes; no allowance is no limit.
+# What is /steps, /tokens, /elapsed_ms, /requests, /request_bytes or /cost (micro-dollars); no allowance is no limit.
 
 Decl spent(What, Amount) bound [/name, /number].
 Decl allowance(What, Amount) bound [/name, /number].

@@ -116,10 +116,12 @@ def test_what_a_run_cost_is_shown_by_call_task_and_run(cli: Cli, tmp_path: Path,
     metrics = done.json["metrics"]
     assert (metrics["calls"], metrics["tokens"], metrics["cost_nanousd"]) == (2, 36, 2 * one)
     assert metrics["by_task"] == {"t": {"calls": 2, "tokens": 36, "cost_nanousd": 2 * one}}
+    assert metrics["allowance"] == {"cost_nanousd": 10_000_000}
     shown = cli("show", done.json["run"], "--costs", "--json").json
     assert [call["cost_nanousd"] for call in shown["calls"]] == [one, one]
     assert shown["cost_nanousd"] == 2 * one and shown["calls"][0]["cached"] == 4
-    assert "$0.0002544" in cli("show", done.json["run"], "--costs").out
+    assert "36 tokens, $0.0002544 of $0.01" in cli("show", done.json["run"], "--costs").out
+    assert "2 answers, 36 tokens, $0.0002544 of $0.01" in cli("show", done.json["run"]).err
 
 
 def test_a_budget_of_money_ends_the_run_before_the_call(cli: Cli, tmp_path: Path, stub: Stub) -> None:

@@ -159,6 +159,7 @@ def test_fixed_arguments_are_refused_though_somebody_was_asked_before() -> None:
         ("allowance(/steps, 1000)", "succeeded"),
         ("spent(/steps, 0), spent(/tokens, 0)", "succeeded"),
         ("spent(/steps, N), 0 < N", "refused"),
+        ("spent(/cost, 0)", "succeeded"),
         ('signed_approval(Action, "alice")', "refused"),
     ],
 )
@@ -183,6 +184,16 @@ def test_the_same_action_is_judged_by_what_is_spent_now() -> None:
         assert isinstance(judged, Judged)
         found.append(judged.allow)
     assert found == [True, True, False, True]
+
+
+def test_money_is_told_in_micro_dollars_rounded_up() -> None:
+    policy = "permitted(Action) :- tool(Action, /look), spent(/cost, N), allowance(/cost, 5), N < 3."
+    task = Task("t", steps=tuple(tool(f"s{n}") for n in range(5)))
+    made = World(rules(program(task, budgets=Budgets(cost=5)), policy=policy), fresh)
+    made.feed(Kind.GENESIS, {})
+    while made.state.r6 is not None:
+        made.feed(Kind.ACT, {"of": made.state.r6.id, "outcome": "exited"}, {"cost_nanousd": 1_001})
+    assert [body["allow"] for body in permits(made)] == [True, True, False]
 
 
 def test_requests_and_their_bytes_are_counted_from_records() -> None:

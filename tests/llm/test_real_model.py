@@ -37,11 +37,11 @@ TOOLS = ("read_file", "write_file", "run", "apply_patch")
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "reasoning": {"type": "string", "maxLength": 40},
+        "reasoning": {"type": "string", "maxLength": 16},
         "tool": {"enum": list(TOOLS)},
         "args": {
             "type": "object",
-            "properties": {"path": {"type": "string", "maxLength": 30}, "times": {"type": "integer"}},
+            "properties": {"path": {"type": "string", "maxLength": 12}, "times": {"type": "integer"}},
             "required": ["path"],
         },
     },
@@ -90,7 +90,7 @@ def served(choice: Choice) -> Choice:
 
 def ask(prompt: str, seed: int) -> Prompt:
     items = ({"role": "user", "name": "prompt", "text": prompt},)
-    return Prompt("p", items, schema=SCHEMA, max_tokens=200, params={"seed": seed, "temperature": 1.5})
+    return Prompt("p", items, schema=SCHEMA, max_tokens=120, params={"seed": seed, "temperature": 1.5})
 
 
 def test_local_answers_and_names_no_path(choice: Choice) -> None:
@@ -109,7 +109,7 @@ def test_a_grammar_holds_every_time(choice: Choice) -> None:
     """The same prompts, seeds and limits with the mask; and without it, until one of them breaks the form."""
     made, broke = Local(choice), False
     for number, wish in enumerate(WISHES):
-        asked = ask(f"{wish}\n\n{TOLD}", number)
+        asked = ask(f"{TOLD}\n\n{wish}", number)  # what they share comes first: it is read once
         value = json.loads(made.answer(asked).text)
         jsonschema.validate(value, {**SCHEMA, "additionalProperties": False})
         assert value["tool"] in TOOLS
@@ -151,12 +151,12 @@ def test_the_openai_client_speaks_to_a_real_server(served: Choice) -> None:
 
 
 def test_the_same_head_is_read_from_the_prefix_cache(served: Choice) -> None:
-    head = {"role": "system", "name": "axioms", "text": "Never delete a file. " * 60}
+    head = {"role": "system", "name": "axioms", "text": "Never delete a file. " * 30}
     cached = []
     for tail in ("Say yes.", "Say no."):
         items = (head, {"role": "user", "name": "prompt", "text": tail})
         cached.append(OpenAICompatible(served).answer(Prompt("p", items, max_tokens=4, prefix=1)))
-    assert cached[1].usage.get("cached", 0) > 200
+    assert cached[1].usage.get("cached", 0) > 100
 
 
 def test_the_anthropic_client_speaks_to_a_real_server(served: Choice) -> None:

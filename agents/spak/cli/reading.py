@@ -44,7 +44,8 @@ def view_of(root: Path, run: str) -> View:
         if waits and effect is not None and found.rules is not None:
             prompt = prompt_of(effect, reader.blobs, found.rules)
         stop = "" if is_held(root / run) else "paused"
-        seen = view(run, found.state, reader.head, reader.count, stop, prompt)
+        budgets = None if found.rules is None else found.rules.program.budgets
+        seen = view(run, found.state, reader.head, reader.count, stop, prompt, budgets)
         return seen if found.rules is None else with_artifacts(seen, root / run, found.rules.r3)
     finally:
         reader.close()

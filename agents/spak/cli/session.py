@@ -64,7 +64,8 @@ class Session:
         waits = not state.ended and effect is not None and effect.cls == "ask" and effect.act != "approve"
         prompt = self.run.performer.prompt(self.run.pending()) if waits else None
         ledger = self.run.ledger
-        seen = view(ledger.run, state, ledger.head, ledger.count, self.stop, prompt)
+        budgets = self.run.rules.program.budgets
+        seen = view(ledger.run, state, ledger.head, ledger.count, self.stop, prompt, budgets)
         return with_artifacts(seen, self.folder, self.run.rules.r3, self.run.workspace.directory)
 
     def save(self) -> View:

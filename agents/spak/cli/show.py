@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,8 +76,17 @@ def _costs(calls: list[dict[str, Any]], seen: View, as_json: bool) -> int:
     for task, row in tasks.items():
         cost = money(row["cost_nanousd"])
         common.out(f"TASK {task}: {row['calls']} answers, {row['tokens']} tokens, {cost}")
-    common.out(f"in all: {len(calls)} answers, {sums['tokens']} tokens, {money(sums['cost_nanousd'])}")
+    common.out(f"in all: {len(calls)} answers, {_used(seen.metrics)}")
     return 0
+
+
+def _used(metrics: Mapping[str, Any]) -> str:
+    """The tokens and the money that models used, each with what BUDGET allows where it says something."""
+    tokens, cost = metrics.get("tokens", 0), money(metrics.get("cost_nanousd", 0))
+    most = metrics.get("allowance", {})
+    of_tokens = f" of {most['tokens']}" if "tokens" in most else ""
+    of_cost = f" of {money(most['cost_nanousd'])}" if "cost_nanousd" in most else ""
+    return f"{tokens}{of_tokens} tokens, {cost}{of_cost}"
 
 
 def money(nano: int) -> str:
@@ -120,9 +130,8 @@ def _print(seen: View, with_registers: bool) -> None:
         if name in seen.metrics:
             value = seen.metrics[name]
             say(f"  {name}: {value:.3f}" if isinstance(value, float) else f"  {name}: {value}")
-    if "calls" in seen.metrics:
-        sums = seen.metrics
-        say(f"  models: {sums['calls']} answers, {sums['tokens']} tokens, {money(sums['cost_nanousd'])}")
+    if "calls" in seen.metrics or "allowance" in seen.metrics:
+        say(f"  models: {seen.metrics.get('calls', 0)} answers, {_used(seen.metrics)}")
     if seen.refusal is not None:
         say(f"  why: {', '.join(seen.refusal['codes'])}")
         if seen.refusal["error"]:

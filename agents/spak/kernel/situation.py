@@ -18,7 +18,10 @@ from spak.program import Task
 
 MAX_DIAGNOSTICS = 50
 MAX_TEXT = 400
-BUDGETS = tuple(Name(f"/{what}") for what in ("steps", "tokens", "elapsed_ms", "requests", "request_bytes"))
+BUDGETS = tuple(
+    Name(f"/{what}") for what in ("steps", "tokens", "elapsed_ms", "requests", "request_bytes", "cost")
+)
+"""What is counted; `/cost` in micro-dollars, what was spent of it rounded up."""
 _SEVERITIES = ("error", "warning", "info", "panic")
 
 
@@ -40,6 +43,7 @@ def moving(rules: Rules, state: State) -> tuple[Fact, ...]:
         state.r1.elapsed_ms,
         state.r7.requests,
         state.r7.request_bytes,
+        -(-state.r7.cost // 1000),
     )
     return tuple(("spent", (what, used)) for what, used in zip(BUDGETS, spent, strict=True))
 
@@ -58,7 +62,14 @@ def _facts(rules: Rules, state: State, task: Task, tool: str) -> Iterator[Fact]:
         inside = entry is not None and entry.sandboxed
         yield "sandboxed", (ACTION, Name("/" + program.sandbox.lower() if inside else "/none"))
     budgets = program.budgets
-    allowed = (budgets.steps, budgets.tokens, budgets.elapsed_ms, budgets.requests, budgets.request_bytes)
+    allowed = (
+        budgets.steps,
+        budgets.tokens,
+        budgets.elapsed_ms,
+        budgets.requests,
+        budgets.request_bytes,
+        budgets.cost,
+    )
     for what, most in zip(BUDGETS, allowed, strict=True):
         if most:
             yield "allowance", (what, most)

@@ -93,11 +93,11 @@ def well_formed(text: str) -> str:
 
 
 def tokens(**counts: Any) -> Mapping[str, int]:
-    """Those counts that an engine really gave; a JSON value of another kind is not a count."""
+    """Those counts that an engine really gave; a JSON value of another kind, or beyond reason, is none."""
     return {
         name: value
         for name, value in counts.items()
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40
     }
 
 

@@ -17,6 +17,8 @@ from typing import Any
 from spak.errors import UsageError
 
 _MOST = 10**12
+_DEAREST = 10**15
+"""Nano-dollars: what a call costs at most, whatever its usage says; a record holds no number much larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Prices:
             + written * price.cache_write
             + usage["output"] * price.output
         )
-        return -(-total // 1000)
+        return min(-(-total // 1000), _DEAREST)
 
     def bound(self, model: str, input_tokens: int, max_tokens: int) -> int | None:
         """The most that a call can cost: nothing cached, all written to the cache, the longest answer."""
@@ -68,7 +70,7 @@ class Prices:
         if price is None:
             return None
         dearest = max(price.input, price.cached, price.cache_write)
-        return -(-(input_tokens * dearest + max_tokens * price.output) // 1000)
+        return min(-(-(input_tokens * dearest + max_tokens * price.output) // 1000), _DEAREST)
 
 
 _FREE = Price(0, 0, 0, 0)

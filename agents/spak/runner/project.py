@@ -13,6 +13,7 @@ from typing import Any
 from spak.kernel.state import State, registers
 from spak.policy.approval import action_hash
 from spak.ports import Prompt
+from spak.program import Budgets
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,16 @@ class View:
 
 
 def view(
-    run: str, state: State, head: str, records: int, stop: str = "", prompt: Prompt | None = None
+    run: str,
+    state: State,
+    head: str,
+    records: int,
+    stop: str = "",
+    prompt: Prompt | None = None,
+    budgets: Budgets | None = None,
 ) -> View:
-    """The view of a run. `stop` is how the last advance stopped; `prompt` the question it waits for."""
+    """The view of a run. `stop` is how the last advance stopped; `prompt` the question it waits for; with the
+    spec's `budgets` the metrics say what models may use besides what they used."""
     return View(
         run=run,
         state=shown_state(state, stop),
@@ -49,7 +57,7 @@ def view(
         summary_hash=state.summary,
         chain_head=head,
         records=records,
-        metrics=metrics(state),
+        metrics=metrics(state) if budgets is None else {**metrics(state), **allowance(budgets)},
         artifacts=artifacts(state),
         waiting=waiting(state, prompt),
         refusal=refusal(state),
@@ -98,6 +106,13 @@ def metrics(state: State) -> dict[str, Any]:
             "best_params": dict(r7.best.params),
         }
     return found
+
+
+def allowance(budgets: Budgets) -> dict[str, Any]:
+    """What a spec lets models use, where it sets a limit."""
+    limits = {"tokens": budgets.tokens, "cost_nanousd": budgets.cost * 1000}
+    found = {name: limit for name, limit in limits.items() if limit}
+    return {"allowance": found} if found else {}
 
 
 def artifacts(state: State) -> tuple[Mapping[str, Any], ...]:
