@@ -21,9 +21,10 @@ from spak.program.model import Budgets
 from spak.records import Kind, decode
 from spakweb import access
 from spakweb.fleet.show import why_waits
-from spakweb.runs import show
+from spakweb.runs import show, show_record
 from spakweb.runs.actions import SAID
 from spakweb.runs.filters import PAGE, RecordFilter
+from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunRecord, State
 from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
@@ -186,7 +187,7 @@ def _waits(run: Run) -> str:
     place = f"Step {found['step']} of {found['task']}" if found.get("step") else f"Task {run.task}"
     match found.get("kind"):
         case "approval":
-            return f"{place} waits for somebody to approve {found.get('name', 'it')}."
+            return f"{place} waits for somebody to approve: {show.one_line(show.action(found), 120)}"
         case "plan":
             return f"{place} waits for a plan, from a person or a backend."
     return f"{place} waits for an answer, from a person or a backend."
@@ -199,15 +200,21 @@ def waiting(run: Run) -> dict[str, Any] | None:
         return None
     given = run.commands.filter(done_at=None, body__of=found.get("id")).select_related("by").last()
     refused = run.commands.exclude(outcome="").order_by("-pk").first()
-    asked = RunRecord.objects.filter(run=run, kind=Kind.PERMIT).order_by("-seq")
+    asked = RunRecord.objects.filter(run=run, kind=Kind.PERMIT).order_by("-seq").first()
     return {
         **found,
-        "seq": asked.values_list("seq", flat=True).first(),
+        "seq": asked.seq if asked else None,
+        "reason": _reason(run, asked) if asked and found.get("kind") == "approval" else "",
+        "action": show.action(found),
         "given": given,
         "did": SAID[given.kind] if given else "",
         "refused": refused if refused and refused.body.get("of") == found.get("id") else None,
         "arguments": show.one_line(found.get("args"), 4_000) if found.get("args") else "",
     }
+
+
+def _reason(run: Run, asked: RunRecord) -> str:
+    return show_record.reason_of(decode(bytes(asked.line)), DatabaseLedgers().reader(run.key).blobs)
 
 
 def tasks(run: Run, names: list[str]) -> list[dict[str, Any]]:

@@ -120,21 +120,46 @@ def _tree(proof: Mapping[str, Any]) -> dict[str, Any]:
     return top
 
 
+OTHER = ("act(", "tool(")
+"""Facts whose absence says that a rule is about other acts than this one."""
+
+
 def _why_not(why: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
-    body: list[dict[str, Any]] = []
+    """What was missing, rule by rule; rules for other acts and tools stand folded at the end."""
+    near: list[dict[str, Any]] = []
+    other: list[dict[str, Any]] = []
     for attempt in why["attempts"]:
-        below: list[dict[str, Any]] = []
-        for item in attempt["missing"]:
-            deeper = item.get("why_not")
-            inner = [_why_not(deeper, depth + 1)] if deeper and deeper["attempts"] and depth < 20 else []
-            below.append({"text": f"missing: {item['atom']}", "because": "missing", "at": "", "body": inner})
-        for item in attempt["against"]:
-            said = f"against it: {item['atom']}"
-            below.append({"text": said, "because": "against", "at": item["at"], "body": []})
-        for condition in attempt["conditions"]:
-            below.append({"text": f"where {condition}", "because": "", "at": "", "body": []})
-        body.append({"text": attempt["rule"], "because": "rule", "at": attempt["at"], "body": below})
-    return {"text": f"{why['goal']} does not hold", "because": "", "at": "", "body": body}
+        found = {"text": attempt["rule"], "because": "rule", "at": attempt["at"]}
+        found["body"] = _attempt(attempt, depth)
+        away = any(str(item["atom"]).startswith(OTHER) for item in attempt["missing"])
+        (other if away else near).append(found)
+    if near and other:
+        said = f"{len(other)} rule{'' if len(other) == 1 else 's'} for other acts and tools"
+        near.append({"text": said, "because": "", "at": "", "body": other, "closed": True})
+    return {"text": f"{why['goal']} does not hold", "because": "", "at": "", "body": near or other}
+
+
+def _attempt(attempt: Mapping[str, Any], depth: int) -> list[dict[str, Any]]:
+    below: list[dict[str, Any]] = []
+    for item in attempt["missing"]:
+        deeper = item.get("why_not")
+        inner = [_why_not(deeper, depth + 1)] if deeper and deeper["attempts"] and depth < 20 else []
+        below.append({"text": f"missing: {item['atom']}", "because": "", "at": "", "body": inner})
+    for item in attempt["against"]:
+        below.append({"text": f"against it: {item['atom']}", "because": "", "at": item["at"], "body": []})
+    for condition in attempt["conditions"]:
+        below.append({"text": f"where {condition}", "because": "", "at": "", "body": []})
+    return below
+
+
+def reason_of(record: Record, blobs: Blobs) -> str:
+    """Why a permit asks or denies, in a sentence; empty where its proof says none."""
+    proof = record.side.get("proof")
+    try:
+        found = json.loads(blobs.get(proof)) if isinstance(proof, str) else {}
+    except (UserError, ValueError):
+        return ""
+    return str(found.get("reason", "")) if isinstance(found, Mapping) else ""
 
 
 def _genesis(body: Mapping[str, Any]) -> list[Part]:

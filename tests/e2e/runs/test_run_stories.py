@@ -37,6 +37,17 @@ task Talk {
   success: file_exists("word.txt")
 }
 """
+TIDY = """\
+AGENT Tidy LEVEL 2 {
+  CONFIG { APPROVALS ask }
+  START -> tidy
+  TASK tidy {
+    step make: tool.write_file { path: "build-2019/a.txt" content: "old" }
+    step old: tool.run { cmd: ["rm", "-r", "build-2019"] }
+    success: exit_code(old) == 0
+  }
+}
+"""
 BAD = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 
 
@@ -179,18 +190,91 @@ def test_without_sockets_the_page_asks(person: Person, begin: Begin) -> None:
     ends(alice, "Succeeded")
 
 
+def test_somebody_with_the_role_approves(person: Person, begin: Begin) -> None:
+    """Bob may not; of alice's two windows the first counts, and all three go on by themselves."""
+    alice, bob, second = person(), person("bob"), person()
+    path = begin(alice, TIDY)
+    ends(alice, "Waiting")
+    bob.go(path)
+    second.go(path)
+    for window in (alice, bob, second):
+        expect(window.page.locator("#run-ask")).to_contain_text("run rm -r build-2019")
+    expect(alice.page.locator("#run-people")).to_contain_text("Bob is looking too")
+    expect(bob.page.locator("#run-people")).to_contain_text("Alice is looking too")
+    expect(bob.page.locator("#run-ask button")).to_have_count(0)
+    expect(bob.page.locator("#run-ask")).to_contain_text("A reviewer or an admin of the team can approve it")
+    alice.page.click("#run-ask button:has-text('Approve')")
+    for window in (alice, bob, second):
+        ends(window, "Succeeded")
+        expect(window.page.locator("#run-ask button")).to_have_count(0)
+    alice.go(f"{path}?tab=records&kind=approval")
+    alice.page.locator("#records a").first.click()
+    expect(alice.page.locator("#record .record-said")).to_contain_text("approve by alice")
+    bob.page.click("button:has-text('Replay and verify')")
+    expect(bob.page.locator("#checked")).to_contain_text("chain whole, replay equal")
+
+
+def test_who_is_late_is_told(person: Person, begin: Begin) -> None:
+    alice, bob = person(), person("bob")
+    bob.page.route_web_socket(re.compile("/ws/"), lambda socket: None)  # his page hears nothing
+    path = begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    bob.go(path)
+    bob.page.fill("#run-ask textarea", "late")
+    alice.page.fill("#run-ask textarea", "first")
+    alice.page.click("#run-ask button:has-text('Answer')")
+    ends(alice, "Succeeded")
+    bob.page.click("#run-ask button:has-text('Answer')")
+    expect(bob.page.locator(".message.error")).to_contain_text("The run has ended")
+    assert bob.page.url.endswith(path)
+    bob.forget("409")
+
+
+def test_the_log_grows(person: Person, begin: Begin) -> None:
+    alice, bob = person(), person("bob")
+    path = begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    bob.go(path)
+    bob.page.click(".detail-side .tabs >> text=Log")
+    expect(bob.page.locator("#pane")).to_contain_text("Nothing was put out yet")
+    alice.page.fill("#run-ask textarea", BAD)
+    alice.page.click("#run-ask button:has-text('Answer')")
+    expect(bob.page.locator("#log li").first).to_contain_text("<img src=x onerror")
+    ends(bob, "Succeeded")
+    expect(bob.page.locator("#log")).to_contain_text("write_file word.txt")
+    seqs = [int(text) for text in bob.page.locator("#log li p > a").all_inner_texts()]
+    assert seqs == sorted(set(seqs)) and "tab=log" in bob.page.url
+
+
+def test_a_page_says_that_its_person_is_signed_out(person: Person, begin: Begin) -> None:
+    alice = person("")
+    alice.sign_in("alice")  # a session of her own, since it ends
+    begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    other = alice.context.new_page()
+    other.goto(f"{alice.url}/account/logout/")
+    other.click("main button[type=submit]")
+    expect(alice.page.locator("#run-line")).to_contain_text("You are signed out")
+    alice.page.click("#run-line a")
+    expect(alice.page.locator("[name=login]")).to_be_visible()
+
+
 @pytest.mark.parametrize("width", [1280, 320])
 def test_nothing_serious_on_pages_of_runs(person: Person, begin: Begin, width: int) -> None:
     alice = person("alice", viewport={"width": width, "height": 700})
     waits = begin(alice, ASKING, "stepwise")
     ends(alice, "Waiting")
+    asks = begin(alice, TIDY)
+    ends(alice, "Waiting")
     done = begin(alice, HELLO)
     ends(alice, "Succeeded")
     paths = [
-        f"{done}?tab={tab}" for tab in ("timeline", "records&seq=2", "metrics", "workspace", "registers")
+        f"{done}?tab={tab}"
+        for tab in ("timeline", "records&seq=2", "log", "metrics", "workspace", "registers")
     ]
     paths += [
         waits,
+        asks,
         f"{done}fork/?at=3",
         f"{done}r/2/",
         f"{TEAM}/",

@@ -49,7 +49,11 @@ def test_an_approval_goes_through_the_page(cast: Any, ran: Ran) -> None:
     address = pages.address(run)
     bob, rita = (cast.client(name).get(address).content.decode() for name in ("bob", "rita"))
     for text in (bob, rita):
-        assert "Waits for an approval" in text and "build-2019" in text
+        assert "Waits for an approval" in text and "run rm -r build-2019" in text
+        assert "it deletes_tree &#x27;build-2019&#x27;" in text  # why it is asked
+    asked = run.records.filter(kind="permit").last()
+    why = cast.client("bob").get(f"{address}r/{asked.seq}/").content.decode()
+    assert why.index("signed_approval(/action, _)") < why.index("rules for other acts and tools")
     assert "Approve run</button>" in rita and "Approve run</button>" not in bob
     assert "A reviewer or an admin of the team can approve it" in bob
     for name, status in (("vera", 403), ("bob", 403), ("charlie", 404), ("", 302)):
