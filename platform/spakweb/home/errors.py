@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from spakweb.errors import Refused
 
@@ -47,7 +49,15 @@ def answer(
             {"code": code or f"web.{status}", "message": message or usual, "hint": hint}, status=status
         )
     context = {"status": status, "title": title, "said": message or usual, "hint": hint, "code": code}
+    context["back"] = _form(request)
     return render(request, "errors/error.html", context, status=status)
+
+
+def _form(request: HttpRequest) -> str:
+    """The page of ours whose form was sent; empty where there is none."""
+    page = request.headers.get("Referer", "") if request.method == "POST" else ""
+    known = url_has_allowed_host_and_scheme(page, {request.get_host()}, require_https=request.is_secure())
+    return page if known and urlsplit(page).path != request.path else ""
 
 
 def refused(request: HttpRequest, why: Refused) -> HttpResponse:

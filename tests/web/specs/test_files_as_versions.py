@@ -79,3 +79,22 @@ def test_a_draft_of_another_window_is_not_overwritten(cast: Any) -> None:
     )
     assert Draft.objects.get(user=cast["bob"]).text == "// three\n"
     assert keep("// five\n", seen=None).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        ("http://testserver/t/kernel-tuners/specs/small/", True),
+        ("http://testserver/t/kernel-tuners/specs/small/save/", False),
+        ("https://evil.example/t/", False),
+        ("//evil.example", False),
+        ("javascript:alert(1)", False),
+        ("", False),
+    ],
+)
+def test_a_file_that_is_refused_leads_back_to_its_form(cast: Any, page: str, shown: bool) -> None:
+    file = SimpleUploadedFile("small.spak", b"\xff\xfe")
+    address = reverse("spak-spec-save", args=[cast.team.slug, "small"])
+    answer = cast.client("bob").post(address, {"file": file}, headers={"Referer": page})
+    assert answer.status_code == 400
+    assert f'href="{page}"' in answer.content.decode() if shown else b"Back to" not in answer.content
