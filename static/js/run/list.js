@@ -14,4 +14,9 @@ async function again() {
 }
 const later = () => { timer ||= setTimeout(again, 1000); };
 
-if (list) follow(list.dataset.liveList, null, (message) => { if (message.type === "runs" && !message.whole) later(); }, later);
+function heard(message) {
+  if (message.type === "runs" && !message.whole) later();
+  else if (message.type === "closed" && message.code !== 1000) location.reload();  // signed out, or no member any more: it says so
+}
+
+if (list) follow(list.dataset.liveList, null, heard, later);

@@ -249,14 +249,17 @@ def test_the_log_grows(person: Person, begin: Begin) -> None:
 def test_a_page_says_that_its_person_is_signed_out(person: Person, begin: Begin) -> None:
     alice = person("")
     alice.sign_in("alice")  # a session of her own, since it ends
+    alice.expected.append(r"status of 401")  # what the page asked for just then
     begin(alice, ASKING, "stepwise")
     ends(alice, "Waiting")
-    other = alice.context.new_page()
+    runs, other = alice.context.new_page(), alice.context.new_page()
+    runs.goto(f"{alice.url}{TEAM}/runs/")
     other.goto(f"{alice.url}/account/logout/")
     other.click("main button[type=submit]")
     expect(alice.page.locator("#run-line")).to_contain_text("You are signed out")
     alice.page.click("#run-line a")
-    expect(alice.page.locator("[name=login]")).to_be_visible()
+    for page in (alice.page, runs):
+        expect(page.locator("[name=login]")).to_be_visible()
 
 
 @pytest.mark.parametrize("width", [1280, 320])

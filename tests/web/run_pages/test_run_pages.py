@@ -191,6 +191,29 @@ def test_answering_moves_the_run_on(cast: Any, ran: Ran) -> None:
     assert late.status_code == 409
 
 
+def test_without_a_backend_calling_it_says_so(cast: Any, ran: Ran) -> None:
+    run, client = ran(ASKING, mode="stepwise"), cast.client("bob")
+    client.post(url("spak-run-answer", run), {"of": run.summary["waiting"]["id"], "call": "1"})
+    assert "bob called the backend" in body(client.get(url("spak-run", run)))
+    execute.advance(run.key)
+    text = body(client.get(url("spak-run", run)))
+    assert "no backend is set up where this run executes" in text and "<textarea" in text
+
+
+def test_cost_stands_beside_its_budget(cast: Any, ran: Ran) -> None:
+    text = (
+        ASKING.replace(
+            "task Talk {", "AGENT Paid LEVEL 3 {\n CONFIG { BUDGET { cost: 2000000 } }\n TASK Talk {"
+        )
+        + "}\n"
+    )
+    run = ran(text, advance=False)
+    Run.objects.update(summary={"cost": 1_900_000_000, "tokens": {"input": 10, "output": 5}})
+    run.refresh_from_db()
+    bars = {bar["name"]: (bar["used"], bar["most"], bar["high"]) for bar in pages.head(run)["bars"]}
+    assert bars["cost"] == ("$1.90", "$2.00", True) and bars["tokens"] == ("15", "", False)
+
+
 def test_a_viewer_reads_the_question_and_has_no_form(cast: Any, ran: Ran) -> None:
     run = ran(ASKING, mode="stepwise")
     text = body(cast.client("vera").get(url("spak-run", run)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from django.test import AsyncClient
 
 from runs_kit import Socket, ledger, looped, member, tables, write
 from spakweb.runs import stream
+from spakweb.runs.models import Run
 from spakweb.runs.viewers import HOLDS_S, People, Viewer
 from spakweb.teams.models import Membership, Role, Team, User
 
@@ -73,6 +75,39 @@ def test_processes_tell_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     two.go("r1", BOB)
     one.hear(two.news(["r1"]))
     assert one.of("r1") == [(1, "Vera")] and one.hear(one.news(["r1"])) == []
+
+
+def test_pages_of_two_processes_hear_of_each_other(
+    team: Team, vera: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two hubs, as two processes have them, on one channel layer."""
+    settings.REDIS_URL = "redis://as-if"
+    settings.CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+    monkeypatch.setattr(stream, "PEOPLE_S", 0.05)
+    ledger(team).close()
+    run = Run.objects.get()
+
+    async def until(reader: Any, names: list[str]) -> None:
+        async for message in stream.messages(reader):
+            if message.type == "people":
+                told = [person["name"] for person in json.loads(message.text)["people"]]
+                if told == names:
+                    return
+
+    async def watch() -> None:
+        one, two = stream.Hub(), stream.Hub()
+        here = await one.join(run, Viewer(vera.pk, "Vera"), whole=False)
+        await asyncio.wait_for(until(here, ["Vera"]), 10)
+        there = await two.join(run, Viewer(0, "Bob"), whole=False)
+        await asyncio.wait_for(until(here, ["Bob", "Vera"]), 10)
+        await asyncio.wait_for(until(there, ["Bob", "Vera"]), 10)
+        two.leave(there)
+        await asyncio.sleep(0)
+        one.leave(here)
+        for hub in (one, two):
+            hub._threads.shutdown()
+
+    asyncio.run(watch())
 
 
 def test_what_a_dead_process_told_ends(monkeypatch: pytest.MonkeyPatch) -> None:
