@@ -396,6 +396,29 @@ def test_a_string_never_becomes_a_rule_a_name_or_another_string(text: str) -> No
         session.assert_facts([("tool", (text,))])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "_" * 100_000,
+        "\\_" * 50_000,
+        '"' + '\\"' * 100_000,
+        "'" + "\\'" * 100_000,
+        "p(" * 20_000,
+        "p(X)@[" * 10_000,
+        "Decl p(" + "X.Type<" * 30_000,
+        "p(X) :- X = " + "fn:plus(" * 20_000,
+        "p(X) :- " + ", ".join(["q(X)"] * 5_000) + ".",
+        "p(" + "9" * 100_000 + ").",
+        "/" + "a-." * 60_000,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_hostile_text_is_a_finding_and_no_hang(text: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        load({"hostile.mg": text})
+    assert caught.value.code == "policy.invalid"
+
+
 def test_a_megabyte_is_a_limit_and_no_permission() -> None:
     with pytest.raises(PolicyLimit):
         SAYING.session([("said", ("x" * (1 << 20),)), ("tool", (A,))])

@@ -29,7 +29,7 @@ _TOKEN = re.compile(
     |(?P<number>-?\d+)
     |(?P<function>fn(?::[A-Za-z]\w*)+)
     |(?P<builtin>:[a-z]\w*(?::[a-z]\w*)*)
-    |(?P<variable>(?:[A-Z]|(?:\\?_)+[A-Za-z0-9])(?:\w|\\_)*)
+    |(?P<variable>(?:[A-Z]|(?:\\?_){1,32}[A-Za-z0-9])(?:\w|\\_)*)
     |(?P<wild>\\?_|\\?\*)
     |(?P<ident>[a-z](?:\w|\\_)*)
     |(?P<mark>:-|⟸|\|>|[<\[][-+](?=\s*\[)|\\?<-(?!\d)|\\?<=|\\?>=|\\?!=|\\?==|\\?[<>=!]|[()\[\]{},.:@|?])""",
@@ -76,7 +76,7 @@ def scan(text: str, file: str) -> tuple[list[Token], list[Finding]]:
         if hit is None:
             if bad != at and len(findings) < MAX_FINDINGS:
                 findings.append(_unknown(text, at, place(at, at + 1)))
-            at = bad = at + 1
+            at = bad = _beyond(text, at)
             continue
         end = hit.end()
         kind = hit.lastgroup or ""
@@ -96,8 +96,16 @@ def comments(text: str) -> list[tuple[int, str]]:
         hit = _TOKEN.match(text, at)
         if hit is not None and hit.group()[0] == "#":
             found.append((at, hit.group().rstrip()))
-        at = hit.end() if hit is not None else at + 1
+        at = hit.end() if hit is not None else _beyond(text, at)
     return found
+
+
+def _beyond(text: str, at: int) -> int:
+    """Where reading goes on behind what is no token: a string without an end takes its whole line."""
+    if text[at] not in "\"'":
+        return at + 1
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end
 
 
 def _unknown(text: str, at: int, where: Place) -> Finding:
