@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-CUTS = 20
+CUT, CUTS = 50, 20
 
 
 def socket() -> dict[str, Any]:
@@ -43,10 +43,10 @@ def bare() -> dict[str, Any]:
 
 
 def cuts() -> dict[str, Any]:
-    """100 watchers, each cut off CUTS times while 400 records come."""
+    """50 watchers, each cut off CUTS times while 500 records come."""
     cookies, ledger = _people(400), _ledger()
     with _serving("spakweb.home.serve") as port:
-        return asyncio.run(_cutting(port, cookies, ledger, clients=100, records=400))
+        return asyncio.run(_cutting(port, cookies, ledger, clients=CUT, records=500))
 
 
 Seen = Callable[[int, int], None]
@@ -239,16 +239,19 @@ async def _cutting(port: int, cookies: list[str], ledger: Any, clients: int, rec
         chance = random.Random(client)
         left = CUTS
         while got[client][-1:] != [records]:
+            after = max(got[client], default=-1)
             async with opening:
-                after = max(got[client], default=-1)
                 reader, writer = await _opened(port, cookies[client % len(cookies)], after)
+                answer = await reader.readline()
             try:
-                async with asyncio.timeout(chance.uniform(0.05, 2) if left else None):
+                async with asyncio.timeout(chance.uniform(0.02, 3) if left else None):
                     while line := await reader.readline():
                         if line.startswith(b'data: {"#"'):
                             got[client].append(int(json.loads(line[6:])["seq"]))
                         if got[client][-1:] == [records]:
                             break
+                if b" 200 " not in answer:
+                    await asyncio.sleep(chance.uniform(0.5, 2))
             except TimeoutError:
                 left, made = left - 1, made + 1
             finally:
