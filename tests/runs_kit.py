@@ -21,7 +21,7 @@ from spakweb.runs.ledger import DatabaseLedger, DatabaseLedgers, drop_leases
 from spakweb.runs.models import Run
 from spakweb.teams.models import Membership, Role, Team, User
 
-WAIT_S = 10
+WAIT_S = 60
 
 
 @contextmanager
