@@ -256,6 +256,8 @@ class Performer:
             try:
                 with self._calling():
                     result = tool.run(call)
+                    if tool.entry.sandboxed and result.status in ("launcher", "crash"):
+                        self._must_work()
             except BaseException:
                 if writes:
                     self.workspace.rollback()
@@ -269,6 +271,17 @@ class Performer:
                 self.workspace.rollback()
             raise
         return self._tool_result(effect, result, writes, output, diagnostics)
+
+    def _must_work(self) -> None:
+        """A sandbox that is gone is no outcome of a tool: nothing is recorded, and the effect stays pending.
+
+        Raises: UnavailableError `unavailable.sandbox`.
+        """
+        launcher = self.host.launcher
+        if launcher is not None and (why := launcher.probe()):
+            raise UnavailableError(
+                "unavailable.sandbox", f"the launcher {launcher.entry.name} does not work any more: {why}"
+            )
 
     def _tool_result(
         self, effect: Effect, result: ToolResult, writes: bool, output: str, diagnostics: Sequence[Any]
