@@ -72,7 +72,7 @@ export class GraphPane {
         part.removeAttribute("aria-label"); // The name is what is written in it; the title says the rest.
       } else if (part.matches("g.edge")) part.prepend(draw("path", { class: "hit", d: part.querySelector(".line").getAttribute("d") }));
     }
-    for (const part of changed.moved) part.querySelector(".hit")?.setAttribute("d", part.querySelector(".line").getAttribute("d"));
+    for (const part of changed.moved) if (part.classList.contains("edge")) part.querySelector(".hit").setAttribute("d", part.querySelector(".line").getAttribute("d"));
     for (const node of svg.querySelectorAll("g.node")) {
       this.nodes.set(node.dataset.task, node);
       if (node.classList.contains("missing") && !this.boxes.get(node.dataset.task).file && this.on.editable) this.ghost(node);
