@@ -236,8 +236,9 @@ def launcher(chosen: Settings, program: Program) -> Launcher:
 
     wanted = max(program.sandbox, chosen.least, key=lambda name: RANKS.get(name.upper(), 0))
     needed = RANKS.get(wanted.upper(), 1)
+    named = max(chosen.launcher, chosen.least, key=lambda name: RANKS.get(name.upper(), 0))
     names = (
-        [chosen.launcher]
+        [named]  # what the machine's settings name, unless something stricter was asked for
         if chosen.launcher
         else sorted(LAUNCHERS, key=lambda name: (RANKS.get(name.upper(), 0), name != wanted.lower()))
     )

@@ -68,8 +68,9 @@ def test_a_weaker_one_is_refused_though_it_was_asked_for(chosen: str, sandbox: s
 )
 def test_who_starts_a_run_can_ask_for_more(sandbox: str, least: str, found: str) -> None:
     assert config.launcher(config.Settings(least=least), program(sandbox)).entry.name == found
-    with pytest.raises(UnavailableError):
-        config.launcher(config.Settings(least="gvisor", launcher="docker"), program(sandbox))
+    for launcher, least, used in (("docker", "gvisor", "gvisor"), ("gpu", "docker", "gpu")):
+        asked = config.Settings(least=least, launcher=launcher)
+        assert config.launcher(asked, program(sandbox)).entry.name == used
 
 
 def test_what_cannot_be_measured_in_a_container_does_not_begin() -> None:
