@@ -171,7 +171,8 @@ def outcome(run: Run) -> str:
         case State.PAUSED:
             return "Somebody paused it; it goes on when it is resumed."
         case State.SUCCEEDED:
-            return f"Ended in {run.task} with success."
+            best = _best((run.summary or {}).get("metrics") or {})
+            return f"Ended in {run.task} with success{f': {best}' if best else ''}."
         case State.FAILED if error:
             return f"Could not begin: {error.get('message', run.reason)} {error.get('hint', '')}".strip()
         case State.CANCELLED:

@@ -114,8 +114,12 @@ def action(body: Mapping[str, Any]) -> str:
     if "path" in args:
         return f"{name} {args['path']}"
     if all(isinstance(value, str | int | float) for value in args.values()):
-        return one_line(" ".join([name, *(f"{key}={value}" for key, value in args.items())]), 120)
+        return one_line(" ".join([name, *(f"{key}={_plain(value)}" for key, value in args.items())]), 120)
     return f"{name} {one_line(args, 120)}"
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _genesis(record: Record) -> str:
