@@ -54,14 +54,17 @@ def rows() -> list[dict[str, Any]]:
         with _server("Postgres", folder / "pg") as server:
             if server:
                 local = f"postgresql://spak@{quote(str(server.folder), safe='')}:{server.port}/postgres"
-                found += _steps_rows("PostgreSQL", folder / "pg-data", local, 1500)
+                found += _steps_rows("PostgreSQL", folder / "pg-data", local, 1500, server.url)
         with _server("Redis", folder / "redis") as server:
             if server:
                 found += _redis_rows(folder, {"SPAK_WEB_REDIS_URL": server.url})
     return found
 
 
-def _steps_rows(name: str, folder: Path, address: str, least: int) -> list[dict[str, Any]]:
+def _steps_rows(
+    name: str, folder: Path, address: str, least: int, of_peers: str = ""
+) -> list[dict[str, Any]]:
+    """The peers read the address of a Unix socket each in a way of its own: they get another."""
     more = {"SPAK_WEB_DATABASE_URL": address} if address else {}
     seen = _part("steps", folder, **more)
     ours, floor = seen["ours"], seen["floor"]
@@ -74,7 +77,7 @@ def _steps_rows(name: str, folder: Path, address: str, least: int) -> list[dict[
         both = _workers(folder, more)
         found.append(_row(f"{title}, by {WORKERS} workers", both, floor, "steps/s", f">= {least}"))
     for peer in PEERS:
-        theirs, where = _peer(peer, folder, address)
+        theirs, where = _peer(peer, folder, of_peers)
         found.append(_row(f"{title}, over {peer} {where}", ours / theirs, theirs, "x", ">= 5"))
     return [
         *found,
