@@ -75,10 +75,6 @@ class Health:
         return wilson(self.succeeded, self.count)
 
     @property
-    def correction_interval(self) -> tuple[float, float] | None:
-        return wilson(self.healed, self.failures)
-
-    @property
     def correction(self) -> float | None:
         return self.healed / self.failures if self.failures else None
 
