@@ -50,6 +50,8 @@ SLICE_S = 60.0
 DEFAULT, GPU = "default", "gpu"
 WATCH_S = 0.25
 """How often what people want of running runs is read, and the projections of some are written."""
+START_S = 0.5
+"""How long a thread may take to come up."""
 SAVED = 16
 """Projections of one such moment."""
 
@@ -226,8 +228,7 @@ class Holding:
             try:
                 self.runner.performer.interrupt()
             except Interrupted:  # an effect is under way: this belongs to the thread of the runner
-                identity = ctypes.c_ulong(self._thread)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, ctypes.py_object(Interrupted))
+                _interrupt(self._thread)
 
     def keep_up(self) -> None:
         """Write the projection if something happened since the last time."""
@@ -326,6 +327,22 @@ def queue_of(effect: Effect | None, runner: Runner) -> str:
     if effect.act == "validate":
         return GPU if inside or host.validators[effect.name].entry.device else DEFAULT
     return GPU if inside and effect.act == "tool" and host.tools[effect.name].entry.sandboxed else DEFAULT
+
+
+def _interrupt(thread: int) -> None:
+    """Raise Interrupted in that thread.
+
+    A thread that is just being started bears the number of the one that starts it, and would be hit in its
+    place (it would never come up, and its starter wait for it for ever): not while there is such a one.
+    """
+    ends = time.monotonic() + START_S
+    while True:
+        with threading._active_limbo_lock:  # type: ignore[attr-defined]
+            if not threading._limbo or time.monotonic() > ends:  # type: ignore[attr-defined]
+                hit = ctypes.c_ulong(thread), ctypes.py_object(Interrupted)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(*hit)
+                return
+        time.sleep(0.001)
 
 
 class Watcher:

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from spak.errors import UnavailableError
 from spak.ledger import verify
+from spak.runner.perform import Interrupted
 from spakweb import appendonly
 from spakweb.errors import Refused
 from spakweb.runs import execute, queue, tasks
@@ -286,3 +287,23 @@ def test_a_run_that_is_held_up_says_why_and_goes_on_later(
     assert execute.advance(run.key) is False
     run.refresh_from_db()
     assert (run.state, run.reason, run.holder) == (State.SUCCEEDED, "", "")
+
+
+def test_the_one_who_starts_threads_is_interrupted_and_not_those() -> None:
+    """As a runner is while it starts a sandbox: a thread that is hit before it is up
+    holds its starter for ever."""
+
+    def works() -> None:
+        try:
+            while True:
+                threading.Thread(target=int).start()
+        except Interrupted:
+            hit.append(threading.get_ident())
+
+    for _ in range(30):
+        hit: list[int] = []
+        runner = threading.Thread(target=works)
+        runner.start()
+        execute._interrupt(runner.ident or 0)
+        runner.join(20)
+        assert hit == [runner.ident]
