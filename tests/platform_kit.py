@@ -116,6 +116,8 @@ class Server:
         self.log.write_bytes(b"")
         self.cookies: dict[str, Any] = {}
         """Of whoever signed in, by name."""
+        self.idle: dict[str, list[Any]] = {}
+        """Windows that nobody uses, by what they were asked for with."""
         self.begin()
 
     def begin(self) -> None:
@@ -306,11 +308,23 @@ class Watched:
             self.page.emulate_media(color_scheme="light", reduced_motion="no-preference")
         return found
 
-    def close(self) -> None:
+    def check(self) -> None:
         """Nothing was said but what was expected."""
-        self.context.close()
         found = [item for item in self.troubles if not any(re.search(word, item) for word in self.expected)]
         assert not found, "\n".join(found)
+
+    def rest(self, name: str) -> None:
+        """As when it was new, without a new process: no other page, nothing kept, signed in as before."""
+        for page in self.context.pages:
+            if page != self.page:
+                page.close()
+        self.context.clear_cookies()
+        self.go("/account/login/")
+        self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        self.context.clear_cookies()
+        self.context.add_cookies(self.server.cookies.get(name, []))
+        self.troubles.clear()
+        self.expected.clear()
 
 
 Window = TypeVar("Window", bound=Watched)
@@ -318,13 +332,29 @@ Window = TypeVar("Window", bound=Watched)
 
 @contextmanager
 def windows(kind: type[Window], browser: Any, server: Server) -> Iterator[Callable[..., Window]]:
-    """`make("alice", color_scheme="dark")`: windows that are looked through at the end."""
-    made: list[Window] = []
+    """`make("alice", color_scheme="dark")`: windows that are looked through at the end. One may have been
+    another test's before; who changes what it hears or lets through asks for a `fresh` one."""
+    used: list[tuple[str, str, Window]] = []
+    closed: list[Window] = []
 
-    def make(name: str = "", **options: Any) -> Window:
-        made.append(kind(browser, server, name, **options))
-        return made[-1]
+    def make(name: str = "", fresh: bool = False, **options: Any) -> Window:
+        key = f"{name} {sorted(options.items())}"
+        idle = server.idle.setdefault(key, [])
+        made = idle.pop() if idle and not fresh else kind(browser, server, name, **options)
+        if fresh:
+            closed.append(made)
+        else:
+            used.append((key, name, made))
+        return made
 
     yield make
-    for one in made:
-        one.close()
+    for one in closed:
+        one.context.close()
+    for key, name, one in used:
+        if one.troubles or one.expected or one.page.is_closed():
+            one.context.close()
+        else:
+            one.rest(name)
+            server.idle[key].append(one)
+    for one in (*closed, *(one for *_, one in used)):
+        one.check()

@@ -278,7 +278,8 @@ AGENT <img LEVEL 2 {
 """
 
 
-def test_hostile_text_stays_text(alice) -> None:
+def test_hostile_text_stays_text(person) -> None:
+    alice = person("alice", fresh=True)
     alice.page.on("dialog", lambda dialog: alice.troubles.append(f"a script ran: {dialog.message}"))
     alice.editor(HOSTILE)
     page = alice.page

@@ -181,7 +181,7 @@ def test_filters_survive(person: Person, begin: Begin) -> None:
 
 
 def test_without_sockets_the_page_asks(person: Person, begin: Begin) -> None:
-    alice = person()
+    alice = person(fresh=True)
     alice.page.route_web_socket(re.compile("/ws/"), lambda socket: socket.close(code=1011))
     begin(alice, ASKING, "stepwise")
     ends(alice, "Waiting")
@@ -215,7 +215,7 @@ def test_somebody_with_the_role_approves(person: Person, begin: Begin) -> None:
 
 
 def test_who_is_late_is_told(person: Person, begin: Begin) -> None:
-    alice, bob = person(), person("bob")
+    alice, bob = person(), person("bob", fresh=True)
     bob.page.route_web_socket(re.compile("/ws/"), lambda socket: None)  # his page hears nothing
     path = begin(alice, ASKING, "stepwise")
     ends(alice, "Waiting")

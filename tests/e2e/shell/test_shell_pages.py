@@ -188,7 +188,7 @@ def test_an_invitation_makes_a_member(window: Callable[..., Watched]) -> None:
 def test_a_page_is_light(window: Callable[..., Watched]) -> None:
     """Everything that a spec's page fetches, in bytes as they come."""
     sizes: list[int] = []
-    alice = window("alice")
+    alice = window("alice", fresh=True)
     alice.page.on("response", lambda answer: sizes.append(len(answer.body())))
     alice.go(f"{TEAM}/specs/attention-tuner/")
     alice.page.wait_for_load_state("networkidle")
