@@ -316,13 +316,16 @@ class Leases:
                 if not self._held:
                     self._thread = None
                     break
-                mine = list(self._held)
+                mine = sorted(self._held)
             try:
                 close_old_connections()
                 until = timezone.now() + timedelta(seconds=LEASE_S)
                 for at in range(0, len(mine), PAGE):
-                    ours = Run.objects.filter(pk__in=mine[at : at + PAGE], holder=self.process)
-                    ours.update(lease_until=until)
+                    with transaction.atomic():  # locked in order, as the writer does
+                        ours = Run.objects.filter(pk__in=mine[at : at + PAGE], holder=self.process)
+                        locked = ours.select_for_update(no_key=True).order_by("pk")
+                        still = list(locked.values_list("pk", flat=True))
+                        Run.objects.filter(pk__in=still).update(lease_until=until)
             except DatabaseError as error:  # the next round tries again; the lease outlives four of them
                 log.warning("leases were not renewed: %s", type(error).__name__)
         connection.close()

@@ -145,11 +145,11 @@ class Writer:
                 lasts[batch.run] = batch
         lost: set[int] = set()
         with connection.cursor() as cursor:
-            if firsts:
-                held = sql.held(cursor, list(firsts))
-                for run, first in firsts.items():
-                    if held.get(run) != (first.fence, first.before) or lasts[run].fence != first.fence:
-                        lost.add(run)
+            changed = {batch.run for batch in batches if batch.records or batch.shown or batch.free}
+            held = sql.held(cursor, sorted(changed)) if changed else {}
+            for run, first in firsts.items():
+                if held.get(run) != (first.fence, first.before) or lasts[run].fence != first.fence:
+                    lost.add(run)
             kept = [batch for batch in batches if batch.run not in lost]
             if heads := [(last.count, last.head, run) for run, last in lasts.items() if run not in lost]:
                 sql.move(cursor, heads)

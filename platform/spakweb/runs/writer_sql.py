@@ -34,10 +34,12 @@ _FREED = f"UPDATE {_RUNS} SET holder = '', lease_until = NULL WHERE id = %s AND 
 
 
 def held(cursor: Any, runs: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Fence and count of runs, which nobody else changes until the transaction ends."""
+    """Fence and count of runs, which nobody else changes until the transaction ends. Who locks more than one
+    run locks in the order of their ids, or two of them could wait for each other."""
     if connection.vendor == "postgresql":
         cursor.execute(
-            f"SELECT id, fence, count FROM {_RUNS} WHERE id = ANY(%s) ORDER BY id FOR UPDATE", [list(runs)]
+            f"SELECT id, fence, count FROM {_RUNS} WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE",
+            [list(runs)],
         )
     else:
         marks = ", ".join(["%s"] * len(runs))
