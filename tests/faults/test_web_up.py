@@ -71,9 +71,8 @@ def test_all_of_it_is_killed_at_once(platform: Platform) -> None:
     platform.up.process.wait()
     wait(lambda: not any(map(alive, children)), "a part outlives the kill", platform)
     assert platform.state[1]
-    began = time.monotonic()
     count = platform.count
     platform.again()
     platform.reaches(count + 1)
-    assert time.monotonic() - began < 12, "it waited for the lease to end"
+    assert "took over 1 runs of the worker before" in platform.up.said, "it waited for the lease to end"
     platform.ends()

@@ -24,7 +24,7 @@ STOP_S = 3.0
 LOCK_S = 15.0
 """How long a worker waits for the one before it to be gone."""
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("spakweb.runs.worker")  # it is run as __main__
 
 
 @contextlib.contextmanager
