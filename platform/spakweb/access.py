@@ -10,11 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, resolve_url
+from django.utils.cache import patch_cache_control
 
+from spakweb.home.errors import form_of
 from spakweb.teams.models import Membership, Role, Team
 
 ACTIONS: dict[str, Role] = {
@@ -88,10 +91,18 @@ def demand(user: Any, action: str, thing: Any) -> None:
 
 
 class SignedIn(LoginRequiredMiddleware):
-    """Every page asks for a sign-in unless its view says otherwise; scripts get a 401 and no page of HTML."""
+    """Every page asks for a sign-in unless its view says otherwise; scripts get a 401 and no page of HTML.
+    Who sent a form comes back to its page. No shared cache keeps what one person was shown."""
 
     def handle_no_permission(self, request: HttpRequest, view_func: Any) -> HttpResponse:
         script = request.headers.get("HX-Request") or "application/json" in request.headers.get("Accept", "")
         if script:
             return JsonResponse({"code": "web.signed_out", "message": "You are signed out."}, status=401)
+        if request.method not in ("GET", "HEAD"):
+            return redirect_to_login(form_of(request) or "/", resolve_url(self.get_login_url(view_func)))
         return super().handle_no_permission(request, view_func)
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        if not response.has_header("Cache-Control"):
+            patch_cache_control(response, private=True, no_cache=True)
+        return response

@@ -161,6 +161,10 @@ if REDIS_URL:  # without socket_timeout=None redis-py 8 ends an idle connection 
         "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": None}]},
     }
 
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+if REDIS_URL:  # how often someone tried to sign in is counted over all processes
+    CACHES["default"] = {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+
 # ---- workers (notes on each: docs/platform.md)
 
 QUEUE_DIR = DATA_DIR / "queue"
@@ -215,7 +219,8 @@ ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_LOGOUT_REDIRECT_URL = "/account/login/"
 ACCOUNT_ADAPTER = "spakweb.teams.adapter.AccountAdapter"
 ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
-ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_SESSION_REMEMBER = None  # as the person ticks
+ALLAUTH_TRUSTED_PROXY_COUNT = int(BEHIND_PROXY)  # else all people behind it share the limits of sign-ins
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "SPAK"

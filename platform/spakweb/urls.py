@@ -29,4 +29,5 @@ urlpatterns = [
 handler400 = "spakweb.home.errors.bad_request"
 handler403 = "spakweb.home.errors.forbidden"
 handler404 = "spakweb.home.errors.not_found"
+handler429 = "spakweb.home.errors.too_many"
 handler500 = "spakweb.home.errors.server_error"

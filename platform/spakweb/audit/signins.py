@@ -1,9 +1,11 @@
-"""Sign-ins, sign-outs and failed ones become events, without a team."""
+"""Sign-ins, sign-outs and failed ones, and changes of how a person signs in, become events without a team."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from allauth.account import signals as account
+from allauth.mfa import signals as mfa
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.dispatch import receiver
 
@@ -24,3 +26,18 @@ def signed_out(user: Any, **kwargs: Any) -> None:
 def failed(credentials: dict[str, Any], **kwargs: Any) -> None:
     name = str(credentials.get("username") or credentials.get("email") or "")
     record(None, "account.sign_in_failed", name.replace("\0", "")[:100])
+
+
+@receiver([account.password_changed, account.password_set, account.password_reset])
+def password(user: Any, **kwargs: Any) -> None:
+    record(user, "account.password_changed")
+
+
+@receiver(mfa.authenticator_added)
+def factor_added(user: Any, authenticator: Any, **kwargs: Any) -> None:
+    record(user, "account.factor_added", str(authenticator.get_type_display()))
+
+
+@receiver(mfa.authenticator_removed)
+def factor_removed(user: Any, authenticator: Any, **kwargs: Any) -> None:
+    record(user, "account.factor_removed", str(authenticator.get_type_display()))

@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from spakweb import access
 from spakweb.audit.models import Event
@@ -26,7 +26,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet would take for the beginning of a formula."""
 
 
-@require_GET
+@require_safe
 def events(request: HttpRequest, team: str) -> HttpResponse:
     found = access.find(request.user, "audit.view", Team, slug=team)
     rows, told = _filtered(request, found)
@@ -44,7 +44,7 @@ def events(request: HttpRequest, team: str) -> HttpResponse:
     return render(request, "audit/_events.html" if request.htmx else "audit/events.html", context)
 
 
-@require_GET
+@require_safe
 def export(request: HttpRequest, team: str) -> HttpResponse:
     """Every row that the filters leave, oldest first; `as=csv` or `as=jsonl`."""
     found = access.find(request.user, "audit.view", Team, slug=team)

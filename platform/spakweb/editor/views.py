@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse, RawPostDataException
 from django.middleware.csrf import get_token
 from django.shortcuts import render
 from django.templatetags.static import static
@@ -19,7 +19,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from spak.errors import EditRefused, SpecError
 from spakweb import access
@@ -58,7 +58,7 @@ View = Callable[..., HttpResponse]
 
 
 @never_cache
-@require_GET
+@require_safe
 def editor(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     found = find_spec(request, team, spec)
     draft = Draft.objects.filter(spec=found, user=request.user).first()
@@ -136,7 +136,7 @@ def body_of(request: HttpRequest) -> dict[str, Any]:
     """The JSON object of a request. Raises: Refused `web.request`."""
     try:
         value = orjson.loads(request.body)
-    except orjson.JSONDecodeError as error:
+    except (orjson.JSONDecodeError, RawPostDataException) as error:  # the latter: it is a form
         raise Refused("web.request", "The request is not JSON in UTF-8.") from error
     if not isinstance(value, dict):
         raise Refused("web.request", "The request is no JSON object.")
@@ -183,7 +183,7 @@ def draft(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 
 
 @never_cache
-@require_GET
+@require_safe
 def token(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """A fresh token for a page whose person has signed in anew elsewhere."""
     find_spec(request, team, spec)

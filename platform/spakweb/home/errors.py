@@ -11,7 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import DisallowedHost, RequestDataTooBig
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
@@ -30,7 +31,9 @@ SAID = {
         "There is nothing here",
         "The address is wrong, or what it names belongs to a team that you are not in.",
     ),
+    405: ("That is not a page", "It is where a form of another page leads. Nothing was changed."),
     413: ("That is too large", "Nothing was changed."),
+    429: ("That was too often", "Wait a few minutes, then try again. Nothing was changed."),
     500: ("Something went wrong on our side", "Nothing more was changed after it. The log has the details."),
 }
 
@@ -49,15 +52,20 @@ def answer(
             {"code": code or f"web.{status}", "message": message or usual, "hint": hint}, status=status
         )
     context = {"status": status, "title": title, "said": message or usual, "hint": hint, "code": code}
-    context["back"] = _form(request)
+    context["back"] = form_of(request)
     return render(request, "errors/error.html", context, status=status)
 
 
-def _form(request: HttpRequest) -> str:
+def form_of(request: HttpRequest) -> str:
     """The page of ours whose form was sent; empty where there is none."""
     page = request.headers.get("Referer", "") if request.method == "POST" else ""
-    known = url_has_allowed_host_and_scheme(page, {request.get_host()}, require_https=request.is_secure())
-    return page if known and urlsplit(page).path != request.path else ""
+    try:
+        known = url_has_allowed_host_and_scheme(page, {request.get_host()}, request.is_secure())
+        parts = urlsplit(page)
+    except (DisallowedHost, ValueError):
+        return ""
+    here = f"{parts.path}?{parts.query}" if parts.query else parts.path
+    return here if known and parts.path != request.path and here.startswith("/") else ""
 
 
 def refused(request: HttpRequest, why: Refused) -> HttpResponse:
@@ -80,7 +88,13 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
     return answer(request, 404)
 
 
+def too_many(request: HttpRequest) -> HttpResponse:
+    return answer(request, 429)
+
+
 def server_error(request: HttpRequest) -> HttpResponse:
+    """It asks the database nothing: that may be what is wrong."""
+    request.user = AnonymousUser()
     return answer(request, 500)
 
 
@@ -92,13 +106,19 @@ def csrf(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 class RefusedToAnswer:
-    """Middleware: a Refused that a view lets through becomes its answer, and so does a full disk."""
+    """Middleware: a Refused that a view lets through becomes its answer, and so does a full disk; an address
+    that only takes forms has a page for whoever opens it."""
 
     def __init__(self, get_response: Any) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        response = self.get_response(request)
+        if response.status_code == 405 and not response.content and request.method == "GET":
+            page = answer(request, 405)
+            page.headers["Allow"] = response.headers["Allow"]
+            return page
+        return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, DatabaseError) and any(word in str(exception) for word in NO_ROOM):

@@ -54,9 +54,13 @@ class Child:
 
 @contextlib.contextmanager
 def only_one(data: Path, address: str) -> Iterator[None]:
-    """Holds the folder's lock. Raises: Refused `web.running`."""
-    data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (data / "up.lock").open("a+") as file:
+    """Holds the folder's lock. Raises: Refused `web.running`, `web.data`."""
+    try:
+        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        opened = (data / "up.lock").open("a+")
+    except OSError as error:
+        raise no_place(data, error) from error
+    with opened as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -66,10 +70,20 @@ def only_one(data: Path, address: str) -> Iterator[None]:
                 f"The platform is running already on {data}: {file.read().strip() or 'starting'}.",
                 "Use that one, stop it with Ctrl+C, or name another folder in SPAK_WEB_DATA.",
             ) from error
-        file.truncate(0)
-        file.write(f"process {os.getpid()}, {address}\n")
-        file.flush()
+        try:
+            os.ftruncate(file.fileno(), 0)
+            os.write(file.fileno(), f"process {os.getpid()}, {address}\n".encode())
+        except OSError as error:
+            raise no_place(data, error) from error
         yield
+
+
+def no_place(data: Path, error: OSError) -> Refused:
+    return Refused(
+        "web.data",
+        f"Nothing can be written to {data}: {error.strerror or error}.",
+        "Make room there, or give its owner the right to write, or name another folder in SPAK_WEB_DATA.",
+    )
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError, connection
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from spakweb import access
 from spakweb.home import first
@@ -21,7 +21,7 @@ from spakweb.teams.models import Team
 LAST_TEAM = "spak_team"
 
 
-@require_GET
+@require_safe
 def home(request: HttpRequest) -> HttpResponse:
     """The team that the person last looked at, or their first; a page that helps when there is none."""
     teams = list(request.user.teams.all())
@@ -31,12 +31,13 @@ def home(request: HttpRequest) -> HttpResponse:
     return redirect("spak-team-home", team=last.slug)
 
 
-@require_GET
+@require_safe
 def team_home(request: HttpRequest, team: str) -> HttpResponse:
     found = access.find(request.user, "team.view", Team, slug=team)
     if request.session.get(LAST_TEAM) != found.slug:
         request.session[LAST_TEAM] = found.slug
     specs = Spec.objects.filter(team=found, archived_at=None).select_related("head", "head__author")
+    specs = specs.defer("head__text")
     recent = specs.order_by("-head__made_at")
     drafts = (
         Draft.objects.filter(spec__team=found, user=request.user).select_related("spec").order_by("-saved_at")
@@ -71,7 +72,7 @@ def theme(request: HttpRequest) -> HttpResponse:
     """Keeps the chosen theme in a cookie; scripts do the same without a round trip."""
     wanted, back = request.POST.get("theme", ""), request.POST.get("next", "/")
     safe = url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure())
-    response = redirect(back if safe else "/")
+    response = HttpResponseRedirect(back if safe else "/")
     if wanted in THEMES:
         response.set_cookie(
             "spak_theme", wanted, max_age=31536000, samesite="Lax", secure=request.is_secure()
@@ -88,14 +89,14 @@ def put_away(request: HttpRequest) -> HttpResponse:
 
 
 @login_not_required
-@require_GET
+@require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
     """The process answers."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
 @login_not_required
-@require_GET
+@require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
     """The database answers too."""
     try:
@@ -106,7 +107,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ready\n", content_type="text/plain")
 
 
-@require_GET
+@require_safe
 def palette(request: HttpRequest) -> JsonResponse:
     """Places that the person may go to, for the palette: specs of the team, its pages, other teams."""
     teams = list(request.user.teams.all())

@@ -59,6 +59,7 @@ def create_spec(user: Any, team: Team, name: str, text: str, message: str = "") 
         raise Refused("web.name", "A spec needs a name with at least one letter or digit.", "Type a name.")
     text, made = clean(text, settings.UPLOAD_BYTES), None
     with transaction.atomic():
+        Team.objects.select_for_update(no_key=True).get(pk=team.pk)  # two at once would find one slug free
         slug = _free_slug(team, slug)
         made = Spec.objects.create(team=team, slug=slug, name=name, made_by=user)
         version = _append(made, user, text, message or "First version")

@@ -59,7 +59,7 @@ def _to(spec: Spec) -> HttpResponse:
     return redirect("spak-spec-detail", team=spec.team.slug, spec=spec.slug)
 
 
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest, team: str) -> HttpResponse:
     """A spec from a name, begun with a small text that runs, or with the text that was typed."""
     found = _team(request, team)

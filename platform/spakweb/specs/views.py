@@ -8,7 +8,7 @@ from django.core.paginator import Paginator
 from django.db.models import Count, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from spakweb import access
 from spakweb.home import demo
@@ -50,7 +50,7 @@ def around(request: HttpRequest, spec: Spec, tab: str) -> dict[str, Any]:
     }
 
 
-@require_GET
+@require_safe
 def spec_list(request: HttpRequest, team: str) -> HttpResponse:
     found = access.find(request.user, "team.view", Team, slug=team)
     wanted, sort = request.GET.get("q", "").replace("\0", "")[:100].strip(), request.GET.get("sort", "name")
@@ -60,7 +60,7 @@ def spec_list(request: HttpRequest, team: str) -> HttpResponse:
         rows = rows.filter(
             Q(name__icontains=wanted) | Q(slug__icontains=wanted) | Q(head__text__icontains=wanted)
         )
-    rows = rows.select_related("head", "head__author").annotate(tag_count=Count("tags"))
+    rows = rows.select_related("head", "head__author").defer("head__text").annotate(tag_count=Count("tags"))
     context = {
         "team": found,
         "section": "specs",
@@ -76,7 +76,7 @@ def spec_list(request: HttpRequest, team: str) -> HttpResponse:
     return render(request, "specs/_list.html" if request.htmx else "specs/list.html", context)
 
 
-@require_GET
+@require_safe
 def gallery(request: HttpRequest, team: str) -> HttpResponse:
     """The examples that ship, each with its picture; copying one makes a spec of the team."""
     found = access.find(request.user, "team.view", Team, slug=team)
@@ -97,7 +97,7 @@ def gallery(request: HttpRequest, team: str) -> HttpResponse:
     return render(request, "specs/gallery.html", context)
 
 
-@require_GET
+@require_safe
 def spec_detail(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     found = find_spec(request, team, spec)
     whole = Beside.of(found).whole(found.head.text)
@@ -112,7 +112,7 @@ def spec_detail(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     return render(request, "specs/detail.html", context)
 
 
-@require_GET
+@require_safe
 def history(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     found = find_spec(request, team, spec)
     rows = found.versions.select_related("author", "restored_from").prefetch_related("tags").defer("text")
@@ -122,7 +122,7 @@ def history(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     return render(request, "specs/_history.html" if request.htmx else "specs/history.html", context)
 
 
-@require_GET
+@require_safe
 def version(request: HttpRequest, team: str, spec: str, number: int) -> HttpResponse:
     found = find_version(request, team, spec, number)
     whole = Beside.of(found.spec).whole(found.text)
@@ -138,7 +138,7 @@ def version(request: HttpRequest, team: str, spec: str, number: int) -> HttpResp
     return render(request, "specs/version.html", context)
 
 
-@require_GET
+@require_safe
 def download(request: HttpRequest, team: str, spec: str, number: int) -> HttpResponse:
     """The exact text as a file."""
     found = find_version(request, team, spec, number)
@@ -147,7 +147,7 @@ def download(request: HttpRequest, team: str, spec: str, number: int) -> HttpRes
     return response
 
 
-@require_GET
+@require_safe
 def compare(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """Two versions: changes in words, one coloured graph, the texts side by side. ?old=1&new=3; the newest
     two if nothing is told."""

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from spakweb import access
 from spakweb.audit.models import Event
@@ -27,7 +27,7 @@ CAN = {
 }
 
 
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         name = request.POST.get("name", "")
@@ -40,7 +40,7 @@ def new(request: HttpRequest) -> HttpResponse:
     return render(request, "teams/new.html")
 
 
-@require_GET
+@require_safe
 def members(request: HttpRequest, team: str) -> HttpResponse:
     return _members(request, access.find(request.user, "team.view", Team, slug=team))
 
@@ -105,7 +105,7 @@ def remove(request: HttpRequest, team: str, member: int) -> HttpResponse:
 
 @login_not_required
 @never_cache
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def join(request: HttpRequest, secret: str) -> HttpResponse:
     """What the link offers; who is not signed in signs in or makes an account first."""
     made = actions.invitation(secret)
@@ -128,7 +128,7 @@ def join(request: HttpRequest, secret: str) -> HttpResponse:
     return render(request, "teams/join.html", {"invitation": made, "can": CAN[Role(made.role)]})
 
 
-@require_GET
+@require_safe
 def account(request: HttpRequest) -> HttpResponse:
     """One's name, teams, ways to sign in, and the last sign-ins."""
     kinds = list(Authenticator.objects.filter(user=request.user).values_list("type", flat=True))

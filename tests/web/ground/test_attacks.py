@@ -12,6 +12,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError, connection
 
 from spakweb import appendonly
+from spakweb.audit.models import Event
 from spakweb.specs.actions import Stale, create_spec, save_version, set_tag
 from spakweb.specs.models import Draft, Spec, SpecVersion
 from spakweb.teams.actions import invite
@@ -207,3 +208,110 @@ def test_two_saves_a_restore_and_a_tag_at_once(lasting_cast: Any) -> None:
     assert sum(isinstance(item, Stale) for item in given) == 2
     assert list(cast.spec.versions.values_list("number", flat=True)) == [2, 1]
     assert cast.spec.tags.count() == 1
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_another_hosts_name_is_refused_with_a_page(client: Any, method: str) -> None:
+    answer = getattr(client, method)(
+        "/account/login/", headers={"host": "evil.example", "referer": "http://a"}
+    )
+    assert answer.status_code == 400
+    assert b"cannot be used" in answer.content
+
+
+def test_an_error_page_asks_nothing_of_a_database_that_fails(
+    cast: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*given: Any, **named: Any) -> None:
+        raise OperationalError("could not connect")
+
+    alice = cast.client("alice")
+    alice.raise_request_exception = False
+    monkeypatch.setattr("django.db.models.query.QuerySet.get", fails)
+    monkeypatch.setattr("django.db.models.query.QuerySet._fetch_all", fails)
+    answer = alice.get(f"{TEAM}/")
+    assert answer.status_code == 500
+    assert b"Something went wrong on our side" in answer.content
+
+
+@pytest.mark.parametrize("back", ["page", "\ufffd", "teams:x", "", "/\r\nX: 1"])
+def test_the_theme_leads_back_to_no_view_by_its_name(client: Any, db: None, back: str) -> None:
+    assert client.post("/theme/", {"theme": "dark", "next": back}).status_code == 302
+
+
+@pytest.mark.parametrize("what", ["draft", "ask/analyse"])
+def test_a_form_where_json_is_wanted_is_refused(cast: Any, what: str) -> None:
+    answer = cast.client("bob").post(f"{TEAM}/specs/small/edit/{what}", {"text": "TASK a { }"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "web.request")
+
+
+def test_who_sent_a_form_signed_out_comes_back_to_its_page(cast: Any) -> None:
+    sent = {"referer": f"http://testserver{TEAM}/specs/new/?a=1"}
+    answer = cast.client().post(f"{TEAM}/specs/import/", headers=sent)
+    assert answer["Location"] == f"/account/login/?next={TEAM}/specs/new/%3Fa%3D1"
+    for page in ("", "http://evil.example/x", "http://[", "javascript:alert(1)"):
+        answer = cast.client().post(f"{TEAM}/specs/import/", headers={"referer": page})
+        assert answer["Location"] == "/account/login/?next=/"
+
+
+def test_where_a_form_leads_there_is_a_page_that_says_so(cast: Any) -> None:
+    answer = cast.client("bob").get(f"{TEAM}/specs/small/save/")
+    assert (answer.status_code, answer["Allow"]) == (405, "POST")
+    assert b"That is not a page" in answer.content
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/me/", f"{TEAM}/specs/", f"{TEAM}/specs/small/v/1/text/"])
+def test_head_is_asked_as_get_is_and_no_shared_cache_keeps_it(cast: Any, path: str) -> None:
+    answer = cast.client("vera").head(path)
+    assert answer.status_code == 200
+    assert "private" in answer["Cache-Control"]
+
+
+def test_too_many_tries_have_a_page_that_says_so(client: Any, rf: Any) -> None:
+    from allauth.core.ratelimit import respond_429
+
+    answer = respond_429(rf.get("/account/login/"))
+    assert answer.status_code == 429
+    assert b"That was too often" in answer.content
+
+
+@pytest.mark.parametrize(("ticked", "days"), [({}, ""), ({"remember": "on"}, 1209600)])
+def test_who_does_not_tick_it_is_signed_out_with_the_browser(
+    cast: Any, ticked: dict[str, str], days: object
+) -> None:
+    client = cast.client()
+    client.post("/account/login/", {"login": "bob", "password": "a long secret", **ticked})
+    assert client.cookies["sessionid"]["max-age"] == days
+
+
+@pytest.mark.parametrize(
+    ("host", "offered"),
+    [("localhost:8000", True), ("127.0.0.1:8000", False), ("[::1]:8000", False)],
+)
+def test_passkeys_are_offered_where_browsers_have_them(
+    cast: Any, settings: Any, host: str, offered: bool
+) -> None:
+    settings.ALLOWED_HOSTS = ["*"]
+    assert (
+        b"passkey_login" in cast.client().get("/account/login/", headers={"host": host}).content
+    ) == offered
+    shown = cast.client("bob").get("/me/", headers={"host": host}).content
+    assert (b"/account/2fa/webauthn/add/" in shown) == offered
+    assert (b"http://localhost" in shown) != offered
+
+
+def test_changes_of_how_one_signs_in_are_events(cast: Any) -> None:
+    from allauth.mfa.models import Authenticator
+    from allauth.mfa.signals import authenticator_added
+
+    bob = cast.client("bob")
+    new = "another long secret"
+    bob.post(
+        "/account/password/change/", {"oldpassword": "a long secret", "password1": new, "password2": new}
+    )
+    made = Authenticator(user=cast["bob"], type="totp", data={})
+    authenticator_added.send(Authenticator, request=None, user=cast["bob"], authenticator=made)
+    told = Event.objects.filter(team=None, actor=cast["bob"]).values_list("action", "thing")[:2]
+    assert list(told) == [("account.factor_added", "TOTP Authenticator"), ("account.password_changed", "")]
+    shown = bob.get("/me/").content
+    assert b"Added: TOTP Authenticator" in shown and b"Password changed" in shown

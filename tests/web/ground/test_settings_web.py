@@ -170,3 +170,10 @@ def test_migrations_are_made(db: None) -> None:
     from django.core.management import call_command
 
     call_command("makemigrations", "--check", "--dry-run", verbosity=0)
+
+
+def test_people_behind_a_proxy_do_not_share_their_limits(read: Callable[..., Any]) -> None:
+    assert read()["ALLAUTH_TRUSTED_PROXY_COUNT"] == 0
+    found = read(SPAK_WEB_BEHIND_PROXY="true", SPAK_WEB_REDIS_URL="redis://redis:6379/0")
+    assert found["ALLAUTH_TRUSTED_PROXY_COUNT"] == 1
+    assert found["CACHES"]["default"]["LOCATION"] == "redis://redis:6379/0"

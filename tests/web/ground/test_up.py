@@ -16,6 +16,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from platform_kit import START_S, Up, running
+from spakweb.errors import Refused
+from spakweb.home.up import only_one
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(2 * START_S)]
 
@@ -103,6 +105,15 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
     assert "cannot be used" in up.said
     assert f"SPAK_WEB_PORT={port + 1 if port < 65535 else 8000}" in up.said
     assert "Traceback" not in up.said
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "up.lock").symlink_to("/dev/full")
+    for data in (tmp_path / "file" / "data", tmp_path):
+        with pytest.raises(Refused, match="Nothing can be written") as found, only_one(data, "here"):
+            pass
+        assert (found.value.code, bool(found.value.hint)) == ("web.data", True)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "no.such.host.invalid"])

@@ -24,7 +24,7 @@ from django.db.utils import DatabaseError
 from spakweb import appendonly
 from spakweb.errors import Refused
 from spakweb.home import demo
-from spakweb.home.up import Child, Stopped, Supervisor, listen, only_one
+from spakweb.home.up import Child, Stopped, Supervisor, listen, no_place, only_one
 
 READY_S = 60.0
 """How long the first answer may take."""
@@ -66,20 +66,24 @@ class Command(BaseCommand):
         """The tables as this version wants them, their triggers, the demo team, the static files."""
         try:
             call_command("migrate", verbosity=0, interactive=False)
+            lost = appendonly.missing(connection)
+            if demo_team and not lost:
+                demo.seed()
         except DatabaseError as error:
             raise Refused(
                 "web.database",
                 f"The database cannot be used: {str(error).strip().splitlines()[0]}",
                 "Look at SPAK_WEB_DATABASE_URL and at the database's own log.",
             ) from error
-        if lost := appendonly.missing(connection):
+        if lost:
             raise Refused(
                 "web.triggers", f"The triggers of {', '.join(lost)} are gone.", "Run manage.py migrate."
             )
-        if demo_team:
-            demo.seed()
         if settings.PRODUCTION:
-            call_command("collectstatic", verbosity=0, interactive=False)
+            try:
+                call_command("collectstatic", verbosity=0, interactive=False)
+            except OSError as error:
+                raise no_place(settings.DATA_DIR, error) from error
         connection.close()
 
     def wait_until_ready(self, supervisor: Supervisor, address: str) -> None:
