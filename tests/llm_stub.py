@@ -1,8 +1,8 @@
 """A server on this machine that speaks the wire of Ollama, OpenAI (SSE) and Anthropic, well or badly.
 
 `Stub().script = ["503", "ok"]` says how each request is answered, the last word for all that follow: `ok`,
-`say TEXT`, a fault, or a status of STATUSES. What was asked is kept in `requests` as (method, path, headers,
-body).
+`say TEXT`, `raw` (the bytes in `raw`), a fault, or a status of STATUSES. What was asked is kept in `requests`
+as (method, path, headers, body).
 """
 
 from __future__ import annotations
@@ -131,6 +131,7 @@ class Stub:
         self.hung_up = threading.Event()
         """Set when a client closed its connection while it was being answered."""
         self.elsewhere = ""
+        self.raw = b""
         self._over = threading.Event()
         stub = self
 
@@ -235,6 +236,9 @@ class Stub:
                 yield b"\x00<html>not what was asked for\n\n{{{\n\n"
                 return
             case "empty":
+                return
+            case "raw":
+                yield self.raw
                 return
         pieces = PIECES
         if word.startswith("say "):

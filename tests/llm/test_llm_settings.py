@@ -84,6 +84,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"base_url": "http://[::1"}, "base_url is not an address"),
     ({"base_url": "http://x:99999"}, "base_url is not an address"),
     ({"base_url": "http://x/?k=1"}, "base_url is not an address"),
+    ({"key_env": f"sk-{KEY}"}, "key_env is not the name of a variable"),
+    ({"roles": {"coder": {"key_env": f"sk-{KEY}"}}}, "key_env is not the name of a variable"),
     ({"roles": 3}, "is not a table"),
     ({"roles": {"coder": 3}}, "is not a table"),
     ({"tasks": {"t": {"x": 1}}}, "unknown key x in [llm.tasks.t]"),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from spak.errors import SpakError, UsageError
+from spak.kernel.answer import Form, Misfit, parse
 from spak.llm.recorded import Recorded, Recording, prompt_hash, read
 from spak.llm.settings import Choice
 from spak.ports import Prompt
@@ -94,9 +95,41 @@ def test_plans_and_long_values_come_back_whole() -> None:
     data = [json.dumps(item).encode() for item in lines]
     first, second = read(data, {"B": text.encode()}.__getitem__)
     assert (first.text, first.of, first.model, first.usage) == (text, "e1", "m", {"input": 5})
-    assert json.loads(second.text) == {"candidates": [{"tool": "run", "args": {}}]}
+    assert json.loads(second.text) == {"control_packet": {"tool_calls": [{"tool": "run", "args": {}}]}}
     with pytest.raises(UsageError, match="lacks a long value"):
         read(data)
+
+
+def test_a_plan_is_given_again_with_all_that_was_read_in_it() -> None:
+    said: dict[str, Any] = {
+        "control_packet": {
+            "reasoning_trace": "line 12",
+            "tool_calls": [{"tool": "look", "args": {"text": "x"}, "score": 3}],
+            "mangle_updates": ["seen(/a)"],
+            "memory_operations": [{"operation": "forget", "fact": "error(/net)"}],
+            "self_correction": {"trigger": "fail", "hypothesis": "the wrong file"},
+        },
+        "surface_response": "I look.",
+    }
+    form = Form({"look": {"type": "object"}}, ("fail",))
+    first = parse(json.dumps(said), form)
+    assert not isinstance(first, Misfit)
+    body: dict[str, Any] = {"of": "e", "by": "model", "reasoning": "line 12", "surface": first.surface}
+    body |= {"atoms": first.atoms, "memory": first.memory, "correction": first.correction}
+    body |= {"candidates": said["control_packet"]["tool_calls"]}
+    record = {"authority": "proposal", "kind": "plan", "seq": 1, "body": body, "side": {"by": "m"}}
+    (again,) = read([json.dumps(record).encode()])
+    assert parse(again.text, form) == first
+
+
+def test_an_answer_that_was_cut_is_cut_again() -> None:
+    side = {"by": "m", "finish": "length"}
+    body = {"of": "e", "outcome": "malformed", "out": "{", "code": "answer.cut"}
+    record = {"authority": "proposal", "kind": "act", "seq": 1, "body": body, "side": side}
+    found = read([json.dumps(record).encode(), line("x", finish="length"), line("y", finish=["stop"])])
+    made = recorded(*found)
+    assert made.answer(prompt("?", "e")).finish == "length"
+    assert [made.answer(prompt("?")).finish for _ in range(2)] == ["length", ""]
 
 
 @pytest.mark.parametrize("data", [b"{", b"3", b"\xff", b'{"blob": "x", "data": 3}'])

@@ -51,6 +51,7 @@ class Says:
     script: list[str | Exception]
     entry: NamedEntry = field(default_factory=lambda: NamedEntry("says", "a script"))
     asked: list[Prompt] = field(default_factory=list)
+    model: str = "script"
 
     def check(self) -> None: ...
 
@@ -64,7 +65,7 @@ class Says:
         if on_text is not None:
             for index in range(0, len(said), 7):
                 on_text(said[index : index + 7])
-        return Answer(said, {"input": 10, "output": 5, "cached": 8, "cache_write": 2}, "script")
+        return Answer(said, {"input": 10, "output": 5, "cached": 8, "cache_write": 2}, self.model)
 
 
 def call(tool: str, **args: Any) -> str:
@@ -89,6 +90,7 @@ def redactor() -> Redactor:
 def test_a_planted_key_is_nowhere(tmp_path: Path) -> None:
     shown: list[str] = []
     backend = Says([KEY, call("look", text=f"{KEY} {LONG}"), f"{LONG}\nthe key is {KEY}\nand more"])
+    backend.model = f"a server that echoes {KEY}"
     run = begin(tmp_path, backend, redactor())
     run.performer.on_text = shown.append
     assert run.advance("full_auto") == "ended"

@@ -158,9 +158,10 @@ class Anthropic(Models):
                                     usage |= _counts(event.usage)
                                 case "message_stop":
                                     whole = True
+                        said = "".join(text)
         if not whole:
             raise http.cut(self.choice)
-        return Reply("".join(text), finish, model, _usage(usage))
+        return Reply(said, finish, model, _usage(usage))
 
 
 def _blocks(parts: list[tuple[int, str]], stable: int) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from math import nan
 from typing import Any
 
 from spak.errors import RunError, UnavailableError
@@ -26,6 +27,8 @@ BACKOFF_S = 0.5
 MOST_BACKOFF_S = 20.0
 MOST_RETRY_AFTER_S = 60.0
 """A server that asks for a longer pause than this is asked again after this."""
+MAX_NAME = 200
+"""Characters of a model's name."""
 MAX_BYTES = 8 << 20
 """The longest reply, as bytes on the wire; what is longer is no answer."""
 
@@ -78,7 +81,7 @@ def ask(
     return Answer(
         text=well_formed(reply.text),
         usage=reply.usage,
-        model=reply.model or prompt.model or choice.model,
+        model=_name(reply.model) or prompt.model or choice.model,
         params=params,
         finish=reply.finish,
         latency_ms=int((time.monotonic() - started) * 1000),
@@ -90,6 +93,22 @@ def ask(
 def well_formed(text: str) -> str:
     """The text with halves of surrogate pairs joined or replaced: no record could hold them."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _name(model: str) -> str:
+    """A model's name as an engine says it: one short printable line."""
+    return "".join(letter if letter.isprintable() else "?" for letter in model[:MAX_NAME])
+
+
+def logprobs(listed: Any) -> list[float]:
+    """The numbers in a list of `{"logprob": number}`; what is none there, or too large, is NaN: not known."""
+    items = listed if isinstance(listed, list) else []
+    return [_number(item.get("logprob")) for item in items if isinstance(item, dict)]
+
+
+def _number(value: Any) -> float:
+    fits = type(value) in (int, float) and abs(value) < 1 << 40
+    return float(value) if fits else nan
 
 
 def tokens(**counts: Any) -> Mapping[str, int]:

@@ -152,6 +152,12 @@ def refused(choice: Choice, status: int, headers: Mapping[str, str], body: str) 
     return Trouble("llm.rejected", said, "the engine does not take this request; docs/models.md says more")
 
 
+def complained(choice: Choice, value: Mapping[str, Any]) -> Trouble:
+    """What an error in the middle of a reply means: `value` is the object that holds it."""
+    said = clean(choice, _message(json.dumps(value))) or "an error without a message"
+    return Trouble("llm.server", f"{_where(choice)} broke off: {said}", "see the server's log", again=True)
+
+
 def pause(headers: Mapping[str, str]) -> float | None:
     """Seconds that Retry-After asks for, as a number or a date; None when it says nothing readable."""
     import time
@@ -240,6 +246,8 @@ def _where(choice: Choice) -> str:
 
 
 def _start(choice: Choice) -> str:
+    if choice.mode == "local":
+        return "the engine has died (for want of memory?); spak resume starts it again"
     if choice.mode == "ollama" and choice.host in LOOPBACK:
         return "start it: ollama serve"
     return "start the server, or set [llm] base_url"

@@ -125,7 +125,9 @@ def _served(key: _Key, deadline: float, cancel: Cancel | None) -> _Served:
 
     Raises: UnavailableError `llm.unreachable`, `llm.timeout`; RunError `llm.cancelled`.
     """
-    with _lock:
+    while not _lock.acquire(timeout=POLL_S):  # another call may be loading a model
+        _must_go_on(key, deadline, cancel)
+    try:
         found = _held.get(key)
         if found is not None and found.process.poll() is None:
             return found
@@ -133,6 +135,16 @@ def _served(key: _Key, deadline: float, cancel: Cancel | None) -> _Served:
             _end(found.process)
         _held[key] = _start(key, deadline, cancel)
         return _held[key]
+    finally:
+        _lock.release()
+
+
+def _must_go_on(key: _Key, deadline: float, cancel: Cancel | None) -> None:
+    """Raises: UnavailableError `llm.timeout`; RunError `llm.cancelled`."""
+    if cancel is not None and cancel.is_set():
+        raise RunError("llm.cancelled", "the call of the model was cancelled", "spak resume goes on")
+    if time.monotonic() > deadline:
+        raise UnavailableError("llm.timeout", f"{key.name} was not loaded in time", "raise [llm] timeout_s")
 
 
 def _start(key: _Key, deadline: float, cancel: Cancel | None) -> _Served:
@@ -158,12 +170,7 @@ def _url(process: subprocess.Popen[bytes], key: _Key, deadline: float, cancel: C
     assert process.stdout is not None
     descriptor, seen = process.stdout.fileno(), b""
     while True:
-        if cancel is not None and cancel.is_set():
-            raise RunError("llm.cancelled", "the call of the model was cancelled", "spak resume goes on")
-        if time.monotonic() > deadline:
-            raise UnavailableError(
-                "llm.timeout", f"{key.name} was not loaded in time", "raise [llm] timeout_s"
-            )
+        _must_go_on(key, deadline, cancel)
         if not select.select([descriptor], [], [], POLL_S)[0]:
             continue
         chunk = os.read(descriptor, 65_536)

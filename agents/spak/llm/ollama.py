@@ -12,7 +12,7 @@ from typing import Any
 
 from spak.lang.catalog import NamedEntry
 from spak.llm import call, http, messages
-from spak.llm.call import Put, Reply, Trouble
+from spak.llm.call import Put, Reply
 from spak.llm.probe import Models
 from spak.llm.settings import Choice
 from spak.ports import Answer, Cancel, Finish, Prompt
@@ -88,28 +88,20 @@ class Ollama(Models):
                 if not isinstance(part, dict):
                     raise http.protocol(self.choice, "a line that is no object")
                 if "error" in part:
-                    raise Trouble("llm.server", f"ollama says: {str(part['error'])[:200]}", "", again=True)
+                    raise http.complained(self.choice, part)
                 message = part.get("message", {})
                 piece = message.get("content", "") if isinstance(message, dict) else None
                 if not isinstance(piece, str) or not isinstance(part.get("done", False), bool):
                     raise http.protocol(self.choice, "a message in another shape")
                 text.append(piece)
                 put(piece)
-                logs.extend(_logprobs(part))
+                logs += call.logprobs(part.get("logprobs"))
                 if part.get("done"):
                     return Reply(
                         "".join(text),
-                        _FINISH.get(part.get("done_reason", ""), ""),
+                        _FINISH.get(str(part.get("done_reason")), ""),
                         str(part.get("model", "")),
                         call.tokens(input=part.get("prompt_eval_count"), output=part.get("eval_count")),
                         tuple(logs) or None,
                     )
         raise http.cut(self.choice)
-
-
-def _logprobs(part: Mapping[str, Any]) -> list[float]:
-    listed = part.get("logprobs")
-    if not isinstance(listed, list):
-        return []
-    found = [item.get("logprob") for item in listed if isinstance(item, dict)]
-    return [float(value) for value in found if isinstance(value, (int, float))]

@@ -113,7 +113,8 @@ class OpenAICompatible(Models):
                     raise http.protocol(self.choice, "a choice in another shape")
                 text.append(piece)
                 put(piece)
-                logs.extend(_logprobs(first))
+                told = first.get("logprobs")
+                logs += call.logprobs(told.get("content") if isinstance(told, dict) else None)
                 if first.get("finish_reason"):
                     finish = _FINISH.get(str(first["finish_reason"]), "")
         if finish is None:
@@ -156,7 +157,7 @@ def _object(choice: Choice, data: bytes) -> Mapping[str, Any]:
     if not isinstance(part, dict):
         raise http.protocol(choice, "an event that is no object")
     if part.get("error"):
-        raise Trouble("llm.server", f"{choice.mode} says: {str(part['error'])[:200]}", "", again=True)
+        raise http.complained(choice, part)
     return part
 
 
@@ -167,12 +168,3 @@ def _usage(part: Mapping[str, Any]) -> Mapping[str, int]:
     details = found.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
     return call.tokens(input=found.get("prompt_tokens"), output=found.get("completion_tokens"), cached=cached)
-
-
-def _logprobs(choice: Mapping[str, Any]) -> list[float]:
-    found = choice.get("logprobs")
-    listed = found.get("content") if isinstance(found, dict) else None
-    if not isinstance(listed, list):
-        return []
-    values = [item.get("logprob") for item in listed if isinstance(item, dict)]
-    return [float(value) for value in values if isinstance(value, (int, float))]

@@ -7,8 +7,8 @@ and the answer's model says so (`recorded, another prompt`). A plain file has on
 
     {"prompt": "<prompt_hash>", "text": "...", "model": "...", "usage": {"input": 10, "output": 2}}
 
-with `prompt` left out for answers that go by order alone. The file is read as data; nothing in it is checked
-against the chain (`spak ledger verify` does that).
+with `finish` (`length`: it was cut) where that is known, and `prompt` left out for answers that go by order
+alone. The file is read as data; nothing in it is checked against the chain (`spak ledger verify` does that).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spak import canon
@@ -24,7 +24,7 @@ from spak.errors import RunError, SpakError, UnavailableError, UsageError
 from spak.lang.catalog import NamedEntry
 from spak.llm.call import tokens
 from spak.llm.settings import Choice
-from spak.ports import Answer, Cancel, Prompt
+from spak.ports import Answer, Cancel, Finish, Prompt
 
 MAX_FILE = 256 << 20
 
@@ -36,6 +36,7 @@ class Recording:
     """The effect id, or the prompt's hash, that it answers."""
     model: str = ""
     usage: Mapping[str, int] = field(default_factory=dict)
+    finish: Finish = ""
 
 
 def prompt_hash(prompt: Prompt) -> str:
@@ -87,7 +88,8 @@ class Recorded:
         if on_text is not None:
             on_text(found.text)
         model = found.model or "recorded"
-        return Answer(found.text, found.usage, model if own else f"{model} (recorded, another prompt)")
+        model = model if own else f"{model} (recorded, another prompt)"
+        return Answer(found.text, found.usage, model, finish=found.finish)
 
     def _answers(self) -> deque[Recording]:
         if self._left is None:
@@ -151,24 +153,48 @@ def _answer(value: Mapping[str, Any]) -> tuple[Any, Recording] | None:
     if isinstance(value.get("text"), str) and "kind" not in value:
         usage = value.get("usage") if isinstance(value.get("usage"), dict) else {}
         model, of = str(value.get("model", "")), str(value.get("prompt", ""))
-        return value["text"], Recording("", of, model, tokens(**(usage or {})))
+        return value["text"], Recording("", of, model, tokens(**(usage or {})), _finish(value))
     body, side = value.get("body"), value.get("side") or {}
     if value.get("authority") != "proposal" or not isinstance(body, dict) or not isinstance(side, dict):
         return None
     usage = side.get("usage")
     counts = tokens(**usage) if isinstance(usage, dict) else {}
-    recording = Recording("", str(body.get("of", "")), str(side.get("model") or side.get("by") or ""), counts)
+    model = str(side.get("model") or side.get("by") or "")
+    recording = Recording("", str(body.get("of", "")), model, counts, _finish(side))
     if value.get("kind") == "act" and body.get("outcome") in ("answered", "malformed"):
         return body.get("out", ""), recording
     if value.get("kind") == "plan" and body.get("by") == "model":
-        return {"candidates": body.get("candidates", [])}, recording
+        return _packet(body), recording
     return None
+
+
+def _finish(value: Mapping[str, Any]) -> Finish:
+    """Why an answer ended: one that was cut is judged as cut when it is given again."""
+    found = value.get("finish")
+    return found if found in ("stop", "length", "refused") else ""
+
+
+def _packet(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A plan's answer again, all that was read in it."""
+    control = {name: body[kept] for name, kept in _CONTROL.items() if kept in body}
+    said = {"surface_response": body["surface"]} if "surface" in body else {}
+    return {"control_packet": {"tool_calls": [], **control}, **said}
+
+
+_CONTROL: Mapping[str, str] = {
+    "reasoning_trace": "reasoning",
+    "tool_calls": "candidates",
+    "mangle_updates": "atoms",
+    "memory_operations": "memory",
+    "self_correction": "correction",
+}
+"""What each member of a control packet is called in a record."""
 
 
 def _whole(raw: Any, recording: Recording, get: Callable[[str], bytes]) -> Recording:
     full = _expand(raw, get)
     text = full if isinstance(full, str) else canon.dumps(full).decode()
-    return Recording(text, recording.of, recording.model, recording.usage)
+    return replace(recording, text=text)
 
 
 def _expand(value: Any, get: Callable[[str], bytes]) -> Any:

@@ -11,6 +11,7 @@ from `spak.toml` itself. They are held as `Secret`, which no repr, exception or 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -272,6 +273,7 @@ def _lay(under: Choice, table: Mapping[str, Any]) -> Choice:
 
 
 _PARAMS = ("temperature", "top_p", "seed")
+_VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)?")
 
 
 def _bare(mode: str, like: Choice) -> Choice:
@@ -303,6 +305,13 @@ def _judge(table: str, items: Mapping[str, Any]) -> None:
             least, most = RANGES[key]
             if not least <= value <= most:
                 raise _bad(table, key, value, f"a number from {least} to {most}")
+    if not _VARIABLE.fullmatch(items.get("key_env", "")):
+        # It may be the key itself: it is not shown.
+        raise UsageError(
+            "usage.config",
+            f"[{table}] key_env is not the name of a variable",
+            'such as "MY_KEY"; the key itself is in that variable, or in key_file',
+        )
     url = items.get("base_url")
     if url is not None:
         _judge_url(table, url)

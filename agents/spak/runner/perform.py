@@ -167,7 +167,7 @@ class Performer:
     ) -> Proposed:
         """A text answer to an ask or a plan, as the proposal that it becomes; `about` goes beside it."""
         text = self._clean(text)
-        side = {**({"by": by} if by else {}), **(about or {})}
+        side = {**({"by": self._clean(by)} if by else {}), **(about or {})}
         if effect.act == "plan":
             return self._read_plan(effect, text, side)
         return Proposed(
