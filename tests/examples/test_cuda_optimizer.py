@@ -86,5 +86,5 @@ def test_a_plan_outside_the_tools_comes_back_with_the_reason(tmp_path: Path) -> 
     assert code == 4 and "policy.not_in_tools" in asked["waiting"]["prompt"]
     code, asked = answer(tmp_path, json.dumps({"tool": "nvcc", "args": {"source": 7}}))
     assert code == 4 and "schema.type" in asked["waiting"]["prompt"]
-    code, asked = answer(tmp_path, "let me think about that")
-    assert code == 4 and "answer.not_json" in asked["waiting"]["prompt"]
+    code, ended = answer(tmp_path, "let me think about that")
+    assert code == 1 and ended["refusal"]["error"]["code"] == "run.rollbacks", "the third in a row"

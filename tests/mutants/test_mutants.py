@@ -350,8 +350,8 @@ MUTANTS = [
     Mutant(
         "a denied candidate ends the run",
         "kernel/permits.py",
-        'if act == "tool" and asked and',
-        "if False and",
+        'if act == "tool" and self.comes_of_an_answer(task, step):',
+        "if False:",
         f"{GATE}::test_a_denied_candidate_goes_back_to_whoever_proposed_it",
     ),
     Mutant(

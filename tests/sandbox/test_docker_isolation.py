@@ -15,6 +15,7 @@ import pytest
 import sandbox_kit
 from sandbox_kit import PROBES, score
 from spak.errors import UnavailableError
+from spak.ports import Job, Limits
 from spak.sandbox import Docker, GVisor
 
 pytestmark = pytest.mark.sandbox
@@ -46,9 +47,20 @@ def test_all_probes_in_a_container(workspace: Path) -> None:
     assert failed(Docker(), workspace, PROBES) == []
 
 
-def test_all_probes_under_gvisor(workspace: Path) -> None:
+def gvisor() -> GVisor:
     try:
-        launcher = GVisor()
+        return GVisor()
     except UnavailableError as error:
         pytest.skip(f"NOT TESTED under gVisor: {error.message}; {error.hint}")
-    assert failed(launcher, workspace, [one for one in PROBES if one["name"] not in UNDER_GVISOR]) == []
+
+
+def test_all_probes_under_gvisor(workspace: Path) -> None:
+    assert failed(gvisor(), workspace, [one for one in PROBES if one["name"] not in UNDER_GVISOR]) == []
+
+
+def test_too_much_memory_under_gvisor_is_known_at_once(workspace: Path) -> None:
+    """All of the sandbox is killed then, and the engine leaves the job's stream open."""
+    fill = ("/bin/sh", "-c", "head -c 100000000 /dev/zero | tail -c 100000000 > /dev/null")
+    limits = Limits(wall_s=100, memory_bytes=64 << 20)
+    outcome = gvisor().run(Job(fill, workspace, limits=limits))
+    assert outcome.status == "oom" and outcome.wall_ms < 50_000

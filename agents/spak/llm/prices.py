@@ -17,7 +17,7 @@ from typing import Any
 from spak.errors import UsageError
 
 _MOST = 10**12
-_DEAREST = 10**15
+DEAREST = 10**15
 """Nano-dollars: what a call costs at most, whatever its usage says; a record holds no number much larger."""
 
 
@@ -62,7 +62,7 @@ class Prices:
             + written * price.cache_write
             + usage["output"] * price.output
         )
-        return min(-(-total // 1000), _DEAREST)
+        return min(-(-total // 1000), DEAREST)
 
     def bound(self, model: str, input_tokens: int, max_tokens: int) -> int | None:
         """The most that a call can cost: nothing cached, all written to the cache, the longest answer."""
@@ -70,7 +70,7 @@ class Prices:
         if price is None:
             return None
         dearest = max(price.input, price.cached, price.cache_write)
-        return min(-(-(input_tokens * dearest + max_tokens * price.output) // 1000), _DEAREST)
+        return min(-(-(input_tokens * dearest + max_tokens * price.output) // 1000), DEAREST)
 
 
 _FREE = Price(0, 0, 0, 0)

@@ -31,6 +31,7 @@ START_S = 30.0
 IDLE_S = 30.0
 _CHUNK = 1 << 18
 _TURN_S = 0.2
+_LAST_WORDS_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,8 @@ class Warm:
         line.setblocking(False)
         outputs: Mapping[int, Callable[[bytes], None]] = {1: out.feed, 2: err.feed}
         while True:
+            if self.oom.is_set():  # killed as a whole: not every engine closes the stream then
+                until = min(until, time.monotonic() + _LAST_WORDS_S)
             left = until - time.monotonic()
             if left <= 0:
                 raise TimeoutExpired
