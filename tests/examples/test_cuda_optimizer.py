@@ -87,4 +87,4 @@ def test_a_plan_outside_the_tools_comes_back_with_the_reason(tmp_path: Path) -> 
     code, asked = answer(tmp_path, json.dumps({"tool": "nvcc", "args": {"source": 7}}))
     assert code == 4 and "schema.type" in asked["waiting"]["prompt"]
     code, ended = answer(tmp_path, "let me think about that")
-    assert code == 1 and ended["refusal"]["error"]["code"] == "run.rollbacks", "the third in a row"
+    assert code == 1 and ended["refusal"]["error"]["code"] == "answer.not_json", "the third in a row"

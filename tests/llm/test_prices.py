@@ -45,7 +45,7 @@ def test_rounding_is_upwards_and_a_bound_is_one(
     )
     cost, bound = table.cost("x", usage), table.bound("x", whole, output)
     assert cost is not None and bound is not None
-    assert min(exact, DEAREST) <= cost < exact + 1
+    assert min(exact, Fraction(DEAREST)) <= cost < exact + 1
     assert cost <= bound
 
 
