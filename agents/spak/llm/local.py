@@ -2,8 +2,9 @@
 
 The model is a file (`model = "path/to/model.gguf"`) or one that `spak models pull-local` fetched (its name,
 or nothing). The child is started at the first call and shared by all calls of this process with the same
-file, window and threads; it ends with this process. One thread by default: beside busy work two are slower
-than one. Log-probabilities are recorded unless `logprobs = false`.
+file, window and threads; it ends with this process, and one that dies in a call is started again, once. One
+thread by default: beside busy work two are slower than one. Log-probabilities are recorded unless
+`logprobs = false`.
 """
 
 from __future__ import annotations
@@ -54,7 +55,27 @@ class Local:
         limit_s = prompt.timeout_s or self.choice.timeout_s
         started = time.monotonic()
         key = _Key(path, name, self.choice.window or LOCAL_WINDOW, self.choice.threads or 1)
-        served = _served(key, started + limit_s, cancel)
+        deadline = started + limit_s
+        served = _served(key, deadline, cancel)
+        try:
+            answer = self._asked(served, prompt, name, deadline, on_text, cancel)
+        except UnavailableError:
+            if _lives(served.process):
+                raise
+            if on_text is not None:
+                on_text("")  # the engine has died: what it said is void
+            answer = self._asked(_served(key, deadline, cancel), prompt, name, deadline, on_text, cancel)
+        return replace(answer, latency_ms=int((time.monotonic() - started) * 1000))
+
+    def _asked(
+        self,
+        served: _Served,
+        prompt: Prompt,
+        name: str,
+        deadline: float,
+        on_text: Callable[[str], None] | None,
+        cancel: Cancel | None,
+    ) -> Answer:
         inner = OpenAICompatible(
             replace(
                 self.choice,
@@ -66,9 +87,8 @@ class Local:
                 logprobs=self.choice.logprobs is not False,
             )
         )
-        left = max(0.1, limit_s - (time.monotonic() - started))
-        answer = inner.answer(replace(prompt, model=name, timeout_s=left), on_text, cancel)
-        return replace(answer, latency_ms=int((time.monotonic() - started) * 1000))
+        left = max(0.1, deadline - time.monotonic())
+        return inner.answer(replace(prompt, model=name, timeout_s=left), on_text, cancel)
 
     def close(self) -> None:
         """Ends nothing: the child serves all of this process and ends with it (`close_all`)."""
@@ -185,6 +205,15 @@ def _url(process: subprocess.Popen[bytes], key: _Key, deadline: float, cancel: C
         for line in lines:
             if line.startswith(b'{"url"'):
                 return str(json.loads(line)["url"])
+
+
+def _lives(process: subprocess.Popen[bytes]) -> bool:
+    """Whether it goes on; one whose connections have just closed gets a moment to end."""
+    try:
+        process.wait(0.5)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
