@@ -5,11 +5,16 @@ Serves the ASGI application with uvicorn on the socket that it inherits, and end
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
 import sys
 import threading
+
+RARELY = (50_000, 20, 20)
+"""When Python looks for circles of garbage. By its defaults that is a third of the time of an answer about a
+long text: thousands of small objects, hardly a circle among them."""
 
 
 def end_with_parent(pipe: int) -> None:
@@ -30,6 +35,10 @@ def end_with_parent(pipe: int) -> None:
 def main(pipe: int, listening: int) -> None:
     import uvicorn
 
+    import spakweb.asgi  # noqa: F401  all that stays is there before it is set aside
+
+    gc.set_threshold(*RARELY)
+    gc.freeze()
     end_with_parent(pipe)
     config = uvicorn.Config(
         "spakweb.asgi:application",

@@ -10,6 +10,7 @@ export class Outline {
     this.list = null;
     this.selected = "";
     this.seen = null;
+    this.frame = null;
     place.addEventListener("keydown", (event) => this.key(event));
   }
 
@@ -70,11 +71,17 @@ export class Outline {
     const first = chosen ?? find("button.task", this.place);
     if (first) first.tabIndex = 0;
     chosen?.setAttribute("aria-current", "true");
-    if (chosen && chosen !== this.seen && this.place.offsetParent) {
-      const [box, inside] = [this.place.getBoundingClientRect(), chosen.getBoundingClientRect()];
-      if (inside.top < box.top || inside.bottom > box.bottom) this.place.scrollTop += inside.top - box.top - box.height / 3;
-    }
+    if (chosen && chosen !== this.seen) this.frame ??= requestAnimationFrame(() => this.reveal());
     this.seen = chosen;
+  }
+
+  // Once before the next picture: to ask where things are in the middle of a change lays out all of them twice.
+  reveal() {
+    this.frame = null;
+    const chosen = this.button(this.selected);
+    if (!chosen || !this.place.offsetParent) return;
+    const [box, inside] = [this.place.getBoundingClientRect(), chosen.getBoundingClientRect()];
+    if (inside.top < box.top || inside.bottom > box.bottom) this.place.scrollTop += inside.top - box.top - box.height / 3;
   }
 
   key(event) {

@@ -315,3 +315,10 @@ def test_changes_of_how_one_signs_in_are_events(cast: Any) -> None:
     assert list(told) == [("account.factor_added", "TOTP Authenticator"), ("account.password_changed", "")]
     shown = bob.get("/me/").content
     assert b"Added: TOTP Authenticator" in shown and b"Password changed" in shown
+
+
+def test_a_second_factor_asks_for_no_proven_address(cast: Any) -> None:
+    bob = cast.client("bob")
+    bob.post("/account/reauthenticate/", {"password": "a long secret"})
+    assert bob.get("/account/email/").status_code == 200  # from here on the address is known, and not proven
+    assert b"authenticator_secret" in bob.get("/account/2fa/totp/activate/").content
