@@ -31,7 +31,10 @@ def tree(pid: int) -> list[int]:
         try:
             for task in Path(f"/proc/{parent}/task").iterdir():
                 found += map(int, _read(f"{task}/children").split())
-        except FileNotFoundError:
+        except (
+            FileNotFoundError,
+            ProcessLookupError,
+        ):  # gone before the folder was opened, or while it was read
             continue
     return found
 
