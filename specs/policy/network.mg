@@ -18,6 +18,8 @@ reading_method("HEAD").
 plain_header("accept").
 plain_header("accept-encoding").
 plain_header("accept-language").
+plain_header("if-none-match").
+plain_header("user-agent").
 
 odd_header(Action) :-
     sends_header(Action, Header),

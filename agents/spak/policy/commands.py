@@ -16,8 +16,9 @@ from spak.policy.actions import World
 from spak.policy.binaries import STANDARD_FOLDERS, Binary
 from spak.policy.findings import SAFE_DEVICES, Deed, Reading, Use, compiled_and_run
 from spak.policy.flow import Flow, sets_itself
+from spak.policy.outputs import lists_paths
 from spak.policy.refused import HARD_REFUSED
-from spak.policy.words import READERS_OF_PIPES, Arg, Known, arg, lists_paths, spread
+from spak.policy.words import READERS_OF_PIPES, Arg, Known, arg, is_number, spread
 from spak.shell import Command, Substitution, Word, parse
 
 MAX_WRAPPED = 32
@@ -59,8 +60,6 @@ class Judge(Flow):
         super().__init__(world, reading)
         self.known: Known = {}
         self.wrapped = 0
-        self.been = [""]
-        """Every folder that the line has stood in."""
         self.depth = 0
 
     def command(self, command: Command, before: Sequence[Command], loose: bool) -> None:
@@ -69,11 +68,13 @@ class Judge(Flow):
                 continue  # for this one reading of a line
             head = bool(command.path) and command.path[-1][0] == "for"
             values = [item for word in assignment.values for item in spread(word, self.known, head)]
+            self._odd([arg(word, self.known, head) for word in assignment.values])
             if not assignment.name:
                 self._odd(values)
                 continue
             self._assign(assignment.name, values, bool(command.words), command, assignment.append)
         for redirection in command.redirections:
+            self._odd([arg(word, self.known) for word in (redirection.target, redirection.body) if word])
             if redirection.op == "<" and _reads_output(command, redirection.target):
                 continue  # what a command, itself judged, prints
             self._redirect(redirection.op, redirection.fd, redirection.target, redirection.body)
@@ -89,7 +90,9 @@ class Judge(Flow):
             self.deed("executes", args[0].text or "", "a shell that runs what it is sent")
             return
         self.run(args, before, loose)
-        self.bound(args)
+        if args[0].text in _KEEPING:  # shells differ about what stays set behind these
+            for assignment in command.assignments:
+                self.known.pop(assignment.name, None)
 
     def _odd(self, args: list[Arg]) -> None:
         if any(item.odd for item in args):
@@ -121,8 +124,13 @@ class Judge(Flow):
             bool(values) and all(value.lists_paths for value in values),
             all(value.mild or value.texts for value in values),
             literal=False,
+            number=bool(values) and not append and all(is_number(value) for value in values),
+            here=any(value.here for value in values),
         )
-        if any(not value.texts and ".." in value.written and "{" in value.written for value in values):
+        if any(
+            not value.texts and not value.number and ".." in value.written and "{" in value.written
+            for value in values
+        ):
             self.deed("wastes", name, "a range that is long or not understood")
 
     def _redirect(self, op: str, fd: str, target: object, body: object) -> None:
@@ -155,6 +163,7 @@ class Judge(Flow):
             self.deed("not_understood", args[0].written, "commands that run commands, nested too deeply")
         else:
             self._run(args, before, loose)
+            self.bound(args)
         self.wrapped -= 1
 
     def _run(self, args: Sequence[Arg], before: Sequence[Command], loose: bool) -> None:
@@ -174,7 +183,7 @@ class Judge(Flow):
                 self._own_program(name, last, rest, before)
                 return
         if name in ("cd", "pushd", "popd"):
-            self._cd(name, rest, loose)
+            self.change_folder(name, rest, loose)
             return
         if name in special.JUDGES:
             special.JUDGES[name](self, name, rest, before)
@@ -202,28 +211,6 @@ class Judge(Flow):
             return
         self.deed("builds", name, "the project's own program")
         self.plain_paths(rest)
-
-    def _cd(self, name: str, rest: list[Arg], loose: bool) -> None:
-        if name == "popd":
-            self.deed("computes", name)
-            return
-        targets = [item for item in rest if item.text not in ("--", "-P", "-L")]
-        if len(targets) == 1 and targets[0].text == "-":  # back to one of those before
-            self.deed("computes", name)
-            self.folders = list(self.been)
-            return
-        if len(targets) != 1 or targets[0].text is None or targets[0].glob:
-            self.deed("unknown_word", name, "a folder that is not written out")
-            return
-        self.deed("computes", name)
-        self.path("reads", targets[0])
-        goal = targets[0].text
-        moved = [goal if goal.startswith("/") or not old else f"{old}/{goal}" for old in self.folders]
-        self.folders = [*self.folders, *moved] if loose else moved
-        if len(self.folders) > 8:
-            self.deed("not_understood", name, "too many changes of the folder")
-            self.folders = self.folders[:8]
-        self.been = list(dict.fromkeys([*self.been, *self.folders]))[:8]
 
     # ---- the table
 
@@ -459,6 +446,23 @@ class Judge(Flow):
         self.plain_paths(operands)
 
 
+_KEEPING = frozenset(
+    [
+        ":",
+        ".",
+        "break",
+        "continue",
+        "exit",
+        "export",
+        "readonly",
+        "return",
+        "set",
+        "shift",
+        "times",
+        "trap",
+        "unset",
+    ]
+)
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SECRET_NAME = re.compile(r"\$\{?\w*(KEY|TOKEN|SECRET|PASS|CRED|AUTH|AWS_|DATABASE_URL)", re.IGNORECASE)
 PRINTERS = frozenset({"echo", "printf", ":", "true", "test", "[", "basename", "dirname", "exit"})

@@ -67,7 +67,9 @@ def _request(action: Action, world: World) -> list[Fact]:
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
         return [*found, unreadable("gate.args", "`args.headers` is not an object of strings")]
     for name, value in headers.items():
-        plain = len(value) < 80 and _PLAIN_VALUE.match(value) is not None
+        named = name.lower() in ("user-agent", "if-none-match")
+        plain = len(value) < 80 and (named or _PLAIN_VALUE.match(value) is not None)
+        plain = plain and not urls.odd_mark(name.lower(), value)
         found.append(
             ("sends_header", (ACTION, text(name.lower() if plain else name.lower() + " with an odd value")))
         )

@@ -117,6 +117,8 @@ class Findings:
                 self.use(how, text[1:])
             if not found.glob:
                 continue
+            if above(text) != text:
+                self.use(how, above(text))
             if how == "deletes" or how == "writes":
                 self._destructive_glob(how, text)
             for folder in dict.fromkeys(self.folders):
@@ -165,6 +167,19 @@ class Findings:
                 self.use(how, piece)
                 if item.glob:
                     self.path(how, Arg(item.written, (piece,), glob=True))
+
+
+_TO_ABOVE = re.compile(r"\.(?:[*?]|\[[^/]*\]|\.)*\Z")
+_NOT_ABOVE = re.compile(r"\.(\[![^\]/]*\.[^\]/]*\].*|(\.?\?){2,}.*)\Z")
+
+
+def above(pattern: str) -> str:
+    """The pattern with `..` for each part that some shell would take for it."""
+    parts = pattern.split("/")
+    for at, part in enumerate(parts):
+        if re.search(r"[*?\[]", part) and _TO_ABOVE.match(part) and not _NOT_ABOVE.match(part):
+            parts[at] = ".."
+    return "/".join(parts)
 
 
 _COMPILERS = frozenset({"gcc", "g++", "cc", "c++", "clang", "clang++", "rustc"})

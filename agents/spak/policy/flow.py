@@ -8,11 +8,14 @@ judge's.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 
-from spak.policy.findings import Findings
-from spak.policy.words import MAX_FORMS, Arg, Known
+from spak.policy import environment
+from spak.policy.actions import World
+from spak.policy.findings import Findings, Reading
+from spak.policy.words import MAX_FORMS, Arg, Known, is_number
 from spak.shell import Command, Line, Part, Text, Variable
 
 MAX_TURNS = 4
@@ -64,16 +67,24 @@ def _either(one: Arg, two: Arg) -> Arg:
         (one.mild or bool(one.texts)) and (two.mild or bool(two.texts)),
         one.odd or two.odd,
         literal=False,
+        number=is_number(one) and is_number(two),
+        here=one.here or two.here,
     )
 
 
 class Flow(Findings):
     """The order of commands and the state that each starts from."""
 
-    known: Known
-    folders: list[str]
-    depth = 0
-    walked = 0
+    def __init__(self, world: World, reading: Reading) -> None:
+        super().__init__(world, reading)
+        self.known: Known = {}
+        self.depth = 0
+        self.walked = 0
+        self.been = [""]
+        """Every folder that the line has stood in."""
+        self.loops = 0
+        self.left: Known | None = None
+        """What was known where one of the loops around was left or begun again early."""
 
     def command(self, command: Command, before: Sequence[Command], loose: bool) -> None:
         """Judge one simple command; the judge's own."""
@@ -81,7 +92,7 @@ class Flow(Findings):
 
     def line(self, line: Line) -> None:
         scoped = any("(" in command.within for command in line.commands)
-        strict = all(command.operator in ("", "&&") for command in line.commands)
+        strict = all(command.operator in ("", "&&") and not command.negated for command in line.commands)
         self._list(line.commands, 0, len(line.commands), 0, scoped or not strict)
 
     def inside(self, line: Line) -> None:
@@ -97,13 +108,51 @@ class Flow(Findings):
 
     def bound(self, args: Sequence[Arg]) -> None:
         """`read`, `export` and their kin leave variables that are not known."""
+        if args[0].text in ("break", "continue"):
+            self.left = joined(self.known if self.left is None else self.left, self.known)
         for item in args[1:] if args[0].text in _BINDERS else ():
             for text in item.texts:
                 name, sign, _ = text.partition("=")
                 if sign or args[0].text != "export":
-                    self.known.pop(name.rstrip("+"), None)
+                    # `-ra name` may be written as one word
+                    for start in range(len(name)) if name.startswith("-") else [0]:
+                        self.known.pop(name[start:].rstrip("+"), None)
+                        if args[0].text == "read" and environment.matters(name[start:]):
+                            self.deed("sets_environment", text, "programs go by this variable")
             if not item.texts:
                 self.known = {}
+
+    def change_folder(self, name: str, rest: list[Arg], loose: bool) -> None:
+        """`cd`, `pushd` and `popd`. A shell takes `..` from the name that it went by, a program from the
+        folder that it is in: where these differ nothing is known."""
+        targets = [item for item in rest if item.text not in ("--", "-P", "-L")]
+        back = len(targets) == 1 and re.match(r"-\Z|[-+]\d+\Z", targets[0].text or "") is not None
+        if (name == "popd" or back) and len(self.been) > 1:  # to one of those before
+            self.deed("computes", name)
+            self._stand(list(self.been))
+            return
+        if len(targets) != 1 or targets[0].text is None or targets[0].glob or back or name == "popd":
+            self.deed("unknown_word", name, "a folder that is not written out")
+            return
+        self.deed("computes", name)
+        self.path("reads", targets[0])
+        goal = targets[0].text
+        moved = []
+        for old in self.folders:
+            whole = goal if goal.startswith("/") or not old else f"{old}/{goal}"
+            named = posixpath.normpath(whole) if goal else old
+            if ".." in whole and self.world.look(whole or ".").path != self.world.look(named or ".").path:
+                self.deed("not_understood", goal, "a folder behind a link and above it")
+            moved.append("" if named == "." else named)
+        self._stand([*self.folders, *moved] if loose else moved)
+
+    def _stand(self, folders: list[str]) -> None:
+        self.folders = list(dict.fromkeys(folders))
+        if len(self.folders) > 8:
+            self.deed("not_understood", "cd", "too many changes of the folder")
+            self.folders = self.folders[:8]
+        self.been = list(dict.fromkeys([*self.been, *self.folders]))[:8]
+        self.known = {name: found for name, found in self.known.items() if not found.here}
 
     def _list(self, line: tuple[Command, ...], start: int, end: int, level: int, loose: bool) -> None:
         """The items of one list: simple commands, and compounds as wholes."""
@@ -154,15 +203,33 @@ class Flow(Findings):
         behind = [place for place in own if not line[place].assignments]
         head = [place for place in own if line[place].assignments]
         lists = [pair for pair in _items(line, first, last, level + 1) if len(line[pair[0]].path) > level + 1]
-        for place in behind:  # its redirections, which are made first
+        for place in behind:  # its redirections, which are made first, and prevent it when one fails
             self._one(line, place, loose)
+        unmade = dict(self.known)
+        self._body(line, head, lists, level, loose, kind)
+        if behind:
+            self.known = joined(unmade, self.known)
+
+    def _body(
+        self,
+        line: tuple[Command, ...],
+        head: list[int],
+        lists: list[tuple[int, int]],
+        level: int,
+        loose: bool,
+        kind: str,
+    ) -> None:
         if kind in ("while", "until"):
             told = line[lists[0][0]]
             if not told.words or told.words[0].value != "read":
                 name = told.words[0].text if told.words else kind
                 self.deed("endless", name, "a loop whose end is not known")
         if kind in ("while", "until", "for"):
+            self.loops += 1
             self._loop(line, head, lists, level, loose)
+            self.loops -= 1
+            if not self.loops:
+                self.left = None
             return
         for place in head:
             self._one(line, place, loose)
@@ -209,7 +276,7 @@ class Flow(Findings):
                 self._one(line, place, loose)
             for pair in lists:
                 self._list(line, *pair, level + 2, loose)
-            self.known = joined(start, self.known)
+            self.known = joined(start, self.known, self.known if self.left is None else self.left)
             if turn > MAX_TURNS:
                 self.known = {name: found for name, found in self.known.items() if start[name] == found}
             if (self.known, self.folders) == (start, folders):

@@ -13,7 +13,7 @@ from spak.policy import binaries
 from spak.policy.binaries import Binary, rule_of
 from spak.policy.commands import Judge
 from spak.policy.refused import HARD_REFUSED
-from spak.policy.words import Arg, texts_of
+from spak.policy.words import Arg, is_number, texts_of
 from spak.shell import Command
 
 
@@ -309,9 +309,23 @@ def setting(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command])
     judge.deed("computes" if calm else "executes", name, "" if calm else "settings of the shell")
 
 
+_COMPARES = frozenset(["-eq", "-ne", "-lt", "-le", "-gt", "-ge"])
+
+
 def test(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
     judge.deed("computes", name)
-    for item in rest:
+    for place, item in enumerate(rest):
+        sides = rest[max(place - 1, 0) : place + 2]
+        if (
+            name == "[["
+            and item.text in _COMPARES
+            and not all(is_number(side) for side in sides if side != item)
+        ):
+            judge.deed("not_understood", item.written, "`[[` evaluates what is not certain to be a number")
+        if item.text == "-v" and not all(
+            side.text and re.match(r"\w+\Z", side.text) for side in rest[place + 1 : place + 2]
+        ):
+            judge.deed("not_understood", item.written, "an index would be evaluated")
         if item.texts and any(text.startswith(("/", "..")) or item.tilde for text in item.texts):
             judge.path("reads", item)
         elif "[" in item.written[1:] and any(

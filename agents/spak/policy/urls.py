@@ -54,6 +54,9 @@ _ASSET = re.compile(r"\.(m?js|css|png|jpe?g|gif|svg|webp|ico|woff2?|ttf|map|json
 _MARKS = frozenset({"v", "ver", "version", "hash", "h", "rev", "cb"})
 """Parameters that name the version of an asset."""
 _DIGITS = re.compile(r"\d+\Z")
+_NUMBERED = re.compile(r"([a-z]{9,12})\d{1,4}\Z")
+_PRODUCTS = re.compile(r"[A-Za-z][A-Za-z-]{0,15}(/\d{1,3}(\.\d{1,3}){0,2})?\Z")
+_MARK = re.compile(r'(W/)?"[\w.-]{1,16}"\Z', re.ASCII)
 _VERSION = re.compile(r"v?\d+(?:[.\-+]?[a-z0-9]{1,6}){0,6}\Z", re.IGNORECASE)
 
 
@@ -93,6 +96,8 @@ def parse(text: str) -> Url | Trouble:
     authority = found["authority"]
     if "@" in authority:
         return Trouble("userinfo", "a name before @ in the host")
+    if not found["path"] and "@" in text:
+        return Trouble("userinfo", "an @ behind a host that no / ends: some take what follows for the host")
     if "%" in authority or "[" in authority:
         return Trouble("host", "an escaped host or an address in brackets")
     host, colon, port = authority.partition(":")
@@ -105,13 +110,23 @@ def parse(text: str) -> Url | Trouble:
     number = int(port) if port else {"https": 443, "http": 80}.get(scheme, 0)
     path = found["path"]
     named = _SCOPED.sub("/scoped", path)
-    if ".." in unquote_plus(path).split("/") or re.search(r"%2[ef]", named, re.IGNORECASE):
+    if _climbs(path) or re.search(r"%2[ef]", named, re.IGNORECASE):
         return Trouble("path", "a path with .. or an escaped dot or slash")
     if re.search(r"%25", text):
         return Trouble("escape", "an escape within an escape")
     if "#" in (found["fragment"] or ""):
         return Trouble("illegal", "two fragments")
     return Url(scheme, host, number, path, found["query"] or "", found["fragment"] or "")
+
+
+def _climbs(path: str) -> bool:
+    """True when `..` leads above the first folder, or is not written as itself."""
+    depth = 0
+    for part in path.removeprefix("/").split("/"):
+        depth += -1 if part == ".." else 1
+        if depth < 0:
+            return True
+    return unquote_plus(path).split("/").count("..") != path.split("/").count("..")
 
 
 def secret_in(text: str) -> str:
@@ -186,6 +201,12 @@ def payload(url: Url) -> Trouble | None:
     return _path(url)
 
 
+def odd_mark(header: str, value: str) -> bool:
+    """True for the value of a header that names a program or a version, and is more than such a name."""
+    form = {"user-agent": _PRODUCTS, "if-none-match": _MARK}.get(header)
+    return form is not None and not (form.match(value) and _readable(value, 8))
+
+
 def _path(url: Url) -> Trouble | None:
     parts = [unquote_plus(part) for part in url.path.split("/") if part]
     if len(parts) > 16 or len(url.path) > 400:
@@ -257,6 +278,9 @@ def _readable(text: str, run: int) -> bool:
         if len(piece) > 40:
             return False
         if piece.isalpha() and _wordlike(piece):
+            continue
+        named = _NUMBERED.match(piece)
+        if named and _wordlike(named[1]) and not _is_text(piece):
             continue
         if len(piece) > run + 4 or (len(piece) > run and not _VERSION.match(piece)):
             return False

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 
-from spak.shell import Arithmetic, Substitution, Text, Variable, Word
+from spak.policy.outputs import gives_number, lists_paths
+from spak.shell import Arithmetic, Part, Substitution, Text, Variable, Word
 
 HARMLESS_VARIABLES = frozenset(
     [
@@ -35,10 +36,15 @@ HARMLESS_VARIABLES = frozenset(
     ]
 )
 _NUMBERS = re.compile(r"[\s\d+*/%()-]*\Z")
+_COUNTS = frozenset(["?", "#", "$", "!", "RANDOM", "SECONDS", "LINENO", "UID"])
+_CUT = re.compile(r"\$\{(\w+)(##?|%%?)[^}]*\}\Z")
+_SLICE = re.compile(r"\$\{[\w@*]+:(?![-=+?])")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(-?\d{1,4}|[A-Za-z])\.\.(-?\d{1,4}|[A-Za-z])\Z")
 _SPLITS = re.compile(r"\s")
 MAX_FORMS = 64
+MAX_COUNT = 1001
+"""Numbers of a range in braces."""
 READERS_OF_PIPES = frozenset(
     ("cat", "cmp", "comm", "cut", "diff", "grep", "head", "join", "paste", "sort", "tail", "wc")
 )
@@ -63,6 +69,10 @@ class Arg:
     """True when no expansion took part."""
     piped: bool = False
     """True for the output of a command that is read like a file, `<(..)` and nothing else."""
+    number: bool = False
+    """True for what is certain to be a whole number, also where it is not known which."""
+    here: bool = False
+    """True for a path that is told from the folder the line stands in."""
 
     @property
     def text(self) -> str | None:
@@ -72,12 +82,19 @@ class Arg:
 Known = dict[str, Arg]
 
 
+def is_number(found: Arg | None) -> bool:
+    """True when arithmetic with it evaluates a number and nothing else."""
+    return found is not None and (
+        found.number or (bool(found.texts) and all(re.match(r"-?\d{1,9}\Z", text) for text in found.texts))
+    )
+
+
 def arg(word: Word, known: Known, split: bool = True) -> Arg:
     """The word with what the line has set put in; not known when that may be cut into several (`split`)."""
     pieces: list[tuple[str, ...]] = []
     bare: list[tuple[str, bool]] = []
-    glob = mild = lists = False
-    unknown = odd = False
+    glob = mild = lists = tilde = here = unknown = False
+    odd = any(_odd(part, known) for part in word.parts)
     literal = True
     for part in word.parts:
         if isinstance(part, Text):
@@ -85,57 +102,148 @@ def arg(word: Word, known: Known, split: bool = True) -> Arg:
             bare.append((part.value, part.quoted))
             continue
         literal = False
-        if isinstance(part, Variable):
-            found = known.get(part.name)
-            if part.name == "PWD" and not part.parts and part.text in ("$PWD", "${PWD}"):
-                pieces.append((".",))
-            elif found is not None and part.text in (f"${part.name}", f"${{{part.name}}}"):
-                glob, lists = glob or found.glob, lists or found.lists_paths
-                mild = mild or found.mild
-                if found.texts and (part.quoted or not split):
-                    pieces.append(found.texts)
-                elif found.texts and not any(_SPLITS.search(text) for text in found.texts):
-                    pieces.append(found.texts)
-                    glob = glob or any(map(_globs, found.texts))
-                else:
-                    unknown = True
-            else:
-                unknown = True
+        found = _told(part, known)
+        if found is None:
+            unknown = True
+            if isinstance(part, Variable):
                 mild = (part.name in HARMLESS_VARIABLES and not part.parts) or mild
-        elif isinstance(part, Arithmetic):
-            unknown = True
-            plain_sum = _sum(part.text, known)
-            mild, odd = plain_sum or mild, odd or not plain_sum
+            elif isinstance(part, Arithmetic):
+                mild = mild or not odd
+            else:
+                lists = lists or (
+                    len(word.parts) == 1 and part.form in ("$(", "`") and lists_paths(part.line.commands)
+                )
+            continue
+        glob, lists, mild = glob or found.glob, lists or found.lists_paths, mild or found.mild
+        tilde, here = tilde or found.tilde, here or found.here
+        if found.texts and (part.quoted or not split):
+            pieces.append(found.texts)
+        elif found.texts and not any(_SPLITS.search(text) for text in found.texts):
+            pieces.append(found.texts)
+            glob = glob or any(map(_globs, found.texts))
         else:
-            assert isinstance(part, Substitution)
             unknown = True
-            lists = lists or (
-                len(word.parts) == 1 and part.form in ("$(", "`") and lists_paths(part.line.commands)
-            )
+    number = not literal and all(_numeric(part, known) for part in word.parts)
     if unknown:
         first = word.parts[0]
         piped = len(word.parts) == 1 and isinstance(first, Substitution) and first.form == "<("
-        return Arg(word.text, (), glob, False, lists, mild, odd, False, piped)
+        return Arg(word.text, (), glob, tilde, lists, mild or number, odd, False, piped, number, here)
     plain = "".join("x" * len(value) if quoted else value for value, quoted in bare)
     globbed = "*" in plain or "?" in plain or bool(re.search(r"\[.*\]", plain))
-    tilde = plain.startswith("~")
+    tilde = tilde or plain.startswith("~") or ":~" in plain
     texts = tuple("".join(chosen) for chosen in product(*pieces))[: MAX_FORMS + 1]
     if len(texts) > MAX_FORMS:
-        return Arg(word.text, literal=False)
-    return Arg(word.text, texts, glob or globbed, tilde, lists, mild, odd, literal)
+        return Arg(word.text, odd=odd, literal=False)
+    return Arg(word.text, texts, glob or globbed, tilde, lists, mild, odd, literal, False, number, here)
 
 
-def _sum(text: str, known: Known) -> bool:
-    """True for arithmetic on numbers and on variables that the line has set to numbers."""
-    inner = text.removeprefix("$((").removesuffix("))")
-    names = re.findall(r"[A-Za-z_]\w*", inner)
-    bare = re.sub(r"\$?[A-Za-z_]\w*", "1", inner)
-    return bool(_NUMBERS.match(bare)) and all(
-        name in known
-        and known[name].texts
-        and all(re.match(r"-?\d{1,9}\Z", form) for form in known[name].texts)
-        for name in names
+def _told(part: Part, known: Known) -> Arg | None:
+    """What an expansion gives as far as the line tells; None when it tells nothing."""
+    if isinstance(part, Variable):
+        if part.name == "PWD" and part.text in ("$PWD", "${PWD}"):
+            return Arg(part.text, (".",), here=True)
+        found = known.get(part.name)
+        if found is None or part.text in (f"${part.name}", f"${{{part.name}}}"):
+            return found
+        cut = _CUT.match(part.text)
+        if cut is None or len(part.parts) != 1 or not isinstance(part.parts[0], Text):
+            return None
+        return _changed(found, [_cut(text, cut[2], part.parts[0].value, found.glob) for text in found.texts])
+    if isinstance(part, Substitution) and part.form in ("$(", "`") and len(part.line.commands) == 1:
+        command = part.line.commands[0]
+        if command.redirections or command.assignments or command.within or not command.words:
+            return None
+        name = command.words[0].value
+        if name == "pwd" and len(command.words) == 1:
+            return Arg("$(pwd)", (".",), here=True)
+        if name in ("basename", "dirname") and len(command.words) == 2:
+            inner = arg(command.words[1], known)
+            cuts = [("##", "*/")] if name == "basename" else [("%", "/*")]
+            plain = all(re.fullmatch(r"(?!-)[^\n]*[^/\n]", text) for text in inner.texts)
+            if not plain or (name == "dirname" and not all("/" in text for text in inner.texts)):
+                return None
+            if name == "dirname" and any(re.search(r"//|^/[^/]*$", text) for text in inner.texts):
+                return None
+            return _changed(inner, [_cut(text, *cuts[0], inner.glob) for text in inner.texts])
+    return None
+
+
+def _changed(found: Arg, texts: list[str | None]) -> Arg | None:
+    known = [text for text in texts if text is not None]
+    if not known or len(known) < len(texts):
+        return None
+    return replace(
+        found, texts=tuple(dict.fromkeys(known)), mild=False, number=False, lists_paths=False, literal=False
     )
+
+
+def _cut(text: str, sign: str, pattern: str, glob: bool) -> str | None:
+    """`${name#pattern}` and its kin; None where it can not be told. Of a pattern for names only what is
+    written in it can be taken away."""
+    if re.search(r"[\[\]\\]", pattern):
+        return None
+    if (sign, pattern) in (("##", "*/"), ("%", "/*")):
+        head, slash, last = text.rpartition("/")
+        return last if sign == "##" else (head if slash else text)
+    if glob or not re.search(r"[*?]", pattern):
+        if re.search(r"[*?]", pattern):
+            return None
+        ends = text.startswith(pattern) if sign[0] == "#" else text.endswith(pattern)
+        if not ends:
+            return None if glob else text
+        return text[len(pattern) :] if sign[0] == "#" else text[: len(text) - len(pattern)]
+    like = re.compile(
+        "".join({"*": ".*", "?": "."}.get(char, re.escape(char)) for char in pattern), re.DOTALL
+    )
+    sizes = list(range(len(text) + 1))
+    for size in reversed(sizes) if len(sign) == 2 else sizes:
+        part = text[:size] if sign[0] == "#" else text[len(text) - size :]
+        if like.fullmatch(part):
+            return text[size:] if sign[0] == "#" else text[: len(text) - size]
+    return text
+
+
+def _numeric(part: Part, known: Known) -> bool:
+    """True when the part is certain to give digits."""
+    if isinstance(part, Text):
+        return re.match(r"-?\d*\Z", part.value) is not None
+    if isinstance(part, Variable):
+        if part.text in (f"${part.name}", f"${{{part.name}}}"):
+            return part.name in _COUNTS or is_number(known.get(part.name))
+        return part.text.startswith("${#")
+    if isinstance(part, Arithmetic):
+        return _sum(part.parts, known)
+    return part.form in ("$(", "`") and gives_number(part.line.commands)
+
+
+def _sum(parts: tuple[Part, ...], known: Known, also: str = "") -> bool:
+    """True for arithmetic on numbers and on what is certain to be one."""
+    inner = ""
+    for part in parts:
+        if isinstance(part, Text):
+            inner += part.value
+        elif _numeric(part, known):
+            inner += "1"
+        else:
+            return False
+    names = re.findall(r"[A-Za-z_]\w*", inner)
+    bare = re.sub(r"[A-Za-z_]\w*", "1", inner)
+    for char in also:
+        bare = bare.replace(char, " ")
+    return bool(_NUMBERS.match(bare)) and all(
+        re.fullmatch(r"\d*", name) or is_number(known.get(name)) for name in names
+    )
+
+
+def _odd(part: Part, known: Known) -> bool:
+    """True for arithmetic that may evaluate more than numbers, at any depth: a shell evaluates it again."""
+    if isinstance(part, Arithmetic):
+        return not _sum(part.parts, known)
+    if not isinstance(part, Variable):
+        return False
+    if _SLICE.match(part.text) and not _sum(part.parts, known, ":"):
+        return True
+    return any(_odd(inner, known) for inner in part.parts)
 
 
 def _globs(text: str) -> bool:
@@ -162,19 +270,35 @@ def spread(word: Word, known: Known, split: bool = True) -> list[Arg]:
                     if text
                 ]
     first = arg(word, known, split)
-    bare = "".join(part.value for part in word.parts if isinstance(part, Text) and not part.quoted)
+    bare = "".join(
+        part.value if isinstance(part, Text) else "\0"
+        for part in word.parts
+        if not (isinstance(part, Text) and part.quoted)
+    )
     if not first.texts or "{" not in bare or not ("," in bare or ".." in bare):
         return [first]
     if any(isinstance(part, Text) and part.quoted for part in word.parts):
         return [Arg(word.text, literal=False)]
-    forms = braces(first.texts[0])
-    if forms is None:
+    whole = _RANGE.match(bare[1:-1]) if bare[0] == "{" and bare[-1] == "}" else None
+    if whole and whole[1].isdigit() and whole[2].isdigit() and MAX_FORMS <= _count(whole) <= MAX_COUNT:
+        return [Arg(word.text, mild=True, literal=False, number=True)]
+    if re.search(r"\{[^{}]*\0[^{}]*\.\.|\.\.[^{}]*\0[^{}]*\}", bare):  # which stays as it is
+        return [Arg(word.text, literal=False)]
+    if any(text.count(char) != bare.count(char) for char in "{}," for text in first.texts):
+        return [Arg(word.text, literal=False)]  # braces of a variable stay as they are
+    rows = [braces(text) for text in first.texts]
+    full = [row for row in rows if row is not None]
+    if len(full) < len(rows) or len({len(row) for row in full}) != 1:
         return [Arg(word.text, literal=False, odd=True)]
-    return [replace(first, texts=(form,), literal=False) for form in forms]
+    return [
+        replace(first, texts=forms, literal=False, glob=first.glob or any(map(_globs, forms)))
+        for forms in zip(*full, strict=True)
+    ]
 
 
 def braces(text: str) -> list[str] | None:
-    """All words that brace expansion makes; None when they are too many or not understood."""
+    """All words that brace expansion makes; None when they are too many or not understood. A long range of
+    numbers within a word is a pattern for all that could stand there."""
     todo, done = [text], []
     while todo:
         now = todo.pop()
@@ -182,21 +306,14 @@ def braces(text: str) -> list[str] | None:
         if found is None:
             done.append(now)
             continue
-        ranged = _RANGE.match(found[1])
         if "," in found[1]:
             inner = found[1].split(",")
-        elif ranged:
-            first, last = ranged[1], ranged[2]
-            if first.isalpha() != last.isalpha():
-                return None
-            if first.isalpha():
-                inner = [first, last]
-            elif abs(int(last) - int(first)) > 1000:
-                return None
-            else:
-                inner = [first, last]
         elif ".." in found[1]:
-            return None
+            ranged = _RANGE.match(found[1])
+            between = _range(ranged) if ranged else None
+            if between is None:
+                return None
+            inner = between
         else:
             inner = ["\0" + found[1] + "\1"]  # braces that stay
         todo += [now[: found.start()] + form + now[found.end() :] for form in inner]
@@ -205,50 +322,26 @@ def braces(text: str) -> list[str] | None:
     return [form.replace("\0", "{").replace("\1", "}") for form in sorted(done)]
 
 
-_LISTERS = ("ls", "find", "fd", "rg", "grep", "git")
-_KEEPERS = ("sort", "head", "tail", "uniq", "grep", "tac", "shuf")
+def _count(ranged: re.Match[str]) -> int:
+    return abs(int(ranged[1]) - int(ranged[2])) + 1
 
 
-def lists_paths(commands: tuple[object, ...]) -> bool:
-    """True when a pipeline prints paths below the workspace and nothing else."""
-    from spak.shell import Command
-
-    for index, command in enumerate(commands):
-        if not isinstance(command, Command) or command.within:
-            return False
-        if index == 0 and any(not isinstance(part, Text) for word in command.words for part in word.parts):
-            return False
-        words = [word.value or word.text for word in command.words]
-        if not words or (index and command.operator != "|"):
-            return False
-        if index and words[0] in _KEEPERS:
-            if words[0] == "grep" and any(re.match(r"-[a-zA-Z]*[of]", word) for word in words[1:]):
-                return False
-            if words[0] != "grep" and any(
-                not word.startswith("-") and not word.isdigit() for word in words[1:]
-            ):
-                return False
-            continue
-        if index:
-            return False
-        if words[0] not in _LISTERS or not _only_lists(words):
-            return False
-    return bool(commands)
-
-
-def _only_lists(words: list[str]) -> bool:
-    name, rest = words[0], words[1:]
-    if name == "git":
-        return rest[:1] == ["ls-files"] or (rest[:1] in (["diff"], ["show"]) and "--name-only" in rest)
-    if name == "find":
-        return not any(re.match(r"-(printf|fprint|exec|ok|delete|ls)", word) for word in rest)
-    if name == "ls":
-        return not any(word.startswith("-") and "l" in word for word in rest)
-    if name == "grep":
-        return any(re.match(r"-[a-zA-Z]*l[a-zA-Z]*\Z|--files-with-matches", word) for word in rest)
-    if name == "rg":
-        return any(re.match(r"-[a-zA-Z]*l[a-zA-Z]*\Z|--files", word) for word in rest)
-    return name == "fd"
+def _range(ranged: re.Match[str]) -> list[str] | None:
+    """The words of `{a..c}` or `{1..9}`."""
+    first, last = ranged[1], ranged[2]
+    if first.isalpha() or last.isalpha():
+        if not (first.isalpha() and last.isalpha() and first.isupper() == last.isupper()):
+            return None
+        ends = sorted((ord(first), ord(last)))
+        return [chr(code) for code in range(ends[0], ends[1] + 1)]
+    if _count(ranged) > MAX_COUNT:
+        return None
+    if _count(ranged) >= MAX_FORMS:
+        return None if "-" in first + last else ["*"]
+    low, high = sorted((int(first), int(last)))
+    padded = any(re.match(r"-?0\d", end) for end in (first, last))
+    width = max(len(first), len(last)) if padded else 0
+    return [str(number).zfill(width) for number in range(low, high + 1)]
 
 
 def texts_of(rest: Iterable[Arg]) -> list[str]:

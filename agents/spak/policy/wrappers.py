@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from spak.policy import environment
 from spak.policy.commands import Judge
-from spak.policy.words import Arg, lists_paths, texts_of
+from spak.policy.outputs import lists_paths
+from spak.policy.words import Arg, texts_of
 from spak.shell import Command
 
 
@@ -37,6 +38,9 @@ def wrapper(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command])
         judge.deed("computes", name)
         return
     judge.deed("computes", name)
+    if name == "time" and re.match(r"[A-Za-z_]\w*\+?=", rest[at].written):
+        judge.deed("not_understood", rest[at].written, "an assignment behind `time` stays or is a program")
+        return
     judge.run(rest[at:], before)
 
 

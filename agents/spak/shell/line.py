@@ -117,6 +117,8 @@ class Command:
     path: tuple[tuple[str, int], ...] = field(default=(), compare=False)
     """The compounds and their lists around it, each with a number of its own: where a branch begins and ends.
     The lists of an `if` are `if`, `then`, `else`, those of a loop `while` and `do`, of a `case` `branch`."""
+    negated: bool = field(default=False, compare=False)
+    """True behind `!`, and for the first command of a compound behind it."""
 
     @property
     def argv(self) -> tuple[str, ...] | None:

@@ -174,10 +174,16 @@ class _Reader:
         return end
 
     def _command(self, operator: str, within: tuple[str, ...]) -> None:
+        first, negated = len(self.out), False
         while (found := _RESERVED.match(self.text, self.at)) is not None and found[1] == "!":
             self.at = found.end()
             self._skip()
-        word = found[1] if found is not None else ""
+            negated = True
+        self._command_itself(found[1] if found is not None else "", operator, within)
+        if negated:
+            self.out[first] = replace(self.out[first], negated=True)
+
+    def _command_itself(self, word: str, operator: str, within: tuple[str, ...]) -> None:
         if word in _REFUSED:
             self._refuse(f"`{word}`")
         if self.text.startswith("((", self.at):

@@ -1,0 +1,87 @@
+"""What a command in `$(..)` prints, as far as its words tell: paths of the workspace, or a number.
+
+Takes the commands of a line of `spak.shell`; gives whether its output is certain to be of that kind. An
+option that is not named here may print anything (a format, a label), so it makes the output unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from spak.shell import Command, Text
+
+_LISTS = {
+    "ls": r"-[1aAdrtS]+",
+    "find": r"-(?!printf|fprint|exec|ok|delete|ls|fls|files0)[\w-]+",
+    "fd": r"-[etgHIa]+|--(extension|type|glob|hidden)(=\w+)?",
+    "rg": r"-[a-zA-Z]*l[a-zA-Z]*|-[giIstTFSuwxv]+|--(files(-with-matches)?|hidden|glob|type)(=.*)?",
+    "grep": r"-[rRilnEFPwxvsHIqze]+|--(include|exclude|exclude-dir)=.*|--(files-with-matches|recursive)",
+    "git ls-files": r"-[zmocdis]+|--(modified|others|cached|deleted|exclude-standard)",
+    "git diff": r"--(name-only|cached|staged|relative)|--diff-filter=\w+|-z|-[MC]",
+}
+_MUST = {
+    "rg": r"-[a-zA-Z]*l[a-zA-Z]*|--files|--files-with-matches",
+    "grep": r"-[a-zA-Z]*l[a-zA-Z]*|--files-with-matches",
+    "git diff": "--name-only",
+}
+_KEEPS = ("sort", "head", "tail", "uniq", "grep", "tac", "shuf")
+
+
+def lists_paths(commands: Sequence[Command]) -> bool:
+    """True when a pipeline prints paths below the workspace and nothing else."""
+    for index, command in enumerate(commands):
+        if command.within or command.redirections:
+            return False
+        if index == 0 and any(not isinstance(part, Text) for word in command.words for part in word.parts):
+            return False
+        words = [word.value or word.text for word in command.words]
+        if not words or (index and command.operator != "|"):
+            return False
+        if index == 0 and not _lists(words):
+            return False
+        if index and not _keeps(words):
+            return False
+    return bool(commands)
+
+
+def _lists(words: list[str]) -> bool:
+    name, rest = words[0], words[1:]
+    if name == "git" and rest:
+        name, rest = f"git {rest[0]}", rest[1:]
+    allowed = _LISTS.get(name)
+    if allowed is None:
+        return False
+    options = [word for word in rest[: rest.index("--")] if word] if "--" in rest else rest
+    options = [word for word in options if word.startswith("-")]
+    needed = _MUST.get(name)
+    return all(re.fullmatch(allowed, word) for word in options) and (
+        needed is None or any(re.fullmatch(needed, word) for word in options)
+    )
+
+
+def _keeps(words: list[str]) -> bool:
+    name, rest = words[0], words[1:]
+    if name == "grep":
+        return not any(re.match(r"-[a-zA-Z]*[ofcbnHT]|--", word) for word in rest)
+    return name in _KEEPS and all(re.fullmatch(r"-\w+|\d+", word) for word in rest)
+
+
+def gives_number(commands: Sequence[Command]) -> bool:
+    """True when a pipeline prints whole numbers and nothing else."""
+    for index, command in enumerate(commands):
+        if command.within or (index and command.operator != "|"):
+            return False
+        if any(found.op not in ("<", "<<<") and not found.fd for found in command.redirections):
+            return False
+    words = [word.value for word in commands[-1].words] if commands else []
+    match words:
+        case ["wc", "-l" | "-c" | "-w" | "-m"] | ["nproc"] | ["date", "+%s" | "+%Y"]:
+            return True
+        case ["git", "rev-list", "--count", *rest]:
+            return all(word is not None and not word.startswith("-") for word in rest)
+        case ["grep", "-c", str(), *files]:
+            return len(files) < 2 and all(word is not None for word in files)
+        case ["seq", *ends]:
+            return all(word is not None and re.fullmatch(r"\d{1,6}", word) for word in ends)
+    return False
