@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -72,3 +73,9 @@ def text(name: str, default: str = "") -> str:
 def words(name: str, default: str = "") -> list[str]:
     """The parts of a text that commas part."""
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port of an address."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spakweb.database import database
-from spakweb.environment import BadSetting, flag, number, text, words
+from spakweb.environment import BadSetting, flag, number, origin, text, words
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 
@@ -230,6 +230,8 @@ OPEN_SIGNUP = flag("SPAK_WEB_OPEN_SIGNUP", False)
 INVITATION_DAYS = number("SPAK_WEB_INVITATION_DAYS", 7, 1, 90)
 
 OIDC_ISSUER = text("SPAK_WEB_OIDC_ISSUER")
+OIDC_SIGN_IN = text("SPAK_WEB_OIDC_SIGN_IN", OIDC_ISSUER)
+"""Where the issuer asks people to sign in: forms may lead there."""
 SOCIALACCOUNT_ONLY = False
 SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {}
 if OIDC_ISSUER:
@@ -307,7 +309,7 @@ SECURE_CSP: dict[str, list[str]] = {
     "connect-src": ["'self'"],
     "img-src": ["'self'", "data:"],
     "font-src": ["'self'"],
-    "form-action": ["'self'", *([OIDC_ISSUER] if OIDC_ISSUER else [])],
+    "form-action": ["'self'", *sorted({origin(url) for url in (OIDC_ISSUER, OIDC_SIGN_IN) if url})],
     "base-uri": ["'none'"],
     "frame-ancestors": ["'none'"],
     "manifest-src": ["'self'"],

@@ -17,6 +17,7 @@ from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.http import url_has_allowed_host_and_scheme
+from requests import RequestException
 
 from spakweb.errors import Refused
 
@@ -34,6 +35,7 @@ SAID = {
     405: ("That is not a page", "It is where a form of another page leads. Nothing was changed."),
     413: ("That is too large", "Nothing was changed."),
     429: ("That was too often", "Wait a few minutes, then try again. Nothing was changed."),
+    502: ("Another service failed", "Nothing was changed."),
     500: ("Something went wrong on our side", "Nothing more was changed after it. The log has the details."),
 }
 
@@ -106,8 +108,8 @@ def csrf(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 class RefusedToAnswer:
-    """Middleware: a Refused that a view lets through becomes its answer, and so does a full disk; an address
-    that only takes forms has a page for whoever opens it."""
+    """Middleware: a Refused that a view lets through becomes its answer, and so do a full disk and an
+    issuer that is not there; an address that only takes forms has a page for whoever opens it."""
 
     def __init__(self, get_response: Any) -> None:
         self.get_response = get_response
@@ -126,5 +128,11 @@ class RefusedToAnswer:
             exception = Refused(
                 "web.disk", "The disk of the server is full. Nothing was changed.",
                 "Whoever runs it makes room; then try again.", 507,
+            )  # fmt: skip
+        if isinstance(exception, RequestException):
+            log.error("%s %s: %s", request.method, request.path, exception)
+            exception = Refused(
+                "web.oidc", "The service that people sign in with does not answer as it should.",
+                "Try again later, or sign in another way.", 502,
             )  # fmt: skip
         return refused(request, exception) if isinstance(exception, Refused) else None

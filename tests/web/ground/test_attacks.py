@@ -322,3 +322,12 @@ def test_a_second_factor_asks_for_no_proven_address(cast: Any) -> None:
     bob.post("/account/reauthenticate/", {"password": "a long secret"})
     assert bob.get("/account/email/").status_code == 200  # from here on the address is known, and not proven
     assert b"authenticator_secret" in bob.get("/account/2fa/totp/activate/").content
+
+
+def test_an_issuer_that_is_not_there_is_told(cast: Any, settings: Any) -> None:
+    app = {"provider_id": "oidc", "name": "SSO", "client_id": "a", "secret": "b",
+           "settings": {"server_url": "http://127.0.0.1:1"}}  # fmt: skip
+    settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": [app]}}
+    answer = cast.client().post("/account/oidc/oidc/login/")
+    assert answer.status_code == 502
+    assert b"web.oidc" in answer.content

@@ -172,6 +172,18 @@ def test_migrations_are_made(db: None) -> None:
     call_command("makemigrations", "--check", "--dry-run", verbosity=0)
 
 
+def test_forms_may_lead_to_the_issuer_and_to_where_it_asks(read: Callable[..., Any]) -> None:
+    client = {"SPAK_WEB_OIDC_CLIENT_ID": "spak", "SPAK_WEB_OIDC_CLIENT_SECRET": "secret"}
+    found = read(SPAK_WEB_OIDC_ISSUER="https://id.example/realms/a;b", **client)
+    assert found["SECURE_CSP"]["form-action"] == ["'self'", "https://id.example"]
+    found = read(SPAK_WEB_OIDC_SIGN_IN="https://login.example:8443/x y", **client)
+    assert found["SECURE_CSP"]["form-action"] == [
+        "'self'",
+        "https://id.example",
+        "https://login.example:8443",
+    ]
+
+
 def test_people_behind_a_proxy_do_not_share_their_limits(read: Callable[..., Any]) -> None:
     assert read()["ALLAUTH_TRUSTED_PROXY_COUNT"] == 0
     found = read(SPAK_WEB_BEHIND_PROXY="true", SPAK_WEB_REDIS_URL="redis://redis:6379/0")
