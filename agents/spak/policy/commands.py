@@ -67,8 +67,11 @@ class Judge(Flow):
             if assignment.name == "IFS" and command.words and command.words[0].value == "read":
                 continue  # for this one reading of a line
             head = bool(command.path) and command.path[-1][0] == "for"
-            values = [item for word in assignment.values for item in spread(word, self.known, head)]
-            self._odd([arg(word, self.known, head) for word in assignment.values])
+            whole = [arg(word, self.known, head) for word in assignment.values]
+            self._odd(whole)
+            values = (
+                [form for word in assignment.values for form in spread(word, self.known)] if head else whole
+            )
             if not assignment.name:
                 self._odd(values)
                 continue
