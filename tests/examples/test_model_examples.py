@@ -91,6 +91,31 @@ def test_a_server_answers(tmp_path: Path, stub: Stub, name: str, mode: str) -> N
         assert "format" in body or "response_format" in body or "messages" in body
 
 
+def gemini(folder: Path, answers: Sequence[str]) -> None:
+    """A command in the place of `gemini` that gives one answer a call, configured as the backend."""
+    for number, text in enumerate(answers, 1):
+        said = {"type": "message", "role": "assistant", "content": text}
+        events = [{"type": "init", "model": "gemini-x"}, said, {"type": "result", "status": "success"}]
+        (folder / f"said-{number}").write_text("".join(json.dumps(event) + "\n" for event in events))
+    script = f"cd {folder}; cat > asked-$$; set -- asked-*; cat said-$#"
+    (folder / "gemini").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "gemini").chmod(0o755)
+    (folder / "spak.toml").write_text('[llm]\nmode = "gemini_cli"\ncommand = "./gemini"\nretries = 0\n')
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("name", [*NAMES, "build_feature"])
+def test_the_gemini_command_answers(tmp_path: Path, name: str) -> None:
+    gemini(tmp_path, ANSWERS.get(name) or [(EXAMPLES / "fix.patch").read_text(encoding="utf-8")])
+    code, seen = spak(tmp_path, "run", spec(name), "--json")
+    assert (code, seen.get("state")) == (0, "succeeded"), seen
+    asked = [path.read_text(encoding="utf-8") for path in tmp_path.glob("asked-*")]
+    assert len(asked) == seen["metrics"]["calls"] == (2 if name in NAMES else 1)
+    assert all(("control_packet" in text) == (name in NAMES) for text in asked)
+    if name in NAMES:
+        complies(tmp_path, name, seen)
+
+
 @pytest.mark.sandbox
 def test_the_first_try_of_the_coder_fails_and_a_heuristic_is_told(tmp_path: Path, stub: Stub) -> None:
     configured(tmp_path, "ollama", stub.url)

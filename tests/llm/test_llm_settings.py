@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spak import config
+from spak import config, tokens
 from spak.errors import UnavailableError, UsageError
 from spak.lang.catalog import NamedEntry
 from spak.llm import open_backend, redactor
@@ -267,6 +267,22 @@ def test_each_prompt_goes_to_its_backend_and_has_its_price() -> None:
     unknown = chooser({"mode": "anthropic", "model": "no-such"})
     found = unknown.answer(ask())
     assert found is not None and found.cost_nanousd is None and unknown.bound(ask(), 1) is None
+
+
+@pytest.mark.parametrize("usage", [{}, {"output": 2}, {"input": 2}], ids=str)
+def test_an_engine_that_says_no_usage_spends_by_our_own_count(
+    monkeypatch: pytest.MonkeyPatch, usage: dict[str, int]
+) -> None:
+    """Or a BUDGET of tokens would have no end there. What was not said stays absent."""
+    items = ({"role": "user", "name": "x", "text": "one two three four five six"},)
+    said = Answer("seven eight", usage, "m")
+    monkeypatch.setattr(Fake, "answer", lambda *_: said)
+    found = chooser(SET).answer(Prompt("p", items))
+    assert found is not None and found.usage == usage
+    assert found.tokens == tokens.count(items) + tokens.of_text("seven eight") > 10
+    monkeypatch.setattr(Fake, "answer", lambda *_: replace(said, usage={"input": 5, "output": 1}))
+    whole = chooser(SET).answer(Prompt("p", items))
+    assert whole is not None and whole.tokens == 6
 
 
 def test_all_that_is_named_is_checked_before_a_run() -> None:

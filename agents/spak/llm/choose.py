@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
+from spak import tokens
 from spak.errors import UnavailableError
 from spak.llm.prices import Prices
 from spak.llm.settings import LOCAL_WINDOW, Choice, LlmSettings
@@ -79,7 +80,11 @@ class Chooser:
     ) -> Answer | None:
         chosen = self._settings.choice(self._mode, prompt.task, prompt.role, self._forced)
         answer = self._backend(chosen).answer(prompt, on_text, cancel)
-        if answer is None or answer.cost_nanousd is not None:
+        if answer is None:
+            return None
+        if chosen.mode != "recorded" and not {"input", "output"} <= set(answer.usage):
+            answer = replace(answer, counted=tokens.count(prompt.items) + tokens.of_text(answer.text))
+        if answer.cost_nanousd is not None:
             return answer
         if chosen.mode in FREE:
             return replace(answer, cost_nanousd=0)

@@ -59,11 +59,8 @@ class GeminiCli:
         return call.ask(attempt, prompt, self.choice, {}, on_text, cancel)
 
     def _program(self) -> str:
-        found = (
-            shutil.which(str(self.choice.path(self.choice.command)))
-            if "/" in self.choice.command
-            else (shutil.which(self.choice.command))
-        )
+        command = self.choice.command
+        found = shutil.which(self.choice.path(command).absolute() if "/" in command else command)
         if found is None:
             raise UnavailableError(
                 "llm.unreachable",
