@@ -77,6 +77,7 @@ def fork(user: Any, parent: Run, at: int, mode: str = "") -> Run:
     Raises: Refused `web.run_fork`.
     """
     access.demand(user, "run.start", parent)
+    _own(parent)
     if not 0 < at <= parent.count:
         raise Refused("web.run_fork", f"There is no record {at} to fork at.", f"1 to {parent.count}.")
     run = Run(
@@ -97,6 +98,7 @@ def ask(user: Any, run: Run, kind: str, of: str, **body: Any) -> Command:
     The first one counts; the same again is that one. Raises: Refused `web.run_ended`, `web.run_answered`.
     """
     access.demand(user, "run.approve" if kind in ("approve", "deny") else "run.answer", run)
+    _own(run)
     if len(str(body.get("text", "")).encode()) > ANSWER_BYTES:
         raise Refused("web.answer_size", "The answer is longer than 1 MiB.", "Write it to a file of the run.")
     with transaction.atomic():
@@ -116,6 +118,15 @@ def ask(user: Any, run: Run, kind: str, of: str, **body: Any) -> Command:
     return command
 
 
+def _own(run: Run) -> None:
+    """Raises: Refused `web.run_shown` for an import that is not under the law of this platform."""
+    if run.only_shown:
+        raise Refused(
+            "web.run_shown", f"The run was imported and is only shown: {run.only_shown}.",
+            "Start a run of your own from the spec.", 409,
+        )  # fmt: skip
+
+
 def _late(why: str) -> Refused:
     return Refused(
         "web.run_answered", f"{why}: yours was not taken.", "The page shows how it stands now.", 409
@@ -125,6 +136,7 @@ def _late(why: str) -> Refused:
 def want(user: Any, run: Run, word: str) -> None:
     """Pause or cancel; a run that nobody holds is seen to by the next worker. An ended run stays as it is."""
     access.demand(user, "run.control", run)
+    _own(run)
     with transaction.atomic():
         if Run.objects.filter(pk=run.pk).exclude(state__in=ENDED).update(wanted=word):
             record(user, f"run.{word}", run.key, run.team)
@@ -134,6 +146,7 @@ def want(user: Any, run: Run, word: str) -> None:
 def resume(user: Any, run: Run) -> None:
     """Go on with a paused run."""
     access.demand(user, "run.control", run)
+    _own(run)
     with transaction.atomic():
         free = Q(state=State.PAUSED) | Q(wanted="pause")
         if Run.objects.filter(free, pk=run.pk).update(wanted="", state=State.QUEUED):

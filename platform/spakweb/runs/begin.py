@@ -11,9 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from spak import config, data
-from spak.begin import plan
+from spak.begin import pick_mode, plan
 from spak.errors import RunError
-from spak.program import Program
+from spak.lang import parse
+from spak.program import Mode, Program
 from spak.records import Authority, Record
 from spak.runner import Host
 from spak.runner import Run as Runner
@@ -75,7 +76,10 @@ def _forked(row: Run, parent: Run, ledgers: DatabaseLedgers, place: Workspace) -
     copy = forking.copied((record for record, _ in reader.read()), at)
     rules = Rules.of(copy.genesis.body)
     host = host_of(row, rules.program)
-    about = {**copy.genesis.body["host"], "run": row.key, "mode": row.mode or "stepwise", "in_place": ""}
+    asked: Mode = row.mode if row.mode in config.MODES else "stepwise"
+    text = parse(copy.genesis.body["rules"]["spec"])
+    mode, _ = pick_mode(asked, text, rules.program, config.settings(), row.backend)
+    about = {**copy.genesis.body["host"], "run": row.key, "mode": mode, "in_place": ""}
     given = RunBlob.objects.filter(run=parent).values_list("digest", "size")
     RunBlob.objects.bulk_create(
         [RunBlob(run=row, digest=digest, size=size) for digest, size in given], ignore_conflicts=True

@@ -66,7 +66,7 @@ def advance(key: str, slice_s: float = SLICE_S) -> bool:
 def advance_or_busy(key: str, slice_s: float = SLICE_S) -> Literal["again", "stopped", "busy"]:
     """The same; "busy" when somebody else holds the run."""
     row = Run.objects.select_related("team", "version", "parent").get(key=key)
-    if row.ended:
+    if row.ended or row.only_shown:
         return "stopped"
     try:
         runner = _take(row)

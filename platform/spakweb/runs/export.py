@@ -28,10 +28,12 @@ from spak.workspace.tree import at, differences, load
 from spakweb import access
 from spakweb.audit.actions import record as note
 from spakweb.errors import Refused
+from spakweb.runs.actions import SANDBOXES
 from spakweb.runs.blobs import unleased
 from spakweb.runs.execute import store_of
+from spakweb.runs.law import UNCHECKED, only_shown
 from spakweb.runs.ledger import DatabaseLedgers
-from spakweb.runs.models import Run, RunRecord
+from spakweb.runs.models import Run, RunRecord, State
 from spakweb.runs.project import rebuild
 from spakweb.teams.models import Team
 
@@ -104,7 +106,8 @@ def bring(user: Any, team: Team, file: BinaryIO, size: int) -> Run:
         raise Refused("web.run_import", f"The file is larger than {most} MiB.", "Use spak import.", 413)
 
     def row(key: str) -> Run:
-        return Run(team=team, key=key, name=key, made_by=user, labels=["imported"])
+        return Run(team=team, key=key, name=key, made_by=user, labels=["imported"], state=State.PAUSED,
+                   only_shown=UNCHECKED)  # fmt: skip
 
     try:
         key = import_(file, DatabaseLedgers(row))
@@ -113,19 +116,34 @@ def bring(user: Any, team: Team, file: BinaryIO, size: int) -> Run:
     found = Run.objects.get(key=key)
     if found.team_id != team.pk:
         raise Refused("web.run_import", "A run of this id is here already.", "It is another team's.", 409)
-    if found.projected != found.count:
-        first = decode(bytes(RunRecord.objects.get(run=found, seq=0).line))
-        about = first.body.get("host") or {}
-        found.name = str(about.get("spec") or key).removesuffix(".spak")[:120]
-        found.mode = str(about.get("mode", ""))[:12]
-        found.save(update_fields=["name", "mode"])
-        try:
-            rebuild(found, DatabaseLedgers().reader(key).read())
-        except UserError as error:  # the chain is whole; its rules are not ones that this version knows
-            found.reason = f"{error.code}: {error.message}"[:200]
-            found.save(update_fields=["reason"])
+    if found.only_shown == UNCHECKED:
+        _known(found)
         note(user, "run.imported", key, team, after=found.head)
     return found
+
+
+def _known(found: Run) -> None:
+    """Read what was imported; it may go on when its law is ours and its records follow from it."""
+    body = decode(bytes(RunRecord.objects.get(run=found, seq=0).line)).body
+    about = body.get("host")
+    about = about if isinstance(about, dict) else {}
+    found.name = str(about.get("spec") or found.key).removesuffix(".spak")[:120]
+    found.mode = str(about.get("mode", ""))[:12]
+    launcher = str(about.get("launcher", ""))
+    found.sandbox = launcher if launcher in SANDBOXES else ""
+    why = only_shown(found.team, body)
+    if not why and not (told := checked(found))["equal"]:
+        why = f"its records do not follow from each other: see record {told['difference']}"
+    found.only_shown, found.reason = why[:200], ""
+    found.state = State.PAUSED if why else State.QUEUED
+    try:
+        rebuild(found, DatabaseLedgers().reader(found.key).read())
+    except UserError as error:  # the chain is whole; its rules are not ones that this version knows
+        found.reason = f"{error.code}: {error.message}"[:200]
+    now = ((found.summary or {}).get("registers") or {}).get("R3")
+    if not found.only_shown and not found.ended and not (now and store_of(found).knows(now)):
+        found.only_shown, found.state = "the file has not the files that it works on", State.PAUSED
+    found.save(update_fields=["name", "mode", "sandbox", "only_shown", "state", "reason"])
 
 
 def checked(run: Run) -> dict[str, Any]:

@@ -50,6 +50,8 @@ class Run(models.Model):
     """The queue that its next effect belongs to."""
     gpu = models.CharField(max_length=60, default="gpu")
     """The queue of those of its effects that need a device: `gpu`, or `gpu.<model>`."""
+    only_shown = models.CharField(max_length=200, blank=True)
+    """Why an imported run does not go on here and cannot be forked; empty for all others."""
     inputs = models.JSONField(default=dict, blank=True)
     labels = models.JSONField(default=list, blank=True)
     parent = models.ForeignKey("self", models.PROTECT, related_name="forks", null=True, blank=True)

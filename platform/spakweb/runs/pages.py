@@ -155,6 +155,8 @@ def _elapsed(run: Run) -> int | None:
 
 def outcome(run: Run) -> str:
     """How it stands, in a sentence."""
+    if run.only_shown and not run.ended:
+        return f"Imported as far as this. It does not go on here: {run.only_shown}."
     refusal = (run.summary or {}).get("refusal") or {}
     error = (run.summary or {}).get("error") or {}
     match run.state:
@@ -269,11 +271,13 @@ _KINDS = (
 
 
 def rights(user: Any, run: Run) -> dict[str, bool]:
+    steered = not run.only_shown
     return {
-        "may_answer": access.can(user, "run.answer", run),
-        "may_control": access.can(user, "run.control", run),
-        "may_approve": access.can(user, "run.approve", run),
-        "may_start": access.can(user, "run.start", run),
+        "may_label": access.can(user, "run.control", run),
+        "may_answer": steered and access.can(user, "run.answer", run),
+        "may_control": steered and access.can(user, "run.control", run),
+        "may_approve": steered and access.can(user, "run.approve", run),
+        "may_start": steered and access.can(user, "run.start", run),
     }
 
 

@@ -109,6 +109,8 @@ def put(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: 
     """Set the projected columns of the row, without writing them."""
     shown = view(row.key, state, row.head, row.count, stop, prompt)
     row.state = State(shown.state) if shown.state != "running" or stop != "gone" else State.QUEUED
+    if row.only_shown and row.state not in ENDED:
+        row.state = State.PAUSED
     row.task = shown.task[:120]
     row.reason = _reason(shown.refusal)[:200]
     clock = seen.data["clock"]

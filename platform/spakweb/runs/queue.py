@@ -46,7 +46,8 @@ def send(key: str, queue: str = "default") -> None:
 def due() -> Q:
     """Runs that should go on: begun or to begin, or stopped and asked something."""
     asked = Exists(Command.objects.filter(run=OuterRef("pk"), done_at=None)) | ~Q(wanted="")
-    return Q(state__in=(State.QUEUED, State.RUNNING)) | Q(state__in=(State.WAITING, State.PAUSED)) & asked
+    on = Q(state__in=(State.QUEUED, State.RUNNING)) | Q(state__in=(State.WAITING, State.PAUSED)) & asked
+    return Q(only_shown="") & on
 
 
 def free(now: datetime) -> Q:

@@ -166,14 +166,17 @@ def bulk(request: HttpRequest, team: str) -> HttpResponse:
     """Cancel the chosen runs, or go on to compare two of them."""
     found = access.find(request.user, "team.view", Team, slug=team)
     keys = request.POST.getlist("run")[:MOST_AT_ONCE]
-    if request.POST.get("do") == "compare":
+    do = request.POST.get("do", "")
+    if do == "compare":
         if len(keys) != 2:
             raise Refused("web.run_compare", "Two runs can be compared.", "Tick two of the list.")
         response = redirect("spak-run-compare", team=found.slug)
         response["Location"] += f"?{urlencode({'one': keys[1], 'two': keys[0]})}"
         return response
     access.demand(request.user, "run.control", found)
-    chosen = [run for run in Run.objects.filter(team=found, key__in=keys) if not run.ended]
+    if do != "cancel":
+        raise Refused("web.run_control", "There is no such act.", "One of cancel, compare.")
+    chosen = [run for run in Run.objects.filter(team=found, key__in=keys, only_shown="") if not run.ended]
     for run in chosen:
         actions.want(request.user, run, "cancel")
     messages.success(request, f"Asked {len(chosen)} run{'' if len(chosen) == 1 else 's'} to cancel.")
