@@ -151,8 +151,8 @@ def save(request: HttpRequest, team: str, spec: str) -> HttpResponse:
             "stale": saved,
             "message_text": message,
             "typed": typed,
-            "theirs": show.side_by_side(saved.base.text if saved.base else "", saved.head.text),
-            "mine": show.side_by_side(saved.base.text if saved.base else "", saved.mine),
+            "theirs": show.table(saved.base.text if saved.base else "", saved.head.text),
+            "mine": show.table(saved.base.text if saved.base else "", saved.mine),
         }
         return render(request, "specs/merge.html", context, status=409)
     same = saved.pk == found.head_id

@@ -21,6 +21,10 @@ from spakweb.specs.merge import opcodes
 
 AROUND = 3
 """Unchanged lines that are shown around a change."""
+MOST_ROWS = 5_000
+"""Lines side by side, lines of a text and changes in words that a page shows."""
+MOST_LINES = 20_000
+MOST_CHANGES = 1_000
 WORDS = {
     "add": "Added",
     "remove": "Removed",
@@ -77,7 +81,7 @@ class Row:
     right_number: int = 0
     right: str = ""
     count: int = 0
-    """Of kind `gap`: how many equal lines are not shown."""
+    """Of kind `gap`: how many equal lines are not shown; of kind `cut`: how many rows."""
 
 
 def side_by_side(old: str, new: str, around: int = AROUND) -> list[Row]:
@@ -105,6 +109,13 @@ def side_by_side(old: str, new: str, around: int = AROUND) -> list[Row]:
     return rows
 
 
+def table(old: str, new: str) -> list[Row]:
+    """The same, of bounded length: texts of a hundred thousand lines would be a page of 60 MB."""
+    rows = side_by_side(old, new)
+    left = len(rows) - MOST_ROWS
+    return rows if left <= 0 else [*rows[:MOST_ROWS], Row("cut", count=left)]
+
+
 def _equal(lines: list[str], a: int, b: int, c: int, before: int, after: int) -> Iterator[Row]:
     hidden = b - a - before - after
     for place in range(a, b):
@@ -123,10 +134,11 @@ def difference(old: str, new: str, whole: Callable[[str], Parsed] = parse) -> di
     joined = graph_difference(before.spec, after.spec, found.renames)
     return {
         "difference": found,
-        "changes": [_change(item) for item in found.changes],
+        "changes": [_change(item) for item in found.changes[:MOST_CHANGES]],
+        "more_changes": max(0, len(found.changes) - MOST_CHANGES),
         "capabilities": found.capabilities,
         "breaking": [item for item in found.flags if item.flag == "breaking"],
-        "rows": side_by_side(old, new),
+        "rows": table(old, new),
         "svg": mark_safe(to_svg(lay_out(joined), prefix="d", style=False)) if joined.nodes else None,
     }
 

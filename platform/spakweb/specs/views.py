@@ -125,11 +125,13 @@ def history(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 @require_safe
 def version(request: HttpRequest, team: str, spec: str, number: int) -> HttpResponse:
     found = find_version(request, team, spec, number)
+    lines = show.lines_of(found.text)
     whole = Beside.of(found.spec).whole(found.text)
     context = around(request, found.spec, "history") | {
         "version": found,
         "svg": show.graph(whole.parsed.spec),
-        "lines": show.lines_of(found.text),
+        "lines": lines[: show.MOST_LINES],
+        "more": max(0, len(lines) - show.MOST_LINES),
         "problems": show.problems(findings(whole)),
         "own_tags": found.tags.all(),
         "is_head": found.pk == found.spec.head_id,

@@ -13,6 +13,8 @@ from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.utils import timezone
 
+from spakweb.specs.text import one_line
+
 
 class Role(StrEnum):
     """In order: each may do what the ones before it may."""
@@ -35,7 +37,7 @@ class User(AbstractUser):
     """A person."""
 
     def __str__(self) -> str:
-        return self.get_full_name() or self.username
+        return one_line(self.get_full_name(), 80) or self.username  # an issuer may tell any name
 
 
 class Team(models.Model):

@@ -13,6 +13,7 @@ from django.db import OperationalError, connection
 
 from spakweb import appendonly
 from spakweb.audit.models import Event
+from spakweb.specs import show
 from spakweb.specs.actions import Stale, create_spec, save_version, set_tag
 from spakweb.specs.models import Draft, Spec, SpecVersion
 from spakweb.teams.actions import invite
@@ -331,3 +332,25 @@ def test_an_issuer_that_is_not_there_is_told(cast: Any, settings: Any) -> None:
     answer = cast.client().post("/account/oidc/oidc/login/")
     assert answer.status_code == 502
     assert b"web.oidc" in answer.content
+
+
+def test_pages_of_many_lines_are_of_bounded_length(cast: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, most in {"MOST_LINES": 20, "MOST_ROWS": 10, "MOST_CHANGES": 5}.items():
+        monkeypatch.setattr(show, name, most)
+    tasks = "".join(f"TASK t{number} {{ }}\n" for number in range(60))
+    save_version(cast["bob"], cast.spec, tasks, 1)
+    alice, here = cast.client("alice"), f"{TEAM}/specs/small"
+    assert b"40 more lines; the export has all" in alice.get(f"{here}/v/2/").content
+    shown = alice.get(f"{here}/compare/").content.decode()
+    assert "more rows not shown" in shown
+    assert "more changes not shown" in shown
+    assert shown.count("<code>TASK t") == 10
+    stale = alice.post(f"{here}/save/", {"text": tasks * 2, "base_version": "1"})
+    assert (stale.status_code, b"more rows not shown" in stale.content) == (409, True)
+
+
+def test_a_persons_name_is_one_line_of_what_can_be_seen(cast: Any) -> None:
+    cast["bob"].first_name = "Bob\u202e\0\nX"
+    assert str(cast["bob"]) == "Bob X"
+    cast["bob"].first_name = "\u202e"
+    assert str(cast["bob"]) == "bob"
