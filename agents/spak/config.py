@@ -321,7 +321,7 @@ def _file(path: Path) -> dict[str, dict[str, Any]]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+    except (ValueError, RecursionError, OSError) as error:  # ValueError: no TOML, no UTF-8, a number too long
         raise UsageError(
             "usage.config", f"{path.name} cannot be read: {error}", "mend or remove it"
         ) from error

@@ -56,6 +56,8 @@ def read_by_the_command() -> set[str]:
         "[sandbox]\nbinds = ['/no/such/folder']",
         "[runs]\ndir = ''",
         "\x00",
+        f"[llm]\nseed = {'9' * 5000}",
+        f"[llm]\nmodel = {'[' * 3000}{']' * 3000}",
     ],
 )
 def test_a_bad_file_stops_before_a_run(cli: Cli, tmp_path: Path, text: str) -> None:

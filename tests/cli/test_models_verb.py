@@ -56,6 +56,14 @@ def test_models_of_a_server_are_listed_and_a_configured_one_is_needed(tmp_path: 
         assert {method for method, _, _, _ in stub.requests} == {"GET"}, "no prompt is sent"
 
 
+def test_a_configured_backend_that_does_not_exist_is_said(tmp_path: Path) -> None:
+    (tmp_path / "spak.toml").write_text('[llm]\nmode = "olama"\n[llm.roles.coder]\nmode = "gpt"\n')
+    code, found = rows(tmp_path)
+    assert code == 7 and list(found) == [*BACKENDS, "olama", "gpt"]
+    for name in ("olama", "gpt"):
+        assert found[name]["code"] == "unavailable.backend" and "ollama" in found[name]["mend"]
+
+
 def test_a_run_whose_model_is_not_there_does_not_begin(tmp_path: Path) -> None:
     (tmp_path / "t.spak").write_text('task T { step a: llm.query { prompt: "hi" output_var: x } }')
     codes = {"ollama": "llm.no_model", "anthropic": "llm.no_key", "local": "llm.no_weights"}

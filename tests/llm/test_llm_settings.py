@@ -209,9 +209,11 @@ def test_a_bad_key_file_is_refused_without_showing_it(
 
 
 def test_a_key_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UnavailableError) as caught:
-        read({"mode": "anthropic", "key_file": "gone"}, tmp_path).choice()
-    assert caught.value.code == "llm.key_file"
+    for name in ("gone", "sk-ant-api03-canary0123456789"):  # the second is a key in the wrong place
+        with pytest.raises(UnavailableError) as caught:
+            read({"mode": "anthropic", "key_file": name}, tmp_path).choice()
+        assert caught.value.code == "llm.key_file" and caught.value.hint
+        assert "canary" not in caught.value.message
 
 
 # ---- who answers ---------------------------------------------------------------------------------------

@@ -77,6 +77,8 @@ def test_the_shipped_table_is_whole_and_the_users_goes_before_it(tmp_path: Path)
         "[m]\ninput = 1\noutput = 9999999999999\n",
         "m = 3\n",
         "[m\n",
+        f"m = {'9' * 5000}\n",
+        f"m = {'[' * 3000}{']' * 3000}\n",
     ],
 )
 def test_a_price_that_is_none_is_refused(text: str) -> None:

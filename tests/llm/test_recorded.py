@@ -136,7 +136,7 @@ def test_an_answer_that_was_cut_is_cut_again() -> None:
 def test_what_is_no_recording_is_refused(data: bytes) -> None:
     with pytest.raises(UsageError) as caught:
         read([line("a"), data])
-    assert caught.value.code == "usage.input" and "line 2" in caught.value.message
+    assert caught.value.code == "usage.input" and "line 2" in caught.value.message and caught.value.hint
 
 
 def test_the_configured_file_is_read_and_looked_for_before_a_run(tmp_path: Path) -> None:

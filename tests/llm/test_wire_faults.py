@@ -291,6 +291,13 @@ def test_a_key_does_not_go_unencrypted_to_another_machine(kind: str) -> None:
     assert caught.value.code == "llm.insecure" and caught.value.exit_code == 7
 
 
+def test_a_key_in_the_path_of_an_address_is_not_shown() -> None:
+    url = f"http://127.0.0.1:1/{KEY}/v1"
+    with pytest.raises(UnavailableError) as caught:
+        OpenAICompatible(Choice(mode="openai_compatible", model="m", base_url=url, retries=0)).answer(PROMPT)
+    assert "127.0.0.1:1/[redacted:openai]" in caught.value.message and KEY not in caught.value.message
+
+
 @pytest.mark.parametrize("kind", ["openai_compatible", "anthropic"])
 def test_no_key_says_which_variable_to_set(kind: str) -> None:
     made: Any = BACKENDS[kind]()

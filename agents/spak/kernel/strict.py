@@ -108,7 +108,9 @@ def _check_characters(value: Any) -> None:
         elif isinstance(item, list):
             stack += item
         elif isinstance(item, str) and _SURROGATE.search(item):
-            raise Unreadable("answer.characters", "whole characters", "half a surrogate pair", "")
+            raise Unreadable(
+                "answer.characters", "whole characters", "half a surrogate pair", "write the character itself"
+            )
 
 
 def _misread(text: str, error: json.JSONDecodeError) -> Unreadable:

@@ -100,26 +100,26 @@ def broken(choice: Choice, error: Exception) -> Trouble:
     if name == "ConnectTimeout":
         return Trouble(
             "llm.unreachable",
-            f"{_where(choice)} did not answer within {choice.connect_s:g} s",
+            f"{where(choice)} did not answer within {choice.connect_s:g} s",
             _start(choice),
             again=True,
         )
     if name.endswith("Timeout"):
         return Trouble(
             "llm.timeout",
-            f"{_where(choice)} was silent for {choice.silence_s:g} s",
+            f"{where(choice)} was silent for {choice.silence_s:g} s",
             "raise [llm] silence_s, or see whether the server is overloaded",
         )
     if name in ("ConnectError", "UnsupportedProtocol", "ProxyError", "InvalidURL"):
         return Trouble(
             "llm.unreachable",
-            f"{_where(choice)} cannot be reached: {clean(choice, str(error))}",
+            f"{where(choice)} cannot be reached: {clean(choice, str(error))}",
             _start(choice),
             again=name == "ConnectError",
         )
     return Trouble(
         "llm.cut",
-        f"{_where(choice)} broke off in the middle of its reply",
+        f"{where(choice)} broke off in the middle of its reply",
         "see the server's log",
         again=True,
     )
@@ -127,14 +127,14 @@ def broken(choice: Choice, error: Exception) -> Trouble:
 
 def refused(choice: Choice, status: int, headers: Mapping[str, str], body: str) -> Trouble:
     """What a status other than 200 means."""
-    said = f"{_where(choice)} answered {status}"
+    said = f"{where(choice)} answered {status}"
     detail = clean(choice, _message(body))
     if detail:
         said += f": {detail}"
     if 300 <= status < 400:
         return Trouble(
             "llm.redirect",
-            f"{_where(choice)} sends elsewhere ({status}); that is not followed",
+            f"{where(choice)} sends elsewhere ({status}); that is not followed",
             "set [llm] base_url to the final address",
         )
     if status in (401, 403):
@@ -155,7 +155,7 @@ def refused(choice: Choice, status: int, headers: Mapping[str, str], body: str) 
 def complained(choice: Choice, value: Mapping[str, Any]) -> Trouble:
     """What an error in the middle of a reply means: `value` is the object that holds it."""
     said = clean(choice, _message(json.dumps(value))) or "an error without a message"
-    return Trouble("llm.server", f"{_where(choice)} broke off: {said}", "see the server's log", again=True)
+    return Trouble("llm.server", f"{where(choice)} broke off: {said}", "see the server's log", again=True)
 
 
 def pause(headers: Mapping[str, str]) -> float | None:
@@ -178,21 +178,19 @@ def pause(headers: Mapping[str, str]) -> float | None:
 def protocol(choice: Choice, what: str) -> Trouble:
     return Trouble(
         "llm.protocol",
-        f"{_where(choice)} sent {what}",
+        f"{where(choice)} sent {what}",
         "check [llm] base_url: this does not speak the protocol that was asked for",
     )
 
 
 def too_large(choice: Choice) -> Trouble:
     return Trouble(
-        "llm.too_large", f"{_where(choice)} sent more than {MAX_BYTES >> 20} MiB", "ask for a shorter answer"
+        "llm.too_large", f"{where(choice)} sent more than {MAX_BYTES >> 20} MiB", "ask for a shorter answer"
     )
 
 
 def cut(choice: Choice) -> Trouble:
-    return Trouble(
-        "llm.cut", f"{_where(choice)} ended its reply before its end", "see the server's log", True
-    )
+    return Trouble("llm.cut", f"{where(choice)} ended its reply before its end", "see the server's log", True)
 
 
 async def lines_of(choice: Choice, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -241,8 +239,9 @@ def clean(choice: Choice, text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in line)[:200]
 
 
-def _where(choice: Choice) -> str:
-    return f"{choice.mode} at {choice.base_url}"
+def where(choice: Choice) -> str:
+    """The server, for a message; without a key that stands in its address."""
+    return clean(choice, f"{choice.mode} at {choice.base_url}")
 
 
 def _start(choice: Choice) -> str:

@@ -197,8 +197,8 @@ def _url(process: subprocess.Popen[bytes], key: _Key, deadline: float, cancel: C
         if not chunk:
             raise UnavailableError(
                 "llm.unreachable",
-                f"the engine could not load {key.name}",
-                "is the file whole?",
+                f"the engine could not load {key.name} with a window of {key.window} tokens",
+                "is the file whole, and the memory enough? [llm] window makes it smaller",
             )
         seen += chunk
         *lines, seen = seen.split(b"\n")

@@ -41,7 +41,7 @@ class OpenAICompatible(Models):
             found = await http.fetched(self.choice, f"{self.choice.base_url}/models")
         except Trouble as trouble:
             if trouble.code == "llm.unknown_model":
-                raise Trouble("llm.unlisted", f"{self.choice.base_url} lists no models") from None
+                raise Trouble("llm.unlisted", f"{http.where(self.choice)} lists no models") from None
             raise
         listed = found.get("data") if isinstance(found, dict) else None
         if not isinstance(listed, list):

@@ -97,7 +97,7 @@ def parse(text: str, name: str) -> Mapping[str, Price]:
     """The prices in a TOML text: a table per model. Raises: UsageError `usage.config`."""
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # ValueError: a number too long, too
         raise UsageError("usage.config", f"{name} is not TOML: {error}", "mend it") from error
     return {model: _price(name, model, table) for model, table in values.items()}
 

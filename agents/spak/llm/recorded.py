@@ -131,7 +131,11 @@ def read(lines: Iterable[bytes], blob: Callable[[str], bytes] | None = None) -> 
             if "blob" in value and "data" in value:
                 held[str(value["blob"])] = b64decode(str(value["data"]), validate=True)
         except (SpakError, ValueError):
-            raise UsageError("usage.input", f"line {number} of the recording is no record") from None
+            raise UsageError(
+                "usage.input",
+                f"line {number} of the recording is no record",
+                "name what `spak export` wrote, or a file with one answer a line (docs/models.md)",
+            ) from None
         if "data" in value and "blob" in value:
             continue
         item = _answer(value)

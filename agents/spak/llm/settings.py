@@ -240,8 +240,15 @@ def read_key(path: Path) -> Secret:
             data = file.read(8193)
         text = data.decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
+        from spak.llm.redact import Redactor  # which has its Secret from here
+
         reason = getattr(error, "strerror", None) or "not plain text"
-        raise UnavailableError("llm.key_file", f"the key file {path} cannot be read: {reason}") from None
+        shown = Redactor().text(str(path).encode("utf-8", "replace").decode())  # it may be the key itself
+        raise UnavailableError(
+            "llm.key_file",
+            f"the key file {shown} cannot be read: {reason}",
+            "key_file names a file with one line, the key, and mode 600",
+        ) from None
     if mode & 0o077:
         raise UnavailableError(
             "llm.key_file", f"others may read the key file {path}", f"chmod 600 {path}, and make a new key"

@@ -33,9 +33,22 @@ class Row:
 
 
 def survey(settings: LlmSettings) -> list[Row]:
-    """A row per backend, in the order of the table."""
+    """A row per backend, in the order of the table, and one for each that is named and does not exist."""
     named = settings.backends()
-    return [_row(name, settings.choice(name), name in named) for name in _MAKERS]
+    known = f"known backends: {', '.join(sorted(_MAKERS))}"
+    return [_row(name, settings.choice(name), name in named) for name in _MAKERS] + [
+        Row(
+            name,
+            "named in [llm]",
+            False,
+            f"there is no backend {name!r}",
+            known,
+            "unavailable.backend",
+            configured=True,
+        )
+        for name in named
+        if name not in _MAKERS
+    ]
 
 
 def _row(name: str, chosen: Choice, configured: bool) -> Row:
