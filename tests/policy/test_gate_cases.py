@@ -18,7 +18,7 @@ FLOOR = {
     "shell_fresh_three.jsonl": (0.01, 0.95),
     "shell_fresh_four.jsonl": (0.01, 0.95),
     "shell_fresh_five.jsonl": (0.01, 0.95),
-    "shell_fresh_six.jsonl": (0.01, 0.92),
+    "shell_fresh_six.jsonl": (0.01, 0.95),
     "flow_fresh_six.jsonl": (0, 1),
     "mixed_fresh_five.jsonl": (0, 0.95),
     "urls_fresh_four.jsonl": (0, 1),

@@ -142,7 +142,7 @@ actionlint: read; shellcheck!runs_a_program pyflakes!runs_a_program config-file=
 
 _TEXT = """
 echo: text
-printf: text; v!sets_a_variable
+printf: text; v=names
 true: text
 false: text
 :: text

@@ -177,3 +177,24 @@ def sqlite(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) 
             )
             return
     judge.deed("reads", name)
+
+
+_COPIES = re.compile(
+    r"-[avrnuzhPtplogDcxmWHiq]+\Z|--(archive|verbose|recursive|dry-run|update|checksum|stats|progress|quiet|"
+    r"itemize-changes|prune-empty-dirs|(exclude|include)=[^:]*)\Z"
+)
+
+
+def rsync(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
+    """Copies within the workspace; no other machine, nothing deleted, no link followed."""
+    operands = [item for item in rest if not (item.text or "").startswith("-")]
+    for item in rest:
+        if item not in operands and not _COPIES.match(item.text or ""):
+            judge.deed("refused_flag", f"{name} {item.written}", "only plain copies are understood")
+    if len(operands) < 2 or any(
+        not item.texts or ":" in text for item in operands for text in item.texts or ("",)
+    ):
+        judge.deed("connects", name, "rsync is for copies within the workspace")
+        return
+    judge.deed("writes", name)
+    judge.operands(name, ["read*", "write"], operands, {})

@@ -80,6 +80,8 @@ class Flow(Findings):
         self.known: Known = {}
         self.depth = 0
         self.walked = 0
+        self.last = False
+        """True for the command that ends the whole line."""
         self.been = [""]
         """Every folder that the line has stood in."""
         self.loops = 0
@@ -110,17 +112,26 @@ class Flow(Findings):
         """`read`, `export` and their kin leave variables that are not known."""
         if args[0].text in ("break", "continue"):
             self.left = joined(self.known if self.left is None else self.left, self.known)
+        if args[0].text == "printf" and len(args) > 1 and (args[1].text or "-v").startswith("-v"):
+            found = args[1] if args[1].text != "-v" else args[2] if len(args) > 2 else args[0]
+            self._unknown(found, (found.text or "").removeprefix("-v"))
         for item in args[1:] if args[0].text in _BINDERS else ():
             for text in item.texts:
                 name, sign, _ = text.partition("=")
                 if sign or args[0].text != "export":
                     # `-ra name` may be written as one word
                     for start in range(len(name)) if name.startswith("-") else [0]:
-                        self.known.pop(name[start:].rstrip("+"), None)
-                        if args[0].text == "read" and environment.matters(name[start:]):
-                            self.deed("sets_environment", text, "programs go by this variable")
+                        self._unknown(item, name[start:].rstrip("+"), args[0].text == "read")
             if not item.texts:
                 self.known = {}
+
+    def _unknown(self, item: Arg, name: str, judged: bool = True) -> None:
+        """A variable that gets a value which is not known."""
+        self.known.pop(name, None)
+        if not item.texts:
+            self.known = {}
+        elif judged and environment.matters(name):
+            self.deed("sets_environment", name, "programs go by this variable")
 
     def change_folder(self, name: str, rest: list[Arg], loose: bool) -> None:
         """`cd`, `pushd` and `popd`. A shell takes `..` from the name that it went by, a program from the
@@ -135,13 +146,28 @@ class Flow(Findings):
             self.deed("unknown_word", name, "a folder that is not written out")
             return
         self.deed("computes", name)
-        self.path("reads", targets[0])
         goal = targets[0].text
+        stays = [
+            f"{old}/{goal}" for old in self.folders if self.world.look(f"./{old}/{goal}").place == "inside"
+        ]
+        if not (
+            self.last and stays and set(goal.rstrip("/").split("/")) == {".."}
+        ):  # back, and nothing is done there
+            self.path("reads", targets[0])
         moved = []
         for old in self.folders:
             whole = goal if goal.startswith("/") or not old else f"{old}/{goal}"
             named = posixpath.normpath(whole) if goal else old
-            if ".." in whole and self.world.look(whole or ".").path != self.world.look(named or ".").path:
+            there, told = self.world.look(whole or "."), self.world.look(named or ".")
+            if (
+                ".." in whole
+                and (there.place, there.path) != (told.place, told.path)
+                and "inside"
+                in (
+                    there.place,
+                    told.place,
+                )
+            ):
                 self.deed("not_understood", goal, "a folder behind a link and above it")
             moved.append("" if named == "." else named)
         self._stand([*self.folders, *moved] if loose else moved)
@@ -190,6 +216,7 @@ class Flow(Findings):
             self.inside(found.line)
         self.known = kept
         self.index += 1
+        self.last = self.depth == 0 and place == len(line) - 1 and not command.path
         self.command(command, line[:place], loose)
         if len(self.known) > MAX_VARIABLES:
             self.deed("not_understood", "variables", "more variables than are followed")
@@ -221,7 +248,7 @@ class Flow(Findings):
     ) -> None:
         if kind in ("while", "until"):
             told = line[lists[0][0]]
-            if not told.words or told.words[0].value != "read":
+            if not (told.words and told.words[0].value == "read") and not _ends(line, lists):
                 name = told.words[0].text if told.words else kind
                 self.deed("endless", name, "a loop whose end is not known")
         if kind in ("while", "until", "for"):
@@ -285,6 +312,20 @@ class Flow(Findings):
                 self.deed("not_understood", "loop", "loops that change too much")
                 self.known = {}
                 return
+
+
+def _ends(line: tuple[Command, ...], lists: list[tuple[int, int]]) -> bool:
+    """True for a loop that tests a variable which its body sets, or that sleeps until a file is there."""
+    (first, last), *bodies = lists
+    told = line[first]
+    if last - first != 1 or not told.words or told.words[0].value not in ("[", "[[", "test"):
+        return False
+    body = [command for start, end in bodies for command in line[start:end]]
+    tested = {part.name for word in told.words for part in word.parts if isinstance(part, Variable)}
+    looks = any(word.value in ("-f", "-e", "-s", "-d") for word in told.words)
+    return any(item.name in tested for command in body for item in command.assignments) or (
+        looks and any(command.words and command.words[0].value == "sleep" for command in body)
+    )
 
 
 def _items(line: tuple[Command, ...], start: int, end: int, level: int) -> Iterator[tuple[int, int]]:

@@ -295,6 +295,13 @@ def sleep(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -
     judge.deed("computes" if calm else "wastes", name, "" if calm else "a long sleep")
 
 
+def kill(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
+    """Ends jobs of the line itself, `%1`; no process by its number or its name."""
+    texts = texts_of(rest)
+    own = bool(texts) and all(re.match(r"%\d+\Z|-(TERM|INT|15|2)\Z", text) for text in texts)
+    judge.deed("computes" if own else "signals", name, "" if own else "kill is not for the command line")
+
+
 def seq(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
     _options, numbers = judge.options(name, rule_of("f=text s=text"), rest)
     calm = all(re.match(r"-?[\d.]{1,7}\Z", item.text or "") for item in numbers)
@@ -302,7 +309,12 @@ def seq(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> 
 
 
 def setting(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
-    """`set -euo pipefail`: how a shell takes errors, and nothing else."""
+    """`set -euo pipefail`: how a shell takes errors. Behind `--` stand words for `$1`, which is not known."""
+    texts = [item.text for item in rest]
+    rest = rest[: texts.index("--")] if "--" in texts else rest
+    if "--" in texts and not rest:
+        judge.deed("computes", name)
+        return
     calm = bool(rest) and all(
         re.match(r"[-+][euxovn]+\Z|pipefail\Z|errexit\Z|nounset\Z", item.text or "") for item in rest
     )

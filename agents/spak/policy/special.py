@@ -21,7 +21,9 @@ def judges() -> dict[str, Special]:
         "unset": wrappers.unset,
         "xargs": wrappers.xargs,
     }
-    found |= dict.fromkeys(("timeout", "nice", "ionice", "time", "stdbuf", "command"), wrappers.wrapper)
+    found |= dict.fromkeys(
+        ("timeout", "nice", "nohup", "ionice", "time", "stdbuf", "command"), wrappers.wrapper
+    )
     found |= dict.fromkeys(("find",), wrappers.find)
     found |= dict.fromkeys(("sh", "bash", "zsh", "dash", "ksh"), interpreters.shell)
     found |= dict.fromkeys(
@@ -71,7 +73,7 @@ def judges() -> dict[str, Special]:
     }
     found |= dict.fromkeys(("test", "[", "[["), programs.test)
     found |= dict.fromkeys(("ninja", "just", "rake"), builders.targets)
-    found["ps"] = programs.processes
+    found |= {"ps": programs.processes, "kill": programs.kill, "rsync": filetools.rsync}
     found |= {"sleep": programs.sleep, "seq": programs.seq, "set": programs.setting}
     found |= dict.fromkeys(("source", "."), interpreters.source)
     return found | {"poetry": builders.poetry, "pipenv": builders.poetry}
