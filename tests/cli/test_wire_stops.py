@@ -124,6 +124,13 @@ def test_what_a_run_cost_is_shown_by_call_task_and_run(cli: Cli, tmp_path: Path,
     assert "2 answers, 36 tokens, $0.0002544 of $0.01" in cli("show", done.json["run"]).err
 
 
+def test_answers_without_a_price_are_not_said_to_be_free(cli: Cli, tmp_path: Path, stub: Stub) -> None:
+    configured(tmp_path, stub)
+    stub.script = ["say word"]
+    cli("run", "twice.spak", "--json")
+    assert "in all: 2 answers, 36 tokens, $0.00, 2 of them without a price" in cli("show", "--costs").out
+
+
 def test_a_budget_of_money_ends_the_run_before_the_call(cli: Cli, tmp_path: Path, stub: Stub) -> None:
     configured(tmp_path, stub, 1_500, 'prices = "prices.toml"\n')  # max_tokens alone may cost as much
     stub.script = ["say word"]

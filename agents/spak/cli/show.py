@@ -76,7 +76,9 @@ def _costs(calls: list[dict[str, Any]], seen: View, as_json: bool) -> int:
     for task, row in tasks.items():
         cost = money(row["cost_nanousd"])
         common.out(f"TASK {task}: {row['calls']} answers, {row['tokens']} tokens, {cost}")
-    common.out(f"in all: {len(calls)} answers, {_used(seen.metrics)}")
+    unknown = sum("cost_nanousd" not in call for call in calls)
+    without = f", {unknown} of them without a price" if unknown else ""
+    common.out(f"in all: {len(calls)} answers, {_used(seen.metrics)}{without}")
     return 0
 
 
