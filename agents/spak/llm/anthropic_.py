@@ -10,25 +10,22 @@ is one place for them. Log-probabilities are not available.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from spak.lang.catalog import NamedEntry
 from spak.llm import call, http, messages
 from spak.llm.call import MAX_BYTES, Put, Reply, Trouble
-from spak.llm.openai_compatible import no_key
 from spak.llm.probe import Models
 from spak.llm.settings import LOOPBACK, Choice
-from spak.ports import Answer, Cancel, Finish, Prompt
+from spak.ports import Finish, Prompt
 
 if TYPE_CHECKING:
     import httpx2
     from anthropic import AsyncAnthropic
 
-ADDRESS = "https://api.anthropic.com"
 _FINISH: Mapping[str, Finish] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -40,10 +37,7 @@ _FINISH: Mapping[str, Finish] = {
 
 class Anthropic(Models):
     entry = NamedEntry("anthropic", "a model of Anthropic, with prompt caching")
-
-    def __init__(self, choice: Choice | None = None) -> None:
-        chosen = choice or Choice(mode="anthropic")
-        super().__init__(replace(chosen, base_url=chosen.base_url or ADDRESS))
+    address = "https://api.anthropic.com"
 
     async def models(self) -> tuple[str, ...]:
         self.guard()
@@ -54,22 +48,13 @@ class Anthropic(Models):
                     found.append(str(item.id))
         return tuple(found)
 
-    def answer(
-        self, prompt: Prompt, on_text: Callable[[str], None] | None = None, cancel: Cancel | None = None
-    ) -> Answer:
-        self.guard()
-        import_module("anthropic")  # which takes a second that is not the call's
-        drawn = messages.sampling(prompt, self.choice)
-        params = {name: value for name, value in drawn.items() if name != "seed"}  # it has none
-        body = self.body(prompt, params)
-
-        async def attempt(put: Put) -> Reply:
-            return await self._attempt(body, put)
-
-        return call.ask(attempt, prompt, self.choice, params, on_text, cancel)
+    def params(self, prompt: Prompt) -> dict[str, Any]:
+        drawn = super().params(prompt)
+        return {name: value for name, value in drawn.items() if name != "seed"}  # it has none
 
     def body(self, prompt: Prompt, params: Mapping[str, Any]) -> dict[str, Any]:
         """The request as it is sent."""
+        import_module("anthropic")  # which takes a second that is not the call's
         groups = messages.grouped(prompt)
         system = groups[0][1] if len(groups) > 1 and groups[0][0] == "system" else []
         stable = max((i for _, parts in groups for i, _ in parts if i < prompt.prefix), default=-1)
@@ -92,11 +77,6 @@ class Anthropic(Models):
 
             body["output_config"] = {"format": {"type": "json_schema", "schema": transform_schema(schema)}}
         return body
-
-    def guard(self) -> None:
-        if self.choice.secret is None and (self.choice.base_url == ADDRESS or self.choice.key_env):
-            raise no_key(self.choice)
-        http.guard(self.choice)
 
     def _client(self, kind: str) -> AsyncAnthropic:
         """The SDK's client, over a transport of ours that takes bounded replies of one content type."""
@@ -135,7 +115,7 @@ class Anthropic(Models):
             ),
         )
 
-    async def _attempt(self, body: Mapping[str, Any], put: Put) -> Reply:
+    async def attempt(self, body: Mapping[str, Any], put: Put) -> Reply:
         text: list[str] = []
         usage: dict[str, Any] = {}
         finish: Finish = ""

@@ -6,27 +6,21 @@ in silence; versions that do not know them ignore them, so set `window` (sent as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 from spak.lang.catalog import NamedEntry
 from spak.llm import call, http, messages
 from spak.llm.call import Put, Reply
 from spak.llm.probe import Models
-from spak.llm.settings import Choice
-from spak.ports import Answer, Cancel, Finish, Prompt
+from spak.ports import Finish, Prompt
 
-ADDRESS = "http://127.0.0.1:11434"
 _FINISH: Mapping[str, Finish] = {"stop": "stop", "length": "length"}
 
 
 class Ollama(Models):
     entry = NamedEntry("ollama", "a model that Ollama serves")
-
-    def __init__(self, choice: Choice | None = None) -> None:
-        chosen = choice or Choice(mode="ollama")
-        super().__init__(replace(chosen, base_url=chosen.base_url or ADDRESS))
+    address = "http://127.0.0.1:11434"
 
     async def models(self) -> tuple[str, ...]:
         """The models that the server holds."""
@@ -42,18 +36,6 @@ class Ollama(Models):
 
     def mend(self, model: str) -> str:
         return f"ollama pull {model}"
-
-    def answer(
-        self, prompt: Prompt, on_text: Callable[[str], None] | None = None, cancel: Cancel | None = None
-    ) -> Answer:
-        self.guard()
-        params = messages.sampling(prompt, self.choice)
-        body = self.body(prompt, params)
-
-        async def attempt(put: Put) -> Reply:
-            return await self._attempt(body, put)
-
-        return call.ask(attempt, prompt, self.choice, params, on_text, cancel)
 
     def body(self, prompt: Prompt, params: Mapping[str, Any]) -> dict[str, Any]:
         """The request as it is sent."""
@@ -74,7 +56,7 @@ class Ollama(Models):
             body["format"] = messages.masked(prompt.schema)
         return body
 
-    async def _attempt(self, body: Mapping[str, Any], put: Put) -> Reply:
+    async def attempt(self, body: Mapping[str, Any], put: Put) -> Reply:
         text: list[str] = []
         logs: list[float] = []
         kinds = ("application/x-ndjson", "application/json")

@@ -7,8 +7,7 @@ the stream then ends by `[DONE]` or by the connection.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import replace
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from spak.errors import UnavailableError
@@ -16,10 +15,9 @@ from spak.lang.catalog import NamedEntry
 from spak.llm import call, http, messages
 from spak.llm.call import Put, Reply, Trouble
 from spak.llm.probe import Models
-from spak.llm.settings import STANDARD_KEYS, Choice
-from spak.ports import Answer, Cancel, Finish, Prompt
+from spak.llm.settings import Choice
+from spak.ports import Finish, Prompt
 
-ADDRESS = "https://api.openai.com/v1"
 _FINISH: Mapping[str, Finish] = {
     "stop": "stop",
     "length": "length",
@@ -30,10 +28,7 @@ _FINISH: Mapping[str, Finish] = {
 
 class OpenAICompatible(Models):
     entry = NamedEntry("openai_compatible", "a model behind an address that speaks OpenAI's protocol")
-
-    def __init__(self, choice: Choice | None = None) -> None:
-        chosen = choice or Choice(mode="openai_compatible")
-        super().__init__(replace(chosen, base_url=chosen.base_url or ADDRESS))
+    address = "https://api.openai.com/v1"
 
     async def models(self) -> tuple[str, ...]:
         self.guard()
@@ -58,21 +53,9 @@ class OpenAICompatible(Models):
     def has(self, model: str, listed: tuple[str, ...]) -> bool:
         return model in listed or f"models/{model}" in listed  # Gemini lists them so
 
-    def answer(
-        self, prompt: Prompt, on_text: Callable[[str], None] | None = None, cancel: Cancel | None = None
-    ) -> Answer:
-        self.guard()
-        params = messages.sampling(prompt, self.choice)
-        body = self.body(prompt, params)
-
-        async def attempt(put: Put) -> Reply:
-            return await self._attempt(body, put)
-
-        return call.ask(attempt, prompt, self.choice, params, on_text, cancel)
-
     def body(self, prompt: Prompt, params: Mapping[str, Any]) -> dict[str, Any]:
         """The request as it is sent."""
-        own = self.choice.base_url == ADDRESS
+        own = self.choice.base_url == self.address
         body: dict[str, Any] = {
             "model": self.model(prompt),
             "messages": messages.chat(prompt),
@@ -89,12 +72,7 @@ class OpenAICompatible(Models):
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         return body
 
-    def guard(self) -> None:
-        if self.choice.secret is None and (self.choice.base_url == ADDRESS or self.choice.key_env):
-            raise no_key(self.choice)
-        http.guard(self.choice)
-
-    async def _attempt(self, body: Mapping[str, Any], put: Put) -> Reply:
+    async def attempt(self, body: Mapping[str, Any], put: Put) -> Reply:
         text: list[str] = []
         logs: list[float] = []
         finish: Finish | None = None
@@ -120,16 +98,6 @@ class OpenAICompatible(Models):
         if finish is None:
             raise http.cut(self.choice)
         return Reply("".join(text), finish, model, usage, tuple(logs) or None)
-
-
-def no_key(choice: Choice) -> UnavailableError:
-    """The error for a backend that needs a key and has none, with the line that mends it."""
-    name = choice.key_env or STANDARD_KEYS.get(choice.mode, "")
-    return UnavailableError(
-        "llm.no_key",
-        f"there is no key for {choice.mode}",
-        f'export {name}=..., or in spak.toml: [llm] key_file = "..." (a file with mode 600)',
-    )
 
 
 async def _events(choice: Choice, lines: AsyncIterator[bytes]) -> AsyncIterator[Mapping[str, Any]]:

@@ -1,29 +1,69 @@
-"""What backends with a list of models have in common: is the server there, does it hold the model."""
+"""What backends over HTTP have in common: a call, its key, and which models are there."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from spak.errors import UnavailableError
-from spak.llm import call, http
+from spak.lang.catalog import NamedEntry
+from spak.llm import call, http, messages
 from spak.llm.call import Put, Reply
-from spak.llm.settings import Choice
-from spak.ports import Prompt
+from spak.llm.settings import STANDARD_KEYS, Choice
+from spak.ports import Answer, Cancel, Prompt
 
 PROBE_S = 10.0
 
 
 class Models:
-    """A backend that knows which models it has. Subclasses give `models`, and `mend` for one it lacks."""
+    """A backend that knows which models it has. Subclasses give what has no value or raises here."""
 
-    def __init__(self, choice: Choice) -> None:
-        self.choice = choice
+    entry: NamedEntry
+    address: str
+    """The maker's, where none is set."""
+
+    def __init__(self, choice: Choice | None = None) -> None:
+        chosen = choice or Choice(mode=self.entry.name)
+        self.choice = replace(chosen, base_url=chosen.base_url or self.address)
 
     async def models(self) -> tuple[str, ...]:
         raise NotImplementedError
 
+    def body(self, prompt: Prompt, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The request as it is sent."""
+        raise NotImplementedError
+
+    async def attempt(self, body: Mapping[str, Any], put: Put) -> Reply:
+        """Send it and read the reply. Raises: Trouble."""
+        raise NotImplementedError
+
+    def params(self, prompt: Prompt) -> dict[str, Any]:
+        """What the answer is drawn with."""
+        return messages.sampling(prompt, self.choice)
+
+    def answer(
+        self, prompt: Prompt, on_text: Callable[[str], None] | None = None, cancel: Cancel | None = None
+    ) -> Answer:
+        self.guard()
+        params = self.params(prompt)
+        body = self.body(prompt, params)
+
+        async def attempt(put: Put) -> Reply:
+            return await self.attempt(body, put)
+
+        return call.ask(attempt, prompt, self.choice, params, on_text, cancel)
+
     def guard(self) -> None:
         """Raises: UnavailableError `llm.no_key`, `llm.insecure`."""
+        usual = STANDARD_KEYS.get(self.choice.mode, "") if self.choice.base_url == self.address else ""
+        name = self.choice.key_env or usual
+        if name and self.choice.secret is None:
+            raise UnavailableError(
+                "llm.no_key",
+                f"there is no key for {self.choice.mode}",
+                f'export {name}=..., or in spak.toml: [llm] key_file = "..." (a file with mode 600)',
+            )
         http.guard(self.choice)
 
     def has(self, model: str, listed: tuple[str, ...]) -> bool:
