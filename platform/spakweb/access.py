@@ -72,6 +72,8 @@ def visible_to(user: Any, queryset: QuerySet) -> QuerySet:
 def find(user: Any, action: str, queryset: QuerySet | type[Model], **lookup: Any) -> Any:
     """The one object, allowed. Raises: Http404 when it is not there or not theirs, PermissionDenied when the
     role is too low."""
+    if "\0" in "".join(map(str, lookup.values())):  # PostgreSQL asks for nothing with it
+        raise Http404
     rows = queryset if isinstance(queryset, QuerySet) else queryset._default_manager.all()
     found = get_object_or_404(visible_to(user, rows), **lookup)
     demand(user, action, found)

@@ -17,6 +17,7 @@ from django.db.models import Q
 from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
+from spakweb.runs import plain
 from spakweb.runs.models import ENDED, Command, Run, State
 from spakweb.runs.queue import enqueue
 from spakweb.specs.models import Spec, SpecVersion
@@ -51,6 +52,7 @@ def start(
     """A queued run of a version (the newest when none is named). Raises: Refused `web.run_mode`,
     `web.run_labels`."""
     access.demand(user, "run.start", spec)
+    plain.demand(dict(inputs or {}), backend, queue)
     version = version or spec.head
     if version is None or version.spec_id != spec.pk:
         raise Refused("web.run_version", "This spec has no such version.", "Choose one from its page.")
@@ -99,6 +101,7 @@ def ask(user: Any, run: Run, kind: str, of: str, **body: Any) -> Command:
     """
     access.demand(user, "run.approve" if kind in ("approve", "deny") else "run.answer", run)
     _own(run)
+    plain.demand(of, body)
     if len(str(body.get("text", "")).encode()) > ANSWER_BYTES:
         raise Refused("web.answer_size", "The answer is longer than 1 MiB.", "Write it to a file of the run.")
     with transaction.atomic():
@@ -160,6 +163,7 @@ def new_key() -> str:
 
 
 def _labels(labels: Sequence[str]) -> list[str]:
+    plain.demand(list(labels))
     found = list(dict.fromkeys(" ".join(str(label).split())[:40] for label in labels if str(label).strip()))
     if len(found) > LABELS:
         raise Refused("web.run_labels", f"A run has at most {LABELS} labels.", "Leave some out.")

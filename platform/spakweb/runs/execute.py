@@ -43,6 +43,7 @@ from spakweb.runs.begin import begin, copied_on, host_of
 from spakweb.runs.blobs import StoredBlobs
 from spakweb.runs.ledger import DatabaseLedger, DatabaseLedgers
 from spakweb.runs.models import ENDED, Command, Run, State
+from spakweb.runs.plain import plain
 from spakweb.runs.project import Projection, put
 from spakweb.runs.queue import free
 
@@ -89,7 +90,7 @@ def _held_up(row: Run, error: UserError) -> Literal["stopped"]:
     """The run cannot go on here and now (no engine, a full disk): it says why, and the sweep tries again."""
     log.warning("run %s: %s: %s", row.key, error.code, error.message)
     left = Run.objects.filter(free(timezone.now()), pk=row.pk).exclude(state__in=ENDED)
-    reason = f"{error.code}: {error.message}"[:200]
+    reason = plain(f"{error.code}: {error.message}"[:200])
     if left.update(state=State.QUEUED, reason=reason, enqueued_at=timezone.now()):
         news.tell(row.key, row.count)
     return "stopped"
@@ -99,11 +100,11 @@ def _refused(row: Run, error: UserError) -> None:
     """The run could not begin: it has no records, and says why."""
     Run.objects.filter(pk=row.pk, count=0).update(
         state=State.FAILED,
-        reason=f"{error.code}: {error.message}"[:200],
+        reason=plain(f"{error.code}: {error.message}"[:200]),
         ended_at=timezone.now(),
         holder="",
         lease_until=None,
-        summary={"error": {"code": error.code, "message": error.message, "hint": error.hint}},
+        summary=plain({"error": {"code": error.code, "message": error.message, "hint": error.hint}}),
     )
 
 
@@ -276,7 +277,7 @@ class Holding:
         waits = not state.ended and state.r6 is not None and state.r6.cls == "ask"
         prompt = self.runner.performer.prompt(self.runner.pending()) if waits and stop else None
         put(self.row, seen, state, stop, prompt)
-        self.row.reason = reason or self.row.reason
+        self.row.reason = plain(reason) or self.row.reason
         self.ledger.show(self.row, done)
 
     def _asked(self) -> Any:
@@ -291,7 +292,7 @@ class Holding:
             except UserError as error:
                 outcome = f"{error.code}: {error.message}"
             called = called or (command.kind == "call" and not outcome)
-            command.outcome = outcome[:200]
+            command.outcome = plain(outcome[:200])
             command.done_at = timezone.now()
             command.save(update_fields=["outcome", "done_at"])
         return called

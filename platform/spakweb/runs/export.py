@@ -34,6 +34,7 @@ from spakweb.runs.execute import store_of
 from spakweb.runs.law import UNCHECKED, only_shown
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunRecord, State
+from spakweb.runs.plain import plain
 from spakweb.runs.project import rebuild
 from spakweb.teams.models import Team
 
@@ -126,7 +127,7 @@ def _known(found: Run) -> None:
     """Read what was imported; it may go on when its law is ours and its records follow from it."""
     body = decode(bytes(RunRecord.objects.get(run=found, seq=0).line)).body
     about = body.get("host")
-    about = about if isinstance(about, dict) else {}
+    about = plain(about) if isinstance(about, dict) else {}
     found.name = str(about.get("spec") or found.key).removesuffix(".spak")[:120]
     found.mode = str(about.get("mode", ""))[:12]
     launcher = str(about.get("launcher", ""))
@@ -134,12 +135,12 @@ def _known(found: Run) -> None:
     why = only_shown(found.team, body)
     if not why and not (told := checked(found))["equal"]:
         why = f"its records do not follow from each other: see record {told['difference']}"
-    found.only_shown, found.reason = why[:200], ""
+    found.only_shown, found.reason = plain(why[:200]), ""
     found.state = State.PAUSED if why else State.QUEUED
     try:
         rebuild(found, DatabaseLedgers().reader(found.key).read())
     except UserError as error:  # the chain is whole; its rules are not ones that this version knows
-        found.reason = f"{error.code}: {error.message}"[:200]
+        found.reason = plain(f"{error.code}: {error.message}"[:200])
     now = ((found.summary or {}).get("registers") or {}).get("R3")
     if not found.only_shown and not found.ended and not (now and store_of(found).knows(now)):
         found.only_shown, found.state = "the file has not the files that it works on", State.PAUSED

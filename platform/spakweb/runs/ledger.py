@@ -14,10 +14,11 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import timedelta
 from types import TracebackType
+from typing import Any
 
 from django.db import DatabaseError, IntegrityError, close_old_connections, connection, transaction
 from django.db.models import F, Q
@@ -32,12 +33,15 @@ from spak.records import Record, decode, place
 from spakweb.runs import writer as writing
 from spakweb.runs.blobs import StoredBlobs, store
 from spakweb.runs.models import Run, RunBlob, RunRecord
+from spakweb.runs.plain import plain
 from spakweb.runs.writer import Batch, lost_lease
 from spakweb.runs.writer_sql import shown
 
 LEASE_S = 15.0
 RENEW_S = 3.0
 PAGE = 500
+YEAR_10000 = 253_402_300_800_000
+"""In Unix milliseconds: no page shows a later time."""
 
 log = logging.getLogger(__name__)
 
@@ -399,10 +403,31 @@ def _lines(run: int, start: int, end: int) -> Iterator[bytes]:
 
 def _row_of(run: int, line: bytes) -> RunRecord:
     record = decode(line)
+    if not 0 <= record.at < YEAR_10000:
+        raise LedgerError("ledger.import", f"record {record.seq}: its time is none", "export the run again")
+    if not record.seq and not _is_first(record.body):
+        raise LedgerError("ledger.import", "record 0: no run begins like this", "export the run again")
     return RunRecord(
-        run_id=run, seq=record.seq, kind=record.kind[:20], authority=record.authority, task=record.task[:120],
-        step=record.step[:120], at=record.at, line=line,
+        run_id=run, seq=record.seq, kind=record.kind[:20], authority=record.authority,
+        task=plain(record.task[:120]), step=plain(record.step[:120]), at=record.at, line=line,
     )  # fmt: skip
+
+
+def _is_first(body: Mapping[str, Any]) -> bool:
+    """Whether pages can read it: what is there is of its kind."""
+    for part, kinds in _SHAPES.items():
+        found = body.get(part, {})
+        if not isinstance(found, dict):
+            return False
+        if not all(isinstance(found.get(name), kind | None) for name, kind in kinds.items()):
+            return False
+    return True
+
+
+_SHAPES: Mapping[str, Mapping[str, type]] = {
+    "rules": {"spec": str, "policy": dict, "catalog": dict, "inputs": dict, "keys": list, "r3": str},
+    "host": {"run": str, "spec": str, "mode": str, "launcher": str, "toolchain": dict, "backend": str},
+}
 
 
 def _unknown(run: str) -> LedgerError:

@@ -18,6 +18,7 @@ from spak.kernel.state import State as KernelState
 from spak.records import Kind, Record
 from spak.runner.project import view
 from spakweb.runs.models import ENDED, Run, State
+from spakweb.runs.plain import plain
 from spakweb.runs.writer_sql import PROJECTED
 
 POINTS = 200
@@ -111,12 +112,12 @@ def put(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: 
     row.state = State(shown.state) if shown.state != "running" or stop != "gone" else State.QUEUED
     if row.only_shown and row.state not in ENDED:
         row.state = State.PAUSED
-    row.task = shown.task[:120]
-    row.reason = _reason(shown.refusal)[:200]
+    row.task = plain(shown.task[:120])
+    row.reason = plain(_reason(shown.refusal)[:200])
     clock = seen.data["clock"]
     row.started_at = _moment(clock["first"])
     row.ended_at = _moment(clock["last"]) if row.state in ENDED else None
-    row.summary = {
+    summary = {
         **seen.data,
         "steps": state.r1.steps,
         "elapsed_ms": state.r1.elapsed_ms,
@@ -127,6 +128,7 @@ def put(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: 
         "summary_hash": shown.summary_hash,
         "registers": shown.registers,
     }
+    row.summary = plain(summary)
     row.projected = row.count
 
 

@@ -22,7 +22,7 @@ from spak.records import decode
 from spakweb import access
 from spakweb.runs import export, log, pages, pages_metrics, show, show_record, timeline
 from spakweb.runs.actions import MODES
-from spakweb.runs.filters import RecordFilter, RunFilter
+from spakweb.runs.filters import RecordFilter, RunFilter, clean
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunRecord
 from spakweb.runs.rows import standing
@@ -260,6 +260,7 @@ def fork_point(run: Run, at: str, task: str) -> int:
         if 0 < int(at) <= run.count:
             return int(at)
         raise Http404
+    task = clean(task)
     if not task:
         return run.count
     rows = RunRecord.objects.filter(run=run)

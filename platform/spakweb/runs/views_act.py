@@ -165,7 +165,7 @@ def labels(request: HttpRequest, team: str, run: str) -> HttpResponse:
 def bulk(request: HttpRequest, team: str) -> HttpResponse:
     """Cancel the chosen runs, or go on to compare two of them."""
     found = access.find(request.user, "team.view", Team, slug=team)
-    keys = request.POST.getlist("run")[:MOST_AT_ONCE]
+    keys = [clean(key) for key in request.POST.getlist("run")[:MOST_AT_ONCE]]
     do = request.POST.get("do", "")
     if do == "compare":
         if len(keys) != 2:
