@@ -81,10 +81,9 @@ def test_bash_has_what_the_judge_holds_possible(tmp_path: Path) -> None:
     (root / "two").write_text("1\n2\n")
     eyes = world(root)
     watched = {}
-    script = (
-        'look() { printf "%s\\t%s\\t%s\\t%s\\t%s\\n" $seed "$1" "${f-}" "${g-}" "$(pwd -P)" >> ../log; }\n'
-    )
-    script = script.replace("../log", shlex.quote(str(tmp_path / "log")))
+    form = "%s\\037" * 4 + "%s\\036"
+    log = shlex.quote(str(tmp_path / "log"))
+    script = f'look() {{ printf "{form}" $seed "$1" "${{f-}}" "${{g-}}" "$(pwd -P)" >> {log}; }}\n'
     for seed in range(LAW.max_examples):
         text = line_of(seed)
         judge = Watch(eyes, Reading())
@@ -108,7 +107,7 @@ def test_bash_has_what_the_judge_holds_possible(tmp_path: Path) -> None:
         stdin=subprocess.DEVNULL, capture_output=True, timeout=3000,
     )  # fmt: skip
     assert b"syntax error" not in done.stderr
-    rows = [row.split("\t") for row in (tmp_path / "log").read_text().splitlines()]
+    rows = [row.split("\x1f") for row in (tmp_path / "log").read_text().split("\x1e")[:-1]]
     assert len(rows) > len(watched) > LAW.max_examples // 4
     known = 0
     for name, number, f, g, folder in rows:

@@ -77,6 +77,7 @@ rg: text read; e=text* regexp=text* f=read* file=read* A=number B=number C=numbe
 glob=text iglob=text t=text type=text T=text type-not=text type-add=text max-count=number r=text \
 replace=text color=text colors=text sort=text sortr=text M=number d=number max-depth=number j=number \
 E=text files=flag@first type-list=flag@first pre!runs_a_program pre-glob=text \
+L!follows_links follow!follows_links \
 hostname-bin!runs_a_program search-zip!runs_programs z!runs_programs ignore-file=read context=number \
 after-context=number before-context=number
 ag: text read; pager!runs_a_program G=text ignore=text A=number B=number C=number p=read

@@ -78,7 +78,8 @@ def tar(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> 
         "exclude-from=read transform=text xform=text b=number sort=text mtime=text owner=text group=text",
         "I use-compress-program to-command checkpoint-action rsh-command rmt-command F "
         "info-script new-volume-script P "
-        "absolute-names S_ recursive-unlink remove-files checkpoint unlink-first U",
+        "absolute-names S_ recursive-unlink remove-files checkpoint unlink-first U "
+        "h dereference keep-directory-symlink",
     )
     words = list(rest)
     if words and words[0].text and not words[0].text.startswith("-"):
@@ -107,10 +108,13 @@ def tar(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> 
         judge.deed("not_understood", name, "not exactly one of -c, -x and -t")
         return
     mode = modes.pop()
+    renamed = [*options.get("transform", []), *options.get("xform", [])]
+    if renamed and mode in ("x", "extract", "get"):
+        judge.deed("not_understood", name, "names that are made while it unpacks")
     if any(
         text in ("e", "s") or re.search(r"[^\w/.,^$\\*()&-]", text)
-        for item in options.get("transform", [])
-        for text in item.texts
+        for item in renamed
+        for text in item.texts or ("s",)
     ):
         judge.deed("not_understood", name, "a transformation of names")
     for item in [*options.get("f", []), *options.get("file", [])]:

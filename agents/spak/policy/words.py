@@ -158,6 +158,8 @@ def _told(part: Part, known: Known) -> Arg | None:
             return Arg("$(pwd)", (".",), here=True)
         if name in ("basename", "dirname") and len(command.words) == 2:
             inner = arg(command.words[1], known)
+            if inner.glob and not all(part.quoted for part in command.words[1].parts):
+                return None  # it may become several words
             cuts = [("##", "*/")] if name == "basename" else [("%", "/*")]
             plain = all(re.fullmatch(r"(?!-)[^\n]*[^/\n]", text) for text in inner.texts)
             if not plain or (name == "dirname" and not all("/" in text for text in inner.texts)):

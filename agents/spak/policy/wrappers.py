@@ -257,7 +257,6 @@ _FIND_FLAGS = frozenset(
         "d",
         "mount",
         "xdev",
-        "follow",
         "noleaf",
         "true",
         "false",
@@ -285,7 +284,7 @@ def find(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) ->
         if text in ("-H", "-P", "-O1", "-O2", "-O3"):
             at += 1
             continue
-        if text == "-L":
+        if text == "-L" or any(item.text == "-follow" for item in rest):
             judge.deed("refused_flag", "find -L", "it follows links out of the workspace")
             return
         if text is not None and (text.startswith(("-", "(", "!", ")")) or text == ","):
