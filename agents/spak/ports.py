@@ -323,13 +323,13 @@ class Answer:
     """Natural log-probability of each output token; None when the engine does not give them."""
     tries: int = 1
     """How often the wire was tried: one and the retries after 429, 5xx and cut streams."""
-    counted: int = 0
-    """Tokens of prompt and answer by our own count, where the engine did not say."""
+    told: bool = True
+    """Whether the usage is all there is to say: an engine that kept its own to itself makes this False."""
 
     @property
     def tokens(self) -> int:
         """What counts against a token budget: `cached` and `cache_write` are part of `input`."""
-        return self.counted or self.usage.get("input", 0) + self.usage.get("output", 0)
+        return self.usage.get("input", 0) + self.usage.get("output", 0)
 
 
 class Cancel(Protocol):

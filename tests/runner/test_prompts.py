@@ -359,6 +359,21 @@ def test_how_an_answer_came_about_stands_beside_it(tmp_path: Path) -> None:
     run.close()
 
 
+def test_an_engine_that_told_no_usage_spends_by_our_own_count(tmp_path: Path) -> None:
+    from spak import tokens
+
+    class Silent(Scripted):
+        def answer(self, *given: Any) -> Answer:
+            return replace(super().answer(*given), told=False)
+
+    backend = Silent(turns)
+    run = begin(tmp_path, backend)
+    prompt = run.performer.prompt(run.pending())
+    run.advance("semi_auto", 1)
+    assert run.state.r2 == tokens.count(prompt.items) + tokens.of_text(turns(prompt, 1)) > 100
+    run.close()
+
+
 def test_the_registers_show_the_memory_by_number(tmp_path: Path) -> None:
     from spak.kernel.state import registers
 

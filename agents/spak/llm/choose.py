@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
-from spak import tokens
 from spak.errors import UnavailableError
 from spak.llm.prices import Prices
 from spak.llm.settings import LOCAL_WINDOW, Choice, LlmSettings
@@ -83,7 +82,7 @@ class Chooser:
         if answer is None:
             return None
         if chosen.mode != "recorded" and not {"input", "output"} <= set(answer.usage):
-            answer = replace(answer, counted=tokens.count(prompt.items) + tokens.of_text(answer.text))
+            answer = replace(answer, told=False)
         if answer.cost_nanousd is not None:
             return answer
         if chosen.mode in FREE:

@@ -441,7 +441,10 @@ class Performer:
             return None
         if answer.cost_nanousd is None and self.rules.program.budgets.cost:  # no usage: the worst is taken
             answer = replace(answer, cost_nanousd=self._bound(self.prompt(effect)))
-        return self.answer(effect, answer.text, answer.model or backend.entry.name, self._about(answer))
+        about = self._about(answer)
+        if not answer.told:  # or a BUDGET of tokens would have no end here
+            about["tokens"] = tokens.count(self.prompt(effect).items) + tokens.of_text(answer.text)
+        return self.answer(effect, answer.text, answer.model or backend.entry.name, about)
 
     def _about(self, answer: Answer) -> dict[str, Any]:
         """How an answer came about: usage, parameters, latency, cost. It decides nothing but budgets."""
