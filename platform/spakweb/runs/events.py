@@ -6,7 +6,8 @@ with Last-Event-ID goes on behind it. A run that has ended and was read to its e
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -17,10 +18,12 @@ from django.views.decorators.http import require_GET
 from spakweb import access
 from spakweb.runs.consumers import seq_of
 from spakweb.runs.models import Run
-from spakweb.runs.stream import Crowded, Message, hub, messages
+from spakweb.runs.stream import CROWDED, Crowded, Message, hub, messages
 from spakweb.runs.viewers import Viewer
 from spakweb.runs.watches import Reader
 from spakweb.teams.models import Team
+
+Join = Callable[[], Awaitable[Reader]]
 
 
 @require_GET
@@ -30,22 +33,16 @@ async def run_events(request: HttpRequest, key: str) -> HttpResponseBase:
     after = seq_of(request.headers.get("Last-Event-ID") or request.GET.get("after", ""))
     if run.ended and after + 1 >= run.count > 0:
         return HttpResponse(status=204)
-    try:
-        return _streamed(
-            await hub().join(run, Viewer.of(user, request.session, named=False), after, whole=True)
-        )
-    except Crowded:
-        return _crowded()
+    viewer = Viewer.of(user, request.session, named=False)
+    return _streamed(viewer, partial(hub().join, run, viewer, after, whole=True))
 
 
 @require_GET
 async def team_events(request: HttpRequest, team: str) -> HttpResponseBase:
     user = await request.auser()
     found: Team = await sync_to_async(_find)(user, "team.view", Team, slug=team)
-    try:
-        return _streamed(await hub().join_team(found.pk, Viewer.of(user, request.session, named=False)))
-    except Crowded:
-        return _crowded()
+    viewer = Viewer.of(user, request.session, named=False)
+    return _streamed(viewer, partial(hub().join_team, found.pk, viewer))
 
 
 def _find(*args: Any, **lookup: Any) -> Any:
@@ -57,29 +54,29 @@ def _find(*args: Any, **lookup: Any) -> Any:
             connection.close()
 
 
-def _streamed(reader: Reader) -> HttpResponseBase:
-    answer = StreamingHttpResponse(_Events(reader), content_type="text/event-stream")
+def _streamed(viewer: Viewer, join: Join) -> HttpResponseBase:
+    if hub().full(viewer.user):
+        return _crowded()
+    answer = StreamingHttpResponse(_events(join), content_type="text/event-stream")
     answer["Cache-Control"] = "no-store"
     answer["X-Accel-Buffering"] = "no"
     return answer
 
 
-class _Events:
-    """The stream of a reader, which is left when the response is closed, also before the first event."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader, self._hub = reader, hub()
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+async def _events(join: Join) -> AsyncIterator[bytes]:
+    """The stream of a reader. It takes its place here and not before: whoever hangs up while the answer is
+    still on its way through the middleware would keep it, as nobody closes an answer that is not sent."""
+    try:
+        reader = await join()
+    except Crowded:  # the last place was taken meanwhile
+        yield b'retry: 5000\n\nevent: closed\ndata: {"type":"closed","code":%d}\n\n' % CROWDED
+        return
+    try:
         yield b"retry: 1000\n\n"
-        try:
-            async for message in messages(self._reader):
-                yield written(message)
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        self._hub.leave(self._reader)
+        async for message in messages(reader):
+            yield written(message)
+    finally:
+        hub().leave(reader)
 
 
 def written(message: Message) -> bytes:

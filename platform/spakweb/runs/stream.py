@@ -135,8 +135,12 @@ class Hub:
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, job)
 
+    def full(self, user: int) -> bool:
+        """Whether there is no place for one more reader of this person."""
+        return self.readers >= MOST or self._each.get(user, 0) >= MOST_EACH
+
     def _admit(self, user: int) -> None:
-        if self.readers >= MOST or self._each.get(user, 0) >= MOST_EACH:
+        if self.full(user):
             raise Crowded
 
     async def _reader(self, reader: Reader) -> Reader:
