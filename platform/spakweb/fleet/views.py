@@ -5,14 +5,14 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from spakweb import access
 from spakweb.fleet import show
 from spakweb.teams.models import Team
 
 
-@require_GET
+@require_safe
 @never_cache
 def fleet(request: HttpRequest, team: str) -> HttpResponse:
     """The whole page; its part with the rows when a script asks."""

@@ -14,7 +14,7 @@ from typing import Any
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from spak.records import Authority, Kind, Record, decode
 from spakweb import access
@@ -31,7 +31,7 @@ MOST = 20_000
 CHOICES = 50
 
 
-@require_GET
+@require_safe
 def compare(request: HttpRequest, team: str) -> HttpResponse:
     """?one=KEY&two=KEY; without the second, a choice of runs to compare with."""
     found = access.find(request.user, "team.view", Team, slug=team)

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from spakweb.runs import dashboards
 from spakweb.runs.actions import MODES
@@ -19,7 +19,7 @@ from spakweb.specs.views import around, find_spec
 SPANS = (7, 14, 30, 90)
 
 
-@require_GET
+@require_safe
 def health_page(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """`?days=&label=&mode=&baseline=`: each version with its figures, beside a baseline and the targets."""
     found = find_spec(request, team, spec)

@@ -11,7 +11,7 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from spak.config import RANKS
 from spak.errors import UserError
@@ -60,7 +60,7 @@ def honest(run: Run) -> Run:
     return run
 
 
-@require_GET
+@require_safe
 def run_list(request: HttpRequest, team: str) -> HttpResponse:
     found = access.find(request.user, "team.view", Team, slug=team)
     wanted = RunFilter.of(request.GET)
@@ -87,7 +87,7 @@ def run_list(request: HttpRequest, team: str) -> HttpResponse:
     return render(request, "runs/_list.html" if request.htmx else "runs/list.html", context)
 
 
-@require_GET
+@require_safe
 def run_page(request: HttpRequest, team: str, run: str) -> HttpResponse:
     """A run; `?tab=` and the filter of the tab stand in the address, `?seq=` opens a record."""
     return show_run(request, find_run(request, team, run))
@@ -148,14 +148,14 @@ def pane(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
             return timeline.pane(run, pages.address(run))
 
 
-@require_GET
+@require_safe
 def head_part(request: HttpRequest, team: str, run: str) -> HttpResponse:
     """The header and what the run waits for, alone: fetched again when something changed."""
     found = find_run(request, team, run)
     return render(request, "runs/_head.html", around(request, found, "timeline"))
 
 
-@require_GET
+@require_safe
 def live_part(request: HttpRequest, team: str, run: str) -> JsonResponse:
     """Where the run stands, for pages that poll."""
     found = find_run(request, team, run)
@@ -165,7 +165,7 @@ def live_part(request: HttpRequest, team: str, run: str) -> JsonResponse:
     return JsonResponse({**about, "asks": asks, "given": given, **pages.live(found)})
 
 
-@require_GET
+@require_safe
 def record_page(request: HttpRequest, team: str, run: str, seq: int) -> HttpResponse:
     """One record: a link to it means this page; within the run's page it is a part."""
     found = find_run(request, team, run)
@@ -177,7 +177,7 @@ def record_page(request: HttpRequest, team: str, run: str, seq: int) -> HttpResp
     return render(request, "runs/record.html", {**around(request, found, "records"), **context})
 
 
-@require_GET
+@require_safe
 def prompt_part(request: HttpRequest, team: str, run: str, seq: int) -> HttpResponse:
     """The prompt that a permit sent, derived again."""
     found = find_run(request, team, run)
@@ -188,7 +188,7 @@ def prompt_part(request: HttpRequest, team: str, run: str, seq: int) -> HttpResp
     return render(request, "runs/_prompt.html", {"prompt": text, "why": why})
 
 
-@require_GET
+@require_safe
 def new(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """The form that starts a run."""
     found = find_spec(request, team, spec, "run.start")
@@ -232,7 +232,7 @@ def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, A
     }
 
 
-@require_GET
+@require_safe
 def fork_page(request: HttpRequest, team: str, run: str) -> HttpResponse:
     """What a fork at a record takes over and what it would execute. `?at=SEQ` or `?task=NAME`."""
     found = find_run(request, team, run, "run.start")

@@ -13,7 +13,7 @@ from django.contrib import messages
 from django.core.cache import cache
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from spak.errors import UserError
 from spak.lang.check import examine
@@ -212,22 +212,22 @@ def bring(request: HttpRequest, team: str) -> HttpResponse:
     return redirect(pages.address(run))
 
 
-@require_GET
+@require_safe
 def download(request: HttpRequest, team: str, run: str) -> Any:
     return export.as_jsonl(find_run(request, team, run))
 
 
-@require_GET
+@require_safe
 def log_text(request: HttpRequest, team: str, run: str) -> Any:
     return log.as_text(find_run(request, team, run))
 
 
-@require_GET
+@require_safe
 def report(request: HttpRequest, team: str, run: str) -> HttpResponse:
     return export.as_report(find_run(request, team, run))
 
 
-@require_GET
+@require_safe
 def artifact(request: HttpRequest, team: str, run: str, name: str) -> Any:
     found = find_run(request, team, run)
     try:
