@@ -8,6 +8,7 @@ class EditorConfig(AppConfig):
 
     def ready(self) -> None:
         """Whoever has a spec open hears of each new version, whichever way it was saved."""
+        from django.contrib.sessions.models import Session
         from django.db.models.signals import post_delete, post_save
 
         from spakweb.editor.presence import look, tell
@@ -15,4 +16,5 @@ class EditorConfig(AppConfig):
         from spakweb.teams.models import Membership
 
         post_save.connect(tell, sender=SpecVersion, dispatch_uid="spak-editor-presence")
-        post_delete.connect(look, sender=Membership, dispatch_uid="spak-editor-look")
+        for ends in (Membership, Session):
+            post_delete.connect(look, sender=ends, dispatch_uid=f"spak-editor-look-{ends.__name__}")

@@ -2,7 +2,7 @@
 
 All of it is hints. Nobody is locked out and nothing depends on it: saving compares versions by itself. A page
 that joins asks the others to name themselves, so that no list is kept anywhere. A page whose person has left
-the team is closed: at once, or before it would hear anything more.
+the team or signed out is closed: at once, or before it would hear anything more.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from asgiref.sync import async_to_sync
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from channels.layers import get_channel_layer
+from django.contrib.sessions.models import Session
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import Http404
 
 from spakweb import access
+from spakweb.runs.viewers import SIGNED_OUT, Viewer, over
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.teams.models import Membership
 
-NOT_YOURS, SIGNED_OUT, NO_MORE = 4404, 4401, 4403
+NOT_YOURS = 4404
 ASK_S = 2.0
 """For how long what was found of a membership holds."""
 
@@ -50,7 +52,7 @@ class Saved(TypedDict):
 
 
 class Look(TypedDict):
-    """A membership of the person ended, or changed."""
+    """A membership or a session of the person ended."""
 
     type: Literal["spec.look"]
 
@@ -74,17 +76,23 @@ class Presence(AsyncJsonWebsocketConsumer):
         self.sure_until = time.monotonic() + ASK_S
         self.own = f"spec.person.{user.pk}"
         await self.channel_layer.group_add(self.own, self.channel_name)
-        self.group = f"spec.{spec}"
+        pk, self.team = spec
+        self.viewer = Viewer.of(user, self.scope.get("session"), named=False)
+        self.group = f"spec.{pk}"
         await self.channel_layer.group_add(self.group, self.channel_name)
         await self.channel_layer.group_send(self.group, self._here(ask=True))
 
     @database_sync_to_async
-    def _find(self, user: Any, team: str, spec: str) -> int | None:
+    def _find(self, user: Any, team: str, spec: str) -> tuple[int, int] | None:
         try:
             found: Spec = access.find(user, "spec.view", Spec, team__slug=team, slug=spec)
         except (Http404, PermissionDenied):
             return None
-        return found.pk
+        return found.pk, found.team_id
+
+    @database_sync_to_async
+    def _ended(self) -> int | None:
+        return over([(self.viewer, self.team)]).get((self.viewer, self.team))
 
     def _here(self, ask: bool) -> Here:
         user = self.scope["user"]
@@ -133,11 +141,9 @@ class Presence(AsyncJsonWebsocketConsumer):
         """False, and the page is closed, when the spec is none of the person's any more."""
         if self.over or time.monotonic() < self.sure_until:
             return not self.over
-        named = self.scope["url_route"]["kwargs"]
-        await database_sync_to_async(self.scope["user"].refresh_from_db)()
-        if await self._find(self.scope["user"], named["team"], named["spec"]) is None:
+        if code := await self._ended():
             self.over = True
-            await self.close(NO_MORE)
+            await self.close(code)
             return False
         self.sure_until = time.monotonic() + ASK_S
         return True
@@ -147,11 +153,14 @@ class Presence(AsyncJsonWebsocketConsumer):
             await self.send_json(news)
 
 
-def look(sender: type[Membership], instance: Membership, **kwargs: Any) -> None:
-    """The pages of whoever left a team look whether they may stay."""
+def look(sender: type[Membership | Session], instance: Membership | Session, **kwargs: Any) -> None:
+    """The pages of whoever left a team or signed out look whether they may stay."""
     layer = get_channel_layer()
-    if layer is not None:
-        group, news = f"spec.person.{instance.user_id}", Look(type="spec.look")
+    user = (
+        instance.user_id if isinstance(instance, Membership) else instance.get_decoded().get("_auth_user_id")
+    )
+    if layer is not None and user:
+        group, news = f"spec.person.{user}", Look(type="spec.look")
         transaction.on_commit(lambda: async_to_sync(layer.group_send)(group, news), robust=True)
 
 

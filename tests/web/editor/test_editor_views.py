@@ -181,8 +181,9 @@ PATH = "/ws/t/kernel-tuners/specs/small/presence/"
 class Window:
     """A page's end of the WebSocket."""
 
-    def __init__(self, user: Any) -> None:
+    def __init__(self, user: Any, session: Any = None) -> None:
         scope = {"type": "websocket", "path": PATH, "raw_path": PATH.encode(), "headers": [], "user": user}
+        scope["session"] = session
         self.wire = ApplicationCommunicator(ROUTER, scope)
 
     async def open(self) -> None:
@@ -253,6 +254,26 @@ def test_whoever_leaves_the_team_hears_no_more(lasting) -> None:
         await bob.close()
         await until(alice, ["alice"])
         await alice.close()
+
+    async_to_sync(story)()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_page_of_whoever_signs_out_is_closed(lasting) -> None:
+    cast = lasting
+    client, other = cast.client("bob"), cast.client("bob")
+
+    async def story() -> None:
+        page, stays = Window(cast["bob"], client.session), Window(cast["bob"], other.session)
+        for window in (page, stays):
+            await window.open()
+            await until(window, ["bob"])
+        await until(page, ["bob"])
+        await database_sync_to_async(client.logout)()
+        assert await page.wire.receive_output() == {"type": "websocket.close", "code": 4401}
+        await page.close()
+        await until(stays, ["bob"])
+        await stays.close()
 
     async_to_sync(story)()
 

@@ -112,12 +112,12 @@ def test_a_place_is_free_as_soon_as_its_reader_is_gone(team: Team, monkeypatch: 
 
     async def watch() -> list[tuple[int, bool]]:
         found = []
-        staying = asyncio.create_task(reads("/runs/r1/events", cookie, 1.5))
+        staying = asyncio.create_task(reads("/runs/r1/events", cookie, 0.7))
         while not hub().readers:
             await asyncio.sleep(0.01)
-        found.append(await reads("/runs/r1/events", cookie, 1.5))
+        found.append(await reads("/runs/r1/events", cookie, 0.7))
         await staying
-        found.append(await reads("/runs/r1/events", cookie, 1.5))
+        found.append(await reads("/runs/r1/events", cookie, 0.7))
         return [(status, b"id: 3\n" in body) for status, body in found]
 
     assert looped(watch) == [(503, False), (200, True)]
