@@ -96,13 +96,15 @@ def arg(word: Word, known: Known, split: bool = True) -> Arg:
     glob = mild = lists = tilde = here = unknown = False
     odd = any(_odd(part, known) for part in word.parts)
     literal = True
-    for part in word.parts:
+    for place, part in enumerate(word.parts):
         if isinstance(part, Text):
             pieces.append((part.value,))
             bare.append((part.value, part.quoted))
             continue
         literal = False
         found = _told(part, known)
+        if found is not None and found.here and not _stands(word.parts, place):
+            found = None
         if found is None:
             unknown = True
             if isinstance(part, Variable):
@@ -137,6 +139,15 @@ def arg(word: Word, known: Known, split: bool = True) -> Arg:
     return Arg(word.text, texts, glob or globbed, tilde, lists, mild, odd, literal, False, number, here)
 
 
+def _stands(parts: tuple[Part, ...], place: int) -> bool:
+    """True where `.` may stand for the folder's whole path: it begins a path and ends a name."""
+    before = "".join(part.value if isinstance(part, Text) else "\0" for part in parts[:place])
+    behind = parts[place + 1] if place + 1 < len(parts) else Text("/")
+    return bool(re.fullmatch(r"(-[A-Za-z]|.*[=:,])?", before)) and (
+        isinstance(behind, Text) and behind.value.startswith(("/", ":"))
+    )
+
+
 def _told(part: Part, known: Known) -> Arg | None:
     """What an expansion gives as far as the line tells; None when it tells nothing."""
     if isinstance(part, Variable):
@@ -148,7 +159,10 @@ def _told(part: Part, known: Known) -> Arg | None:
         cut = _CUT.match(part.text)
         if cut is None or len(part.parts) != 1 or not isinstance(part.parts[0], Text):
             return None
-        return _changed(found, [_cut(text, cut[2], part.parts[0].value, found.glob) for text in found.texts])
+        pattern = part.parts[0].value
+        if found.here and any(not _within(text, cut[2], pattern) for text in found.texts):
+            return None
+        return _changed(found, [_cut(text, cut[2], pattern, found.glob) for text in found.texts])
     if isinstance(part, Substitution) and part.form in ("$(", "`") and len(part.line.commands) == 1:
         command = part.line.commands[0]
         if command.redirections or command.assignments or command.within or not command.words:
@@ -161,6 +175,8 @@ def _told(part: Part, known: Known) -> Arg | None:
             if inner.glob and not all(part.quoted for part in command.words[1].parts):
                 return None  # it may become several words
             cuts = [("##", "*/")] if name == "basename" else [("%", "/*")]
+            if inner.here and any(not _within(text, *cuts[0]) for text in inner.texts):
+                return None
             plain = all(re.fullmatch(r"(?!-)[^\n]*[^/\n]", text) for text in inner.texts)
             if not plain or (name == "dirname" and not all("/" in text for text in inner.texts)):
                 return None
@@ -177,6 +193,13 @@ def _changed(found: Arg, texts: list[str | None]) -> Arg | None:
     return replace(
         found, texts=tuple(dict.fromkeys(known)), mild=False, number=False, lists_paths=False, literal=False
     )
+
+
+def _within(text: str, sign: str, pattern: str) -> bool:
+    """True when what is taken away stands behind the `.` that stands for the folder's path."""
+    if (sign, pattern) in (("##", "*/"), ("%", "/*")):
+        return "/" in text
+    return sign[0] == "%" and not re.search(r"[*?]", pattern) and len(text) - len(pattern) >= 2
 
 
 def _cut(text: str, sign: str, pattern: str, glob: bool) -> str | None:
