@@ -36,6 +36,7 @@ from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunRecord, State
 from spakweb.runs.plain import plain
 from spakweb.runs.project import rebuild
+from spakweb.specs.text import one_line
 from spakweb.teams.models import Team
 
 IMPORT_BYTES = 64 << 20
@@ -128,7 +129,7 @@ def _known(found: Run) -> None:
     body = decode(bytes(RunRecord.objects.get(run=found, seq=0).line)).body
     about = body.get("host")
     about = plain(about) if isinstance(about, dict) else {}
-    found.name = str(about.get("spec") or found.key).removesuffix(".spak")[:120]
+    found.name = one_line(str(about.get("spec") or ""), 120).removesuffix(".spak") or found.key[:120]
     found.mode = str(about.get("mode", ""))[:12]
     launcher = str(about.get("launcher", ""))
     found.sandbox = launcher if launcher in SANDBOXES else ""

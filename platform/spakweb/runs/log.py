@@ -30,6 +30,9 @@ KINDS = (Kind.PERMIT, Kind.ACT, Kind.PLAN, Kind.APPROVAL, Kind.END)
 STRIDE = 500
 """Records read at a time for the file; two at least, as an output belongs to the permit before it."""
 
+PIECE = 1 << 20
+"""Bytes after which a piece of the file is sent, however many records are left of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -130,7 +133,10 @@ def _piece(run: Run, after: int) -> tuple[bytes, int]:
     again = len(lines) == STRIDE and last is not None and last.kind == Kind.PERMIT and len(lines) > 1
     if again:
         lines.pop()
-    blobs = DatabaseLedgers().reader(run.key).blobs
-    text = "".join(map(str, entries(lines, blobs, None)))
+    text = b""
+    for entry in entries(lines, DatabaseLedgers().reader(run.key).blobs, None):
+        text += str(entry).encode("utf-8", "replace")
+        if len(text) > PIECE:
+            return text, entry.seq
     done = not again and len(lines) < STRIDE
-    return text.encode("utf-8", "replace"), -1 if done else decode(lines[-1]).seq
+    return text, -1 if done else decode(lines[-1]).seq
