@@ -5,6 +5,7 @@ A person sees the runs of their own teams; of others only that there are some.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -88,10 +89,9 @@ def queues(known: Sequence[Busy]) -> list[Queue]:
 
 def why_waits(run: Run, known: Sequence[Busy] | None = None) -> str:
     """In words, as "third for gpu, runner x busy since 12:04"; empty when it does not wait for a runner."""
-    ahead = list(waiting().filter(queue=run.queue).values_list("pk", flat=True))
-    if run.pk not in ahead:
+    place = _place(run)
+    if not place:
         return ""
-    place = ahead.index(run.pk) + 1
     at = ORDINALS[place] if place < len(ORDINALS) else f"number {place}"
     serving = [busy for busy in (known or runners(run.team)) if run.queue in busy.runner.queues]
     living = [busy for busy in serving if busy.runner.alive]
@@ -105,6 +105,17 @@ def why_waits(run: Run, known: Sequence[Busy] | None = None) -> str:
         return f"{at} for {run.queue}, a runner is free"
     longest = min(living, key=lambda busy: busy.since or timezone.now())
     return f"{at} for {run.queue}, runner {longest.runner.name} busy since {_clock(longest.since)}"
+
+
+def _place(run: Run) -> int:
+    """Its place in its queue, where teams take turns (runs.queue.pick); 0 when it does not wait."""
+    teams: Counter[int] = Counter()
+    turns = {}
+    for at, (pk, team) in enumerate(waiting().filter(queue=run.queue).values_list("pk", "team")):
+        turns[pk] = teams[team], at
+        teams[team] += 1
+    mine = turns.get(run.pk)
+    return 0 if mine is None else 1 + sum(turn < mine for turn in turns.values())
 
 
 def _clock(when: datetime | None) -> str:

@@ -182,6 +182,18 @@ def test_why_a_run_waits(cast: Any, queued: Callable[..., Run]) -> None:
     assert show.why_waits(queued("done", 1, state="succeeded")) == ""
 
 
+def test_teams_take_turns_in_what_is_shown(cast: Any, queued: Callable[..., Run]) -> None:
+    many = [queued(f"r{number}", 60 - number) for number in range(20)]
+    theirs = [queued(f"t{number}", 9 - number, team=cast.other_team) for number in range(2)]
+    for run, place in (
+        (many[0], "first"),
+        (theirs[0], "second"),
+        (theirs[1], "fourth"),
+        (many[19], "number 22"),
+    ):
+        assert show.why_waits(run).startswith(f"{place} for gpu")
+
+
 def test_a_lease_that_ran_out_is_not_busy(cast: Any, queued: Callable[..., Run]) -> None:
     """A runner that vanished with a run: nobody is shown to work on it, and it waits again."""
     beat()
