@@ -273,7 +273,11 @@ class Docker:
             info = warm.key.workspace.stat()
         except OSError:
             return False
-        return (info.st_dev, info.st_ino) == warm.place and not warm.oom.is_set()
+        return (
+            (info.st_dev, info.st_ino) == warm.place
+            and not warm.heard.oom.is_set()
+            and not warm.heard.ended.is_set()
+        )
 
     def _in(self, warm: Warm, job: Job, extra: bytes) -> Outcome:
         """The job in that container; afterwards the container waits for the next one, or is gone.

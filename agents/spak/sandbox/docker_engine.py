@@ -13,6 +13,7 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -285,33 +286,42 @@ def oom_kills(counter: Path | None) -> int:
     return 0
 
 
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What the engine said of one container."""
+
+    oom: threading.Event = field(default_factory=threading.Event)
+    """It ran out of memory."""
+    ended: threading.Event = field(default_factory=threading.Event)
+
+
 class Watcher:
-    """Hears from the engine which of this process's containers ran out of memory, and ends those."""
+    """Hears from the engine which of this process's containers ended or ran out of memory; those it ends."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
         self._guard = threading.Lock()
-        self._events: dict[str, threading.Event] = {}
+        self._heard: dict[str, Heard] = {}
         self._thread: threading.Thread | None = None
         self._stream: Any = None
 
-    def watch(self, number: str) -> threading.Event:
-        """An event that is set when the container runs out of memory. Raises: EngineError."""
+    def watch(self, number: str) -> Heard:
+        """What will be heard of the container. Raises: EngineError."""
         with self._guard:
-            event = self._events[number] = threading.Event()
+            heard = self._heard[number] = Heard()
             if self._thread is None or not self._thread.is_alive():
                 with told():
-                    wanted = {"event": ["oom"], "label": [f"{LABEL}={owner()}"]}
+                    wanted = {"event": ["oom", "die"], "label": [f"{LABEL}={owner()}"]}
                     self._stream = self._client.events(filters=wanted, decode=True)
                     self._thread = threading.Thread(
                         target=self._listen, args=(self._stream,), name="spak-docker-events", daemon=True
                     )
                     self._thread.start()
-        return event
+        return heard
 
     def forget(self, number: str) -> None:
         with self._guard:
-            self._events.pop(number, None)
+            self._heard.pop(number, None)
 
     def close(self) -> None:
         """Hear nothing any more."""
@@ -325,8 +335,10 @@ class Watcher:
             for told_of in stream:
                 number = str(told_of.get("id", ""))
                 with self._guard:
-                    event = self._events.get(number)
-                if event is not None:
-                    event.set()
+                    heard = self._heard.get(number)
+                if heard is not None and told_of.get("Action", told_of.get("status")) == "die":
+                    heard.ended.set()
+                elif heard is not None:
+                    heard.oom.set()
                     with suppress(EngineError), told():
                         self._client.kill(number)

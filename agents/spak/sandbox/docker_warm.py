@@ -72,7 +72,7 @@ class Warm:
     key: Key
     number: str
     hold: Any
-    oom: threading.Event
+    heard: engine.Heard
     watcher: engine.Watcher
     slot: slots.Slot | None
     place: tuple[int, int]
@@ -117,16 +117,19 @@ class Warm:
     ) -> None:
         """Bytes both ways until the engine closes its side."""
         line.setblocking(False)
+        over = False
         outputs: Mapping[int, Callable[[bytes], None]] = {1: out.feed, 2: err.feed}
         while True:
-            if self.oom.is_set():  # killed as a whole: not every engine closes the stream then
-                until = min(until, time.monotonic() + _LAST_WORDS_S)
             left = until - time.monotonic()
+            if left <= 0 and over:
+                return
             if left <= 0:
                 raise TimeoutExpired
             readable, writable, _ = select.select(
                 [line], [line] if rest else [], [], min(left, _TURN_S)
             )  # in turns, so that another thread can break the wait off
+            if not (over or readable or writable) and (self.heard.ended.is_set() or self.out_of_memory(0)):
+                over, until = True, time.monotonic() + _LAST_WORDS_S  # gVisor leaves the stream open then
             if writable:
                 try:
                     rest = rest[line.send(rest[:_CHUNK]) :]
@@ -150,7 +153,7 @@ class Warm:
 
     def out_of_memory(self, within_s: float) -> bool:
         """Whether it ran out of memory; the engine's word of it may take a moment."""
-        return engine.oom_kills(self.counter) > 0 or self.oom.wait(within_s)
+        return engine.oom_kills(self.counter) > 0 or self.heard.oom.wait(within_s)
 
     def kill(self) -> None:
         """End everything inside now; the container goes with it."""
@@ -245,7 +248,7 @@ def open_container(
         number = client.create_container_from_config(body, f"spak-{secrets.token_hex(8)}")["Id"]
     hold = None
     try:
-        oom = watcher.watch(number)
+        heard = watcher.watch(number)
         with told():
             hold = client.attach_socket(number, params={"stdin": 1, "stream": 1})
             client.start(number)
@@ -256,4 +259,4 @@ def open_container(
         engine.remove(client, number)
         raise
     counter = engine.oom_counter(client, number)
-    return Warm(client, key, number, hold, oom, watcher, slot, place, counter)
+    return Warm(client, key, number, hold, heard, watcher, slot, place, counter)
