@@ -295,6 +295,14 @@ def sleep(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -
     judge.deed("computes" if calm else "wastes", name, "" if calm else "a long sleep")
 
 
+def tail(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
+    """Reads as the table says; following `/dev/null`, to which no line ever comes, is a sleep without end."""
+    judge.by_table(name, binaries.table()[name], rest)
+    texts = texts_of(rest)
+    if "/dev/null" in texts and any(re.match(r"-[a-zA-Z]*[fF]|--f", text) for text in texts):
+        judge.deed("wastes", name, "a wait without an end")
+
+
 def kill(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command]) -> None:
     """Ends jobs of the line itself, `%1`; no process by its number or its name."""
     texts = texts_of(rest)

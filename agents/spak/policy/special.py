@@ -74,7 +74,7 @@ def judges() -> dict[str, Special]:
     found |= dict.fromkeys(("test", "[", "[["), programs.test)
     found |= dict.fromkeys(("ninja", "just", "rake"), builders.targets)
     found |= {"ps": programs.processes, "kill": programs.kill, "rsync": filetools.rsync}
-    found |= {"sleep": programs.sleep, "seq": programs.seq, "set": programs.setting}
+    found |= {"sleep": programs.sleep, "tail": programs.tail, "seq": programs.seq, "set": programs.setting}
     found |= dict.fromkeys(("source", "."), interpreters.source)
     return found | {"poetry": builders.poetry, "pipenv": builders.poetry}
 
