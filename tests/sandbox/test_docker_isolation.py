@@ -59,8 +59,8 @@ def test_all_probes_under_gvisor(workspace: Path) -> None:
 
 
 def test_too_much_memory_under_gvisor_is_known_at_once(workspace: Path) -> None:
-    """All of the sandbox is killed then, and the engine leaves the job's stream open."""
+    """All of the sandbox is killed then; the engine leaves the job's stream open, and may not say why."""
     fill = ("/bin/sh", "-c", "head -c 100000000 /dev/zero | tail -c 100000000 > /dev/null")
     limits = Limits(wall_s=100, memory_bytes=64 << 20)
     outcome = gvisor().run(Job(fill, workspace, limits=limits))
-    assert outcome.status == "oom" and outcome.wall_ms < 50_000
+    assert outcome.status in ("oom", "crash") and outcome.exit == 137 and outcome.wall_ms < 50_000

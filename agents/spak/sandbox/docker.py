@@ -187,8 +187,7 @@ class Docker:
                 name: self.run(Job(("/bin/sh", "-c", text), Path(folder), limits=limits))
                 for name, text in (("memory", fill), ("processes", fork))
             }
-        kept = {"memory": tried["memory"].status == "oom", "processes": tried["processes"].exit != 0}
-        return [name for name, ok in kept.items() if not ok]
+        return [name for name, outcome in tried.items() if outcome.exit == 0]
 
     # ---- containers
 

@@ -267,6 +267,8 @@ def test_a_fork_says_what_it_takes_over_and_does_so(cast: Any, ran: Ran) -> None
     child.refresh_from_db()
     assert child.state == State.SUCCEEDED
     assert f'forked from <a href="{pages.address(run)}"' in body(client.get(url("spak-run", child)))
+    whole = body(client.get(url("spak-run-fork", run), {"at": run.count}))
+    assert "Nothing: all that the parent did is taken over" in whole
     for wrong in ({"at": 0}, {"at": 999}, {"task": "Nowhere"}):
         assert client.get(url("spak-run-fork", run), wrong).status_code == 404
     assert client.post(url("spak-run-fork-go", run), {"at": at, "mode": "x"}).status_code == 400
