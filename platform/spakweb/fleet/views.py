@@ -17,5 +17,5 @@ from spakweb.teams.models import Team
 def fleet(request: HttpRequest, team: str) -> HttpResponse:
     """The whole page; its part with the rows when a script asks."""
     found = access.find(request.user, "fleet.view", Team, slug=team)
-    context = {"team": found, "section": "team", **show.page(found)}
+    context = {"team": found, "section": "fleet", **show.page(found)}
     return render(request, "fleet/_fleet.html" if request.htmx else "fleet/fleet.html", context)

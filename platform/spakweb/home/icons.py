@@ -36,6 +36,7 @@ ICONS = {
     "gallery": "M4 4h7v7H4zM13 4h7v7h-7zM4 13h7v7H4zM13 13h7v7h-7z",
     "menu": "M4 7h16M4 12h16M4 17h16",
     "run": "M7 4.5l12 7.5-12 7.5z",
+    "fleet": "M4 4h16v6H4zM4 14h16v6H4zM8 7v.1M8 17v.1",
     "pause": "M8.5 5v14M15.5 5v14",
     "stop": "M6 6h12v12H6z",
     "fork": "M7 4v16M7 14c0-4 10-2 10-8M14.5 8L17 5.500l2.500 2.500",

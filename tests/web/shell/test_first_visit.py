@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from django.urls import reverse
 
 from spakweb.home import demo, first
+from spakweb.home.management.commands import up
 from spakweb.runs.models import Command, Run, State
 from spakweb.specs.actions import save_version
 from spakweb.specs.models import Spec
@@ -61,3 +63,21 @@ def test_it_can_be_put_away(alice: User, client: Any) -> None:
 def test_others_do_not_see_it(alice: User, client: Any, settings: Any) -> None:
     settings.DEMO = False
     assert tries(client) == []
+
+
+def test_what_is_printed_leads_to_a_run() -> None:
+    """Whoever reads the terminal first is led to the same things as by the card, the run first."""
+    told = up._banner("http://127.0.0.1:8000", True)
+    steps = re.findall(r"^ +(?:try +)?(\d)  (.+)$", told, re.MULTILINE)
+    assert [number for number, _ in steps] == ["1", "2", "3", "4"]
+    assert first.TUNER in steps[0][1] and first.BROKEN in told and first.ASKING in told
+    assert "try" not in up._banner("http://127.0.0.1:8000", False)
+
+
+def test_every_page_leads_to_the_runners(alice: User, client: Any) -> None:
+    address = reverse("spak-fleet", args=[demo.SLUG])
+    text = client.get(address).content.decode()
+    assert f'<a href="{address}" aria-current="page">' in text and text.count('aria-current="page"') == 1
+    assert f'<a href="{address}">' in client.get(reverse("spak-run-list", args=[demo.SLUG])).content.decode()
+    places = client.get(reverse("spak-palette"), {"team": demo.SLUG}).json()["places"]
+    assert {"kind": "Page", "name": "Runners", "url": address} in places

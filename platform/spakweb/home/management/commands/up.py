@@ -119,10 +119,10 @@ def _banner(address: str, demo_team: bool) -> str:
     if demo_team:
         lines += [
             f"  sign in           {demo.USER} / {demo.PASSWORD}   (filled in; bob: an editor, same password)",
-            "  try               1  Home: open first_draft, which has a mistake, and choose Edit",
-            "                    2  mend it with the fix beside the problem, and save version 2",
-            "                    3  Compare: what changed in words, as a graph, side by side",
-            "                    4  sign in as bob in another browser and save the same version",
+            "  try               1  sign in, choose Watch a run, start attention_tuner: a minute of tuning in C",
+            "                    2  replay and verify what it did, with neither model nor sandbox; fork it",
+            "                    3  mend first_draft: the fix stands beside the mistake",
+            "                    4  run build_feature step by step: you are its model",
         ]
     else:
         lines += ["  first person      manage.py createsuperuser"]
