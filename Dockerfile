@@ -20,4 +20,4 @@ RUN pip install --no-cache-dir --no-deps --no-build-isolation --no-index -e . &&
 
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 DJANGO_SETTINGS_MODULE=spakweb.settings
 USER 10001:10001
-CMD ["uvicorn", "spakweb.asgi:application", "--host", "0.0.0.0", "--port", "8000"]
+CMD ["python", "manage.py", "serve"]

@@ -122,9 +122,8 @@ class Server:
 
     def begin(self) -> None:
         with self.log.open("ab") as log:
-            command = [word.replace("PORT", str(self.port)) for word in self.command]
             self.process = subprocess.Popen(
-                [sys.executable, *command, *self.words],
+                [sys.executable, *self.command, *self.words],
                 cwd=ROOT, env=environment(self.data, self.port, **self.more),
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )  # fmt: skip
@@ -168,10 +167,7 @@ class Up(Server):
 class Web(Server):
     """The web part alone, of the demo: no worker, no supervisor. `data` has its tables already."""
 
-    command = (
-        *("-m", "uvicorn", "spakweb.asgi:application", "--port", "PORT"),
-        *("--log-level", "warning", "--timeout-graceful-shutdown", "1"),
-    )
+    command = (str(ROOT / "manage.py"), "serve")
 
     def __init__(self, data: Path) -> None:
         super().__init__(data, SPAK_WEB_DEMO="true")

@@ -1,6 +1,7 @@
 """The web part as a process: `python -m spakweb.home.serve PIPE SOCKET`, started by the supervisor.
 
 Serves the ASGI application with uvicorn on the socket that it inherits, and ends when the pipe closes.
+`manage.py serve` serves it likewise, without a supervisor.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ def end_with_parent(pipe: int) -> None:
     threading.Thread(target=wait, name="parent", daemon=True).start()
 
 
-def main(pipe: int, listening: int) -> None:
+def serve(listening: socket.socket) -> None:
+    """Until SIGTERM. Streams that are open then end within a second; no address is written to a log, since
+    some are secret."""
     import uvicorn
 
     import spakweb.asgi  # noqa: F401  all that stays is there before it is set aside
 
     gc.set_threshold(*RARELY)
     gc.freeze()
-    end_with_parent(pipe)
     config = uvicorn.Config(
         "spakweb.asgi:application",
         log_level="warning",
@@ -50,7 +52,12 @@ def main(pipe: int, listening: int) -> None:
         timeout_graceful_shutdown=1,
         ws_max_size=1024 * 1024,
     )
-    uvicorn.Server(config).run(sockets=[socket.socket(fileno=listening)])
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def main(pipe: int, listening: int) -> None:
+    end_with_parent(pipe)
+    serve(socket.socket(fileno=listening))
 
 
 if __name__ == "__main__":
