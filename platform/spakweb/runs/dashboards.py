@@ -33,6 +33,7 @@ SHOWN = 8
 CONSTRAINTS, SELF_CORRECTION, EFFICIENCY = 0.99, 0.80, 0.50
 """Targets of seed 000 section 6: more than 99 %, more than 80 %, less than half of a baseline's tokens."""
 REASONS = 5
+SUMMED = ("count", "succeeded", "failures", "healed", "guided", "permitted", "denied", "tokens", "cost")
 
 
 def wilson(hits: int, count: int, z: float = 1.96) -> tuple[float, float] | None:
@@ -58,6 +59,8 @@ class Health:
     succeeded: int = 0
     failures: int = 0
     healed: int = 0
+    guided: int = 0
+    """Those of the healed after which a heuristic was injected."""
     permitted: int = 0
     denied: int = 0
     tokens: int = 0
@@ -151,7 +154,8 @@ def baseline_of(found: list[Health], number: int | None = None) -> Health | None
 
 _READ = (
     "version__spec__slug", "name", "state", "reason", "started_at", "ended_at", "summary__failures",
-    "summary__healed", "summary__steps", "summary__denied", "summary__tokens", "summary__cost",
+    "summary__healed", "summary__guided", "summary__permitted", "summary__denied", "summary__tokens",
+    "summary__cost",
 )  # fmt: skip
 
 
@@ -168,7 +172,8 @@ def _count(one: Health, row: dict[str, Any]) -> None:
     one.succeeded += good
     one.failures += row["summary__failures"] or 0
     one.healed += row["summary__healed"] or 0
-    one.permitted += row["summary__steps"] or 0
+    one.guided += row["summary__guided"] or 0
+    one.permitted += row["summary__permitted"] or 0
     one.denied += row["summary__denied"] or 0
     one.tokens += (tokens.get("input") or 0) + (tokens.get("output") or 0)
     one.cost += row["summary__cost"] or 0
@@ -249,7 +254,7 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
         },
         {
             "name": "Self-correction",
-            "told": "Failures of a task after which it came right by itself.",
+            "told": f"Failures of a task that came right by itself; with a heuristic {total.guided:,}.",
             "value": total.correction,
             "figure": None,
             "count": f"{total.failures:,} failures",
@@ -279,6 +284,6 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
 def _together(found: Iterable[Health]) -> Health:
     total = Health("", "all")
     for one in found:
-        for name in ("count", "succeeded", "failures", "healed", "permitted", "denied", "tokens", "cost"):
+        for name in SUMMED:
             setattr(total, name, getattr(total, name) + getattr(one, name))
     return total

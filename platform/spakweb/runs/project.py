@@ -23,6 +23,8 @@ from spakweb.runs.writer_sql import PROJECTED
 
 POINTS = 200
 """Values of the metric that a sparkline keeps; beyond that every second one goes."""
+DEEDS = ("tool", "validate")
+"""Acts that do something, and so keep to the constraints or do not: no questions, no checks of the kernel."""
 
 
 class Projection:
@@ -32,15 +34,18 @@ class Projection:
         self.data: dict[str, Any] = {
             "nodes": {},
             "edges": {},
+            "permitted": 0,
             "denied": 0,
             "failures": 0,
             "healed": 0,
+            "guided": 0,
             "tokens": {"input": 0, "output": 0, "cached": 0},
             "cost": 0,
             "metric": {"values": [], "every": 1, "seen": 0},
             "clock": {"first": 0, "last": 0},
             **(dict(data) if data else {}),
         }
+        self.data["nodes"] = {name: {**_node(), **node} for name, node in self.data["nodes"].items()}
 
     def feed(self, record: Record) -> None:
         clock = self.data["clock"]
@@ -52,31 +57,60 @@ class Projection:
             self._commit(record)
         elif record.authority == "proposal":
             self._usage(record.side)
+            if record.side.keys() == {"by"} and record.task in self.data["nodes"]:  # nobody but a person
+                self.data["nodes"][record.task]["helped"] = True
 
     def _commit(self, record: Record) -> None:
         nodes, body = self.data["nodes"], record.body
-        node = nodes.setdefault(record.task, {"state": "", "visits": 0, "last": ""})
+        node = nodes.get(record.task)
+        if node is None:
+            node = nodes[record.task] = _node()
         if record.kind == Kind.PERMIT:
             if body.get("allow") is False:
                 self.data["denied"] += 1
+            elif body.get("allow") is True and body.get("act") in DEEDS:
+                self.data["permitted"] += 1
             if node["state"] not in ("running", "waiting"):
                 node["visits"] += 1
             node["state"] = "waiting" if body.get("act") == "ask" or body.get("allow") == "ask" else "running"
         elif record.kind == Kind.ROUTE:
-            signal = str(body.get("signal", ""))
-            if signal == "fail":
-                self.data["failures"] += 1
-            elif signal and node["last"] == "fail":
-                self.data["healed"] += 1
-            node["last"] = signal or node["last"]
-            target = str(body.get("to", ""))
+            signal, target = str(body.get("signal", "")), str(body.get("to", ""))
+            self._judged(node, record.step, signal, target, str(body.get("code", "")))
             if target.endswith("/"):  # to another task; else to a step of the same one
                 node["state"] = "failed" if signal == "fail" else "succeeded"
                 key = f"{record.task}|{signal}|{target[:-1]}"
                 self.data["edges"][key] = self.data["edges"].get(key, 0) + 1
             self._measured(body.get("best"))
+        elif record.kind == Kind.INJECT:
+            node["hinted"] = True
         elif record.kind == Kind.END:
             node["state"] = str(body.get("state", ""))
+            if node["state"] == "succeeded":
+                self._right(node)
+
+    def _judged(self, node: dict[str, Any], step: str, signal: str, target: str, code: str) -> None:
+        """A task failed, or came right. A route to a later step judges no task; nor does a void measurement,
+        which is taken again; what ends the run comes right by its end."""
+        steps = node["steps"]
+        if step not in steps:
+            steps.append(step)
+        onward = bool(target) and not target.endswith("/") and target not in steps[: steps.index(step) + 1]
+        if onward or code == "validator.void":
+            return
+        if signal in ("fail", "timeout"):
+            self.data["failures"] += 1
+            if not node["failed"]:
+                node.update(hinted=False, helped=False)
+            node["failed"] += 1
+        elif target:
+            self._right(node)
+
+    def _right(self, node: dict[str, Any]) -> None:
+        """It came right: by itself unless a person answered since it failed, guided if by a heuristic."""
+        if not node["helped"]:
+            self.data["healed"] += node["failed"]
+            self.data["guided"] += node["failed"] if node["hinted"] else 0
+        node["failed"] = 0
 
     def _measured(self, value: object) -> None:
         """The best value so far, each time it is better."""
@@ -98,6 +132,12 @@ class Projection:
             tokens["output"] += count(usage.get("output"))
             tokens["cached"] += count(usage.get("cached_input"))
         self.data["cost"] += count(side.get("cost_nanousd"))
+
+
+def _node() -> dict[str, Any]:
+    """A task: how it shows, its steps as they were met, and its failures that nothing resolved so far, with
+    whether a heuristic was injected and a person answered since."""
+    return {"state": "", "visits": 0, "steps": [], "failed": 0, "hinted": False, "helped": False}
 
 
 def save(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: Any = None) -> None:

@@ -47,8 +47,8 @@ def ended(cast: Any) -> Callable[..., Run]:
 
 def test_health_counts_what_ended(cast: Any, ended: Callable[..., Run]) -> None:
     tokens = {"input": 100, "output": 20}
-    ended("succeeded", tokens=tokens, steps=9, denied=1, failures=4, healed=3, cost=6)
-    ended("succeeded", ago=1, tokens=tokens, steps=10)
+    ended("succeeded", tokens=tokens, permitted=9, denied=1, failures=4, healed=3, guided=2, cost=6)
+    ended("succeeded", ago=1, tokens=tokens, permitted=10)
     ended("failed", ago=1, tokens=tokens)
     ended("refused", ago=20)
     ended("cancelled")
