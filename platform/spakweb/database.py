@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from spakweb.environment import BadSetting
 
-EXPECTED = "postgresql://user:password@host:5432/name, or nothing for SQLite"
+EXPECTED = "postgresql://user:password@host:5432/name?sslmode=verify-full, or nothing for SQLite"
+OF_TLS = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl"})
+"""What may stand after the question mark, for PostgreSQL's own client."""
 
 
 def database(address: str, data: Path) -> dict[str, Any]:
@@ -20,9 +22,12 @@ def database(address: str, data: Path) -> dict[str, Any]:
     try:
         parts = urlsplit(address)
         port = parts.port
+        more = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
     except ValueError as error:
         raise _bad("is no address") from error
     if parts.scheme in ("postgres", "postgresql") and parts.path.strip("/"):
+        if more.keys() - OF_TLS:
+            raise _bad(f"has something else than {', '.join(sorted(OF_TLS))} after the question mark")
         return {
             "ENGINE": "django.db.backends.postgresql",
             "NAME": unquote(parts.path.strip("/")),
@@ -31,7 +36,7 @@ def database(address: str, data: Path) -> dict[str, Any]:
             "HOST": unquote(parts.hostname or ""),
             "PORT": str(port or ""),
             "CONN_MAX_AGE": 0,  # ASGI: a connection kept by a thread is not seen again
-            "OPTIONS": {"connect_timeout": 10},
+            "OPTIONS": {"connect_timeout": 10, **more},
         }
     if parts.scheme == "sqlite" and parts.path.startswith("/") and len(parts.path) > 1:
         return sqlite(Path(unquote(parts.path)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "spakweb.csp.ContentSecurityPolicy",
     "spakweb.files.Files",
+    "spakweb.teams.bearer.Bearer",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -179,6 +181,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = (
         "polling_interval": 0.02,
     }
 )
+if REDIS_URL.startswith("rediss://"):  # kombu by itself would believe any certificate
+    CELERY_BROKER_USE_SSL = {"ssl_cert_reqs": ssl.CERT_REQUIRED}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_TASK_IGNORE_RESULT = True
@@ -332,7 +336,13 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = PRODUCTION
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "formatters": {
+        "plain": {
+            "()": "spakweb.redact.Plain",
+            "format": "{asctime} {levelname} {name}: {message}",
+            "style": "{",
+        }
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {

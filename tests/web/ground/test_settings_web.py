@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import runpy
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,13 @@ def test_a_bad_value_stops_the_start(tmp_path: Path) -> None:
     assert "mend: " in done.stderr
 
 
+def test_a_certificate_of_redis_is_asked_for(read: Callable[..., Any]) -> None:
+    assert read(SPAK_WEB_REDIS_URL="rediss://h:6379/0")["CELERY_BROKER_USE_SSL"] == {
+        "ssl_cert_reqs": ssl.CERT_REQUIRED
+    }
+    assert "CELERY_BROKER_USE_SSL" not in read(SPAK_WEB_REDIS_URL="redis://h:6379/0")
+
+
 def test_every_setting_is_documented() -> None:
     read = set(re.findall(r'"(SPAK_WEB_[A-Z_]+)"', SETTINGS))
     assert read == {name for name in re.findall(r"`(SPAK_WEB_[A-Z_]+)`", DOCS) if not name.endswith("_FILE")}
@@ -131,8 +139,9 @@ def test_a_secret_file_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 @pytest.mark.parametrize(
     "address",
-    ["postgres://", "postgresql:///", "mysql://a/b", "sqlite://x", "postgres://h:port/x", "http://[::1"],
-)
+    ["postgres://", "postgresql:///", "mysql://a/b", "sqlite://x", "postgres://h:port/x", "http://[::1",
+     "postgres://h/x?sslmode", "postgres://h/x?service=secret", "postgres://h/x?sslmode=require&secret=1"],
+)  # fmt: skip
 def test_a_bad_database_is_refused_without_its_password(address: str, tmp_path: Path) -> None:
     with pytest.raises(BadSetting) as refused:
         database(address.replace("://", "://u:secret@") if "://h" in address else address, tmp_path)
@@ -144,6 +153,10 @@ def test_databases(tmp_path: Path) -> None:
     assert (found["USER"], found["PASSWORD"], found["HOST"], found["PORT"], found["NAME"]) == (
         "me", "p@ss", "db.example", "5433", "spak",
     )  # fmt: skip
+    assert "sslmode" not in found["OPTIONS"]
+    over_tls = database("postgresql://u:p@h/spak?sslmode=verify-full&sslrootcert=%2Fca.pem", tmp_path)
+    assert over_tls["NAME"] == "spak" and over_tls["OPTIONS"]["sslmode"] == "verify-full"
+    assert over_tls["OPTIONS"]["sslrootcert"] == "/ca.pem"
     own = database("", tmp_path)
     assert own["NAME"] == str(tmp_path / "spak.sqlite3")
     assert own["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
