@@ -15,13 +15,15 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import BinaryIO, Protocol
 
-from spak import canon
 from spak.errors import LedgerError
 from spak.ledger.chain import is_record_line, read_lines
 from spak.ledger.verify import Footer, Walk
 from spak.ports import Blobs, Ledger, Ledgers
 
 __all__ = ["ImportingLedgers", "Intake", "export", "import_", "is_record_line"]
+
+PIECE = 3 << 18
+"""Bytes of a blob that are written at a time; three of them are four letters."""
 
 
 class Intake(Protocol):
@@ -54,12 +56,19 @@ def export(ledger: Ledger, stream: BinaryIO) -> Footer:
         stream.write(line)
         count += 1
     for name in _names(ledger.blobs):
-        data = b64encode(ledger.blobs.get(name)).decode()
-        stream.write(canon.dumps({"blob": name, "data": data}) + b"\n")
+        _write_blob(name, ledger.blobs.get(name), stream)
         blobs += 1
     footer = Footer(run, count, ledger.head, blobs)
     stream.write(footer.line())
     return footer
+
+
+def _write_blob(name: str, data: bytes, stream: BinaryIO) -> None:
+    """The line of a blob, piece by piece: base64 is its own canonical form, and a blob may be large."""
+    stream.write(b'{"blob":"%s","data":"' % name.encode())
+    for at in range(0, len(data), PIECE):
+        stream.write(b64encode(data[at : at + PIECE]))
+    stream.write(b'"}\n')
 
 
 def import_(stream: BinaryIO, ledgers: ImportingLedgers) -> str:

@@ -41,6 +41,8 @@ from spakweb.teams.models import Team
 
 IMPORT_BYTES = 64 << 20
 """The largest export that a page takes."""
+LINE_BYTES = 4 << 20
+"""The longest record of it; longer outputs are blobs."""
 SANDBOX = "default-src 'none'; sandbox; frame-ancestors 'none'"
 IN_MEMORY = 4 << 20
 LISTED = 200
@@ -71,16 +73,19 @@ def as_jsonl(run: Run) -> Any:
     except UserError as error:
         stream.close()
         raise Refused("web.run_damaged", error.message, error.hint, 409) from error
+    return attachment(_sent(stream, JSONL), f"{run.key}.jsonl")
+
+
+def _sent(stream: Any, kind: str) -> HttpResponseBase:
+    """What was written to the stream: a large file goes piece by piece, none of it stays in memory."""
     size = stream.tell()
     stream.seek(0)
-    response: HttpResponseBase
     if size <= IN_MEMORY:
         with stream:
-            response = HttpResponse(stream.read(), content_type=JSONL)
-    else:
-        response = StreamingHttpResponse(_pieces(stream), content_type=JSONL)
-        response["Content-Length"] = str(size)
-    return attachment(response, f"{run.key}.jsonl")
+            return HttpResponse(stream.read(), content_type=kind)
+    response = StreamingHttpResponse(_pieces(stream), content_type=kind)
+    response["Content-Length"] = str(size)
+    return response
 
 
 def _keep_files(run: Run) -> None:
@@ -112,7 +117,7 @@ def bring(user: Any, team: Team, file: BinaryIO, size: int) -> Run:
                    only_shown=UNCHECKED)  # fmt: skip
 
     try:
-        key = import_(file, DatabaseLedgers(row))
+        key = import_(Brought(file), DatabaseLedgers(row))  # type: ignore[arg-type]
     except LedgerError as error:
         raise Refused("web.run_import", error.message, error.hint) from error
     found = Run.objects.get(key=key)
@@ -122,6 +127,25 @@ def bring(user: Any, team: Team, file: BinaryIO, size: int) -> Run:
         _known(found)
         note(user, "run.imported", key, team, after=found.head)
     return found
+
+
+class Brought:
+    """A file of somebody's, read line by line. A long line is a blob's, two plain strings, or it is refused
+    before it is parsed: five million members in one object stop the whole process for seconds."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def readline(self, most: int = -1) -> bytes:
+        """Raises: LedgerError `ledger.import`."""
+        line = self._file.readline(most)
+        plain_ = line.count(b'"') == 8 and line.count(b"{") == 1 and b"[" not in line
+        if len(line) > LINE_BYTES and not (plain_ and line.startswith(b'{"blob":')):
+            raise LedgerError(
+                "ledger.import", f"nothing was imported; a record is longer than {LINE_BYTES >> 20} MiB",
+                "Import it with `spak import`.",
+            )  # fmt: skip
+        return line
 
 
 def _known(found: Run) -> None:
@@ -227,7 +251,9 @@ def artifact(run: Run, key: str) -> Any:
     else:
         node = dict(_made(run))[what]
         data = store_of(run).read(node.digest)
-    return attachment(HttpResponse(data, content_type="application/octet-stream"), Path(name).name)
+    stream = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  closed when it was read
+    stream.write(data)
+    return attachment(_sent(stream, "application/octet-stream"), Path(name).name)
 
 
 def _made(run: Run) -> Iterator[tuple[str, Any]]:

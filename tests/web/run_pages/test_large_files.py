@@ -1,0 +1,68 @@
+"""Large files that come and go: none stays in memory longer than it must, none stops the process."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+
+from run_kit import with_file
+from spak.errors import LedgerError
+from spakweb.runs import export
+from spakweb.runs.models import Run
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize(("what", "line"), [
+    ("a record", b'{"#":"' + b"x" * 5000 + b'"}\n'),
+    ("members without end", b'{"blob":{' + b",".join(b'"%d":1' % at for at in range(900)) + b"}}\n"),
+    ("numbers without end", b'{"blob":"a","data":[' + b"1," * 3000 + b'1],"x":"y"}\n'),
+    ("no end", b"x" * 5000),
+])  # fmt: skip
+def test_a_long_line_is_refused_before_it_is_parsed(
+    what: str, line: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "LINE_BYTES", 4096)
+    with pytest.raises(LedgerError, match="longer than"):
+        export.Brought(BytesIO(line)).readline()
+
+
+def test_a_long_blob_is_let_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "LINE_BYTES", 4096)
+    line = b'{"blob":"' + b"d" * 43 + b'","data":"' + b64encode(bytes(9000)) + b'"}\n'
+    assert export.Brought(BytesIO(line + b"{}\n")).readline(1 << 20) == line
+
+
+def test_a_long_line_in_an_upload_has_an_answer(
+    cast: Any, ground: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "LINE_BYTES", 4096)
+    file = SimpleUploadedFile("f.jsonl", b'{"a":[' + b"1," * 5000 + b"1]}\n")
+    where = reverse("spak-run-import", args=[cast.team.slug])
+    answer = cast.client("bob").post(where, {"file": file}, headers={"Accept": "application/json"})
+    assert answer.status_code == 400 and answer.json()["code"] == "web.run_import"
+    assert "spak import" in answer.json()["hint"]
+
+
+def test_a_large_file_is_sent_in_pieces(
+    cast: Any, ran: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "IN_MEMORY", 1000)
+    run = ran()
+    data = bytes(range(256)) * 20
+    answer = export.artifact(run, with_file(run, data))
+
+    async def pieces() -> list[bytes]:
+        return [piece async for piece in answer]
+
+    assert answer.streaming and answer["Content-Length"] == str(len(data))
+    assert answer["Content-Disposition"] == 'attachment; filename="best.c"'
+    sent = asyncio.run(pieces())
+    assert b"".join(sent) == data and max(map(len, sent)) <= 1000
