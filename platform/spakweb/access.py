@@ -3,11 +3,15 @@
 `can(user, action, thing)` answers for one object, `visible_to(user, queryset)` for many. Rights come from the
 role that a person has in the team that owns the thing; ACTIONS names the least role for each action. What a
 person may not see does not exist for them: `find` raises 404 for it. What they see and may not do is a 403.
+
+A program that came with a token (teams/bearer.py) has the rights of a viewer at most, in the teams of the
+token, and reaches only views that say so with `by_token`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.contrib.auth.views import redirect_to_login
@@ -41,11 +45,11 @@ RANK = {role: place for place, role in enumerate(Role)}
 
 
 def role_in(user: Any, team: Team) -> Role | None:
-    """The person's role, or None for a stranger."""
-    if not user.is_authenticated or not user.is_active:
+    """The person's role, or None for a stranger; of a program the least one."""
+    if not user.is_authenticated or not user.is_active or (user.token and not user.token.reaches(team)):
         return None
     found = Membership.objects.filter(user=user, team=team).values_list("role", flat=True).first()
-    return Role(found) if found else None
+    return Role.VIEWER if found and user.token else Role(found) if found else None
 
 
 def team_of(thing: Any) -> Team:
@@ -66,6 +70,8 @@ def visible_to(user: Any, queryset: QuerySet) -> QuerySet:
         return queryset.none()
     path = queryset.model.TEAM_PATH
     own = Membership.objects.filter(user=user).values("team")
+    if user.token and user.token.team_id:
+        own = own.filter(team=user.token.team_id)
     return queryset.filter(**{f"{path}__in" if path else "pk__in": own})
 
 
@@ -92,13 +98,30 @@ def demand(user: Any, action: str, thing: Any) -> None:
         )
 
 
+View = TypeVar("View", bound=Callable[..., Any])
+CHALLENGE = 'Bearer realm="SPAK"'
+
+
+def by_token(view: View) -> View:
+    """A view that looks, and that programs may ask with a token. The outermost decorator."""
+    view.by_token = True  # type: ignore[attr-defined]
+    return view
+
+
 class SignedIn(LoginRequiredMiddleware):
     """Every page asks for a sign-in unless its view says otherwise; scripts get a 401 and no page of HTML.
     Who sent a form comes back to its page. No shared cache keeps what one person was shown."""
 
     def handle_no_permission(self, request: HttpRequest, view_func: Any) -> HttpResponse:
-        script = request.headers.get("HX-Request") or "application/json" in request.headers.get("Accept", "")
-        if script:
+        accept = request.headers.get("Accept", "")
+        if getattr(view_func, "by_token", False) and "text/html" not in accept:
+            told = {
+                "code": "web.signed_out",
+                "message": "This needs a sign-in or a token.",
+                "hint": "Make a token on the account page and send it: Authorization: Bearer spak_...",
+            }
+            return JsonResponse(told, status=401, headers={"WWW-Authenticate": CHALLENGE})
+        if request.headers.get("HX-Request") or "application/json" in accept:
             return JsonResponse({"code": "web.signed_out", "message": "You are signed out."}, status=401)
         if request.method not in ("GET", "HEAD"):
             return redirect_to_login(form_of(request) or "/", resolve_url(self.get_login_url(view_func)))

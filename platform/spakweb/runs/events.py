@@ -26,6 +26,7 @@ from spakweb.teams.models import Team
 Join = Callable[[], Awaitable[Reader]]
 
 
+@access.by_token
 @require_GET
 async def run_events(request: HttpRequest, key: str) -> HttpResponseBase:
     user = await request.auser()
@@ -37,6 +38,7 @@ async def run_events(request: HttpRequest, key: str) -> HttpResponseBase:
     return _streamed(viewer, partial(hub().join, run, viewer, after, whole=True))
 
 
+@access.by_token
 @require_GET
 async def team_events(request: HttpRequest, team: str) -> HttpResponseBase:
     user = await request.auser()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from spakweb.runs import compare, dashboards_page, views, views_act
+from spakweb.runs import compare, dashboards_page, listed, views, views_act
 
 urlpatterns = [
     path("runs/", views.run_list, name="spak-run-list"),
@@ -27,6 +27,7 @@ urlpatterns = [
     path("runs/<str:run>/export/", views_act.download, name="spak-run-export"),
     path("runs/<str:run>/log/", views_act.log_text, name="spak-run-log"),
     path("runs/<str:run>/report/", views_act.report, name="spak-run-report"),
+    path("runs/<str:run>/files/", listed.files, name="spak-run-files"),
     path("runs/<str:run>/files/<path:name>", views_act.artifact, name="spak-run-artifact"),
     path("specs/<slug:spec>/health/", dashboards_page.health_page, name="spak-spec-health"),
     path("specs/<slug:spec>/run/", views.new, name="spak-run-new"),

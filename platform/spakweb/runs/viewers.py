@@ -1,9 +1,9 @@
 """Who watches runs: until when each may, and whose pages of a run are open just now.
 
 A `Viewer` is a person with the session that their stream was opened in. `over(...)` says which of them may
-not watch any more: signed out, password changed, no member. `People` knows the pages of a run in this process
-and, by messages of the channel layer, in the other ones; it is a hint for people and nothing depends on it.
-Programs (SSE) are not counted as looking on.
+not watch any more: signed out, password changed, token ended, no member. `People` knows the pages of a run in
+this process and, by messages of the channel layer, in the other ones; it is a hint for people and nothing
+depends on it. Programs (SSE) are not counted as looking on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from spakweb import access
-from spakweb.teams.models import Membership, User
+from spakweb.teams.models import Membership, Token, User
 
 SIGNED_OUT, GONE = 4401, 4403
 NAMED = 20
@@ -36,11 +36,15 @@ class Viewer:
     """Empty for what is bound to no session."""
     proof: str = ""
     """What the session holds of the password; another one ends it."""
+    token: int = 0
+    """Of a program that came with one."""
 
     @classmethod
     def of(cls, user: Any, session: Any, named: bool) -> Viewer:
         key = str(getattr(session, "session_key", None) or "")
-        return cls(user.pk, str(user)[:80] if named else "", key, user.get_session_auth_hash() if key else "")
+        proof = user.get_session_auth_hash() if key else ""
+        token = user.token.pk if user.token else 0
+        return cls(user.pk, str(user)[:80] if named else "", key, proof, token)
 
 
 def over(pairs: Iterable[tuple[Viewer, int]]) -> dict[tuple[Viewer, int], int]:
@@ -52,6 +56,8 @@ def over(pairs: Iterable[tuple[Viewer, int]]) -> dict[tuple[Viewer, int], int]:
     keys = {viewer.session for viewer, _ in wanted if viewer.session}
     open_ones = Session.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
     sessions = set(open_ones.values_list("session_key", flat=True)) if keys else set()
+    held = {viewer.token for viewer, _ in wanted if viewer.token}
+    tokens = set(Token.live().filter(pk__in=held).values_list("pk", flat=True)) if held else set()
     least = access.RANK[access.ACTIONS["run.view"]]
     found = Membership.objects.filter(user__in=people, team__in={team for _, team in wanted})
     members = {
@@ -62,7 +68,7 @@ def over(pairs: Iterable[tuple[Viewer, int]]) -> dict[tuple[Viewer, int], int]:
     ended: dict[tuple[Viewer, int], int] = {}
     for viewer, team in wanted:
         stays = not viewer.session or (viewer.session in sessions and hashes.get(viewer.user) == viewer.proof)
-        if not stays:
+        if not stays or (viewer.token and viewer.token not in tokens):
             ended[viewer, team] = SIGNED_OUT
         elif viewer.user not in hashes or (viewer.user, team) not in members:
             ended[viewer, team] = GONE

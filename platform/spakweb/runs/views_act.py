@@ -212,21 +212,25 @@ def bring(request: HttpRequest, team: str) -> HttpResponse:
     return redirect(pages.address(run))
 
 
+@access.by_token
 @require_safe
 def download(request: HttpRequest, team: str, run: str) -> Any:
     return export.as_jsonl(find_run(request, team, run))
 
 
+@access.by_token
 @require_safe
 def log_text(request: HttpRequest, team: str, run: str) -> Any:
     return log.as_text(find_run(request, team, run))
 
 
+@access.by_token
 @require_safe
 def report(request: HttpRequest, team: str, run: str) -> HttpResponse:
     return export.as_report(find_run(request, team, run))
 
 
+@access.by_token
 @require_safe
 def artifact(request: HttpRequest, team: str, run: str, name: str) -> Any:
     found = find_run(request, team, run)

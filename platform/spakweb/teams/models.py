@@ -1,4 +1,4 @@
-"""Users, teams, memberships with a role, invitations by link.
+"""Users, teams, memberships with a role, invitations by link, tokens of programs.
 
 Fields and constraints only; what changes them is in actions.py. A person and a team are never deleted, as
 versions and events name them: a person is deactivated, a membership removed.
@@ -35,6 +35,9 @@ VALUES = [role.value for role in Role]
 
 class User(AbstractUser):
     """A person."""
+
+    token: Token | None = None
+    """What a program came with, where it is one that asks in the person's place (bearer.py)."""
 
     def __str__(self) -> str:
         return one_line(self.get_full_name(), 80) or self.username  # an issuer may tell any name
@@ -104,3 +107,32 @@ class Invitation(models.Model):
     def open(self, now: datetime | None = None) -> bool:
         """True while the link works."""
         return self.used_at is None and self.withdrawn_at is None and (now or timezone.now()) < self.ends_at
+
+
+class Token(models.Model):
+    """Lets a program look at what its person may see. Only the hash of its secret is kept."""
+
+    user = models.ForeignKey(User, models.PROTECT, related_name="tokens")
+    team = models.ForeignKey(Team, models.CASCADE, related_name="+", null=True, blank=True)
+    """None: every team that the person is in at that moment."""
+    name = models.CharField(max_length=60)
+    secret_hash = models.CharField(max_length=64, unique=True)
+    made_at = models.DateTimeField(default=timezone.now, editable=False)
+    ends_at = models.DateTimeField()
+    used_on = models.DateField(null=True, blank=True)
+    """The last day, so that a day of use is one write."""
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-made_at", "-pk")
+
+    def __str__(self) -> str:
+        return f"token {self.name} of {self.user}"
+
+    @classmethod
+    def live(cls) -> models.QuerySet[Token]:
+        """Those that work now, as far as it is theirs."""
+        return cls.objects.filter(revoked_at=None, ends_at__gt=timezone.now(), user__is_active=True)
+
+    def reaches(self, team: Team) -> bool:
+        return self.team_id in (None, team.pk)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from spakweb.teams import views
+from spakweb.teams import views, views_tokens
 
 urlpatterns = [
     path("teams/new/", views.new, name="spak-team-new"),
     path("me/", views.account, name="spak-account"),
+    path("me/tokens/new/", views_tokens.new, name="spak-token-new"),
+    path("me/tokens/<int:token>/revoke/", views_tokens.revoke, name="spak-token-revoke"),
     path("join/<str:secret>/", views.join, name="spak-join"),
     path("t/<slug:team>/members/", views.members, name="spak-team-members"),
     path("t/<slug:team>/members/<int:member>/role/", views.role, name="spak-member-role"),

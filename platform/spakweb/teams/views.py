@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from spakweb import access
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
-from spakweb.teams import actions
+from spakweb.teams import actions, tokens
 from spakweb.teams.adapter import SESSION_KEY
 from spakweb.teams.models import Invitation, Membership, Role, Team
 
@@ -138,5 +138,7 @@ def account(request: HttpRequest) -> HttpResponse:
         "passkeys": kinds.count("webauthn"),
         "codes": "recovery_codes" in kinds,
         "events": Event.objects.filter(team=None, actor=request.user)[:10],
+        "tokens": tokens.listed(request.user),
+        "now": timezone.now(),
     }
     return render(request, "teams/account.html", context)

@@ -20,6 +20,7 @@ from spakweb.runs.models import Run
 from spakweb.specs.actions import set_tag
 from spakweb.specs.models import Spec
 from spakweb.teams import actions as teams
+from spakweb.teams import tokens
 from spakweb.teams.models import Membership, Role
 
 PEOPLE = {Role.VIEWER: "vera", Role.EDITOR: "bob", Role.REVIEWER: "rita", Role.ADMIN: "alice"}
@@ -99,9 +100,16 @@ TEAM_ROUTES = {
     "spak-run-log": Route(VIEWER, args=RUN),
     "spak-run-report": Route(VIEWER, args=RUN),
     "spak-run-artifact": Route(VIEWER, args=(*RUN, "file")),
+    "spak-run-files": Route(VIEWER, args=RUN),
+    "spak-team-runs": Route(VIEWER),
     "spak-run-new": Route(EDITOR, args=SPEC),
     "spak-run-start": Route(EDITOR, "post", {}, SPEC),
 }
+BY_TOKEN = {
+    *("spak-run-events", "spak-team-events", "spak-team-runs", "spak-run-files", "spak-run-artifact"),
+    *("spak-run-export", "spak-run-log", "spak-run-report"),
+}
+"""What a program may ask with a token."""
 LET_IN_AND_TOLD = {
     **dict.fromkeys(("spak-spec-import", "spak-run-import"), 400),
     **dict.fromkeys(("spak-run-answer", "spak-run-decide"), 409),
@@ -112,6 +120,8 @@ OWN_ROUTES = {
     "spak-palette": Route(None, args=()),
     "spak-first-away": Route(None, "post", {}, ()),
     "spak-account": Route(None, args=()),
+    "spak-token-new": Route(None, args=()),
+    "spak-token-revoke": Route(None, "post", {}, ("token",)),
     "spak-team-new": Route(None, "post", {"name": "Mine"}, ()),
 }
 OPEN_ROUTES = {"spak-theme", "spak-healthz", "spak-readyz", "spak-join"}
@@ -179,6 +189,7 @@ def world(first_cast: Any) -> tuple[Any, dict[str, Any]]:
     return cast, {
         "run": live.key, "seq": 0, "file": with_file(live, b"kept"),
         "team": cast.team.slug, "spec": "small", "number": 1, "tag": "gold", "what": "analyse",
+        "token": tokens.make(cast["nobody"], "script", 7)[0].pk, "secret": "none",
         "member": member.pk, "invitation": invitation.pk, "name": "hello", "key": "ended-run",
     }  # fmt: skip
 
@@ -237,15 +248,32 @@ def test_things_of_another_team_are_not_reached_through_ones_own(
 
 @pytest.mark.parametrize("name", sorted({**TEAM_ROUTES, **OWN_ROUTES}))
 def test_nobody_is_asked_to_sign_in(cast: Any, named: dict[str, Any], name: str) -> None:
+    """A browser is led to the form; what a program may ask tells it of tokens."""
     route = {**TEAM_ROUTES, **OWN_ROUTES}[name]
-    answer = ask(cast.client(), name, route, named)
+    answer = ask(Client(headers={"accept": "text/html"}), name, route, named)
     assert answer.status_code == 302
     assert answer["Location"].startswith("/account/login/?next=")
+    answer = ask(cast.client(), name, route, named)
+    assert answer.status_code == (401 if name in BY_TOKEN else 302)
+    assert answer.has_header("WWW-Authenticate") == (name in BY_TOKEN)
+
+
+@pytest.mark.parametrize("name", sorted({**TEAM_ROUTES, **OWN_ROUTES, **dict.fromkeys(OPEN_ROUTES)}))
+def test_what_a_token_reaches(cast: Any, named: dict[str, Any], name: str) -> None:
+    """It looks at what a viewer may see of a run, and at no page: alice's token, and alice is an admin."""
+    _, secret = tokens.make(cast["alice"], "script", 7)
+    client = Client(headers={"authorization": f"Bearer {secret}"})
+    route = {**TEAM_ROUTES, **OWN_ROUTES}.get(name) or Route(None, args=("secret",) * (name == "spak-join"))
+    answer = ask(client, name, route, named)
+    assert answer.status_code in ({200, 204} if name in BY_TOKEN else {403})
+    assert not answer.cookies
+    if name not in BY_TOKEN:
+        assert answer.json()["code"] == "web.token_scope"
 
 
 @pytest.mark.parametrize("name", sorted(OWN_ROUTES))
-def test_whoever_is_signed_in(cast: Any, name: str) -> None:
-    assert ask(cast.client("nobody"), name, OWN_ROUTES[name], {}).status_code in {200, 302}
+def test_whoever_is_signed_in(cast: Any, named: dict[str, Any], name: str) -> None:
+    assert ask(cast.client("nobody"), name, OWN_ROUTES[name], named).status_code in {200, 302}
 
 
 def test_a_script_is_told_that_it_is_signed_out(cast: Any, named: dict[str, Any]) -> None:

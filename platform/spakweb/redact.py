@@ -1,0 +1,14 @@
+"""What a log may not hold: tokens are taken out of every line, traceback or not, wherever they stood."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+TOKEN = re.compile(r"spak_[A-Za-z0-9_-]{49}", re.ASCII)
+"""The form of a token (teams/tokens.py), as scanners for secrets may look for it."""
+
+
+class Plain(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return TOKEN.sub("spak_[token]", super().format(record))

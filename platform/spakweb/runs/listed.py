@@ -1,0 +1,61 @@
+"""What programs find runs and their files by, as JSON: the list of a team with the filters of its page, the
+files of a run. All else of a run is its stream, its export, its log and its report (docs/runs.md).
+"""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, urlencode
+
+from django.http import HttpRequest, JsonResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from spakweb import access
+from spakweb.errors import Refused
+from spakweb.runs import export
+from spakweb.runs.filters import RunFilter
+from spakweb.runs.models import Run
+from spakweb.runs.rows import HEADER, listed
+from spakweb.runs.views import find_run
+from spakweb.teams.models import Team
+
+PAGE = 100
+
+
+@access.by_token
+@require_safe
+def runs(request: HttpRequest, team: str) -> JsonResponse:
+    """The newest runs first, a page at a time; `next` is the address of the page behind it, or null.
+
+    A filter that the page would leave out is refused: a program would take all runs for those that it meant.
+    """
+    found = access.find(request.user, "run.view", Team, slug=team)
+    wanted = RunFilter.of(request.GET)
+    given = {key: value for key, value in request.GET.items() if key != "before"}
+    if given != dict(parse_qsl(wanted.query)):
+        names = ", ".join(sorted(given.keys() - dict(parse_qsl(wanted.query)).keys())) or "one of them"
+        raise Refused(
+            "web.run_filter", f"The filters cannot be used: {names[:100]}.",
+            "They are state, spec, version, label, q and mine=1.",
+        )  # fmt: skip
+    rows = wanted.apply(Run.objects.filter(team=found), request.user)
+    if before := request.GET.get("before"):
+        rows = rows.filter(pk__lt=access.find(request.user, "run.view", Run, team=found, key=before).pk)
+    columns = (*HEADER, "version__spec__slug", "version__number")
+    page = list(rows.order_by("-pk").values(*columns)[: PAGE + 1])
+    now = timezone.now()
+    shown = [
+        {**listed(one, now), "spec": one["version__spec__slug"], "version": one["version__number"]}
+        for one in page[:PAGE]
+    ]
+    more = None
+    if len(page) > PAGE:
+        more = f"{request.path}?{urlencode({**given, 'before': shown[-1]['key']})}"
+    return JsonResponse({"runs": shown, "next": more})
+
+
+@access.by_token
+@require_safe
+def files(request: HttpRequest, team: str, run: str) -> JsonResponse:
+    """The files that the run made or changed; `key` stands behind .../files/ in the address of one."""
+    return JsonResponse({"files": export.artifacts(find_run(request, team, run))})

@@ -1,0 +1,142 @@
+"""Tokens, with which a program asks in the place of a person: making, revoking, and whose one is.
+
+A token is `spak_`, 43 letters of chance and six of a check, so that scanners for secrets know one without
+asking. It is told once; the table holds its SHA-256. It only looks (access.py), whatever its person may do.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+import re
+import secrets
+import zlib
+from datetime import timedelta
+from typing import Any
+
+from django.db import DatabaseError, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from spakweb.audit.actions import record
+from spakweb.errors import Refused
+from spakweb.redact import TOKEN
+from spakweb.specs.text import one_line
+from spakweb.teams.models import Team, Token, User
+
+DAYS = (7, 30, 90, 365)
+MOST = 20
+"""Tokens of one person that work at the same time."""
+SHOWN = timedelta(days=30)
+"""For how long one that ended is still listed."""
+PREFIX = "spak_"
+
+log = logging.getLogger(__name__)
+
+
+def fresh() -> str:
+    """A new secret."""
+    made = PREFIX + secrets.token_urlsafe(32)
+    return made + _check(made)
+
+
+def well_formed(secret: str) -> bool:
+    """Whether it can be one at all; asks nothing."""
+    return TOKEN.fullmatch(secret) is not None and _check(secret[:-6]) == secret[-6:]
+
+
+def within(text: str) -> bool:
+    """Whether a token stands in the text."""
+    return PREFIX in text and any(well_formed(found) for found in re.findall(TOKEN, text))
+
+
+def _check(text: str) -> str:
+    return base64.urlsafe_b64encode(zlib.crc32(text.encode()).to_bytes(4, "big")).decode().rstrip("=")
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def make(user: Any, name: str, days: int, team: Team | None = None) -> tuple[Token, str]:
+    """A token and its secret, which is told this once.
+
+    Raises: Refused `web.name`, `web.token_days`, `web.token_many`.
+    """
+    name = one_line(name, 60)
+    if not any(letter.isalnum() for letter in name):
+        raise Refused("web.name", "A token needs a name with a letter or digit.", "Say which program has it.")
+    if days not in DAYS:
+        raise Refused("web.token_days", "A token works for 7, 30, 90 or 365 days.", "Choose one of them.")
+    secret = fresh()
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=user.pk)  # two at once are one after the other
+        if Token.live().filter(user=user).count() >= MOST:
+            raise Refused(
+                "web.token_many", f"You have {MOST} tokens that work.", "Revoke one that nothing needs.", 409
+            )
+        ends = timezone.now() + timedelta(days=days)
+        made = Token.objects.create(user=user, team=team, name=name, secret_hash=_hash(secret), ends_at=ends)
+        _note("token.made", made, days=days)
+    return made, secret
+
+
+def revoke(made: Token) -> None:
+    """Twice is once. What is open with it ends within two seconds (runs/viewers.py)."""
+    with transaction.atomic():
+        if Token.objects.filter(pk=made.pk, revoked_at=None).update(revoked_at=timezone.now()):
+            _note("token.revoked", made)
+
+
+def listed(user: Any) -> QuerySet[Token]:
+    """Of a person: those that work, and those whose days are over since not too long."""
+    recent = timezone.now() - SHOWN
+    return Token.objects.filter(user=user, revoked_at=None, ends_at__gt=recent).select_related("team")
+
+
+def user_of(secret: str) -> User:
+    """The person, with `token` set. Raises: Refused `web.token`."""
+    if not well_formed(secret):
+        raise _refused("This is no token.", "One begins with spak_ and has 54 letters; copy the whole of it.")
+    found = Token.objects.select_related("user").filter(secret_hash=_hash(secret)).first()
+    if found is None:
+        raise _refused("This token is not known here.", "Look whether it was made on this host.")
+    again = "Make a new one on the account page."
+    if found.revoked_at is not None:
+        raise _refused(f"This token was revoked on {found.revoked_at:%Y-%m-%d}.", again)
+    if found.ends_at <= timezone.now():
+        raise _refused(f"This token ended on {found.ends_at:%Y-%m-%d}.", again)
+    if not found.user.is_active:
+        raise _refused("The account of this token is closed.", "Ask whoever runs the platform.")
+    found.user.token = found
+    _used(found)
+    return found.user
+
+
+def _refused(message: str, hint: str) -> Refused:
+    return Refused("web.token", message, hint, 401)
+
+
+def _used(token: Token) -> None:
+    """The day of its last use; the first one is an event."""
+    today = timezone.now().date()
+    if token.used_on == today:
+        return
+    rows = Token.objects.filter(pk=token.pk)
+    try:
+        with transaction.atomic():
+            if rows.filter(used_on=None).update(used_on=today):
+                _note("token.first_used", token)
+            else:
+                rows.update(used_on=today)
+    except DatabaseError as error:  # who only looks is not told that nothing can be written
+        log.warning("the day of a token's use was not kept: %s", error)
+
+
+def _note(action: str, token: Token, **detail: Any) -> None:
+    """An event of the account, and one of each team that the token reaches now."""
+    reached = [token.team] if token.team else list(token.user.teams.all())
+    detail |= {"token": token.pk, "teams": "one" if token.team else "all"}
+    for team in [None, *reached]:
+        record(token.user, action, token.name, team, **detail)
