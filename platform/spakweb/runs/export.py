@@ -7,7 +7,7 @@ a page of ours (nosniff, and a policy that allows nothing).
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,9 +16,9 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
 from spak.errors import LedgerError, UserError
-from spak.kernel.replay import Replay, replay
-from spak.ledger import verify
+from spak.kernel.replay import Replay
 from spak.ledger.export import export, import_
+from spak.ledger.verify import Walk
 from spak.records import decode
 from spak.runner import view
 from spak.runner.history import History
@@ -64,7 +64,7 @@ def as_jsonl(run: Run) -> Any:
 
     Raises: Refused `web.run_empty`, `web.run_damaged`.
     """
-    _begun(run)
+    begun(run)
     if not run.ended:
         _keep_files(run)
     stream = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  closed when it was read
@@ -172,19 +172,24 @@ def _known(found: Run) -> None:
     found.save(update_fields=["name", "mode", "sandbox", "only_shown", "state", "reason"])
 
 
-def checked(run: Run) -> dict[str, Any]:
-    """Verify the chain and derive every commit again; what was found, for the page.
+def checked(run: Run, tell: Callable[[int], None] = lambda seen: None) -> dict[str, Any]:
+    """Verify the chain and derive every commit again; what was found, for the page. `tell` hears how far.
 
     Raises: Refused `web.run_empty`.
     """
-    _begun(run)
+    begun(run)
     reader = DatabaseLedgers().reader(run.key)
+    walk, found = Walk(exported=False, blobs=reader.blobs), Replay()
     try:
-        report_ = verify((line for _, line in reader.read()), exported=False, blobs=reader.blobs)
-        found = replay(record for record, _ in reader.read())
+        for seen, (record, line) in enumerate(reader.read(), 1):
+            walk.feed(line)
+            found.feed(record)
+            if seen % 500 == 0:
+                tell(seen)
     except UserError as error:
         return {"ok": False, "equal": False, "records": run.count, "problems": [error.message], "head": ""}
-    difference = found.difference
+    found.finish()
+    report_, difference = walk.report(), found.difference
     open_end = difference is not None and difference.found is None and not found.state.ended
     known = (run.summary or {}).get("summary_hash")
     return {
@@ -201,7 +206,7 @@ def checked(run: Run) -> dict[str, Any]:
 
 def as_report(run: Run) -> HttpResponse:
     """The report of `spak report`, as a file. Raises: Refused `web.run_empty`, `web.run_damaged`."""
-    _begun(run)
+    begun(run)
     try:
         return _report(run)
     except UserError as error:
@@ -210,9 +215,10 @@ def as_report(run: Run) -> HttpResponse:
 
 def _report(run: Run) -> HttpResponse:
     reader = DatabaseLedgers().reader(run.key)
-    replayed, history = Replay(), History()
+    walk, replayed, history = Walk(exported=False, blobs=reader.blobs), Replay(), History()
     host: dict[str, Any] = {}
-    for record, _ in reader.read():
+    for record, line in reader.read():
+        walk.feed(line)
         replayed.feed(record)
         if replayed.rules is not None and not history.metrics and record.seq == 0:
             tasks = replayed.rules.program.tasks
@@ -220,7 +226,7 @@ def _report(run: Run) -> HttpResponse:
             host = record.body.get("host") or {}
         history.feed(record)
     replayed.finish()
-    checked_ = verify((line for _, line in reader.read()), exported=False, blobs=reader.blobs)
+    checked_ = walk.report()
     seen = view(run.key, replayed.state, run.head, run.count, "paused")
     equal = replayed.difference is None
     proof = Proof(checked_.ok, equal, checked_.records, checked_.head, replayed.state.summary)
@@ -275,6 +281,7 @@ def _made(run: Run) -> Iterator[tuple[str, Any]]:
             yield path, node
 
 
-def _begun(run: Run) -> None:
+def begun(run: Run) -> None:
+    """Raises: Refused `web.run_empty`."""
     if not run.count:
         raise Refused("web.run_empty", "The run has no records yet.", "Wait until it has begun.", 409)

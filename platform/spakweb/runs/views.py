@@ -19,8 +19,8 @@ from spak.lang import parse
 from spak.lang.check import examine
 from spak.llm import BACKENDS
 from spak.records import decode
-from spakweb import access
-from spakweb.runs import export, log, pages, pages_metrics, show, show_record, timeline
+from spakweb import access, clock
+from spakweb.runs import checks, export, log, pages, pages_metrics, show, show_record, timeline
 from spakweb.runs.actions import MODES
 from spakweb.runs.filters import RecordFilter, RunFilter, clean
 from spakweb.runs.ledger import DatabaseLedgers
@@ -120,6 +120,7 @@ def around(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
         "tab": tab,
         "tabs": pages.TABS,
         **pages.head(run),
+        "checking": checks.going(run),
         **pages.rights(request.user, run),
     }
 

@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.core.cache import cache
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -19,7 +18,7 @@ from spak.errors import UserError
 from spak.lang.check import examine
 from spakweb import access
 from spakweb.errors import Refused
-from spakweb.runs import actions, export, log, pages
+from spakweb.runs import actions, checks, export, log, pages
 from spakweb.runs.filters import RunFilter, clean
 from spakweb.runs.models import Run
 from spakweb.runs.views import find_run, fork_point, honest, show_run, start_form
@@ -144,12 +143,15 @@ def fork(request: HttpRequest, team: str, run: str) -> HttpResponse:
 
 @require_POST
 def check(request: HttpRequest, team: str, run: str) -> HttpResponse:
-    """Verify the chain and replay the run; the page keeps the result until a record comes."""
+    """Verify the chain and replay the run; the page keeps the result until a record comes. What takes longer
+    than an answer may goes on behind it, and says how far it is."""
     found = find_run(request, team, run)
-    result = export.checked(found)
-    cache.set(pages.checked_key(found), result, 24 * 3600)
+    export.begun(found)
+    checking = checks.begin(found, request.POST.get("same", ""))
+    result = checking.wait()
     if request.htmx:
-        return render(request, "runs/_checked.html", {"checked": result, "run": found, "team": found.team})
+        context = {"checked": result, "checking": checking, "run": found, "team": found.team}
+        return render(request, "runs/_checked.html", context)
     return redirect(f"{pages.address(found)}#checked")
 
 

@@ -5,7 +5,7 @@ import { Graph, nodeName } from "./graph.js";
 import { Log } from "./log.js";
 import { follow } from "./stream.js";
 
-const ROWS = 200, EACH_MS = 700, PANE_MS = 2500, SAY_MS = 2000, QUEUED_MS = 5000, AWAY_MS = 1500;
+const ROWS = 200, EACH_MS = 700, PANE_MS = 2500, SAY_MS = 2000, QUEUED_MS = 5000, AWAY_MS = 1500, AGAIN_MS = 500;
 const about = document.getElementById("run").dataset;
 const first = JSON.parse(document.getElementById("run-live").textContent);
 const pane = document.getElementById("pane");
@@ -43,7 +43,10 @@ const renew = paced(async () => {
   const fresh = new DOMParser().parseFromString(await text(about.head), "text/html");
   const head = fresh.getElementById("run-head"), ask = fresh.getElementById("run-ask");
   const figures = fresh.getElementById("run-figures");
-  if (figures && !document.querySelector("#run-figures :focus")) document.getElementById("run-figures").replaceWith(figures);
+  if (figures && !document.querySelector("#run-figures :focus")) {
+    document.getElementById("run-figures").replaceWith(figures);
+    again();
+  }
   const here = document.getElementById("run-ask"), open = document.querySelector("#run-head details[open]");
   if (head && !open) document.getElementById("run-head").replaceWith(head);
   const typed = here.querySelector("textarea")?.value;
@@ -74,7 +77,13 @@ async function load(address, push = true) {
 async function into(selector, address, options) {
   const place = document.querySelector(selector);
   place.innerHTML = await text(address, options);
+  again();
   return place;
+}
+
+function again() {  // a check that is under way: asked for until it has ended
+  const form = document.querySelector("#checked form[data-again]");
+  if (form) setTimeout(() => { if (form.isConnected) form.requestSubmit(); }, AGAIN_MS);
 }
 
 document.addEventListener("click", async (event) => {
@@ -285,6 +294,7 @@ async function poll() {
 
 for (const [task, [state, visits]] of Object.entries(first.nodes)) states.set(task, [state === "done" ? "succeeded" : state, visits]);
 log.open(document.getElementById("log"));
+again();
 setInterval(() => { if (run.state === "queued") renew(); }, QUEUED_MS);  // its place changes without its records
 if (about.ended !== "true") follow(about.socket, Number(about.count) - 1, heard, poll);
 document.documentElement.dataset.live = nodeName("ready");

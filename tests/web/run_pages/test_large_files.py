@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from run_kit import with_file
 from spak.errors import LedgerError
-from spakweb.runs import export
+from spakweb.runs import checks, export
 from spakweb.runs.models import Run
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -66,3 +66,38 @@ def test_a_large_file_is_sent_in_pieces(
     assert answer["Content-Disposition"] == 'attachment; filename="best.c"'
     sent = asyncio.run(pieces())
     assert b"".join(sent) == data and max(map(len, sent)) <= 1000
+
+
+def test_a_long_check_goes_on_behind_its_answer(
+    cast: Any, ran: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "WAIT_S", 0.01)
+    run, client, look = ran(), cast.client("vera"), {"HX-Request": "true"}
+    where = reverse("spak-run-check", args=[cast.team.slug, run.key])
+    with checks._one:  # another one is under way
+        text = client.post(where, headers=look).content.decode()
+        assert "waiting for its turn" in text and "data-again" in text
+        under_way = checks.going(run)
+        assert under_way is not None and checks.begin(run) is under_way
+        under_way.seen = 5
+        page = client.get(reverse("spak-run", args=[cast.team.slug, run.key])).content.decode()
+        assert f"5 of {run.count} records checked" in page and "Replay and verify" not in page
+    assert under_way.done.wait(60) and checks.going(run) is None
+    text = client.post(where, {"same": under_way.key}, headers=look).content.decode()
+    assert "chain whole, replay equal" in text
+    again = checks.begin(run)  # asked for anew it is done anew
+    assert again is not under_way and again.done.wait(60)
+    assert again.result == under_way.result
+
+
+def test_a_check_that_breaks_says_so(
+    cast: Any, ran: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*ignored: object) -> None:
+        raise RuntimeError
+
+    run = ran()
+    monkeypatch.setattr(export, "checked", broken)
+    where = reverse("spak-run-check", args=[cast.team.slug, run.key])
+    text = cast.client("vera").post(where, headers={"HX-Request": "true"}).content.decode()
+    assert "the check itself failed" in text
