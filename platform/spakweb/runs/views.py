@@ -19,7 +19,7 @@ from spak.lang import parse
 from spak.lang.check import examine
 from spak.llm import BACKENDS
 from spak.records import decode
-from spakweb import access, clock
+from spakweb import access
 from spakweb.runs import checks, export, log, pages, pages_metrics, show, show_record, timeline
 from spakweb.runs.actions import MODES
 from spakweb.runs.filters import RecordFilter, RunFilter, clean
