@@ -18,6 +18,11 @@ from spak.records import Record
 
 MIB = 1 << 20
 
+Heard = Callable[[int, bytes], None]
+"""Gets what a job puts out while it runs: the number of the stream (1 output, 2 errors) and bytes of it, in
+order, in whatever thread reads them. It comes back at once and raises nothing; what it does with them decides
+nothing. It may be left out, and then nothing else changes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -45,6 +50,7 @@ class Job:
     stdin: bytes = b""
     inherit: tuple[int, ...] = ()
     """Descriptors that the sandboxed process keeps (the workspace lock)."""
+    heard: Heard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +139,8 @@ class Call:
     observed: Mapping[str, Any] = field(default_factory=dict)
     """What was seen of the world when the call was permitted (spak.kernel.observed): hosts are used at the
     addresses in it."""
+    heard: Heard | None = None
+    """For jobs whose output is for people; one that is read by the tool itself is not handed on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +203,7 @@ class MeasureCall:
     rule: Mapping[str, int] = field(default_factory=dict)
     """The MetricRule's integers: margin_num, margin_den, evidence, max_pairs."""
     inherit: tuple[int, ...] = ()
+    heard: Heard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,6 +393,13 @@ class Redacting(Protocol):
 
     def stream(self, put: Callable[[str], None]) -> Callable[[str], None]:
         """For pieces of a text as they come: what is handed on never holds a part of a secret."""
+
+    def whole(self, text: str) -> int:
+        """How much of the beginning of a text has the same secrets in it, however the text goes on."""
+
+    def rest(self, text: str, after: int = 0) -> int:
+        """How much of the beginning of a text may be the rest of a secret, when what came before it is lost,
+        but for `after` characters; of a PEM block it knows nothing."""
 
 
 # ---- stores --------------------------------------------------------------------------------------------

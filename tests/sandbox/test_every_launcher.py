@@ -171,3 +171,19 @@ def test_more_filter_for_a_child(launcher: Launcher, workspace: Path) -> None:
     outcome = launcher.start(job, seccomp_extra=extra).wait(20)
     assert outcome.stdout.data == b"refused\nSeccomp:\t2\n"
     assert launcher.start(job, seccomp_extra=b"odd").wait(20).status == "launcher"
+
+
+def test_its_output_is_heard_while_it_runs(launcher: Launcher, workspace: Path) -> None:
+    """The job waits for a file that is made when its first words are heard."""
+    pieces: dict[int, bytes] = {1: b"", 2: b""}
+
+    def heard(number: int, chunk: bytes) -> None:
+        pieces[number] += chunk
+        if b"ready" in pieces[1]:
+            (workspace / "go").touch()
+
+    line = "echo ready; until [ -e go ]; do sleep 0.01; done; echo no >&2; head -c 300000 /dev/zero"
+    outcome = launcher.run(sh(line, workspace, heard=heard, limits=Limits(wall_s=20, output_bytes=1000)))
+    assert (outcome.status, outcome.exit) == ("exited", 0)
+    assert pieces == {1: b"ready\n" + bytes(300000), 2: b"no\n"}, "all of it, and nothing of ours"
+    assert outcome.stdout.truncated

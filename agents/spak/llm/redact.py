@@ -49,9 +49,36 @@ SHAPES: Mapping[str, str] = {
 """Kind to pattern, for an engine that is linear in the text; each match is replaced as a whole."""
 
 _SPACE = re.compile(r"[ \n\t\r]")
+_LINE_END = re.compile(r"[\n\r]")
 _PEM_END = re.compile(r"-----END [^-\n]{0,60}-----")
 _HEAD = re.compile(r"authorization\s*:?\s*(?:bearer|basic)?\s*\Z", re.I)
 """What the shape `bearer` begins with."""
+
+_BEGINNINGS = (
+    "sk-", "AIza", "ya29.", "gh", "glpat-", "AKIA", "ASIA", "xox", "rk_", "sk_", "npm_", "pypi-", "hf_", "eyJ"
+)  # fmt: skip
+_BEGUN = re.compile(rf"(?<![A-Za-z0-9_])(?:{'|'.join(map(re.escape, _BEGINNINGS))})|://")
+"""What begins a shape that has no white space in it."""
+
+
+def _part_of(word: str) -> str:
+    pattern = ""
+    for letter in reversed(word):
+        pattern = f"{re.escape(letter)}(?:{pattern})?" if pattern else re.escape(letter)
+    return pattern
+
+
+_PARTS = re.compile(
+    rf"(?:(?<![A-Za-z0-9_])(?:{'|'.join(_part_of(word) for word in (*_BEGINNINGS, 'authorization'))})"
+    rf"|{_part_of('://')}|{_part_of('-----BEGIN ')})\Z",
+    re.I,
+)
+_UNDER_WAY = re.compile(
+    r"\bauthorization\s*(?::\s*(?:[a-z]{1,6}|(?:bearer|basic)\s+\S*)?)?\Z"
+    r"|-----BEGIN [A-Z0-9 ]{0,60}-{0,4}\Z",
+    re.I,
+)
+"""The end of a text that may go on as a shape with white space in it."""
 
 _SHAPES = re2.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in SHAPES.items()))
 
@@ -59,7 +86,7 @@ _SHAPES = re2.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in SHA
 class Redactor:
     """Replaces secrets in texts and JSON values."""
 
-    __slots__ = ("_configured", "_plain", "_spaced")
+    __slots__ = ("_configured", "_forms", "_plain", "_spaced")
 
     def __init__(self, secrets: Iterable[Secret] = ()) -> None:
         """Raises: RunError `llm.redaction` for a secret that is too short to be found safely."""
@@ -74,6 +101,7 @@ class Redactor:
             )
         forms = {form for item in self._plain for form in _forms(item)}
         listed = sorted(forms, key=lambda item: (-len(item), item))
+        self._forms = tuple(listed)
         self._configured = re.compile("|".join(map(re.escape, listed))) if listed else None
         self._spaced = max((len(form) for form in forms if _SPACE.search(form)), default=0)
 
@@ -129,6 +157,35 @@ class Redactor:
 
         return take
 
+    def whole(self, text: str) -> int:
+        """How much of the beginning of a text has the same secrets in it, however the text goes on. It may be
+        cut in the middle of a word."""
+        size, spans = len(text), []
+        ends = [size - _common(text, form) for form in self._forms]
+        if self._configured is not None:  # shapes are looked for in what is left
+            spans = [match.span() for match in self._configured.finditer(text)]
+            text = self._configured.sub(lambda match: "\0" * len(match[0]), text)
+        for found in (
+            _BEGUN.search(text, _after_space(text, size)),
+            _PARTS.search(text, max(0, size - 16)),
+            _UNDER_WAY.search(text),
+        ):
+            if found is not None:
+                ends.append(found.start())
+        shapes = [match.span() for match in _SHAPES.finditer(text)]
+        ends += [start for start, stop in shapes if stop == size]
+        spans += shapes
+        end = min(ends, default=size)
+        while starts := [start for start, stop in spans if start < end < stop]:
+            end = min(starts)
+        return end
+
+    def rest(self, text: str, after: int = 0) -> int:
+        """How much of the beginning of a text may be the rest of a secret, when what came before it is lost,
+        but for `after` characters: up to the end of a line. Of a PEM block it knows nothing."""
+        found = _LINE_END.search(text, max(0, self._spaced - after))
+        return found.end() if found is not None else len(text)
+
     def _whole(self, held: str) -> int:
         """How much of the beginning of a text has the same secrets in it, however the text goes on."""
         spans = []
@@ -161,6 +218,11 @@ class Redactor:
         if isinstance(value, (list, tuple)):
             return [self._walk(item) for item in value]
         raise _failed(f"{type(value).__name__} is no JSON value")
+
+
+def _common(text: str, form: str) -> int:
+    """How much of the end of a text is the beginning of a form, and not all of it."""
+    return next((n for n in range(min(len(form) - 1, len(text)), 0, -1) if text.endswith(form[:n])), 0)
 
 
 def _after_space(text: str, limit: int) -> int:

@@ -27,6 +27,7 @@ from spak.ports import (
     Archive,
     Blobs,
     Call,
+    Heard,
     MeasureCall,
     Measurement,
     PlanRequest,
@@ -114,6 +115,8 @@ class Performer:
     """Gets a model's text as it comes, without secrets; an empty piece means that it begins again."""
     away: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered around each call of a model: a wait, in which this process has its hands free."""
+    hearing: Callable[[], AbstractContextManager[Heard | None]] = nullcontext
+    """Entered around each call of a tool or a validator: who hears what it puts out while it runs."""
     _outside: bool = False
 
     def interrupt(self) -> None:
@@ -254,8 +257,8 @@ class Performer:
                 observed=effect.observed,
             )
             try:
-                with self._calling():
-                    result = tool.run(call)
+                with self._calling(), self.hearing() as heard:
+                    result = tool.run(replace(call, heard=heard))
                     if tool.entry.sandboxed and result.status in ("launcher", "crash"):
                         self._must_work()
             except BaseException:
@@ -335,7 +338,7 @@ class Performer:
     def _validate(self, effect: Effect) -> Proposed:
         validator = self.host.validators[effect.name]
         rule = self.rules.program.tasks[effect.task].rule
-        with self.workspace.lock() as lock, self._calling():
+        with self.workspace.lock() as lock, self._calling(), self.hearing() as heard:
             if not unchanged(effect.observed, self.workspace.directory):
                 return _changed(effect)
             measurement = validator.measure(
@@ -358,6 +361,7 @@ class Performer:
                         "max_pairs": rule.max_pairs,
                     },
                     inherit=(lock,),
+                    heard=heard,
                 )
             )
         return self._measurement(effect, measurement)

@@ -290,7 +290,7 @@ class Docker:
         packed = docker_wire.pack(job.argv, env, job.limits, processes, nonce, filters, EMPTIED)
         clean = False
         try:
-            step = warm.step(packed, nonce, job.stdin, job.limits)
+            step = warm.step(packed, nonce, job.stdin, job.limits, job.heard)
             outcome = _outcome(warm, job.limits, step)
             clean = step.report is not None and not step.report.left and outcome.status in ("exited", "crash")
         finally:

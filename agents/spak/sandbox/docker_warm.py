@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spak.ports import Limits
+from spak.ports import Heard, Limits
 from spak.sandbox import docker_engine as engine
 from spak.sandbox import slots
 from spak.sandbox.docker_engine import EngineError, told
@@ -82,9 +82,11 @@ class Warm:
     _closed: bool = False
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
-    def step(self, packed: bytes, nonce: str, stdin: bytes, limits: Limits) -> Step:
+    def step(
+        self, packed: bytes, nonce: str, stdin: bytes, limits: Limits, heard: Heard | None = None
+    ) -> Step:
         """Run one job to its end. Raises: Ended when it could not even be begun."""
-        out, err = Collector(limits.output_bytes), Collector(limits.output_bytes)
+        out, err = (Collector(limits.output_bytes, number, heard) for number in (1, 2))
         held, frames = Held(err), Frames()
         began = time.monotonic()
         try:

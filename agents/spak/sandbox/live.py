@@ -26,7 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from spak.errors import BugError
-from spak.ports import Limits, Outcome, Status
+from spak.ports import Heard, Limits, Outcome, Status
 from spak.sandbox import orphans, procfs, rlimits
 from spak.sandbox.cgroup import Group
 from spak.sandbox.streams import Collector
@@ -77,13 +77,14 @@ class Live:
         limits: Limits,
         group: Group | None,
         late: Mapping[int, tuple[int, int]],
+        heard: Heard | None = None,
     ) -> None:
         """`late` are the resource limits that are to be set from outside."""
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         self._process, self._limits, self._group = process, limits, group
         self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
         self._began = time.monotonic()
-        self._out, self._err = Collector(limits.output_bytes), Collector(limits.output_bytes)
+        self._out, self._err = (Collector(limits.output_bytes, number, heard) for number in (1, 2))
         self._cpu_ms = 0
         self._verdict: Status | None = None
         self._detail = ""

@@ -187,7 +187,7 @@ class Restricted:
             raise
         finally:
             wiring.close()
-        return Live(process, job.limits, group, limits if uid is None else {})
+        return Live(process, job.limits, group, limits if uid is None else {}, job.heard)
 
     def probe(self) -> str:
         """A nonce comes back from inside, and a file that anyone on the host may read does not."""

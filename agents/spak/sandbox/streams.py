@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 from base64 import urlsafe_b64encode
 
-from spak.ports import Stream
+from spak.ports import Heard, Stream
 
 
 class Collector:
-    """Feed it chunks; it holds at most about the limit and half of it again, however much comes."""
+    """Feed it chunks; it holds at most about the limit and half of it again, however much comes. Who hears
+    them too gets the number of the stream with each."""
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, number: int = 1, heard: Heard | None = None) -> None:
+        self._number, self._heard = number, heard
         self._head_max = limit_bytes - limit_bytes // 2
         self._tail_max = limit_bytes // 2
         self._head = bytearray()
@@ -20,6 +22,8 @@ class Collector:
         self._hash = hashlib.sha256()
 
     def feed(self, chunk: bytes) -> None:
+        if self._heard is not None and chunk:
+            self._heard(self._number, chunk)
         self._size += len(chunk)
         self._hash.update(chunk)
         room = self._head_max - len(self._head)

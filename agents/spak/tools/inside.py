@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from spak.ports import Call, Job, Outcome, Toolchain
+from spak.ports import Call, Heard, Job, Outcome, Toolchain
 
 ENVIRONMENT = {
     "HOME": "/tmp",
@@ -45,6 +45,7 @@ def run(
     stdin: bytes = b"",
     env: Mapping[str, str] | None = None,
     output_bytes: int = 0,
+    heard: Heard | None = None,
 ) -> Outcome:
     """Run it. `timeout_s` only ever shortens the call's own limit, `output_bytes` only ever raises it."""
     if call.launcher is None:
@@ -64,5 +65,6 @@ def run(
             binds=(call.toolchain or Toolchain()).binds,
             stdin=stdin,
             inherit=call.inherit,
+            heard=heard,
         )
     )

@@ -53,6 +53,9 @@ class Nsight:
         chosen = ("--metrics", ",".join(metrics)) if metrics else ("--set", "basic")
         command = inside.resolved(call, [str(word) for word in call.args["cmd"]])
         outcome = inside.run(
-            call, (profiler, "--csv", *chosen, *command), timeout_s=call.args.get("timeout_s")
+            call,
+            (profiler, "--csv", *chosen, *command),
+            timeout_s=call.args.get("timeout_s"),
+            heard=call.heard,
         )
         return results.of_outcome(outcome)

@@ -85,6 +85,7 @@ def _compile(call: Call) -> ToolResult:
         (*line, *call.args.get("flags", ()), "-x", "cu", f"./{source}", "-o", f"./{output}"),
         timeout_s=call.args.get("timeout_s"),
         output_bytes=4 * MIB,
+        heard=call.heard,
     )
     text = (outcome.stdout.data + outcome.stderr.data).decode("utf-8", "replace")
     return results.of_outcome(outcome, diagnostics=_diagnostics(text))

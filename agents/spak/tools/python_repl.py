@@ -66,6 +66,7 @@ class PythonRepl:
             writable=bool(call.args.get("writable", True)),
             timeout_s=call.args.get("timeout_s"),
             stdin=str(call.args["code"]).encode("utf-8", "surrogatepass"),
+            heard=call.heard,
         )
         trace = _OURS.sub("", outcome.stderr.data.decode("utf-8", "replace"))
         raised = outcome.status == "exited" and outcome.exit == 1

@@ -53,6 +53,7 @@ def _run(call: Call) -> ToolResult:
         inside.resolved(call, argv),
         writable=bool(call.args.get("writable", True)),
         timeout_s=call.args.get("timeout_s"),
+        heard=call.heard,
     )
     result = results.of_outcome(outcome)
     if "verdict_file" in call.args and result.status == "exited":

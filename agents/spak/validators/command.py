@@ -58,7 +58,7 @@ class Command:
             detail = f"{error.message}: {error.hint}"
             return Measurement("checked", checks=(launch.check("command", False, error.code, detail),))
         argv = (launch.program(call, argv[0]) or argv[0], *argv[1:])
-        outcome = launch.run(call, argv, timeout_s=call.options.get("timeout_s"))
+        outcome = launch.run(call, argv, timeout_s=call.options.get("timeout_s"), heard=call.heard)
         return launch.cut_short(outcome) or _judge(call, outcome)
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spak.ports import Job, Launcher, MeasureCall, Measurement, Outcome, Toolchain
+from spak.ports import Heard, Job, Launcher, MeasureCall, Measurement, Outcome, Toolchain
 
 NO_LAUNCHER = "no launcher was given; nothing runs outside a sandbox"
 
@@ -32,6 +32,7 @@ def run(
     stdin: bytes = b"",
     output_bytes: int = 0,
     binds: tuple[Path, ...] = (),
+    heard: Heard | None = None,
 ) -> Outcome:
     """Run a command with the workspace read-only. A `timeout_s` only ever shortens the call's own limit."""
     launcher: Launcher | None = call.launcher
@@ -53,6 +54,7 @@ def run(
             binds=tuple(dict.fromkeys((*toolchain.binds, *binds))),
             stdin=stdin,
             inherit=call.inherit,
+            heard=heard,
         )
     )
 

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from spak.lang.catalog import ValidatorEntry
-from spak.ports import MIB, MeasureCall, Measurement, Outcome
+from spak.ports import MIB, Heard, MeasureCall, Measurement, Outcome
 from spak.validators import launch
 
 MAX_CHECKS = 100
@@ -76,9 +76,25 @@ class PyTest:
             timeout_s=call.options.get("timeout_s"),
             env={"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
             stdin=nonce.encode(),
+            heard=_before(nonce.encode(), call.heard),
             output_bytes=8 * MIB,
         )
         return launch.cut_short(outcome) or _read(call, outcome, nonce)
+
+
+def _before(report: bytes, heard: Heard | None) -> Heard | None:
+    """Hears what pytest says, and not our report behind it."""
+    if heard is None:
+        return None
+    over = False
+
+    def hear(number: int, chunk: bytes) -> None:
+        nonlocal over
+        over = over or report in chunk
+        if not over:
+            heard(number, chunk)
+
+    return hear
 
 
 def _python(call: MeasureCall) -> str:
