@@ -1,4 +1,4 @@
-"""`spak ledger verify RUN|FILE.jsonl`: chain, order, canonical form, completeness."""
+"""`spak ledger verify RUN|FILE.jsonl|-`: chain, order, canonical form, completeness."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Where the lines of a ledger come from: a run folder, or a file."""
+"""Where the lines of a ledger come from: a run folder, a file, or standard input (`-`)."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -15,11 +16,14 @@ from spak.records import Record
 
 def is_file(selector: str) -> bool:
     """Whether a selector means a file rather than a run."""
-    return selector.endswith(".jsonl") or os.path.isfile(selector)  # noqa: PTH113  (an odd name is no error)
+    return selector == "-" or selector.endswith(".jsonl") or os.path.isfile(selector)  # noqa: PTH113  (an odd name is no error)
 
 
 def open_file(selector: str) -> Iterator[bytes]:
     """The lines of a file, streamed. Raises: UsageError `usage.file`."""
+    if selector == "-":
+        yield from sys.stdin.buffer if sys.stdin is not None else ()
+        return
     try:
         with Path(selector).open("rb") as file:
             yield from file

@@ -1,4 +1,4 @@
-"""`spak replay RUN|FILE.jsonl`: derive every commit again, without model or sandbox."""
+"""`spak replay RUN|FILE.jsonl|-`: derive every commit again, without model or sandbox."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spak.cli import common
 @common.runs_option
 @common.json_option
 def command(run: str, runs_dir: Path | None, as_json: bool) -> int:
-    """Derive every commit of RUN (or of an exported file) again and compare."""
+    """Derive every commit of RUN (or of an exported file, - for standard input) again and compare."""
     from spak.cli import lines
     from spak.kernel.replay import replay
 
@@ -35,5 +35,6 @@ def command(run: str, runs_dir: Path | None, as_json: bool) -> int:
         common.say(
             "equal: every commit follows from the proposals" if equal else f"DIFFERENT at {difference}"
         )
-        common.say(f"next: spak ledger verify {run}")
+        if run != "-":
+            common.say(f"next: spak ledger verify {run}")
     return 0 if equal else 1
