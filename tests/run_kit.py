@@ -10,7 +10,7 @@ from spak.lang import parse
 from spak.lang.beside import files_beside
 from spak.lang.imports import resolve
 from spak.program import compile as compile_program
-from spak.records import Record, encode
+from spak.records import Record, place
 from spak.runner.genesis import genesis
 from spakweb.runs.blobs import store
 from spakweb.runs.models import Run, RunRecord
@@ -20,11 +20,10 @@ PAGE = 1_000
 
 def rows(run: Run, records: list[Record], previous: str = canon.ZERO, start: int = 0) -> str:
     """Write records of a run behind each other; gives the head."""
-    from dataclasses import replace
-
     head, made = previous, []
-    for seq, record in enumerate(records, start):
-        head, line = encode(replace(record, seq=seq), head)
+    for seq, given in enumerate(records, start):
+        record, line = place(given, seq, head)
+        head = record.hash
         kind, authority = str(record.kind), str(record.authority)
         made.append(
             RunRecord(

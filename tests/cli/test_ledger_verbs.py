@@ -240,7 +240,7 @@ def test_a_blob_that_is_gone_or_changed(cli: Cli, tmp_path: Path, runs: Path) ->
 
 def forge(trace: Path, seq: int, change: object) -> None:
     from spak import canon
-    from spak.records import Record, decode, encode
+    from spak.records import decode, place
 
     head, lines = canon.ZERO, []
     for line in trace.read_bytes().splitlines(keepends=True):
@@ -248,9 +248,9 @@ def forge(trace: Path, seq: int, change: object) -> None:
         record = decode(line)
         if value["seq"] == seq:
             change(value)  # type: ignore[operator]
-            fields = {name: getattr(record, name) for name in record.__slots__}
-            record = Record(**{**fields, "body": value["body"]})
-        head, text = encode(record, head)
+            record = record._replace(body=value["body"])
+        record, text = place(record, record.seq, head)
+        head = record.hash
         lines.append(text)
     trace.write_bytes(b"".join(lines))
 

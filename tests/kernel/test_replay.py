@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,7 +31,7 @@ def test_a_forged_commit_is_a_difference(kind: Kind, forged: Mapping[str, Any]) 
     at = next(index for index, record in enumerate(made.records) if record.kind == kind)
     assert _replayed(made, made.records).difference is None
     records = list(made.records)
-    records[at] = replace(records[at], body={**records[at].body, **forged})
+    records[at] = records[at]._replace(body={**records[at].body, **forged})
     found = _replayed(made, records).difference
     assert found is not None
     assert found.found is not None
@@ -42,7 +41,7 @@ def test_a_forged_commit_is_a_difference(kind: Kind, forged: Mapping[str, Any]) 
 def _replayed(made: World, records: list[Record]) -> Replay:
     found = Replay(rules=made.rules)
     for record in records:
-        found.feed(replace(record, body=canon.loads(canon.dumps(record.body))))
+        found.feed(record._replace(body=canon.loads(canon.dumps(record.body))))
     found.finish()
     return found
 

@@ -15,7 +15,7 @@ after the measurement (best, baseline, runner-up, patience). Integers only, so t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spak.kernel.decide import decide
@@ -112,7 +112,7 @@ def _looped(task: Task, derived: Derived) -> Derived:
         stopped = "evaluations"
     if not stopped:
         return derived
-    return change(derived, signal="plateau", executive=change(r7, stopped=stopped))
+    return replace(derived, signal="plateau", executive=change(r7, stopped=stopped))
 
 
 def _pairs(body: Mapping[str, Any], rival: str) -> Sequence[Mapping[str, Any]]:

@@ -10,10 +10,8 @@ Program. Source: seed 001 (register map), DESIGN.md section 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
-from functools import cache
-from operator import attrgetter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeVar
 
 from spak.kernel.memory import Memory
@@ -49,7 +47,7 @@ class LastTool:
     schema: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Effect:
     """What `step` asks the runner to do, and R6 while it is under way.
 
@@ -92,7 +90,7 @@ class Mark:
     params: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Executive:
     """R7."""
 
@@ -139,7 +137,7 @@ class Executive:
         return sum(cost for _, _, cost in self.usage.values())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class State:
     status: Status = "new"
     run: str = ""
@@ -162,24 +160,19 @@ class State:
         return self.status not in ("new", "running")
 
 
-T = TypeVar("T")
+T = TypeVar("T", State, Executive, Effect)
 
 
 def change(item: T, **changes: Any) -> T:
-    """`dataclasses.replace` for the registers, three times as fast: a step does it fifteen times."""
-    kind: Any = type(item)
-    read, places = _shape(kind)
-    values = list(read(item))
-    for name, value in changes.items():
-        values[places[name]] = value
-    made: T = kind(*values)
+    """`dataclasses.replace` for the registers that have no slots, five times as fast: a step does it fifteen
+    times, and to make a frozen object field by field is slow."""
+    made = object.__new__(type(item))
+    values = made.__dict__
+    values.update(item.__dict__)
+    values.update(changes)
+    if len(values) > len(item.__dict__):
+        raise TypeError(f"{type(item).__name__} has not all of: {', '.join(changes)}")
     return made
-
-
-@cache
-def _shape(kind: Any) -> tuple[Callable[[Any], tuple[Any, ...]], Mapping[str, int]]:
-    names = [item.name for item in fields(kind)]
-    return attrgetter(*names), {name: index for index, name in enumerate(names)}
 
 
 def registers(state: State) -> dict[str, Any]:

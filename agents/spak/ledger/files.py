@@ -28,7 +28,7 @@ from spak.ledger.intake import FileIntake
 from spak.ledger.lease import Lease
 from spak.ledger.scan import TRACE, Scan, fsync_folder, scan_file
 from spak.ports import Blobs
-from spak.records import Record, decode, encode
+from spak.records import Record, decode, place
 
 _CHUNK = 1 << 20
 
@@ -74,10 +74,10 @@ class FileLedger:
         """
         self._must_hold()
         head, placed, lines = self.head, [], []
-        for seq, record in enumerate(records, self.count):
-            record = _placed(record, seq)
-            head, line = encode(record, head)
-            placed.append(_placed(record, seq, head))
+        for seq, given in enumerate(records, self.count):
+            record, line = place(given, seq, head)
+            head = record.hash
+            placed.append(record)
             lines.append(line)
         if placed:
             data = b"".join(lines)
@@ -172,14 +172,13 @@ class FileLedgers:
         Raises: LedgerError `ledger.exists`, `ledger.run_id`, `ledger.busy`, `ledger.full`, `ledger.readonly`.
         """
         folder = self.root / check_run_id(run)
-        record = _placed(genesis, 0)
-        head, line = encode(record, canon.ZERO)
+        record, line = place(genesis, 0, canon.ZERO)
         made = _make_folder(folder)
         try:
             lease = Lease.take(folder / "lock", run, self.wait_s)
             try:
                 fsyncs = _write_genesis(folder, run, line)
-                ledger = self._hold(run, folder, lease, Scan(1, head, len(line), 0))
+                ledger = self._hold(run, folder, lease, Scan(1, record.hash, len(line), 0))
             except BaseException:
                 lease.release()
                 raise
@@ -248,21 +247,6 @@ class FileLedgers:
         except OSError as error:
             raise typed(error, "opening the ledger", path) from error
         return FileLedger(run, folder, scan, fd, lease)
-
-
-def _placed(record: Record, seq: int, digest: str = "") -> Record:
-    return Record(
-        record.kind,
-        record.authority,
-        record.body,
-        record.task,
-        record.step,
-        record.attempt,
-        seq,
-        record.at,
-        record.side,
-        digest,
-    )
 
 
 def _make_folder(folder: Path) -> bool:

@@ -15,7 +15,7 @@ from spak.errors import LedgerError
 from spak.ledger.blobs import no_lease
 from spak.ledger.chain import check_run_id, follow
 from spak.ports import Blobs
-from spak.records import Record, decode, encode
+from spak.records import Record, decode, place
 
 
 @dataclass(slots=True)
@@ -75,8 +75,8 @@ class MemoryLedger:
             raise no_lease()
         head, lines = self.head, []
         for seq, record in enumerate(records, self.count):
-            members = (record.task, record.step, record.attempt, seq, record.at, record.side)
-            head, line = encode(Record(record.kind, record.authority, record.body, *members), head)
+            placed, line = place(record, seq, head)
+            head = placed.hash
             lines.append(line)
         self._kept.lines += lines
         self.count += len(lines)

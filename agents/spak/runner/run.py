@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from spak import canon
@@ -230,7 +230,7 @@ class Run:
     def adopt(self, proposals: Iterable[Record]) -> None:
         """Feed proposals that another run recorded (a fork's); they keep their clocks and side notes."""
         for record in proposals:
-            self._decide(replace(record, seq=-1, hash=""))
+            self._decide(record._replace(seq=-1, hash=""))
         self.flush()
 
     def cancel(self) -> None:
@@ -278,13 +278,13 @@ class Run:
 
     def _decide(self, record: Record, written: bool = False) -> None:
         seen = (
-            record if written else replace(record, body=_read_back(record.body), side=_read_back(record.side))
+            record if written else record._replace(body=_read_back(record.body), side=_read_back(record.side))
         )
         stepped = step(self.rules, self.state, seen)
         self.state = stepped.state
         commits = list(stepped.commits)
         for index, judged in stepped.judged:
-            commits[index] = replace(commits[index], side=self._proof(judged))
+            commits[index] = commits[index]._replace(side=self._proof(judged))
         self._append([*([] if written else [seen]), *commits])
 
     def _proof(self, judged: Judged) -> Mapping[str, Any]:
@@ -301,7 +301,7 @@ class Run:
     def _proven(self, record: Record, judged: Mapping[str, Judged]) -> Record:
         """A commit that a crash cut off, with its proof beside it if it is a permit."""
         found = judged.get(record.content)
-        return record if found is None else replace(record, side=self._proof(found))
+        return record if found is None else record._replace(side=self._proof(found))
 
     def _append(self, records: list[Record]) -> None:
         for record in self.ledger.append(records):
