@@ -200,7 +200,10 @@ TEAM_RUNS = number("SPAK_WEB_TEAM_RUNS", 16, 1, 10000)
 """How many runs of one team are advanced at the same time."""
 SECRETS_DIR = text("SPAK_WEB_SECRETS")
 """On a worker's host: a folder for each team, a file for each secret that its runs may name."""
-CELERY_BEAT_SCHEDULE = {"sweep": {"task": "runs.sweep", "schedule": 5.0}}
+CELERY_BEAT_SCHEDULE = {
+    # workers that come back after a night do not find a night's sweeps
+    "sweep": {"task": "runs.sweep", "schedule": 5.0, "options": {"expires": 60.0}}
+}
 
 # ---- people
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
-from django.utils import timezone
 
+from spakweb import clock
 from spakweb.errors import Refused
 from spakweb.fleet import devices as nvml
 from spakweb.fleet.models import Runner
@@ -67,7 +67,7 @@ def heartbeat(
         raise Refused("web.runner", f"This is not the token of {name!r}.", "manage.py runner add", 403)
     values = {
         "queues": _words(queues),
-        "seen_at": timezone.now(),
+        "seen_at": clock.now(),
         "process": process[:80],
         "slots": max(1, slots),
         "devices": list(nvml.readings() if devices is None else devices),

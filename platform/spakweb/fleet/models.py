@@ -11,6 +11,8 @@ from datetime import timedelta
 from django.db import models
 from django.utils import timezone
 
+from spakweb import clock
+
 SILENT = timedelta(seconds=30)
 """One that was not heard for so long counts as gone."""
 
@@ -38,4 +40,4 @@ class Runner(models.Model):
 
     @property
     def alive(self) -> bool:
-        return self.seen_at is not None and timezone.now() - self.seen_at < SILENT
+        return self.seen_at is not None and clock.now() - self.seen_at < SILENT

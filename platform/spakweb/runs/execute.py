@@ -36,6 +36,7 @@ from spak.workspace import Workspace
 from spak.workspace.disk import Disk
 from spak.workspace.pushed import Pushed
 from spak.workspace.store import Store
+from spakweb import clock
 from spakweb.runs import ledger as ledgers
 from spakweb.runs import news, slots
 from spakweb.runs.approving import signed
@@ -89,9 +90,9 @@ def advance_or_busy(key: str, slice_s: float = SLICE_S) -> Literal["again", "sto
 def _held_up(row: Run, error: UserError) -> Literal["stopped"]:
     """The run cannot go on here and now (no engine, a full disk): it says why, and the sweep tries again."""
     log.warning("run %s: %s: %s", row.key, error.code, error.message)
-    left = Run.objects.filter(free(timezone.now()), pk=row.pk).exclude(state__in=ENDED)
+    left = Run.objects.filter(free(clock.now()), pk=row.pk).exclude(state__in=ENDED)
     reason = plain(f"{error.code}: {error.message}"[:200])
-    if left.update(state=State.QUEUED, reason=reason, enqueued_at=timezone.now()):
+    if left.update(state=State.QUEUED, reason=reason, enqueued_at=clock.now()):
         news.tell(row.key, row.count)
     return "stopped"
 

@@ -22,7 +22,6 @@ from typing import Any
 
 from django.db import DatabaseError, IntegrityError, close_old_connections, connection, transaction
 from django.db.models import F, Q
-from django.utils import timezone
 
 from spak import canon
 from spak.errors import LedgerError
@@ -30,6 +29,7 @@ from spak.ledger.blobs import no_lease
 from spak.ledger.chain import check_run_id, follow
 from spak.ports import Blobs
 from spak.records import Record, decode, place
+from spakweb import clock
 from spakweb.runs import writer as writing
 from spakweb.runs.blobs import StoredBlobs, store
 from spakweb.runs.models import Run, RunBlob, RunRecord
@@ -323,7 +323,7 @@ class Leases:
                 mine = sorted(self._held)
             try:
                 close_old_connections()
-                until = timezone.now() + timedelta(seconds=LEASE_S)
+                until = clock.now() + timedelta(seconds=LEASE_S)
                 for at in range(0, len(mine), PAGE):
                     with transaction.atomic():  # locked in order, as the writer does
                         ours = Run.objects.filter(pk__in=mine[at : at + PAGE], holder=self.process)
@@ -346,10 +346,10 @@ def drop_leases() -> None:
 
 
 def release(process: str) -> int:
-    """Free the leases of a process that is known to be dead; gives how many there were."""
+    """Free the leases of a process that is dead, for the next sweep; gives how many there were."""
     if not process:
         return 0
-    return Run.objects.filter(holder=process).update(holder="", lease_until=None)
+    return Run.objects.filter(holder=process).update(holder="", lease_until=None, enqueued_at=None)
 
 
 def _anew() -> None:
@@ -365,7 +365,7 @@ def _take(run: str, wait_s: float) -> DatabaseLedger:
     until = time.monotonic() + wait_s
     pause = 0.01
     while True:
-        now = timezone.now()
+        now = clock.now()
         free = Q(holder="") | Q(lease_until__lt=now) | Q(lease_until=None)
         taken = Run.objects.filter(free, key=run).update(
             fence=F("fence") + 1, holder=leases.process, lease_until=now + timedelta(seconds=LEASE_S)

@@ -14,9 +14,9 @@ from datetime import datetime
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Exists, Min, OuterRef, Q
-from django.utils import timezone
 from kombu.exceptions import KombuError
 
+from spakweb import clock
 from spakweb.runs import news
 from spakweb.runs.models import Command, Run, State
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 def enqueue(run: Run) -> None:
     """Inside a transaction: sent when it commits."""
-    Run.objects.filter(pk=run.pk).update(enqueued_at=timezone.now())
+    Run.objects.filter(pk=run.pk).update(enqueued_at=clock.now())
     key, queue, count = run.key, run.queue, run.count
     transaction.on_commit(lambda: send(key, queue))
     transaction.on_commit(lambda: news.tell(key, count))
@@ -57,7 +57,7 @@ def free(now: datetime) -> Q:
 
 def pick(queue: str, key: str = "") -> str | None:
     """The run that the next slot of the queue goes to; `key` itself when somebody wants it to stop."""
-    now = timezone.now()
+    now = clock.now()
     waiting = Run.objects.filter(due(), free(now), queue=queue).order_by()
     if key and waiting.filter(key=key).exclude(wanted="").exists():
         return key

@@ -19,14 +19,15 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
 from channels.layers import get_channel_layer
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
-from django.utils import timezone
 
+from spakweb import clock
 from spakweb.runs import news
 from spakweb.runs.models import Run
 from spakweb.runs.rows import HEADER, header
@@ -202,10 +203,9 @@ class Hub:
             await asyncio.sleep(LOOK_S)
             watched = {watch.pk: watch for watch in self.runs.values()}
             try:
-                found = await self.read(partial(_headers, list(watched)))
+                found, now = await self.read(partial(_headers, list(watched)))
             except DatabaseError:
                 continue
-            now = timezone.now()
             for one in found:
                 watch = watched[one["pk"]]
                 if header(one, now) != watch.shown or one["count"] != watch.count:
@@ -320,5 +320,6 @@ def hub() -> Hub:
     return _hubs.setdefault(asyncio.get_running_loop(), Hub())
 
 
-def _headers(runs: list[int]) -> list[dict[str, Any]]:
-    return list(Run.objects.filter(pk__in=runs).values(*HEADER)) if runs else []
+def _headers(runs: list[int]) -> tuple[list[dict[str, Any]], datetime]:
+    """With the time that says which leases have ended."""
+    return list(Run.objects.filter(pk__in=runs).values(*HEADER)) if runs else [], clock.now()

@@ -5,9 +5,11 @@ Tasks carry a key and nothing else, are acknowledged late, may be repeated and m
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -15,11 +17,13 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 from django.conf import settings
+from django.core.cache import cache
 from django.db import DatabaseError, connection
 from django.db.models import Q
-from django.utils import timezone
+from redis.exceptions import RedisError
 
 from spak.errors import UserError
+from spakweb import clock
 from spakweb.runs import execute, ledger, news, slots
 from spakweb.runs.execute import DEFAULT
 from spakweb.runs.models import ENDED, Run, State
@@ -28,11 +32,14 @@ from spakweb.runs.queue import due, free, pick, send
 SWEEP_AFTER = timedelta(seconds=30)
 """A run that should go on and that nobody holds is put into its queue again after so long."""
 SWEPT = 200
+SWEPT_KEY, UNSWEPT_S = "runs.swept", 8
+"""In the cache for so long after a sweep."""
 TRIES = 5
 LOOK_S = 0.5
 """How often runs that nobody holds and that are to stop are looked for."""
 STOPPED = 20
 """How many of them at a time."""
+SWEEP_S = 2.0
 STOP_S = 3.0
 
 log = logging.getLogger(__name__)
@@ -64,10 +71,14 @@ def _advance(key: str) -> None:
 
 
 def put_back(key: str) -> None:
-    """The run goes behind those that wait already, in the queue that it now belongs to."""
+    """The run goes behind those that wait already, in the queue that it now belongs to.
+
+    A worker that stops sends nothing, for it might be itself who takes it: the next sweep does.
+    """
     if execute.stopping.is_set():
+        Run.objects.filter(key=key).update(enqueued_at=None)
         return
-    Run.objects.filter(key=key).update(enqueued_at=timezone.now())
+    Run.objects.filter(key=key).update(enqueued_at=clock.now())
     queue = Run.objects.filter(key=key).values_list("queue", flat=True).first()
     if queue is not None:
         send(key, queue)
@@ -75,22 +86,36 @@ def put_back(key: str) -> None:
 
 @shared_task(name="runs.sweep", ignore_result=True)
 def sweep() -> int:
+    """What beat asks for."""
+    with contextlib.suppress(OSError, RedisError):
+        cache.set(SWEPT_KEY, 1, UNSWEPT_S)
+    return sweep_up()
+
+
+def sweep_if_nobody_did() -> int:
+    """Where beat is gone, or no worker has a slot for what it asks: one of the workers does it."""
+    try:
+        if not cache.add(SWEPT_KEY, 1, UNSWEPT_S):
+            return 0
+    except (OSError, RedisError):
+        pass
     return sweep_up()
 
 
 def sweep_up(*, at_once: bool = False) -> int:
     """Put back what was lost: dead leases, messages that never came. Gives how many.
 
-    A run whose lease ended by itself is put back at once, others after SWEEP_AFTER; `at_once` all of them.
+    A run that somebody had in hand and has no more is put back at once, others after SWEEP_AFTER; `at_once`
+    all of them.
     """
-    now = timezone.now()
-    dead = ~Q(holder="") & Q(lease_until__lt=now)
+    now = clock.now()
+    dead = ~Q(holder="") | Q(state=State.RUNNING)
     stale = Q() if at_once else dead | Q(enqueued_at=None) | Q(enqueued_at__lt=now - SWEEP_AFTER)
     rows = Run.objects.filter(free(now), due()).filter(stale).order_by("enqueued_at", "pk")
-    found = list(rows.values_list("pk", "key", "queue", "state", "count")[:SWEPT])
-    for pk, key, queue, state, count in found:
+    found = list(rows.values_list("pk", "key", "queue", "state", "count", "fence")[:SWEPT])
+    for pk, key, queue, state, count, fence in found:
         shown = {"state": State.QUEUED} if state == State.RUNNING else {}
-        left = Run.objects.filter(free(now), pk=pk)
+        left = Run.objects.filter(free(now), pk=pk, fence=fence)  # nobody had it meanwhile
         if left.update(enqueued_at=now, holder="", lease_until=None, **shown):
             send(key, queue)
             news.tell(key, count)
@@ -101,7 +126,7 @@ def sweep_up(*, at_once: bool = False) -> int:
 
 def stop_wanted() -> int:
     """Stop runs that are to stop and that nobody holds, without a slot: all may be taken for a minute."""
-    asked = Run.objects.filter(free(timezone.now())).exclude(wanted="").exclude(state__in=ENDED)
+    asked = Run.objects.filter(free(clock.now())).exclude(wanted="").exclude(state__in=ENDED)
     if DEFAULT not in settings.WORKER_QUEUES:
         asked = asked.filter(queue__in=settings.WORKER_QUEUES)
     found = list(asked.order_by("pk").values_list("key", flat=True)[:STOPPED])
@@ -116,17 +141,18 @@ def _begin(sender: Any, **ignored: object) -> None:
     """A worker of its own (`celery worker`) takes messages: of which queues, and into how many slots."""
     settings.WORKER_QUEUES = [queue.name for queue in sender.task_consumer.queues]
     slots.open_slots(sender.controller.concurrency)
-    threading.Thread(target=watch, args=(threading.Event(),), name="worker-stops", daemon=True).start()
+    told = threading.Event(), SWEEP_S, sweep_if_nobody_did
+    threading.Thread(target=watch, args=told, name="worker-watch", daemon=True).start()
 
 
-def watch(stop: threading.Event, sweep_s: float = 0.0) -> None:
-    """Until `stop`: stop runs that are to stop, and sweep up every `sweep_s` seconds, if at all."""
+def watch(stop: threading.Event, sweep_s: float, swept: Callable[[], int] = sweep_up) -> None:
+    """Until `stop`: stop runs that are to stop, and sweep up every `sweep_s` seconds."""
     due_at = time.monotonic() + sweep_s
     while not stop.wait(LOOK_S):
         try:
             stop_wanted()
-            if sweep_s and time.monotonic() >= due_at:
-                sweep_up()
+            if time.monotonic() >= due_at:
+                swept()
                 due_at = time.monotonic() + sweep_s
         except (DatabaseError, UserError) as error:
             log.warning("runs were not seen to: %s", type(error).__name__)

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from django.db import DatabaseError
-from django.utils import timezone
 
 from spak.records import decode
+from spakweb import clock
 from spakweb.runs.models import ENDED, Run, RunRecord
 from spakweb.runs.project import Projection
 from spakweb.runs.rows import HEADER, header, listed, row
@@ -175,7 +175,7 @@ class Watch(Watching):
             seen.feed(record)
             items.append(Item(record.seq, json.dumps(row(record), ensure_ascii=False), line))
             folded = record.seq + 1
-        return header(found, timezone.now()), seen, folded, items
+        return header(found, clock.now()), seen, folded, items
 
     def _changed(self, among: dict[str, tuple[int, list[Any]]], name: str, value: list[Any]) -> None:
         if name not in among or among[name][1] != value:
@@ -229,7 +229,7 @@ class TeamWatch(Watching):
     async def refresh(self) -> None:
         def read() -> list[dict[str, Any]]:
             found = Run.objects.filter(team=self.team).order_by("-pk").values(*HEADER)[:LISTED]
-            now = timezone.now()
+            now = clock.now()
             return [listed(one, now) for one in found]
 
         rows = await self.hub.read(read)

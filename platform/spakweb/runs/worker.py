@@ -19,7 +19,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-SWEEP_S = 2.0
 STOP_S = 3.0
 LOCK_S = 15.0
 """How long a worker waits for the one before it to be gone."""
@@ -72,7 +71,8 @@ def serve(pipe: int) -> None:
         if freed:
             log.info("took over %d runs of the worker before", freed)
         tasks.sweep_up(at_once=not settings.REDIS_URL)
-        threading.Thread(target=tasks.watch, args=(stop, SWEEP_S), name="worker-watch", daemon=True).start()
+        watching = stop, tasks.SWEEP_S
+        threading.Thread(target=tasks.watch, args=watching, name="worker-watch", daemon=True).start()
         slots.open_slots(settings.WORKER_THREADS)
         beat_here(stop, settings.WORKER_QUEUES, settings.WORKER_THREADS)
         WorkController(

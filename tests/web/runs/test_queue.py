@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -10,10 +11,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.utils import timezone
+from redis.exceptions import RedisError
 
 from spakweb.celery import look
 from spakweb.runs import execute, queue, tasks
+from spakweb.runs.ledger import release
 from spakweb.runs.models import Run, State
 from spakweb.runs.queue import pick
 from spakweb.teams.models import Team
@@ -89,6 +93,69 @@ def test_a_slot_that_is_free_again_goes_to_one_that_was_held_back(
     monkeypatch.setattr(execute, "advance_or_busy", ends)
     tasks.advance("a0")
     assert sent == ["a1"]
+
+
+GONE = timedelta(seconds=-1)
+
+
+@pytest.mark.parametrize(
+    ("columns", "taken"),
+    [
+        ({"state": State.RUNNING, "holder": "dead", "lease_until": GONE}, True),
+        ({"state": State.RUNNING, "holder": "dead", "lease_until": -GONE}, False),
+        ({"state": State.RUNNING}, True),  # whoever had it failed, and gave its lease back
+        ({"state": State.QUEUED}, False),  # its message is on its way
+        ({"state": State.QUEUED, "enqueued_at": None}, True),  # no message, or its worker was told to end
+        ({"state": State.QUEUED, "enqueued_at": 31 * GONE}, True),
+        ({"state": State.SUCCEEDED, "holder": "dead", "lease_until": GONE}, False),
+    ],
+)
+def test_what_a_sweep_puts_back_at_once(
+    teams: list[Team], sent: list[str], columns: dict[str, Any], taken: bool
+) -> None:
+    now = timezone.now()
+    columns = {
+        name: now + value if isinstance(value, timedelta) else value for name, value in columns.items()
+    }
+    Run.objects.create(team=teams[0], key="r", name="r", **{"enqueued_at": now, **columns})
+    assert tasks.sweep_up() == len(sent) == int(taken)
+    assert tasks.sweep_up() == 0, "it was put back twice"
+    if taken:
+        assert Run.objects.filter(key="r", state=State.QUEUED, holder="").exists()
+
+
+def test_a_run_of_a_dead_or_stopping_worker_waits_for_no_more_than_the_next_sweep(
+    teams: list[Team], sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting(teams[0], "a0", 5)
+    holds("a0")
+    assert release("worker") == 1 and tasks.sweep_up() == 1
+    monkeypatch.setattr(execute, "stopping", threading.Event())
+    execute.stopping.set()
+    tasks.put_back("a0")
+    assert sent == ["a0"], "it might have taken it itself"
+    assert tasks.sweep_up() == 1
+
+
+def test_workers_sweep_where_beat_does_not(
+    teams: list[Team], sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.delete(tasks.SWEPT_KEY)
+    waiting(teams[0], "a0", 31)
+    tasks.sweep()
+    waiting(teams[0], "a1", 31)
+    assert tasks.sweep_if_nobody_did() == 0
+    cache.delete(tasks.SWEPT_KEY)  # nobody did for some seconds
+    assert tasks.sweep_if_nobody_did() == 1 and sent == ["a0", "a1"]
+
+    def away(*ignored: object) -> bool:
+        raise RedisError
+
+    monkeypatch.setattr(tasks, "cache", SimpleNamespace(add=away, set=away))
+    waiting(teams[0], "a2", 31)
+    assert tasks.sweep_if_nobody_did() == 1
+    waiting(teams[0], "a3", 31)
+    assert tasks.sweep() == 1
 
 
 class Channel:

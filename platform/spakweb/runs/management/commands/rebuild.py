@@ -10,9 +10,9 @@ import argparse
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
 
 from spak.errors import LedgerError
+from spakweb import clock
 from spakweb.runs import news
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run
@@ -33,8 +33,8 @@ class Command(BaseCommand):
             if unknown := set(keys) - set(rows.values_list("key", flat=True)):
                 raise CommandError(f"no records of {', '.join(sorted(unknown))}")
         done, damaged = 0, []
-        left = rows.exclude(free(timezone.now())).count()
-        for row in rows.filter(free(timezone.now())).iterator():
+        left = rows.exclude(free(clock.now())).count()
+        for row in rows.filter(free(clock.now())).iterator():
             try:
                 rebuild(row, DatabaseLedgers().reader(row.key).read())
             except LedgerError as error:
