@@ -138,14 +138,19 @@ class Brought:
 
     def readline(self, most: int = -1) -> bytes:
         """Raises: LedgerError `ledger.import`."""
-        line = self._file.readline(most)
-        plain_ = line.count(b'"') == 8 and line.count(b"{") == 1 and b"[" not in line
-        if len(line) > LINE_BYTES and not (plain_ and line.startswith(b'{"blob":')):
-            raise LedgerError(
-                "ledger.import", f"nothing was imported; a record is longer than {LINE_BYTES >> 20} MiB",
-                "Import it with `spak import`.",
-            )  # fmt: skip
-        return line
+        line = self._file.readline(LINE_BYTES)
+        if len(line) < LINE_BYTES or line.endswith(b"\n"):
+            return line
+        if line.startswith(b'{"blob":'):
+            line += self._file.readline(most)
+            if line.count(b'"') == 8 and line.count(b"{") == 1 and b"[" not in line:
+                return line
+        line = b""  # the error may outlive it
+        raise LedgerError(
+            "ledger.import",
+            f"nothing was imported; a record is longer than {LINE_BYTES >> 20} MiB",
+            "Import it with `spak import`.",
+        )
 
 
 def _known(found: Run) -> None:
