@@ -72,10 +72,12 @@ def live(run: Run) -> dict[str, Any]:
 
 
 def _node(run: Run, task: str, found: dict[str, Any]) -> str:
-    """A node's state; the one that a stopped run stands in is what the run is: a dead run runs nowhere."""
+    """A node's state; the one that a stopped run stands in is what the run is: a dead run runs nowhere, and
+    while a worker is at it a question is the backend's."""
     name = str(found.get("state", ""))
-    if name in ("running", "waiting") and run.state != State.RUNNING:
-        name = str(run.state) if task == run.task else ""
+    if name in ("running", "waiting"):
+        shown = str(run.state) if task == run.task else ""
+        name = "running" if run.state == State.RUNNING else shown
     return show.node_state(name)
 
 
@@ -167,6 +169,8 @@ def outcome(run: Run) -> str:
         case State.RUNNING:
             tried = ((run.summary or {}).get("metrics") or {}).get("evaluations")
             more = f", {tried} candidate{'' if tried == 1 else 's'} measured" if tried else ""
+            if asked := (run.summary or {}).get("waiting"):
+                more = f", asks {run.backend or 'the backend'} in step {asked.get('step') or 'plan'}"
             return f"Works on {run.task}{more}." if run.task else "Begins."
         case State.WAITING:
             return _waits(run)

@@ -150,6 +150,8 @@ def put(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: 
     """Set the projected columns of the row, without writing them."""
     shown = view(row.key, state, row.head, row.count, stop, prompt)
     row.state = State(shown.state) if shown.state != "running" or stop != "gone" else State.QUEUED
+    if row.state == State.WAITING and not stop:  # a worker is at it: the backend is asked, no person
+        row.state = State.RUNNING
     if row.only_shown and row.state not in ENDED:
         row.state = State.PAUSED
     row.task = plain(shown.task[:120])

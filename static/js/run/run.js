@@ -165,8 +165,8 @@ function nodes(list) {
 function redraw(tasks) {
   for (const task of tasks) {
     const [state, visits] = states.get(task);
-    const stopped = (state === "running" || state === "waiting") && run.state !== "running";
-    const shown = stopped ? (task === run.task ? run.state : "") : state;
+    const open = state === "running" || state === "waiting";  // while a worker is at it a question is the backend's
+    const shown = !open ? state : run.state === "running" ? "running" : task === run.task ? run.state : "";
     graph.node(task, shown, visits);
     row(task, shown, visits);
   }

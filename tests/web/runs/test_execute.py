@@ -17,10 +17,11 @@ from django.utils import timezone
 
 from spak.errors import UnavailableError
 from spak.ledger import verify
+from spak.ports import Answer, NamedEntry, Prompt
 from spak.runner.perform import Interrupted
 from spakweb import appendonly
 from spakweb.errors import Refused
-from spakweb.runs import execute, queue, tasks
+from spakweb.runs import begin, execute, pages, queue, tasks
 from spakweb.runs import writer as writing
 from spakweb.runs.actions import ask, start, want
 from spakweb.runs.ledger import DatabaseLedgers, drop_leases
@@ -189,6 +190,47 @@ def test_the_projection_made_again_is_the_same(user: User) -> None:
             execute.advance(run.key)
             run.refresh_from_db()
     assert run.state == State.SUCCEEDED
+
+
+class Model:
+    """A backend that looks at the run in the middle of its call, and answers."""
+
+    entry = NamedEntry("local", "a model under test")
+
+    def __init__(self, look: Callable[[], object]) -> None:
+        self.look = look
+
+    def check(self) -> None: ...
+
+    def answer(self, prompt: Prompt, on_text: object = None, cancel: object = None) -> Answer:
+        self.look()
+        return Answer("hello", model="m")
+
+
+def test_a_run_whose_backend_is_asked_waits_for_nobody(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = begun(user, ASKING, mode="stepwise")
+    execute.advance(run.key)
+    run.refresh_from_db()
+    ask(user, run, "call", run.summary["waiting"]["id"])
+    seen: list[tuple[str, str, object]] = []
+
+    def look() -> None:
+        ends = time.monotonic() + 20
+        while (now := Run.objects.get()).state != State.RUNNING and time.monotonic() < ends:
+            time.sleep(0.01)
+        gone = header({**Run.objects.values(*HEADER).get(), "lease_until": None}, timezone.now())
+        seen.append((now.state, gone["state"], pages.head(now)["asked"]))
+        assert Run.objects.filter(queue.due()).exists()  # if the worker dies now, another goes on
+        assert pages.outcome(now) == "Works on Talk, asks the backend in step hear."
+        assert pages.live(now)["nodes"]["Talk"][0] == "running"
+
+    def with_model(*about: Any) -> Any:
+        return replace(begin.host_of(*about), backend=Model(look))
+
+    monkeypatch.setattr(execute, "host_of", with_model)
+    execute.advance(run.key)
+    assert seen == [(State.RUNNING, "queued", None)]
+    assert Run.objects.get().state == State.SUCCEEDED
 
 
 def test_a_dead_worker_loses_the_run_to_the_next(user: User) -> None:
