@@ -9,17 +9,20 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from spakweb import clock
 from spakweb.fleet.models import Runner
 from spakweb.runs.models import Run
 from spakweb.runs.queue import due, free
 from spakweb.teams.models import Team
 
 ORDINALS = ("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+SHOWN = 50
+"""Runs that wait, of the team that looks; of more the count is told."""
 
 
 @dataclass
@@ -33,8 +36,13 @@ class Busy:
     since: datetime | None = None
 
     @property
+    def used(self) -> int:
+        """Slots that a run has."""
+        return len(self.runs) + self.others
+
+    @property
     def full(self) -> bool:
-        return len(self.runs) + self.others >= self.runner.slots
+        return self.used >= self.runner.slots
 
 
 @dataclass
@@ -48,18 +56,18 @@ class Queue:
 
 def held() -> QuerySet[Run]:
     """Runs that somebody advances just now."""
-    return Run.objects.exclude(holder="").filter(lease_until__gte=timezone.now())
+    return Run.objects.exclude(holder="").filter(lease_until__gte=clock.now())
 
 
 def waiting() -> QuerySet[Run]:
     """Runs that would go on and that nobody advances, longest waiting first."""
-    return Run.objects.filter(due(), free(timezone.now())).order_by("enqueued_at", "pk")
+    return Run.objects.filter(due(), free(clock.now())).order_by("enqueued_at", "pk")
 
 
 def runners(team: Team | None = None) -> list[Busy]:
     """All of them, living ones first, each with what it holds."""
     found = {runner.process or runner.name: Busy(runner) for runner in Runner.objects.all()}
-    for run in held().only("pk", "key", "name", "holder", "team_id", "started_at", "enqueued_at"):
+    for run in held().only("key", "name", "task", "holder", "team_id", "started_at", "enqueued_at"):
         busy = found.get(run.holder)
         if busy is None:
             continue
@@ -73,49 +81,78 @@ def runners(team: Team | None = None) -> list[Busy]:
     return sorted(found.values(), key=lambda busy: (not busy.runner.alive, busy.runner.name))
 
 
-def queues(known: Sequence[Busy]) -> list[Queue]:
+class Waiting(NamedTuple):
+    """What a place in a queue depends on."""
+
+    pk: int
+    team: int
+    queue: str
+    since: datetime
+
+
+def in_line() -> list[Waiting]:
+    """All that wait, of every team and queue, longest waiting first."""
+    rows = waiting().values_list("pk", "team", "queue", "enqueued_at", "made_at")
+    return [Waiting(pk, team, queue, since or made) for pk, team, queue, since, made in rows.iterator()]
+
+
+def queues(known: Sequence[Busy], line: Sequence[Waiting]) -> list[Queue]:
     """Those that a runner serves or a run waits in."""
     found: dict[str, Queue] = {}
     for busy in known:
         for name in busy.runner.queues:
             found.setdefault(name, Queue(name)).runners += int(busy.runner.alive)
-    for name, since, made in waiting().values_list("queue", "enqueued_at", "made_at"):
-        queue = found.setdefault(name, Queue(name))
+    for one in line:
+        queue = found.setdefault(one.queue, Queue(one.queue))
         queue.depth += 1
-        begun = since or made
-        queue.oldest = begun if queue.oldest is None else min(queue.oldest, begun)
+        queue.oldest = one.since if queue.oldest is None else min(queue.oldest, one.since)
     return sorted(found.values(), key=lambda queue: queue.name)
 
 
-def why_waits(run: Run, known: Sequence[Busy] | None = None) -> str:
+def why_waits(run: Run) -> str:
     """In words, as "third for gpu, runner x busy since 12:04"; empty when it does not wait for a runner."""
-    place = _place(run)
-    if not place:
-        return ""
-    at = ORDINALS[place] if place < len(ORDINALS) else f"number {place}"
-    serving = [busy for busy in (known or runners(run.team)) if run.queue in busy.runner.queues]
+    return reasons(run.team, [run]).get(run.pk, "")
+
+
+def reasons(
+    team: Team,
+    runs: Sequence[Run],
+    known: Sequence[Busy] | None = None,
+    queue: Sequence[Waiting] | None = None,
+) -> dict[int, str]:
+    """The same of many runs of a team, by their keys in the database; those that do not wait are left out."""
+    if not runs:
+        return {}
+    places = _places(in_line() if queue is None else queue)
+    placed = [run for run in runs if run.pk in places]
+    known = runners(team) if placed and known is None else known or ()
+    return {run.pk: _why(run.queue, places[run.pk], known) for run in placed}
+
+
+def _why(queue: str, place: int, known: Sequence[Busy]) -> str:
+    at = ORDINALS[place] if place < len(ORDINALS) else f"number {place:,}"
+    serving = [busy for busy in known if queue in busy.runner.queues]
     living = [busy for busy in serving if busy.runner.alive]
     if not serving:
-        return f"{at} for {run.queue}, which no runner serves"
+        return f"{at} for {queue}, which no runner serves"
     if not living:
         last = max(serving, key=lambda busy: busy.runner.seen_at or busy.runner.registered_at).runner
         heard = f"was last heard {_clock(last.seen_at)}" if last.seen_at else "was never heard"
-        return f"{at} for {run.queue}, runner {last.name} {heard}"
+        return f"{at} for {queue}, runner {last.name} {heard}"
     if any(not busy.full for busy in living):
-        return f"{at} for {run.queue}, a runner is free"
+        return f"{at} for {queue}, a runner is free"
     longest = min(living, key=lambda busy: busy.since or timezone.now())
-    return f"{at} for {run.queue}, runner {longest.runner.name} busy since {_clock(longest.since)}"
+    return f"{at} for {queue}, runner {longest.runner.name} busy since {_clock(longest.since)}"
 
 
-def _place(run: Run) -> int:
-    """Its place in its queue, where teams take turns (runs.queue.pick); 0 when it does not wait."""
-    teams: Counter[int] = Counter()
-    turns = {}
-    for at, (pk, team) in enumerate(waiting().filter(queue=run.queue).values_list("pk", "team")):
-        turns[pk] = teams[team], at
-        teams[team] += 1
-    mine = turns.get(run.pk)
-    return 0 if mine is None else 1 + sum(turn < mine for turn in turns.values())
+def _places(line: Sequence[Waiting]) -> dict[int, int]:
+    """The place of each in its queue, from 1, where teams take turns (runs.queue.pick)."""
+    before: Counter[tuple[str, int]] = Counter()
+    turns: dict[str, list[tuple[int, int, int]]] = {}
+    for at, one in enumerate(line):
+        turns.setdefault(one.queue, []).append((before[one.queue, one.team], at, one.pk))
+        before[one.queue, one.team] += 1
+    return {pk: place for queue in turns.values() for place, (*_, pk) in enumerate(sorted(queue), 1)}
 
 
 def _clock(when: datetime | None) -> str:
@@ -127,11 +164,15 @@ def _clock(when: datetime | None) -> str:
 
 def page(team: Team) -> dict[str, Any]:
     """What the fleet's page shows the team."""
-    known = runners(team)
-    mine = list(waiting().filter(team=team).select_related("team")[:50])
+    known, line = runners(team), in_line()
+    mine = [one.pk for one in line if one.team == team.pk]
+    found = Run.objects.only("pk", "key", "name", "queue").in_bulk(mine[:SHOWN])
+    shown = [found[pk] for pk in mine if pk in found]
+    why = reasons(team, shown, known, line)
     return {
         "runners": known,
-        "queues": queues(known),
-        "waiting": [(run, why_waits(run, known)) for run in mine],
+        "queues": queues(known, line),
+        "waiting": [(run, why[run.pk]) for run in shown],
+        "waiting_count": len(mine),
         "living": sum(busy.runner.alive for busy in known),
     }

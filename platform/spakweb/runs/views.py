@@ -24,6 +24,7 @@ from spakweb.runs import checks, export, log, pages, pages_metrics, show, show_r
 from spakweb.runs.actions import MODES
 from spakweb.runs.filters import RecordFilter, RunFilter, clean
 from spakweb.runs.ledger import DatabaseLedgers
+from spakweb.runs.list_rows import filled
 from spakweb.runs.models import Run, RunRecord
 from spakweb.runs.rows import standing
 from spakweb.specs.beside import Beside
@@ -67,10 +68,7 @@ def run_list(request: HttpRequest, team: str) -> HttpResponse:
     rows = wanted.apply(Run.objects.filter(team=found), request.user)
     rows = rows.select_related("version__spec", "made_by").order_by("-pk")
     page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
-    for run in page.object_list:
-        honest(run)
-        used = (run.summary or {}).get("tokens") or {}
-        run.tokens_used = used.get("input", 0) + used.get("output", 0)
+    page.object_list = filled(found, page.object_list)
     specs = Spec.objects.filter(team=found, archived_at=None).order_by("name")
     context = {
         "team": found,

@@ -1,16 +1,27 @@
 // The list of a team's runs, live: when something of it changed, its table is fetched again, at most each
-// second, unless somebody is choosing rows.
+// second, unless somebody is choosing rows. What can be done with the chosen ones is told and asked.
 
 import { follow } from "./stream.js";
 
 const list = document.querySelector("[data-live-list]");
 let timer = 0;
 
+const chosen = () => list.querySelectorAll("input[name=run]:checked").length;
+
+function mark() {
+  const told = list.querySelector("[data-chosen]"), count = chosen();
+  if (!told) return;
+  told.textContent = count ? `${count} chosen` : "Choose runs of the list";
+  list.querySelector("[value=compare]").disabled = count !== 2;
+  const cancel = list.querySelector("[value=cancel]");
+  if (cancel) cancel.disabled = !count;
+}
+
 async function again() {
   timer = 0;
-  if (list.querySelector("input[name=run]:checked") || list.contains(document.activeElement)) { later(); return; }
+  if (chosen() || list.contains(document.activeElement)) { later(); return; }
   const answer = await fetch(location.href, { headers: { "HX-Request": "true" } });
-  if (answer.ok) list.innerHTML = await answer.text();
+  if (answer.ok && !chosen()) { list.innerHTML = await answer.text(); mark(); }
 }
 const later = () => { timer ||= setTimeout(again, 1000); };
 
@@ -19,4 +30,16 @@ function heard(message) {
   else if (message.type === "closed" && message.code !== 1000) location.reload();  // signed out, or no member any more: it says so
 }
 
-if (list) follow(list.dataset.liveList, null, heard, later);
+if (list) {
+  list.addEventListener("change", mark);
+  list.addEventListener("click", (event) => {
+    const button = event.target.closest("button[name=do]"), count = chosen();
+    if (!button) return;
+    if (button.value !== "cancel") delete button.form.dataset.confirm;
+    else button.form.dataset.confirm = `Cancel ${count === 1 ? "the chosen run" : `the ${count} chosen runs`}? What was done stays; what goes on is broken off.`;
+  });
+  list.addEventListener("htmx:after:swap", mark);
+  addEventListener("pageshow", mark);
+  mark();
+  follow(list.dataset.liveList, null, heard, later);
+}

@@ -159,7 +159,7 @@ def test_queues_have_depth_and_age(cast: Any, queued: Callable[..., Run]) -> Non
     beat()
     queued("a", 3), queued("b", 9), queued("c", 1, queue="default")
     queued("done", 20, state="succeeded"), hold(queued("held", 30), "host:one")
-    found = {queue.name: queue for queue in show.queues(show.runners())}
+    found = {queue.name: queue for queue in show.queues(show.runners(), show.in_line())}
     assert (found["gpu"].depth, found["gpu"].runners) == (2, 1)
     assert (found["default"].depth, found["default"].runners) == (1, 0)
     age = timezone.now() - found["gpu"].oldest

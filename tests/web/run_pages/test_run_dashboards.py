@@ -75,11 +75,42 @@ def test_home_says_what_needs_somebody(cast: Any, ended: Callable[..., Run]) -> 
     )
     assert text.index(f"runs/{running.key}/") > moving
     assert "Queued" in text[moving:]  # nobody holds it: it does not run
-    assert "0 of 1, 95 % between" in text and "Health by spec" in text
+    assert "0 of 1" in text and "95 %: 0 % to 79 %" in text and "Health by spec" in text
     part = client.get(address, headers={"HX-Request": "true"}).content.decode()
     assert "<html" not in part and "Needs you" in part
     places = client.get(reverse("spak-palette"), {"team": cast.team.slug}).json()["places"]
     assert {"Run", "Spec", "Page"} <= {place["kind"] for place in places}
+
+
+def test_what_failed_alike_is_told_once(cast: Any, ended: Callable[..., Run]) -> None:
+    keys = [ended("failed").key for _ in range(4)]
+    other = ended("refused")
+    Run.objects.filter(pk=other.pk).update(reason="policy.denied")
+    ended("failed", ago=2)
+    found = [(run.key, count) for run, count in dashboards.home(cast.team)["went_wrong"]]
+    assert found == [(other.key, 1), (keys[-1], 4)]
+    text = cast.client("vera").get(reverse("spak-team-home", args=[cast.team.slug])).content.decode()
+    assert "4 alike" in text and "state=failed&amp;q=small" in text and "policy.<wbr>denied" in text
+
+
+def test_what_runs_stands_before_what_waits(cast: Any, ended: Callable[..., Run]) -> None:
+    for number in range(dashboards.SHOWN + 2):
+        queued = ended("queued")
+        at = timezone.now() - timedelta(minutes=number)
+        Run.objects.filter(pk=queued.pk).update(enqueued_at=at, started_at=None, reason="")
+    running = ended("running", tokens={"input": 1200, "output": 34})
+    later = timezone.now() + timedelta(seconds=60)
+    Run.objects.filter(pk=running.pk).update(holder="host:one", lease_until=later, ended_at=None)
+    client, home = cast.client("vera"), reverse("spak-team-home", args=[cast.team.slug])
+    found = client.get(home).context
+    assert [run.pk for run in found["moving"]][:2] == [running.pk, queued.pk]
+    assert (
+        found["moving_more"] == 3
+        and found["moving"][1].waits_for == "first for default, which no runner serves"
+    )
+    assert found["moving"][0].elapsed >= 2000 and found["moving"][0].tokens_used == 1234
+    text = client.get(reverse("spak-run-list", args=[cast.team.slug])).content.decode()
+    assert "number 10 for default" in text
 
 
 def test_home_without_runs(cast: Any) -> None:

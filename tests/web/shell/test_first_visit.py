@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from spakweb.home import demo, first
 from spakweb.home.management.commands import up
+from spakweb.home.templatetags import shell
 from spakweb.runs.models import Command, Run, State
 from spakweb.specs.actions import save_version
 from spakweb.specs.models import Spec
@@ -81,3 +82,17 @@ def test_every_page_leads_to_the_runners(alice: User, client: Any) -> None:
     assert f'<a href="{address}">' in client.get(reverse("spak-run-list", args=[demo.SLUG])).content.decode()
     places = client.get(reverse("spak-palette"), {"team": demo.SLUG}).json()["places"]
     assert {"kind": "Page", "name": "Runners", "url": address} in places
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("attention_tuner", "attention_<wbr>tuner"),
+        ("policy.denied", "policy.<wbr>denied"),
+        ("a--b__", "a--<wbr>b__"),
+        ("<img src=x/y>", "&lt;img src=x/<wbr>y&gt;"),
+        ("plain", "plain"),
+    ],
+)
+def test_long_names_break_where_their_words_do(text: str, shown: str) -> None:
+    assert shell.breakable(text) == shown

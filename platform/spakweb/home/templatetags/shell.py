@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from spakweb.home import icons
@@ -49,6 +50,12 @@ def said(past: timedelta) -> str:
             return f"{count} {word}{'' if count == 1 else 's'} ago"
     years = max(1, round(seconds / 31557600))
     return f"{years} year{'' if years == 1 else 's'} ago"
+
+
+@register.filter
+def breakable(text: str) -> SafeString:
+    """Text that a line may break behind `_`, `-`, `.`, `:` and `/` of: names and codes have no spaces."""
+    return mark_safe(re.sub(r"([_.:/-]+)(?=[^_.:/-])", r"\1<wbr>", escape(text)))
 
 
 @register.filter
