@@ -75,19 +75,23 @@ export class Graph {
     found.box.removeAttribute("aria-label");
   }
 
-  edge(from, signal, to, times) {
-    const key = `${from}|${to}`;
-    const edge = this.edges.get(key);
-    if (edge) edge.dataset.taken = "true";
-    const label = this.labels.get(`${key}|${signal}`);
-    if (!label) return;
-    label.text.textContent = `${label.trigger} ${times}×`;
-    label.text.dataset.count = times;
-    if (!label.ground) return;
-    const wide = Math.ceil(label.text.getComputedTextLength()) + 8, old = Number(label.ground.getAttribute("width"));
-    if (wide > old) {
-      label.ground.setAttribute("x", Number(label.ground.getAttribute("x")) - (wide - old) / 2);
-      label.ground.setAttribute("width", wide);
+  // Words first, then all widths: measured one by one, each would lay out the drawing anew.
+  taken(list) {
+    const changed = [];
+    for (const [from, signal, to, times] of list) {
+      const key = `${from}|${to}`, edge = this.edges.get(key), label = this.labels.get(`${key}|${signal}`);
+      if (edge) edge.dataset.taken = "true";
+      if (!label) continue;
+      label.text.textContent = `${label.trigger} ${times}×`;
+      label.text.dataset.count = times;
+      if (label.ground) changed.push(label);
     }
+    const wide = changed.map(({ text }) => Math.ceil(text.getComputedTextLength()) + 8);
+    changed.forEach(({ ground }, place) => {
+      const old = Number(ground.getAttribute("width"));
+      if (wide[place] <= old) return;
+      ground.setAttribute("x", Number(ground.getAttribute("x")) - (wide[place] - old) / 2);
+      ground.setAttribute("width", wide[place]);
+    });
   }
 }

@@ -5,10 +5,10 @@ import { Graph, nodeName } from "./graph.js";
 import { Log } from "./log.js";
 import { follow } from "./stream.js";
 
-const ROWS = 200, EACH_MS = 700, PANE_MS = 2500, SAY_MS = 2000, QUEUED_MS = 5000, AWAY_MS = 1500, AGAIN_MS = 500;
+const ROWS = 200, EACH_MS = 700, PANE_MS = 2500, EMPTY_MS = 150, SAY_MS = 2000, QUEUED_MS = 5000, AWAY_MS = 1500, AGAIN_MS = 500;
 const about = document.getElementById("run").dataset;
 const first = JSON.parse(document.getElementById("run-live").textContent);
-const pane = document.getElementById("pane");
+const pane = document.getElementById("pane"), table = document.getElementById("run-tasks");
 const WORDS = { queued: "Queued", running: "Running", waiting: "Waiting", paused: "Paused", succeeded: "Succeeded", failed: "Failed", refused: "Refused", cancelled: "Cancelled" };
 const graph = new Graph(document.querySelector("#run-graph svg"));
 const states = new Map();
@@ -16,7 +16,7 @@ let run = { state: document.getElementById("run-head").dataset.state, task: "" }
 
 if (location.pathname !== about.page) history.replaceState(null, "", about.page);  // a form that was not taken
 for (const [task, [state, visits]] of Object.entries(first.nodes)) graph.node(task, state, visits);
-for (const edge of first.edges) graph.edge(...edge);
+graph.taken(first.edges);
 
 // ---- parts of the page, fetched again
 
@@ -26,16 +26,18 @@ async function text(address, options = {}) {
   return answer.text();
 }
 
+// At once after a pause, else that long after the last time.
 function paced(work, each) {
-  let timer = 0, under = false, again = false;
+  let timer = 0, under = false, again = false, last = -Infinity;
   const go = async () => {
     timer = 0;
     under = true;
     try { await work(); } catch { /* the next change tries again */ }
     under = false;
+    last = performance.now();
     if (again) { again = false; call(); }
   };
-  const call = () => { if (under) again = true; else timer ||= setTimeout(go, each); };
+  const call = () => { if (under) again = true; else timer ||= setTimeout(go, last + each() - performance.now()); };
   return call;
 }
 
@@ -51,12 +53,12 @@ const renew = paced(async () => {
   if (head && !open) document.getElementById("run-head").replaceWith(head);
   const typed = here.querySelector("textarea")?.value;
   if (ask && (ask.dataset.asks !== here.dataset.asks || (!typed && ask.innerHTML !== here.innerHTML))) here.replaceWith(ask);
-}, EACH_MS);
+}, () => EACH_MS);
 
 const paneAgain = paced(async () => {
   if (pane.contains(document.activeElement) && document.activeElement.matches("input, select")) return;
   await load(location.href, false);
-}, PANE_MS);
+}, () => (pane.querySelector("[data-seq]") ? PANE_MS : EMPTY_MS));
 
 const log = new Log(async (after) => text(`?tab=log&after=${after}`, { headers: { "HX-Target": "log" } }));
 
@@ -173,8 +175,9 @@ function redraw(tasks) {
 }
 
 function row(task, state, visits) {
-  const line = document.querySelector(`#run-tasks tr[data-task="${CSS.escape(task)}"]`);
-  if (!line || !line.closest("details").open) return;
+  if (!table?.closest("details").open) return;
+  const line = table.querySelector(`tr[data-task="${CSS.escape(task)}"]`);
+  if (!line) return;
   line.querySelector(".num").textContent = visits;
   const cell = line.querySelector(".task-state"), word = WORDS[state] ?? "Not entered";
   if (cell.textContent.trim() !== word) cell.replaceChildren(Object.assign(document.createElement("span"), { className: `pill ${state}`, textContent: word }));
@@ -271,7 +274,7 @@ function heard(message) {
   else if (message.type === "state") {
     header(message.run);
     nodes(message.nodes);
-    for (const edge of message.edges) graph.edge(...edge);
+    graph.taken(message.edges);
   } else if (message.type === "resync") paneAgain();
   else if (message.type === "end") { renew(); paneAgain(); }
   else if (message.type === "people") people(message);
@@ -286,7 +289,7 @@ async function poll() {
     const found = JSON.parse(await text(about.live));
     header({ ...run, state: found.state, task: found.task, asks: found.asks, count: found.count });
     nodes(Object.entries(found.nodes).map(([task, [state, visits]]) => [task, state === "done" ? "succeeded" : state, visits]));
-    for (const edge of found.edges) graph.edge(...edge);
+    graph.taken(found.edges);
     if (Number(about.count) !== found.count) { about.count = found.count; paneAgain(); }
   } catch { /* away: the next try comes by itself */ }
   polling = false;
