@@ -16,6 +16,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +29,7 @@ from spak.errors import LedgerError, UserError
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
 from spak.kernel.state import State as KernelState
+from spak.ports import Heard
 from spak.program import Mode
 from spak.records import Kind, Record
 from spak.runner import Run as Runner
@@ -38,7 +40,7 @@ from spak.workspace.pushed import Pushed
 from spak.workspace.store import Store
 from spakweb import clock
 from spakweb.runs import ledger as ledgers
-from spakweb.runs import news, slots
+from spakweb.runs import news, output, slots
 from spakweb.runs.approving import signed
 from spakweb.runs.begin import begin, copied_on, host_of
 from spakweb.runs.blobs import StoredBlobs
@@ -185,6 +187,7 @@ class Holding:
         self._thread = 0
         runner.listeners.append(self._heard)
         runner.performer.away = lambda: slots.away(lambda: self._broken)
+        runner.performer.hearing = self._hearing
 
     def go(self, slice_s: float) -> bool:
         """Advance for a slice and give the lease back; True when there is more to do."""
@@ -237,6 +240,10 @@ class Holding:
         with self._edge:
             if not self._left and self.news:
                 self._save("")
+
+    def _hearing(self) -> AbstractContextManager[Heard | None]:
+        redactor = self.runner.performer.host.redactor
+        return output.sender.hearing(self.row.key, self.ledger.fence, self.ledger.count, redactor)
 
     def _leave(self) -> None:
         with self._edge:

@@ -1,7 +1,8 @@
 """The log of a run: what tools, models, validators and people put out, oldest first, each with its record.
 
 Takes records, gives plain text that a template escapes; a page has the newest `PAGE` entries and what comes
-after one, the download has all. The output of a tool is a record when the tool ends, not before.
+after one, the download has all. Of a tool that still runs the page has the end of what it put out so far, as
+output.py has it, behind the entries and with no record.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from django.http import StreamingHttpResponse
 
 from spak.ports import Blobs
 from spak.records import Kind, Record, decode
-from spakweb.runs import show
+from spakweb import clock
+from spakweb.runs import output, show
 from spakweb.runs.export import attachment
 from spakweb.runs.filters import went_wrong
 from spakweb.runs.ledger import DatabaseLedgers
-from spakweb.runs.models import Run, RunRecord
+from spakweb.runs.models import Run, RunRecord, State
+from spakweb.runs.rows import standing
 from spakweb.runs.show_record import opened
 
 PAGE = 100
@@ -92,8 +95,33 @@ def _result(record: Record) -> str:
     return show.said(record)
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A tool that runs, and the end of what it put out so far."""
+
+    where: str
+    what: str
+    out: str
+
+
+def running(run: Run) -> Running | None:
+    """Of the step that has no record yet, if it put out anything."""
+    if standing(run.state, run.holder, run.lease_until, clock.now()) != State.RUNNING:
+        return None
+    found = output.read(run.key, run.fence, run.count)
+    if found is None:
+        return None
+    line = RunRecord.objects.filter(run=run, kind=Kind.PERMIT).order_by("-seq").first()
+    if line is None:
+        return None
+    permit = decode(bytes(line.line))
+    where = f"{permit.task}/{permit.step}" if permit.step else permit.task
+    return Running(where, show.action(permit.body), found.text)
+
+
 def pane(run: Run, after: int | None = None, before: int | None = None) -> dict[str, Any]:
-    """The newest entries, those before a record, or those after one."""
+    """The newest entries, those before a record, or those after one; with what runs, but before a record."""
+    now = running(run) if before is None else None
     rows = RunRecord.objects.filter(run=run, kind__in=KINDS)
     if after is not None:
         lines = list(rows.filter(seq__gt=after).order_by("seq").values_list("line", flat=True)[: 2 * PAGE])
@@ -102,10 +130,12 @@ def pane(run: Run, after: int | None = None, before: int | None = None) -> dict[
             rows = rows.filter(seq__lt=before)
         lines = list(rows.order_by("-seq").values_list("line", flat=True)[: 2 * PAGE])[::-1]
     if not lines:
-        return {"entries": [], "older": None}
+        return {"entries": [], "older": None, "running": now}
     found = list(entries(map(bytes, lines), DatabaseLedgers().reader(run.key).blobs))
     older = after is None and len(lines) == 2 * PAGE
-    return {"entries": found, "older": decode(bytes(lines[0])).seq if older else None}
+    if found and found[-1].seq >= run.count:  # it ended meanwhile
+        now = None
+    return {"entries": found, "older": decode(bytes(lines[0])).seq if older else None, "running": now}
 
 
 def as_text(run: Run) -> Any:

@@ -283,6 +283,10 @@ async def messages(reader: Reader) -> AsyncIterator[Message]:
         if isinstance(watch, Watch) and reader.viewer.name and reader.people != watch.people:
             reader.people = watch.people
             yield Message("people", watch.people)
+        if isinstance(watch, Watch) and reader.output != watch.output:
+            reader.output = watch.output
+            if watch.output:
+                yield Message("output", watch.output)
         if isinstance(watch, Watch) and watch.ended and reader.next >= watch.count:
             ended = {"type": "end", "state": watch.shown["state"], "count": watch.count}
             yield Message("end", as_json(ended))

@@ -19,7 +19,8 @@ from django.db import DatabaseError
 
 from spak.records import decode
 from spakweb import clock
-from spakweb.runs.models import ENDED, Run, RunRecord
+from spakweb.runs import output
+from spakweb.runs.models import ENDED, Run, RunRecord, State
 from spakweb.runs.project import Projection
 from spakweb.runs.rows import HEADER, header, listed, row
 from spakweb.runs.viewers import Viewer
@@ -60,6 +61,7 @@ class Reader:
     """The revision of nodes, edges and header that it has."""
     people: str = ""
     """Who else looks on, as it was told."""
+    output: str = ""
     closed: int = 0
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -111,6 +113,8 @@ class Watch(Watching):
         self.ended = False
         self.people = ""
         """The message of who looks on."""
+        self.output = ""
+        """The message of what a tool put out that still runs."""
         self.shown: dict[str, Any] = {}
         self._window: deque[Item] = deque()
         self._bytes = 0
@@ -129,7 +133,7 @@ class Watch(Watching):
 
     async def refresh(self) -> None:
         try:
-            shown, seen, folded, items = await self.hub.read(self._read)
+            shown, seen, folded, items, self.output = await self.hub.read(self._read)
         except BaseException:
             self._seen = None  # it may have been fed a part
             raise
@@ -155,13 +159,13 @@ class Watch(Watching):
         if folded < shown["count"]:
             self.dirty.set()
 
-    def _read(self) -> tuple[dict[str, Any], Projection, int, list[Item]]:
-        """In a thread: the header, the projection and the records since the last time."""
+    def _read(self) -> tuple[dict[str, Any], Projection, int, list[Item], str]:
+        """In a thread: the header, the projection, the records since the last time, and what is put out."""
         rows = Run.objects.filter(pk=self.pk)
-        found = rows.values(*HEADER).get()
+        found = rows.values(*HEADER, "fence").get()
         count, seen, start = found["count"], self._seen, self._folded
         if seen is None or count - start > WINDOW:
-            found = rows.values(*HEADER, "summary").get()
+            found = rows.values(*HEADER, "fence", "summary").get()
             count, seen = found["count"], Projection(found["summary"])
             start = max(min(found["projected"], count), count - WINDOW)
         lines = (
@@ -175,7 +179,9 @@ class Watch(Watching):
             seen.feed(record)
             items.append(Item(record.seq, json.dumps(row(record), ensure_ascii=False), line))
             folded = record.seq + 1
-        return header(found, clock.now()), seen, folded, items
+        shown = header(found, clock.now())
+        put_out = output.read(self.key, found["fence"], count) if shown["state"] == State.RUNNING else None
+        return shown, seen, folded, items, as_json(put_out.hint) if put_out is not None else ""
 
     def _changed(self, among: dict[str, tuple[int, list[Any]]], name: str, value: list[Any]) -> None:
         if name not in among or among[name][1] != value:
