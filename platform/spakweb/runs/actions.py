@@ -14,6 +14,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
+from spak.llm import BACKENDS
 from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
@@ -94,14 +95,18 @@ def fork(user: Any, parent: Run, at: int, mode: str = "") -> Run:
     return run
 
 
-def ask(user: Any, run: Run, kind: str, of: str, **body: Any) -> Command:
+def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any) -> Command:
     """Put down an answer, a call of the backend, an approval or a denial of what the run waits for.
 
-    The first one counts; the same again is that one. Raises: Refused `web.run_ended`, `web.run_answered`.
+    A call may name the `backend` of a run that has none; from then on it is the run's. The first one counts;
+    the same again is that one. Raises: Refused `web.run_ended`, `web.run_answered`, `web.run_backend`.
     """
     access.demand(user, "run.approve" if kind in ("approve", "deny") else "run.answer", run)
     _own(run)
     plain.demand(of, body)
+    if backend not in ("", *BACKENDS):
+        hint = f"One of: {', '.join(BACKENDS)}."
+        raise Refused("web.run_backend", f"There is no backend {backend[:40]!r}.", hint)
     if len(str(body.get("text", "")).encode()) > ANSWER_BYTES:
         raise Refused("web.answer_size", "The answer is longer than 1 MiB.", "Write it to a file of the run.")
     with transaction.atomic():
@@ -115,6 +120,8 @@ def ask(user: Any, run: Run, kind: str, of: str, **body: Any) -> Command:
             raise _late(f"{earlier.by} {SAID[earlier.kind]}")
         if ((now.summary or {}).get("waiting") or {}).get("id") != of:
             raise _late("The run waits for this no more")
+        if kind == "call" and backend and not now.backend:
+            Run.objects.filter(pk=now.pk).update(backend=backend)
         command = Command.objects.create(run=now, kind=kind, body={**body, "of": of}, by=user)
         record(user, f"run.{kind}", run.key, run.team)
         enqueue(now)

@@ -21,6 +21,7 @@ from spakweb import access
 from spakweb.runs import pages, show
 from spakweb.runs.filters import within
 from spakweb.runs.models import Run, RunRecord
+from spakweb.runs.pages_metrics import metrics_of
 from spakweb.runs.project import count
 from spakweb.runs.templatetags.runs import cost
 from spakweb.runs.views import find_run
@@ -76,7 +77,7 @@ def totals(one: Run, two: Run) -> list[dict[str, Any]]:
             "denied": summary.get("denied", 0),
             "failures": summary.get("failures", 0),
             "came right by itself": summary.get("healed", 0),
-            "best ms": metrics.get("best_ms"),
+            "best_ms": metrics.get("best_ms"),
             "records": run.count,
         }
 
@@ -86,10 +87,15 @@ def totals(one: Run, two: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _row(name: str, first: Any, second: Any) -> dict[str, Any]:
-    said = SAID.get(name, show.figure)
+def _row(name: str, first: Any, second: Any, metric: str = "") -> dict[str, Any]:
+    said = SAID.get(name) or (lambda value: show.metric(metric if name == "best" else name, value)[1])
     delta = second - first if first is not None and second is not None else None
-    return {"name": name, "one": said(first), "two": said(second), "delta": _delta(said, delta)}
+    return {
+        "name": name.removesuffix("_ms"),
+        "one": said(first),
+        "two": said(second),
+        "delta": _delta(said, delta),
+    }
 
 
 def _delta(said: Callable[[Any], str], delta: Any) -> str:
@@ -117,13 +123,17 @@ def tasks(one: Run, two: Run) -> list[dict[str, Any]]:
     """Each task of either: how often it was entered, what it took, and its metric, with the differences."""
     spent = [_spent(run) for run in (one, two)]
     names = list(dict.fromkeys([*spent[0], *spent[1]]))
+    metrics = _metrics(one) | _metrics(two)
     found = []
     for name in names:
         sides = [side.get(name, Spent()) for side in spent]
         figures = []
         for what, label in TASK_FIGURES.items():
-            values = [getattr(side, what) for side in sides]
-            figures.append(_row(what, *values) | {"label": label, "said": any(values)})
+            first, second = (getattr(side, what) for side in sides)
+            figures.append(
+                _row(what, first, second, metrics.get(name, ""))
+                | {"label": label, "said": bool(first or second)}
+            )
         found.append({"name": name, "visits": [side.visits for side in sides], "figures": figures})
     return found
 
@@ -145,6 +155,9 @@ def _spent(run: Run) -> dict[str, Spent]:
         last = at
     if before:
         found[before].time += max(0, last - since)
+    for task, node in ((run.summary or {}).get("nodes") or {}).items():
+        if task in found:  # a task that goes on to itself stands in one piece
+            found[task].visits = node.get("visits", 0)
     said = rows.alias(usage=within("line", b'"usage"'), best=within("line", b'"best"'))
     telling = said.filter(Q(authority="proposal", usage__gt=0) | Q(kind=Kind.ROUTE, best__gt=0))
     for line in telling.values_list("line", flat=True)[:MOST].iterator(chunk_size=500):
@@ -152,6 +165,11 @@ def _spent(run: Run) -> dict[str, Spent]:
         if record.task in found:
             _told(found[record.task], record)
     return found
+
+
+def _metrics(run: Run) -> dict[str, str]:
+    first = RunRecord.objects.filter(run=run, seq=0).first()
+    return (metrics_of(decode(bytes(first.line))) if first else None) or {}
 
 
 def _told(spent: Spent, record: Record) -> None:

@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 from spak.lang import parse
 from spak.lang.check import examine
 from spak.lang.graph import graph_of, lay_out, to_svg
+from spak.llm import BACKENDS
 from spak.program.model import Budgets
 from spak.records import Kind, decode
 from spakweb import access
@@ -26,6 +27,7 @@ from spakweb.runs.actions import SAID
 from spakweb.runs.filters import PAGE, RecordFilter
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunRecord, State
+from spakweb.runs.storage import FULL, no_room
 from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
 
@@ -165,7 +167,10 @@ def outcome(run: Run) -> str:
         case State.QUEUED:
             place = why_waits(run)
             what = f"to go on{f' with {run.task}' if run.task else ''}" if run.count else "to begin"
-            return f"Waits {what}{f': {place}' if place else ''}."
+            if no_room():
+                return f"Waits {what}: {FULL}."
+            more = f" It was tried: {run.reason}." if run.reason else ""
+            return f"Waits {what}{f': {place}' if place else ''}.{more}"
         case State.RUNNING:
             tried = ((run.summary or {}).get("metrics") or {}).get("evaluations")
             more = f", {tried} candidate{'' if tried == 1 else 's'} measured" if tried else ""
@@ -197,6 +202,8 @@ def _waits(run: Run) -> str:
             return f"{place} waits for somebody to approve: {show.one_line(show.action(found), 120)}"
         case "plan":
             return f"{place} waits for a plan, from a person or a backend."
+    if run.mode == "semi_auto" and not run.reason:
+        return f"{place} waits for an answer: half by itself stops here. Call the backend again, or type it."
     return f"{place} waits for an answer, from a person or a backend."
 
 
@@ -214,6 +221,7 @@ def waiting(run: Run) -> dict[str, Any] | None:
         "reason": _reason(run, asked) if asked and found.get("kind") == "approval" else "",
         "action": show.action(found),
         "given": given,
+        "backends": [] if run.backend else sorted(set(BACKENDS) - {"manual"}),
         "did": SAID[given.kind] if given else "",
         "refused": refused if refused and refused.body.get("of") == found.get("id") else None,
         "arguments": show.one_line(found.get("args"), 4_000) if found.get("args") else "",

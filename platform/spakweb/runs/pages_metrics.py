@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from spak.errors import UserError
 from spak.kernel.rules import Rules
-from spak.records import Kind, decode
+from spak.records import Kind, Record, decode
 from spak.runner.history import History
 from spak.runner.report import plot
 from spakweb.runs import show
@@ -18,12 +18,15 @@ from spakweb.runs.models import Run, RunRecord
 MOST = 20_000
 """Records of plans, choices and results that are read for the plot."""
 ROWS = 200
+WHOLE = ("steps", "elapsed_ms", "tokens", "calls", "cost_nanousd", "evaluations", "stopped_by",
+         "baseline_ms", "best_ms", "speedup")  # fmt: skip
+"""Metrics of the whole run; all others are of what was measured last."""
 
 
 def pane(run: Run) -> dict[str, Any]:
     summary = run.summary or {}
-    metrics = {name: show.figure(value) for name, value in (summary.get("metrics") or {}).items()
-               if isinstance(value, int | float | str | bool)}  # fmt: skip
+    metrics = [(name, show.metric(name, value)[1]) for name, value in (summary.get("metrics") or {}).items()
+               if isinstance(value, int | float | str | bool)]  # fmt: skip
     history = candidates(run)
     baseline = (summary.get("metrics") or {}).get("baseline_ms")
     drawing: SafeString | None = None
@@ -32,9 +35,12 @@ def pane(run: Run) -> dict[str, Any]:
         drawing = mark_safe(plot(history.rows, baseline if isinstance(baseline, int | float) else None))
     values = (summary.get("metric") or {}).get("values") or []
     return {
-        "figures": metrics,
+        "figures": [
+            ("The last measurement", [one for one in metrics if one[0] not in WHOLE]),
+            ("The run so far", [one for one in metrics if one[0] in WHOLE]),
+        ],
         "plot": drawing,
-        "candidates": history.rows[-ROWS:][::-1],
+        "candidates": [(row, history.metrics.get(row.task, "")) for row in history.rows[-ROWS:][::-1]],
         "candidate_count": len(history.rows),
         "spark": sparkline(values, 420, 80) if drawing is None else None,
     }
@@ -48,13 +54,21 @@ def candidates(run: Run) -> History:
     for line in rows[:MOST].iterator(chunk_size=500):
         record = decode(bytes(line))
         if record.kind == Kind.GENESIS:
-            try:
-                tasks = Rules.of(record.body).program.tasks
-            except UserError:
+            metrics = metrics_of(record)
+            if metrics is None:
                 return history
-            history.metrics = {key: task.rule.metric for key, task in tasks.items() if task.rule is not None}
+            history.metrics = metrics
         history.feed(record)
     return history
+
+
+def metrics_of(genesis: Record) -> dict[str, str] | None:
+    """The metric that each task's rule compares; None when the rules cannot be read."""
+    try:
+        tasks = Rules.of(genesis.body).program.tasks
+    except UserError:
+        return None
+    return {key: task.rule.metric for key, task in tasks.items() if task.rule is not None}
 
 
 def sparkline(values: list[Any], wide: int = 120, high: int = 28) -> SafeString | None:

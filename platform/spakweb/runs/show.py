@@ -25,6 +25,18 @@ WORDS = {
     "cancelled": "Cancelled",
 }
 """How people read the states of a run; the same words on pills, nodes, bars."""
+MODES = {"stepwise": "step by step", "semi_auto": "half by itself", "full_auto": "by itself"}
+"""How people read the modes."""
+REGISTERS = {
+    "R0": "instruction",
+    "R1": "counters",
+    "R2": "prompt",
+    "R3": "workspace",
+    "R4": "error",
+    "R5": "program",
+    "R6": "pending effect",
+    "R7": "executive",
+}
 NODES = {"succeeded": NodeState.DONE.value, "": ""}
 """How the graph names a state, where it has another word."""
 LINE = 200
@@ -56,8 +68,8 @@ def took(milliseconds: Any) -> str:
         return f"{seconds:.1f} s"
     whole = round(seconds)
     if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+        return f"{whole // 60} min{f' {whole % 60} s' if whole % 60 else ''}"
+    return f"{whole // 3600} h{f' {whole % 3600 // 60} min' if whole % 3600 >= 60 else ''}"
 
 
 def money(nanos: Any) -> str:
@@ -77,6 +89,30 @@ def figure(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return str(value)
+
+
+FIRST = ("time_ns", "spread_ppm", "err_max", "passed", "failed", "count")
+"""Metrics that are told first of many."""
+
+
+def measured(metrics: Mapping[str, Any], most: int = 4) -> str:
+    """What was measured, on one line, what matters most first."""
+    order = [name for name in FIRST if name in metrics] + [name for name in metrics if name not in FIRST]
+    return ", ".join(" ".join(metric(name, metrics[name])) for name in order[:most])
+
+
+def metric(name: str, value: Any) -> tuple[str, str]:
+    """A metric's name and its value with the unit that the name ends in: ns, ppm or ms."""
+    stem, _, unit = name.rpartition("_")
+    if stem and isinstance(value, int | float) and not isinstance(value, bool):
+        match unit:
+            case "ns":
+                return stem, f"{value / 1e6:.3g} ms" if value >= 1e5 else f"{value / 1e3:.3g} µs"
+            case "ms":
+                return stem, f"{value:.3g} ms" if value < 1000 else took(value)
+            case "ppm":
+                return stem, f"{value / 1e4:.3g} %"
+    return name, figure(value)
 
 
 def one_line(value: Any, most: int = LINE) -> str:
@@ -136,7 +172,7 @@ def _act(record: Record) -> str:
         return f"{sum(fact is True for fact in facts)} of {len(facts)} conditions hold"
     if "status" in body:
         metrics = body.get("metrics") or {}
-        found = ", ".join(f"{name} {figure(value)}" for name, value in list(metrics.items())[:4])
+        found = measured(metrics)
         return f"{body.get('status')}: {found}" if found else str(body["status"])
     outcome = str(body.get("outcome", ""))
     if outcome == "exited":

@@ -8,7 +8,7 @@ it leaves room for seconds of work.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -27,6 +27,13 @@ FOLDED = 22
 """Idle time longer than this is drawn this wide."""
 APART = 64
 """Pixels between two idle times that are written out; of those between, hovering tells."""
+SCALE, TICK = 24, 64
+"""Height of the scale below the rows, and the least pixels between two of its places."""
+STEPS = tuple(
+    [digit * 10**power for power in range(4) for digit in (1, 2, 5)]
+    + [1000 * seconds for seconds in (10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 86400)]
+)
+"""Milliseconds between two places of the scale."""
 
 
 @dataclass(slots=True)
@@ -82,9 +89,11 @@ def bars_of(run: Run) -> list[Bar]:
         elif found:
             last = found[-1]
             last.end = max(last.end, record.at)
-            if record.authority == Authority.COMMIT and last.state != "refused":
+            if record.kind == Kind.END:
+                last.state = str(record.body.get("state")) if last.state == "running" else last.state
+            elif record.authority == Authority.COMMIT and last.state != "refused":
                 bad = record.body.get("signal") in ("fail", "timeout")
-                last.state = "failed" if bad or record.body.get("state") == "failed" else "succeeded"
+                last.state = "failed" if bad else "succeeded"
     found = found[-MOST:]
     for bar in found:  # what no route answered led on to the next
         if bar.state == "running":
@@ -135,13 +144,32 @@ class Axis:
                 return x + max(0, at - start) * (wide / (end - start) if end > start else 0)
         return self.spans[-1][2] + self.spans[-1][3] if self.spans else LEFT
 
+    def ticks(self) -> Iterator[tuple[float, str]]:
+        """Places of the scale with the time since the first attempt; none where time is folded."""
+        begun = self.spans[0][0]
+        step = next((step for step in STEPS if step * self.scale >= TICK), 0)
+        told = 0.0
+        for start, end, x, wide in self.spans:
+            first = begun + -(-(start - begun) // step) * step if step else start
+            for at in range(first, end + 1, step) if step else (start,):
+                place = x + (at - start) * (wide / (end - start) if end > start else 0)
+                if not told or place - told >= TICK:
+                    told = place
+                    yield place, _after(at - begun)
+
+
+def _after(ms: int) -> str:
+    if not ms:
+        return "0"
+    return f"{ms / 1000:g} s" if 1000 <= ms < 60_000 else show.took(ms)
+
 
 def svg(run: Run, address: str, bars: list[Bar]) -> SafeString | None:
     """The drawing; None when nothing was attempted yet."""
     if not bars:
         return None
     lines, axis = lines_of(bars), Axis(bars)
-    high = TOP + ROW * len(lines) + 8
+    high = TOP + ROW * len(lines) + SCALE
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="timeline-svg" role="group" '
         f'viewBox="0 0 {WIDTH} {high}" width="{WIDTH}" height="{high}" '
@@ -161,6 +189,12 @@ def svg(run: Run, address: str, bars: list[Bar]) -> SafeString | None:
             f'<path class="rail" d="M{LEFT} {y + ROW - 1}H{WIDTH - 12}"/></g>'
         )
         parts += [_bar(bar, axis, y, address) for bar in line.bars]
+    foot = TOP + ROW * len(lines)
+    for x, after in axis.ticks():
+        parts.append(
+            f'<path class="rail" d="M{x:.1f} {foot - 1}v5"/>'
+            f'<text x="{x:.1f}" y="{foot + 17}" text-anchor="middle">{escape(after)}</text>'
+        )
     parts.append("</svg>")
     return mark_safe("".join(parts))
 
@@ -190,4 +224,10 @@ def pane(run: Run, address: str) -> dict[str, Any]:
     """What the tab shows."""
     bars = bars_of(run)
     drawing = svg(run, address, bars)
-    return {"timeline": drawing, "lines": lines_of(bars), "attempts": len(bars), "most": MOST}
+    return {
+        "timeline": drawing,
+        "folded": 'class="fold"' in (drawing or ""),
+        "lines": lines_of(bars),
+        "attempts": len(bars),
+        "most": MOST,
+    }

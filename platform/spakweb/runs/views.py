@@ -142,7 +142,12 @@ def pane(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
             return {"parts": diffs, "artifacts": export.artifacts(run)}
         case "registers":
             registers = (run.summary or {}).get("registers") or {}
-            return {"registers": [(name, _pretty(value)) for name, value in registers.items()]}
+            words = show.REGISTERS
+            return {
+                "registers": [
+                    (name, words.get(name, ""), _pretty(value)) for name, value in registers.items()
+                ]
+            }
         case _:
             return timeline.pane(run, pages.address(run))
 

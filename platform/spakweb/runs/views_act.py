@@ -85,7 +85,8 @@ def answer(request: HttpRequest, team: str, run: str) -> HttpResponse:
     try:
         if kind == "answer" and not text.strip():
             raise Refused("web.answer_empty", "The answer is empty.", "Type it, or call the backend.")
-        actions.ask(request.user, found, kind, request.POST.get("of", ""), **body)
+        named = request.POST.get("backend", "") if kind == "call" else ""
+        actions.ask(request.user, found, kind, request.POST.get("of", ""), named, **body)
     except Refused as why:
         return _again(request, found, why, text)
     messages.success(

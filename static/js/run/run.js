@@ -41,6 +41,24 @@ function paced(work, each) {
   return call;
 }
 
+// What somebody typed while another answered, or the run went on: into the next question's field, or beside it.
+function keep(ask, typed) {
+  const field = ask.querySelector("textarea"), note = document.createElement("p");
+  note.className = "message";
+  note.setAttribute("role", "status");
+  note.textContent = `The question changed while you typed. ${field ? "Read it again before you answer." : "What you typed is kept here."}`;
+  if (field) {
+    field.value = typed;
+    field.form.prepend(note);
+    return;
+  }
+  const kept = Object.assign(document.createElement("textarea"), { value: typed, readOnly: true, rows: 4, className: "mono" });
+  kept.setAttribute("aria-label", "What you typed");
+  const card = Object.assign(document.createElement("section"), { className: "card ask" });
+  card.append(note, kept);
+  ask.append(card);
+}
+
 const renew = paced(async () => {
   const fresh = new DOMParser().parseFromString(await text(about.head), "text/html");
   const head = fresh.getElementById("run-head"), ask = fresh.getElementById("run-ask");
@@ -52,7 +70,11 @@ const renew = paced(async () => {
   const here = document.getElementById("run-ask"), open = document.querySelector("#run-head details[open]");
   if (head && !open) document.getElementById("run-head").replaceWith(head);
   const typed = here.querySelector("textarea")?.value;
-  if (ask && (ask.dataset.asks !== here.dataset.asks || (!typed && ask.innerHTML !== here.innerHTML))) here.replaceWith(ask);
+  if (!ask) return;
+  if (ask.dataset.asks !== here.dataset.asks) {
+    here.replaceWith(ask);
+    if (typed?.trim()) keep(ask, typed);
+  } else if (!typed && ask.innerHTML !== here.innerHTML) here.replaceWith(ask);
 }, () => EACH_MS);
 
 const paneAgain = paced(async () => {

@@ -52,6 +52,14 @@ def test_tasks_side_by_side(cast: Any, recorded: Callable[[str, TOLD], Run]) -> 
     assert [figure["said"] for figure in b["figures"]] == [False] * 4
 
 
+def test_a_task_that_goes_on_to_itself_was_entered_each_time(
+    cast: Any, recorded: Callable[[str, TOLD], Run]
+) -> None:
+    one, two = recorded("one", FIRST), recorded("two", SECOND)
+    one.summary = {"nodes": {"a": {"visits": 48}}}
+    assert compare.tasks(one, two)[0]["visits"] == [48, 1]
+
+
 def test_old_runs_stay_chosen(cast: Any, recorded: Callable[[str, TOLD], Run]) -> None:
     recorded("one", FIRST), recorded("two", SECOND)
     for number in range(compare.CHOICES):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from spakweb.runs import compare, dashboards, timeline
+from spakweb.runs import compare, dashboards, execute, timeline
+from spakweb.runs.actions import want
 from spakweb.runs.models import Run, State
 from spakweb.runs.timeline import FOLDED, Axis, Bar
 
@@ -170,6 +172,24 @@ def test_an_axis_without_time_has_places() -> None:
 def test_many_gaps_stay_in_the_picture() -> None:
     axis = Axis([bar(place * 10_000, place * 10_000 + 10) for place in range(500)])
     assert axis.x(499 * 10_000 + 10) <= timeline.WIDTH
+
+
+def test_the_scale_has_places_that_can_be_read() -> None:
+    axis = Axis([bar(0, 40_000), bar(400_000, 460_000)])
+    ticks = list(axis.ticks())
+    assert ticks[:2] == [(timeline.LEFT, "0"), (pytest.approx(axis.x(20_000)), "20 s")]
+    assert [said for _, said in ticks][-1] == "7 min 40 s"
+    assert all(two - one >= timeline.TICK for (one, _), (two, _) in itertools.pairwise(ticks))
+    assert list(Axis([bar(5, 5)]).ticks()) == [(timeline.LEFT, "0")]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_bar_of_a_step_that_was_broken_off_is_no_success(cast: Any, ran: Ran) -> None:
+    run = ran(ASKING, mode="stepwise")
+    want(cast["alice"], run, "cancel")
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert [bar.state for bar in timeline.bars_of(run)] == ["cancelled"]
 
 
 @pytest.mark.django_db(transaction=True)

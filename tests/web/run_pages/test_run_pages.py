@@ -13,7 +13,7 @@ from django.urls import reverse
 from spak.kernel.replay import replay
 from spak.ledger import verify
 from spak.records import decode
-from spakweb.runs import execute, pages
+from spakweb.runs import execute, pages, show
 from spakweb.runs.models import Run, State
 from spakweb.specs.actions import create_spec
 from spakweb.specs.models import Spec
@@ -198,6 +198,40 @@ def test_without_a_backend_calling_it_says_so(cast: Any, ran: Ran) -> None:
     execute.advance(run.key)
     text = body(client.get(url("spak-run", run)))
     assert "no backend is set up where this run executes" in text and "<textarea" in text
+
+
+def test_a_run_without_a_backend_takes_the_one_that_is_called(cast: Any, ran: Ran) -> None:
+    run, client = ran(ASKING, mode="stepwise"), cast.client("bob")
+    assert '<select name="backend"' in body(client.get(url("spak-run", run)))
+    asked = {"of": run.summary["waiting"]["id"], "call": "1"}
+    odd = client.post(url("spak-run-answer", run), {**asked, "backend": "oracle"})
+    assert odd.status_code == 400 and "There is no backend" in body(odd)
+    assert client.post(url("spak-run-answer", run), {**asked, "backend": "recorded"}).status_code == 302
+    client.post(url("spak-run-answer", run), {**asked, "backend": "local"})  # too late: one is called
+    run.refresh_from_db()
+    assert run.backend == "recorded"
+    execute.advance(run.key)
+    text = body(client.get(url("spak-run", run)))
+    assert "Call recorded" in text and "The backend gave no answer (llm." in text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("time_ns", 1_209_204, ("time", "1.21 ms")), ("empty_ns", 8_322, ("empty", "8.32 µs")),
+        ("spread_ppm", 17_400, ("spread", "1.74 %")), ("best_ms", 0.702, ("best", "0.702 ms")),
+        ("elapsed_ms", 81_000, ("elapsed", "1 min 21 s")), ("windows", 24, ("windows", "24")),
+        ("err_max", 6.5e-07, ("err_max", "6.5e-07")), ("stopped_ms", "never", ("stopped_ms", "never")),
+        ("held_ns", True, ("held_ns", "true")), ("_ns", 5, ("_ns", "5")),
+    ],
+)  # fmt: skip
+def test_figures_have_the_unit_of_their_name(name: str, value: Any, said: tuple[str, str]) -> None:
+    assert show.metric(name, value) == said
+
+
+def test_what_was_measured_is_told_before_its_circumstances() -> None:
+    told = show.measured({"bound_ns": 250_286, "empty_ns": 10, "err_max": 1e-6, "time_ns": 2_000_000})
+    assert told.startswith("time 2 ms, err_max 1e-06, bound 0.25 ms")
 
 
 def test_cost_stands_beside_its_budget(cast: Any, ran: Ran) -> None:

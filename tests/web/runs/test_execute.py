@@ -16,8 +16,9 @@ from django.db import connection
 from django.utils import timezone
 
 from spak.errors import UnavailableError
+from spak.lang.catalog import NamedEntry
 from spak.ledger import verify
-from spak.ports import Answer, NamedEntry, Prompt
+from spak.ports import Answer, Prompt
 from spak.runner.perform import Interrupted
 from spakweb import appendonly
 from spakweb.errors import Refused

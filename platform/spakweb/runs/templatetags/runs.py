@@ -29,6 +29,11 @@ def state(name: str, more: str = "") -> SafeString:
 
 
 @register.filter
+def mode(name: str) -> str:
+    return show.MODES.get(name, name)
+
+
+@register.filter
 def took(milliseconds: Any) -> str:
     return show.took(milliseconds)
 
@@ -37,6 +42,12 @@ def took(milliseconds: Any) -> str:
 def figure(value: Any) -> str:
     """A number as people read it; what is unknown is not available, never 0."""
     return show.figure(value)
+
+
+@register.filter
+def metric(value: Any, name: str) -> str:
+    """A figure with the unit that the name of its metric says."""
+    return show.metric(str(name or ""), value)[1]
 
 
 @register.filter
