@@ -165,7 +165,11 @@ if REDIS_URL:  # without socket_timeout=None redis-py 8 ends an idle connection 
 
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 if REDIS_URL:  # how often someone tried to sign in is counted over all processes
-    CACHES["default"] = {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+    CACHES["default"] = {
+        "BACKEND": "spakweb.cache.Shared",
+        "LOCATION": REDIS_URL,
+        "OPTIONS": {"socket_connect_timeout": 2, "socket_timeout": 2},
+    }
 
 # ---- workers (notes on each: docs/platform.md)
 

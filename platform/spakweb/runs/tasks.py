@@ -5,7 +5,6 @@ Tasks carry a key and nothing else, are acknowledged late, may be repeated and m
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
@@ -20,7 +19,6 @@ from django.conf import settings
 from django.core.cache import cache
 from django.db import DatabaseError, connection
 from django.db.models import Q
-from redis.exceptions import RedisError
 
 from spak.errors import UserError
 from spakweb import clock
@@ -87,19 +85,13 @@ def put_back(key: str) -> None:
 @shared_task(name="runs.sweep", ignore_result=True)
 def sweep() -> int:
     """What beat asks for."""
-    with contextlib.suppress(OSError, RedisError):
-        cache.set(SWEPT_KEY, 1, UNSWEPT_S)
+    cache.set(SWEPT_KEY, 1, UNSWEPT_S)
     return sweep_up()
 
 
 def sweep_if_nobody_did() -> int:
     """Where beat is gone, or no worker has a slot for what it asks: one of the workers does it."""
-    try:
-        if not cache.add(SWEPT_KEY, 1, UNSWEPT_S):
-            return 0
-    except (OSError, RedisError):
-        pass
-    return sweep_up()
+    return sweep_up() if cache.add(SWEPT_KEY, 1, UNSWEPT_S) else 0
 
 
 def sweep_up(*, at_once: bool = False) -> int:
@@ -146,16 +138,20 @@ def _begin(sender: Any, **ignored: object) -> None:
 
 
 def watch(stop: threading.Event, sweep_s: float, swept: Callable[[], int] = sweep_up) -> None:
-    """Until `stop`: stop runs that are to stop, and sweep up every `sweep_s` seconds."""
-    due_at = time.monotonic() + sweep_s
+    """Until `stop`: stop runs that are to stop, and sweep up every `sweep_s` seconds. What goes wrong is said
+    once and tried again."""
+    due_at, said = time.monotonic() + sweep_s, ""
     while not stop.wait(LOOK_S):
         try:
             stop_wanted()
             if time.monotonic() >= due_at:
                 swept()
                 due_at = time.monotonic() + sweep_s
+            said = ""
         except (DatabaseError, UserError) as error:
-            log.warning("runs were not seen to: %s", type(error).__name__)
+            if said != str(error):
+                log.warning("runs were not seen to: %s", error)
+            said = str(error)
         finally:
             connection.close()
 

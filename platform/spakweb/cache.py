@@ -1,0 +1,49 @@
+"""The cache where Redis is: what all processes note together, and each by itself while Redis is away.
+
+It holds counts of attempts to sign in, results that are shown for a while, who swept last. All of it may be
+lost; but a page must not fail, and nobody may try passwords without end, because Redis does not answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.core.cache.backends.locmem import LocMemCache
+from django.core.cache.backends.redis import RedisCache
+from redis.exceptions import RedisError
+
+AGAIN_S = 2.0
+"""So long Redis is not asked again: a host that swallows packets would hold up every page."""
+_METHODS = (
+    *("add", "get", "set", "touch", "delete", "get_many", "set_many", "delete_many", "has_key", "incr"),
+    "clear",
+)
+
+
+class Shared(RedisCache):
+    away_until = 0.0
+    """Of all caches of the process, which has one for each thread."""
+
+    def __init__(self, server: str, params: dict[str, Any]) -> None:
+        super().__init__(server, params)
+        self.here = LocMemCache("while redis is away", {})
+
+
+def _either(name: str) -> Callable[..., Any]:
+    there = getattr(RedisCache, name)
+
+    def method(self: Shared, *args: Any, **more: Any) -> Any:
+        if time.monotonic() >= Shared.away_until:
+            try:
+                return there(self, *args, **more)
+            except (RedisError, OSError):
+                Shared.away_until = time.monotonic() + AGAIN_S
+        return getattr(self.here, name)(*args, **more)
+
+    return method
+
+
+for _name in _METHODS:
+    setattr(Shared, _name, _either(_name))
