@@ -6,6 +6,7 @@ someone else typed, apart from the sentence of a Refused, which is escaped.
 
 from __future__ import annotations
 
+import errno
 import logging
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from django.shortcuts import render
 from django.utils.http import url_has_allowed_host_and_scheme
 from requests import RequestException
 
+from spak.errors import UserError
 from spakweb.errors import Refused
 
 log = logging.getLogger(__name__)
@@ -37,6 +39,7 @@ SAID = {
     429: ("That was too often", "Wait a few minutes, then try again. Nothing was changed."),
     502: ("Another service failed", "Nothing was changed."),
     500: ("Something went wrong on our side", "Nothing more was changed after it. The log has the details."),
+    507: ("There is no room", "The disk of the server is full. Nothing was changed."),
 }
 
 
@@ -108,6 +111,14 @@ def csrf(request: HttpRequest, reason: str = "") -> HttpResponse:
     )  # fmt: skip
 
 
+def _no_room(error: Exception) -> bool:
+    if isinstance(error, UserError):
+        return error.code in ("ledger.full", "workspace.full")
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return isinstance(error, DatabaseError) and any(word in str(error) for word in NO_ROOM)
+
+
 class RefusedToAnswer:
     """Middleware: a Refused that a view lets through becomes its answer, and so do a full disk and an
     issuer that is not there; an address that only takes forms has a page for whoever opens it."""
@@ -124,7 +135,7 @@ class RefusedToAnswer:
         return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        if isinstance(exception, DatabaseError) and any(word in str(exception) for word in NO_ROOM):
+        if _no_room(exception):
             log.error("%s %s: %s", request.method, request.path, exception)
             exception = Refused(
                 "web.disk", "The disk of the server is full. Nothing was changed.",

@@ -43,6 +43,7 @@ IMPORT_BYTES = 64 << 20
 """The largest export that a page takes."""
 LINE_BYTES = 4 << 20
 """The longest record of it; longer outputs are blobs."""
+FULL = "ledger.full"
 SANDBOX = "default-src 'none'; sandbox; frame-ancestors 'none'"
 IN_MEMORY = 4 << 20
 LISTED = 200
@@ -70,8 +71,10 @@ def as_jsonl(run: Run) -> Any:
     stream = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  closed when it was read
     try:
         export(DatabaseLedgers().reader(run.key), stream)  # type: ignore[arg-type]
-    except UserError as error:
+    except BaseException as error:
         stream.close()
+        if not isinstance(error, UserError) or error.code == FULL:
+            raise
         raise Refused("web.run_damaged", error.message, error.hint, 409) from error
     return attachment(_sent(stream, JSONL), f"{run.key}.jsonl")
 
@@ -119,6 +122,8 @@ def bring(user: Any, team: Team, file: BinaryIO, size: int) -> Run:
     try:
         key = import_(Brought(file), DatabaseLedgers(row))  # type: ignore[arg-type]
     except LedgerError as error:
+        if error.code == FULL:
+            raise
         raise Refused("web.run_import", error.message, error.hint) from error
     found = Run.objects.get(key=key)
     if found.team_id != team.pk:

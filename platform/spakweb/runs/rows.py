@@ -1,7 +1,8 @@
 """What lists and streams show of a record and of a run: plain JSON, small whatever the record holds.
 
 `row` gives one line for a record; `header` gives a run as its page's header has it, with an honest state: a
-run whose worker is gone is queued, whatever its row still says. Both are pure but for the clock of `header`.
+run whose worker is gone is queued, whatever its row still says. Both are pure but for the clock of `header`,
+and its look at the disk for a run that waits.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from spak.records import Kind, Record
 from spakweb.runs.models import State
+from spakweb.runs.storage import FULL, no_room
 
 TEXT = 200
 
@@ -70,6 +72,8 @@ def listed(found: Mapping[str, Any], now: datetime) -> dict[str, Any]:
 
 def _why(state: str, found: Mapping[str, Any]) -> str:
     if state == State.QUEUED:
+        if no_room():
+            return FULL
         if found["state"] == State.RUNNING:
             return "its worker is gone; waiting for another"
         if found["reason"]:

@@ -6,12 +6,26 @@ bytes already; nothing is changed or deleted. Files are read and written whole.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
+from django.conf import settings
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import Storage
 
 from spakweb.runs.models import StoredFile
+
+ROOM = 1 << 20
+"""Bytes that must be free in the data folder; with fewer runs cannot go on."""
+FULL = "the disk of the server is full; it goes on by itself when there is room"
+
+
+def no_room() -> bool:
+    try:
+        found = os.statvfs(settings.DATA_DIR)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < ROOM
 
 
 class DatabaseStorage(Storage):

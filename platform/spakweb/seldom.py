@@ -1,0 +1,36 @@
+"""A filter of logs: the same words once a minute, however often they are said.
+
+While a disk is full or a database is away, threads that try again twice a second would fill the log. What was
+left out is counted and told with the next one. It remembers the newest `REMEMBERED` messages.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+EVERY_S = 60.0
+REMEMBERED = 1000
+
+
+class Seldom(logging.Filter):
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[tuple[str, str], tuple[float, int]] = {}
+        self._lock = threading.Lock()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        words, now = record.getMessage(), time.monotonic()
+        with self._lock:
+            key = record.name, words
+            at, left_out = self._said.pop(key, (-EVERY_S, 0))
+            if now - at < EVERY_S:
+                self._said[key] = at, left_out + 1
+                return False
+            self._said[key] = now, 0
+            if len(self._said) > REMEMBERED:
+                del self._said[next(iter(self._said))]
+        if left_out:
+            record.msg, record.args = f"{words} (and {left_out} times before)", ()
+        return True
