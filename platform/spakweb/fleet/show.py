@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from spakweb import clock
 from spakweb.fleet.models import Runner
-from spakweb.runs.models import Run
+from spakweb.runs.models import Run, State
 from spakweb.runs.queue import due, free
 from spakweb.teams.models import Team
 
@@ -126,10 +127,13 @@ def reasons(
     places = _places(in_line() if queue is None else queue)
     placed = [run for run in runs if run.pk in places]
     known = runners(team) if placed and known is None else known or ()
-    return {run.pk: _why(run.queue, places[run.pk], known) for run in placed}
+    full = bool(placed) and held().filter(team=team).count() >= settings.TEAM_RUNS
+    return {run.pk: _why(run, places[run.pk], known, full) for run in placed}
 
 
-def _why(queue: str, place: int, known: Sequence[Busy]) -> str:
+def _why(run: Run, place: int, known: Sequence[Busy], full: bool) -> str:
+    """`full`: its team has as many runs in hand as it may."""
+    queue = run.queue
     at = ORDINALS[place] if place < len(ORDINALS) else f"number {place:,}"
     serving = [busy for busy in known if queue in busy.runner.queues]
     living = [busy for busy in serving if busy.runner.alive]
@@ -139,8 +143,13 @@ def _why(queue: str, place: int, known: Sequence[Busy]) -> str:
         last = max(serving, key=lambda busy: busy.runner.seen_at or busy.runner.registered_at).runner
         heard = f"was last heard {_clock(last.seen_at)}" if last.seen_at else "was never heard"
         return f"{at} for {queue}, runner {last.name} {heard}"
+    if run.reason and run.state == State.QUEUED:
+        return f"{at} for {queue}, tried again within a minute: {run.reason}"
+    if full:
+        return f"{at} for {queue}, the team has as many under way as it may: {settings.TEAM_RUNS}"
     if any(not busy.full for busy in living):
-        return f"{at} for {queue}, a runner is free"
+        gone = "; the one that had it is gone, it is taken up within seconds" if run.holder else ""
+        return f"{at} for {queue}, a runner is free{gone}"
     longest = min(living, key=lambda busy: busy.since or timezone.now())
     return f"{at} for {queue}, runner {longest.runner.name} busy since {_clock(longest.since)}"
 
@@ -166,7 +175,7 @@ def page(team: Team) -> dict[str, Any]:
     """What the fleet's page shows the team."""
     known, line = runners(team), in_line()
     mine = [one.pk for one in line if one.team == team.pk]
-    found = Run.objects.only("pk", "key", "name", "queue").in_bulk(mine[:SHOWN])
+    found = Run.objects.only("pk", "key", "name", "queue", "state", "reason", "holder").in_bulk(mine[:SHOWN])
     shown = [found[pk] for pk in mine if pk in found]
     why = reasons(team, shown, known, line)
     return {

@@ -182,6 +182,20 @@ def test_why_a_run_waits(cast: Any, queued: Callable[..., Run]) -> None:
     assert show.why_waits(queued("done", 1, state="succeeded")) == ""
 
 
+def test_why_a_run_waits_though_a_runner_is_free(
+    cast: Any, queued: Callable[..., Run], settings: Any
+) -> None:
+    settings.TEAM_RUNS = 1
+    beat(slots=4)
+    hold(queued("held", 1), "host:one")
+    run = queued("next")
+    assert show.why_waits(run) == "first for gpu, the team has as many under way as it may: 1"
+    theirs = queued("theirs", team=cast.other_team)
+    assert show.why_waits(theirs) == "second for gpu, a runner is free"
+    run.reason, settings.TEAM_RUNS = "unavailable.sandbox: no engine", 16
+    assert show.why_waits(run).endswith("tried again within a minute: unavailable.sandbox: no engine")
+
+
 def test_teams_take_turns_in_what_is_shown(cast: Any, queued: Callable[..., Run]) -> None:
     many = [queued(f"r{number}", 60 - number) for number in range(20)]
     theirs = [queued(f"t{number}", 9 - number, team=cast.other_team) for number in range(2)]
@@ -203,7 +217,8 @@ def test_a_lease_that_ran_out_is_not_busy(cast: Any, queued: Callable[..., Run])
     (busy,) = show.runners(cast.team)
     assert not busy.runs and busy.since is None
     run.refresh_from_db()
-    assert show.why_waits(run) == "first for gpu, a runner is free"
+    gone = "the one that had it is gone, it is taken up within seconds"
+    assert show.why_waits(run) == f"first for gpu, a runner is free; {gone}"
 
 
 # ---- the page
