@@ -20,6 +20,7 @@ from django.db.models import Case, QuerySet, When
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
+from spakweb.home.templatetags.shell import plural
 from spakweb.runs.list_rows import filled
 from spakweb.runs.models import ENDED, Run, State
 from spakweb.specs.models import Spec
@@ -253,7 +254,7 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
             "told": "Proposed actions that the policy permitted.",
             "value": total.constraints,
             "figure": None,
-            "count": f"{total.permitted + total.denied:,} actions",
+            "count": plural(total.permitted + total.denied, "action"),
             "target": "over 99 %",
             "met": meets["constraints"],
         },
@@ -262,7 +263,7 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
             "told": "Failures of a task after which it came right by itself.",
             "value": total.correction,
             "figure": None,
-            "count": f"{total.failures:,} failures{healed}",
+            "count": plural(total.failures, "failure") + healed,
             "target": "over 80 %",
             "met": meets["correction"],
         },
@@ -271,7 +272,7 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
             "told": f"Tokens for each run that succeeded{beside}",
             "value": share,
             "figure": total.tokens_each,
-            "count": f"{total.succeeded:,} successes",
+            "count": f"{plural(total.count, 'run')}, {total.succeeded:,} succeeded",
             "target": "under 50 % of a baseline",
             "met": None if share is None else share < EFFICIENCY,
         },

@@ -2,22 +2,59 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from platform_kit import Watched
+from platform_kit import ROOT, START_S, Watched, environment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(200)]
 
 EDITOR = "/t/demo-team/specs/first-draft/edit/"
 PICTURES = (
-    ("platform-home", "/t/demo-team/", "light", "h1"),
-    ("platform-editor", EDITOR, "light", "#editor[data-ready=true]"),
-    ("platform-editor-dark", EDITOR, "dark", "#editor[data-ready=true]"),
-    ("platform-spec", "/t/demo-team/specs/attention-tuner/", "light", ".graph-scroll svg"),
+    ("home", "/t/demo-team/", "light", "h1"),
+    ("editor", EDITOR, "light", "#editor[data-ready=true]"),
+    ("editor-dark", EDITOR, "dark", "#editor[data-ready=true]"),
+    ("spec", "/t/demo-team/specs/attention-tuner/", "light", ".graph-scroll svg"),
 )
+
+
+RUN = """
+from spakweb.runs import actions, execute, queue
+from spakweb.specs.models import Spec
+from spakweb.teams.models import User
+queue.send = lambda key, queue="default": None
+run = actions.start(User.objects.get(username="alice"), Spec.objects.get(slug="SPEC"))
+print(run.key, flush=True)
+while not run.ended:
+    execute.advance(run.key)
+    run.refresh_from_db()
+"""
+
+
+def test_picture_of_a_run(
+    window: Callable[..., Watched], pytestconfig: pytest.Config, data: Path, tmp_path: Path
+) -> None:
+    """For the README the tuner in the middle of its work; else a run that ends at once. First of all: the
+    other pictures show that there was one."""
+    wanted = pytestconfig.getoption("--screenshots")
+    spec, records, state = ("attention-tuner", 450, "Running") if wanted else ("hello", 9, "Succeeded")
+    command = [str(ROOT / "manage.py"), "shell", "--no-imports", "-c", RUN.replace("SPEC", spec)]
+    with subprocess.Popen(
+        [sys.executable, *command], cwd=ROOT, env=environment(data, 8000), stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        path = f"/t/demo-team/runs/{process.stdout.readline().strip()}/"
+        alice = window("alice", color_scheme="light", reduced_motion="reduce")
+        ends = time.monotonic() + START_S
+        while alice.page.request.get(f"{alice.url}{path}live/").json()["count"] < records:
+            assert time.monotonic() < ends
+            time.sleep(0.1)
+        take(alice, f"{path}?tab=metrics", f'.pill:has-text("{state}")', Path(wanted or tmp_path), "run")
 
 
 @pytest.mark.parametrize(("name", "path", "look", "ready"), PICTURES, ids=[name for name, *_ in PICTURES])
@@ -32,10 +69,14 @@ def test_pictures(
 ) -> None:
     folder = Path(pytestconfig.getoption("--screenshots") or tmp_path)
     alice = window("alice", color_scheme=look, reduced_motion="reduce")
+    take(alice, path, ready, folder, name)
+
+
+def take(alice: Watched, path: str, ready: str, folder: Path, name: str) -> None:
     alice.go(path)
     alice.page.wait_for_selector(ready)
     alice.page.wait_for_load_state("networkidle")
-    file = folder / f"{name}.png"
+    file = folder / f"platform-{name}.png"
     alice.page.screenshot(path=file, animations="disabled")
     assert file.read_bytes().startswith(b"\x89PNG")
     assert file.stat().st_size > 10_000
