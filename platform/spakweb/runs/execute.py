@@ -68,10 +68,22 @@ def advance(key: str, slice_s: float = SLICE_S) -> bool:
 
 
 def advance_or_busy(key: str, slice_s: float = SLICE_S) -> Literal["again", "stopped", "busy"]:
-    """The same; "busy" when somebody else holds the run."""
+    """The same; "busy" when somebody else holds the run. A fault of ours, or of this host, is told like one
+    that people can mend: another worker may do better."""
     row = Run.objects.select_related("team", "version", "parent").get(key=key)
     if row.ended or row.only_shown:
         return "stopped"
+    try:
+        return _advanced(row, slice_s)
+    except DatabaseError:  # nothing can be said now: the lease ends by itself
+        raise
+    except Exception as error:
+        log.exception("run %s: its worker failed", key)
+        said = f"{type(error).__name__}: {error}"[:120]
+        return _held_up(row, UserError("web.worker", f"the worker that had it failed: {said}", ""))
+
+
+def _advanced(row: Run, slice_s: float) -> Literal["again", "stopped", "busy"]:
     try:
         runner = _take(row)
     except LedgerError as error:

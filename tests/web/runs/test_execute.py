@@ -312,6 +312,29 @@ def test_the_queue_of_an_effect(user: User) -> None:
         runner.close()
 
 
+@pytest.mark.parametrize("begun_before", [False, True])
+def test_a_worker_that_fails_says_so_and_the_run_goes_on_later(
+    user: User, monkeypatch: pytest.MonkeyPatch, begun_before: bool
+) -> None:
+    """A full disk, a fault of ours: nobody has it in hand, and it is not lost."""
+    run = begun(user, HELLO)
+    if begun_before:
+        assert execute.advance(run.key, slice_s=0) is True
+
+    def full(*ignored: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(execute, "workspace_of", full)
+        assert execute.advance(run.key) is False
+    run.refresh_from_db()
+    assert (run.state, run.holder) == (State.QUEUED, "") and "No space left on device" in run.reason
+    assert run.reason.startswith("web.worker: ")
+    assert execute.advance(run.key) is False
+    run.refresh_from_db()
+    assert (run.state, run.reason) == (State.SUCCEEDED, "")
+
+
 def test_a_run_that_is_held_up_says_why_and_goes_on_later(
     user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
