@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ def block(language: str) -> str:
 def surroundings(**more: str) -> dict[str, str]:
     """Without a proxy, with `spak` on the path."""
     kept = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
-    return {**kept, "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}", **more}
+    return {**kept, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **more}
 
 
 def shell(words: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:

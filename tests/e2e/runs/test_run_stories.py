@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from platform_kit import Watched
+from platform_kit import PASSWORD, Watched
+from programs_kit import block, shell, surroundings
 from sandbox_kit import docker_ready
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -48,6 +52,24 @@ AGENT Tidy LEVEL 2 {
   }
 }
 """
+SLOW = '''\
+task Slow {
+  step script: tool.write_file { path: "slow.py" content: """
+import os, time
+def until(name):
+    while not os.path.exists(name):
+        time.sleep(0.05)
+print("10%", end="\\r")
+print("<b>first</b>", *range(400), sep="\\n", flush=True)
+until("two")
+print("second", flush=True)
+until("go")
+print("last")
+""" }
+  step build: tool.run { cmd: "python slow.py" }
+  success: exit_code(build) == 0
+}
+'''
 BAD = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 
 
@@ -246,6 +268,35 @@ def test_the_log_grows(person: Person, begin: Begin) -> None:
     assert seqs == sorted(set(seqs)) and "tab=log" in bob.page.url
 
 
+def test_what_a_tool_puts_out_while_it_runs(person: Person, begin: Begin, data: Path) -> None:
+    alice, bob = person(), person("bob", fresh=True)
+    bob.page.route_web_socket(re.compile("/ws/"), lambda socket: socket.close(code=1011))
+    path = begin(alice, SLOW)
+    place = data / "runs" / path.strip("/").rpartition("/")[2] / "workspace"
+    pages = [alice.page, bob.page]
+    alice.page.click(".detail-side .tabs >> text=Log")
+    bob.go(f"{path}?tab=log")
+    for page in pages:
+        running = page.locator("#log-running")
+        expect(running).to_contain_text("still running")
+        expect(running).to_contain_text("<b>first</b>")
+        expect(running).not_to_contain_text("10%")
+        assert page.locator("#log-running pre").evaluate("box => box.scrollTop > 0"), "its end is in sight"
+    alice.page.locator("#log-scroll").evaluate("box => { box.scrollTop = 0; }")
+    expect(alice.page.locator("#log-follow")).to_be_visible()
+    (place / "two").touch()
+    for page in pages:
+        expect(page.locator("#log-running")).to_contain_text("second")
+    assert alice.page.locator("#log-scroll").evaluate("box => box.scrollTop") == 0, "nobody is pulled down"
+    alice.page.click("#log-follow")
+    (place / "go").touch()
+    for page in pages:
+        expect(page.locator("#log")).to_contain_text("last")
+        expect(page.locator("#log-running")).to_have_count(0)
+        assert page.locator("#log").inner_text().count("first") == 1
+    ends(alice, "Succeeded")
+
+
 def test_a_page_says_that_its_person_is_signed_out(person: Person, begin: Begin) -> None:
     alice = person("")
     alice.sign_in("alice")  # a session of her own, since it ends
@@ -260,6 +311,57 @@ def test_a_page_says_that_its_person_is_signed_out(person: Person, begin: Begin)
     alice.page.click("#run-line a")
     for page in (alice.page, runs):
         expect(page.locator("[name=login]")).to_be_visible()
+
+
+def test_a_program_comes_in_with_a_token(person: Person, begin: Begin, tmp_path: Path) -> None:
+    """It is made on the account page; the reader and the lines of docs/runs.md work as they stand there."""
+    alice = person()
+    path = begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    key, page = path.strip("/").rpartition("/")[2], alice.page
+    page.set_viewport_size({"width": 320, "height": 700})
+    alice.go("/me/")
+    page.click("text=Make a token")
+    page.fill("[name=password]", PASSWORD)
+    page.press("[name=password]", "Enter")
+    page.fill("[name=name]", "nightly")
+    found = alice.flaws(dark=True)
+    page.click("button:has-text('Make it')")
+    secret = page.input_value("[aria-label=Token]")
+    line = page.input_value("[aria-label='A line for the shell']")
+    found += alice.flaws(dark=True)
+    page.click("text=Done")
+    expect(page.locator("main")).to_contain_text("never used")
+    found += alice.flaws(dark=True)
+    assert not found, "\n".join(found)
+    page.set_viewport_size({"width": 1280, "height": 860})
+
+    given = {"SPAK": alice.url, "SPAK_TOKEN": secret, "KEY": key}
+    command = [sys.executable, "-c", block("python"), key]
+    with subprocess.Popen(command, env=surroundings(**given), stdout=subprocess.PIPE, text=True) as reading:
+        assert reading.stdout is not None
+        read = [reading.stdout.readline()]
+        alice.go(path)
+        page.fill("#run-ask textarea", "A word.")
+        page.click("#run-ask button:has-text('Answer')")
+        ends(alice, "Succeeded")
+        read += reading.stdout
+    assert reading.returncode == 0
+    assert [json.loads(record)["seq"] for record in read] == list(range(len(read)))
+
+    lines = block("sh").replace("http://127.0.0.1:8000", alice.url)
+    done = shell(f"{line}\n{lines}", tmp_path, **given)
+    assert done.returncode == 0, done.stderr
+    assert f'"key": "{key}"' in done.stdout and "id: 5\nevent: record" in done.stdout
+    assert "equal: every commit follows from the proposals" in done.stderr
+    assert "A word." in done.stdout and "<title>" in (tmp_path / "report.html").read_text()
+    assert done.stdout.count("id: 4\n") == 1 and done.stdout.count("event: end\n") == 2
+    alice.go("/me/")
+    expect(page.locator("main")).to_contain_text("last used")
+    page.click("button:has-text('Revoke')")
+    page.click("dialog button:has-text('Go on')")
+    expect(page.locator(".message")).to_contain_text("nightly does not work any more")
+    assert '"code": "web.token"' in shell(f"{line} || curl -s {line[9:]}", tmp_path, **given).stdout
 
 
 @pytest.mark.parametrize("width", [1280, 320])
