@@ -2,7 +2,7 @@
 
 Takes the run's permits and what answered them, newest `MOST`; gives safe SVG without style or script, whose
 bars link to records, and a table that says the same. Waiting for a person counts as idle, so that an hour of
-it leaves room for seconds of work.
+it leaves room for seconds of work; what a backend took for its answer is work.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from django.utils.safestring import SafeString, mark_safe
 from spak.records import Authority, Kind, decode
 from spakweb.runs import show
 from spakweb.runs.models import Run, RunRecord
+from spakweb.runs.project import count
 
 MOST = 1_000
 """Attempts that are drawn; the table of steps counts the same ones."""
@@ -47,6 +48,8 @@ class Bar:
     end: int
     state: str = "running"
     ask: bool = False
+    worked: int = 0
+    """Of a question: the milliseconds that a backend took for its answer."""
     said: str = ""
 
 
@@ -89,6 +92,8 @@ def bars_of(run: Run) -> list[Bar]:
         elif found:
             last = found[-1]
             last.end = max(last.end, record.at)
+            if record.authority == Authority.PROPOSAL and last.ask:
+                last.worked = max(0, min(count(record.side.get("ms")), last.end - last.start))
             if record.kind == Kind.END:
                 last.state = str(record.body.get("state")) if last.state == "running" else last.state
             elif record.authority == Authority.COMMIT and last.state != "refused":
@@ -116,7 +121,7 @@ class Axis:
 
     def __init__(self, bars: list[Bar]) -> None:
         busy = sorted((bar.start, bar.start if bar.ask else bar.end) for bar in bars)
-        busy += [(bar.end, bar.end) for bar in bars if bar.ask]
+        busy += [(bar.end - bar.worked, bar.end) for bar in bars if bar.ask]
         spans: list[list[int]] = []
         for start, end in sorted(busy):
             if spans and start - spans[-1][1] <= FOLD_MS:

@@ -164,6 +164,14 @@ def test_waiting_for_a_person_is_idle_time() -> None:
     assert axis.x(7_200_000) - axis.x(1_000) == pytest.approx(FOLDED)
 
 
+def test_the_time_that_a_backend_took_is_work() -> None:
+    asked = bar(0, 600_000, ask=True)
+    asked.worked = 5_000
+    axis = Axis([asked])
+    assert [idle for _, idle in axis.folds] == [595_000]
+    assert axis.x(600_000) - axis.x(595_000) > 300
+
+
 def test_an_axis_without_time_has_places() -> None:
     axis = Axis([bar(5, 5)])
     assert axis.x(5) == axis.x(0) == timeline.LEFT
