@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
+from urllib.parse import urlencode
 
 from django.core.cache import cache
 from django.urls import reverse
@@ -21,6 +22,7 @@ from spak.llm import BACKENDS
 from spak.program.model import Budgets
 from spak.records import Kind, decode
 from spakweb import access
+from spakweb.audit.models import Event
 from spakweb.fleet.show import why_waits
 from spakweb.runs import show, show_record
 from spakweb.runs.actions import SAID
@@ -106,6 +108,7 @@ def head(run: Run) -> dict[str, Any]:
         "best": _best(metrics),
         "denied": summary.get("denied", 0),
         "checked": checked,
+        "again": again(run) if run.ended else "",
         "elapsed_ms": _elapsed(run),
     }
 
@@ -180,18 +183,42 @@ def outcome(run: Run) -> str:
         case State.WAITING:
             return _waits(run)
         case State.PAUSED:
-            return "Somebody paused it; it goes on when it is resumed."
+            return f"{_who(run, 'run.pause') or 'Somebody'} paused it; it goes on when it is resumed."
         case State.SUCCEEDED:
             best = _best((run.summary or {}).get("metrics") or {})
             return f"Ended in {run.task} with success{f': {best}' if best else ''}."
         case State.FAILED if error:
             return f"Could not begin: {error.get('message', run.reason)} {error.get('hint', '')}".strip()
         case State.CANCELLED:
-            return "Was cancelled."
+            who = _who(run, "run.cancel")
+            return f"{who} cancelled it." if who else "Was cancelled."
     codes = ", ".join(map(str, refusal.get("codes") or [])) or run.reason or "no reason is recorded"
     knob = f" The knob: {refusal['knob']}." if refusal.get("knob") else ""
     word = "Refused" if run.state == State.REFUSED else "Failed"
     return f"{word} in {run.task}: {codes}.{knob}" if run.task else f"{word}: {codes}.{knob}"
+
+
+def _who(run: Run, action: str) -> str:
+    """Who asked for it last."""
+    asked = (
+        Event.objects.filter(team=run.team_id, action=action, thing=run.key).select_related("actor").first()
+    )
+    return str(asked.actor or asked.actor_name) if asked else ""
+
+
+def again(run: Run) -> str:
+    """The form that starts its like: the same version, inputs, mode, backend, sandbox and labels."""
+    if run.version is None:
+        return ""
+    given = {f"input.{name}": value for name, value in run.inputs.items()} | {
+        "version": run.version.number,
+        "mode": run.mode,
+        "backend": run.backend,
+        "sandbox": run.sandbox,
+        "labels": ", ".join(run.labels),
+    }
+    where = reverse("spak-run-new", kwargs={"team": run.team.slug, "spec": run.version.spec.slug})
+    return f"{where}?{urlencode({name: value for name, value in given.items() if value})}"
 
 
 def _waits(run: Run) -> str:

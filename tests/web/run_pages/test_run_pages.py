@@ -265,6 +265,18 @@ def test_stopping_and_going_on(cast: Any, ran: Ran, word: str, state: State) -> 
     assert client.post(url("spak-run-control", run), {"do": "explode"}).status_code == 400
 
 
+def test_who_stopped_it_is_named_and_its_like_is_a_click_away(cast: Any, ran: Ran) -> None:
+    run, client = ran(WITH_INPUT, advance=False, inputs={"size": "7"}, labels=["a&b"]), cast.client("bob")
+    client.post(url("spak-run-control", run), {"do": "cancel"})
+    execute.advance(run.key)
+    page = body(client.get(url("spak-run", run)))
+    assert f"{cast['bob']} cancelled it." in page
+    run.refresh_from_db()
+    form = body(client.get(pages.again(run)))
+    assert 'value="7"' in form and 'value="a&amp;b"' in form and "Run again" in page
+    assert "Run again" not in body(cast.client("vera").get(url("spak-run", run)))
+
+
 def test_resuming(cast: Any, ran: Ran) -> None:
     run, client = ran(advance=False), cast.client("bob")
     Run.objects.update(state=State.PAUSED)
