@@ -176,8 +176,8 @@ if REDIS_URL:  # how often someone tried to sign in is counted over all processe
 QUEUE_DIR = DATA_DIR / "queue"
 CELERY_BROKER_URL = REDIS_URL or "filesystem://localhost/"
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = (
-    {"visibility_timeout": 3600, "socket_timeout": None}
-    if REDIS_URL
+    {"visibility_timeout": 3600, "socket_timeout": None, "socket_connect_timeout": 5, "max_retries": 0}
+    if REDIS_URL  # max_retries: else who starts a run while Redis is away waits six seconds, for nothing
     else {
         "data_folder_in": str(QUEUE_DIR),
         "data_folder_out": str(QUEUE_DIR),

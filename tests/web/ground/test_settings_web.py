@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kombu import Connection
+from kombu.exceptions import OperationalError
 
 from platform_kit import ROOT, manage
 from spakweb import environment as reading
@@ -97,6 +99,16 @@ def test_a_certificate_of_redis_is_asked_for(read: Callable[..., Any]) -> None:
         "ssl_cert_reqs": ssl.CERT_REQUIRED
     }
     assert "CELERY_BROKER_USE_SSL" not in read(SPAK_WEB_REDIS_URL="redis://h:6379/0")
+
+
+def test_who_starts_a_run_does_not_wait_for_a_redis_that_is_away(
+    read: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "redis://127.0.0.1:1/0"
+    options = read(SPAK_WEB_REDIS_URL=url)["CELERY_BROKER_TRANSPORT_OPTIONS"]
+    monkeypatch.setattr("kombu.utils.functional.sleep", lambda pause: pytest.fail("it tries again"))
+    with pytest.raises(OperationalError):
+        Connection(url, transport_options=options).default_channel  # noqa: B018
 
 
 def test_every_setting_is_documented() -> None:
