@@ -1,5 +1,6 @@
 // The log of a run, live: what comes is added below, and followed unless somebody scrolled up. Takes a function
-// that fetches the entries after a record as rows of HTML.
+// that fetches the entries after a record as rows of HTML; the last row may be a tool that still runs, with no
+// record, which takes the place of the one before.
 
 const EACH_MS = 400, MOST = 500, NEAR = 40;
 
@@ -8,6 +9,7 @@ export class Log {
     this.fetchAfter = fetchAfter;
     this.list = null;
     this.timer = 0;
+    this.again = false;
   }
 
   open(list) {
@@ -17,9 +19,11 @@ export class Log {
     this.box = list.parentElement;
     this.button = document.getElementById("log-follow");
     this.following = true;
+    const shown = list.querySelector("#log-running pre");
+    if (shown) shown.scrollTop = shown.scrollHeight;
     this.down();
     this.box.addEventListener("scroll", () => {
-      this.following = this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < NEAR;
+      this.following = ending(this.box);
       this.button.hidden = this.following;
     }, { passive: true });
     this.button.addEventListener("click", () => { this.following = true; this.down(); });
@@ -31,20 +35,48 @@ export class Log {
   }
 
   more() {
-    this.timer ||= setTimeout(() => this.add(), EACH_MS);
+    if (this.timer) this.again = true;
+    else this.timer = setTimeout(() => this.add(), EACH_MS);
   }
 
   async add() {
     const list = this.list;
+    this.again = false;
     if (list) {
-      const after = list.lastElementChild?.dataset.seq ?? -1;
+      const after = newest(list);
       try {
         const rows = await this.fetchAfter(after);
-        if (this.list === list && (list.lastElementChild?.dataset.seq ?? -1) === after) list.insertAdjacentHTML("beforeend", rows);
-        while (list.children.length > MOST) list.firstElementChild.remove();
-        if (this.following) this.down();
+        if (this.list === list && newest(list) === after) this.put(rows);
       } catch { /* the next record tries again */ }
     }
     this.timer = 0;
+    if (this.again) this.more();
   }
+
+  put(html) {
+    const rows = document.createElement("template"), list = this.list;
+    rows.innerHTML = html;
+    const before = list.querySelector("#log-running"), running = rows.content.querySelector("#log-running");
+    const last = before?.querySelector("pre"), atEnd = !last || ending(last), top = last?.scrollTop;
+    if (before && running && !rows.content.querySelector("[data-seq]")) {
+      if (last.textContent !== running.querySelector("pre").textContent) last.textContent = running.querySelector("pre").textContent;
+    } else {
+      const record = before && rows.content.querySelector("[data-seq] pre");
+      before?.remove();
+      list.append(rows.content);
+      if (record && atEnd) record.scrollTop = record.scrollHeight;  // where it was when it was still running
+    }
+    const shown = list.querySelector("#log-running pre");
+    if (shown) shown.scrollTop = atEnd ? shown.scrollHeight : top;
+    while (list.children.length > MOST) list.firstElementChild.remove();
+    if (this.following) this.down();
+  }
+}
+
+function newest(list) {
+  return [...list.querySelectorAll("[data-seq]")].at(-1)?.dataset.seq ?? -1;
+}
+
+function ending(box) {
+  return box.scrollHeight - box.scrollTop - box.clientHeight < NEAR;
 }

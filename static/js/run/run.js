@@ -223,6 +223,12 @@ function records(list, count) {
   while (shown.children.length > ROWS) shown.lastElementChild.remove();
 }
 
+function putOut() {
+  if (pane.dataset.tab !== "log" || new URL(location.href).searchParams.get("before")) return;
+  if (document.getElementById("log")) log.more();
+  else paneAgain();
+}
+
 function piece(name, words) {
   return Object.assign(document.createElement("span"), { className: name, textContent: words });
 }
@@ -255,6 +261,7 @@ function header(fresh) {
   run = fresh;
   if (changed) renew();
   if (!other) return;
+  putOut();  // nothing runs any more, or again
   document.title = document.title.replace(/ [a-z]+ ·/, ` ${fresh.state} ·`);
   say(`${WORDS[fresh.state] ?? fresh.state}${fresh.task ? `, task ${fresh.task}` : ""}`);
   redraw([...states.keys()]);
@@ -300,6 +307,7 @@ function heard(message) {
   } else if (message.type === "resync") paneAgain();
   else if (message.type === "end") { renew(); paneAgain(); }
   else if (message.type === "people") people(message);
+  else if (message.type === "output") putOut();
   else if (["connected", "away", "closed"].includes(message.type)) connection(message);
 }
 
@@ -312,7 +320,7 @@ async function poll() {
     header({ ...run, state: found.state, task: found.task, asks: found.asks, count: found.count });
     nodes(Object.entries(found.nodes).map(([task, [state, visits]]) => [task, state === "done" ? "succeeded" : state, visits]));
     graph.taken(found.edges);
-    if (Number(about.count) !== found.count) { about.count = found.count; paneAgain(); }
+    if (Number(about.count) !== found.count) { about.count = found.count; if (pane.dataset.tab === "log") putOut(); else paneAgain(); } else if (found.state === "running") putOut();
   } catch { /* away: the next try comes by itself */ }
   polling = false;
 }
