@@ -32,10 +32,12 @@ from spak.runner.live import Live, Shown
 from spakweb.runs import news
 
 PACE_S = 0.25
-AGAIN_S = 2.0
+AGAIN_S = 1.0
 """How often it is said again that a tool still runs which puts out nothing more."""
-HOLDS_S = 6.0
-REDIS_S = 0.5
+HOLDS_S = 3.0
+"""How long it is true without being said again."""
+REDIS_S, AWAY_S = 0.5, 5.0
+"""How long Redis is waited for; how long it is not asked after it did not answer."""
 LINE = 200
 
 log = logging.getLogger(__name__)
@@ -189,9 +191,19 @@ def _redis(url: str) -> Any:
     )
 
 
+_away = float("-inf")
+
+
 def _get(key: str) -> bytes | None:
+    global _away
     if settings.REDIS_URL:
-        found: bytes | None = _redis(settings.REDIS_URL).get(_name(key))
+        if time.monotonic() - _away < AWAY_S:
+            return None
+        try:
+            found: bytes | None = _redis(settings.REDIS_URL).get(_name(key))
+        except RedisError:
+            _away = time.monotonic()
+            raise
         return found
     file = _file(key)
     try:

@@ -2,14 +2,14 @@
 // that fetches the entries after a record as rows of HTML; the last row may be a tool that still runs, with no
 // record, which takes the place of the one before.
 
-const EACH_MS = 400, MOST = 500, NEAR = 40;
+const EACH_MS = 400, AGAIN_MS = 3000, MOST = 500, NEAR = 40;
 
 export class Log {
   constructor(fetchAfter) {
     this.fetchAfter = fetchAfter;
     this.list = null;
-    this.timer = 0;
-    this.again = false;
+    this.timer = this.again = 0;
+    this.missed = false;
   }
 
   open(list) {
@@ -22,6 +22,7 @@ export class Log {
     const shown = list.querySelector("#log-running pre");
     if (shown) shown.scrollTop = shown.scrollHeight;
     this.down();
+    this.lookAgain();
     this.box.addEventListener("scroll", () => {
       this.following = ending(this.box);
       this.button.hidden = this.following;
@@ -35,13 +36,18 @@ export class Log {
   }
 
   more() {
-    if (this.timer) this.again = true;
+    if (this.timer) this.missed = true;
     else this.timer = setTimeout(() => this.add(), EACH_MS);
+  }
+
+  lookAgain() {  // whoever runs it may be gone, and then nothing is told
+    clearTimeout(this.again);
+    this.again = this.list.querySelector("#log-running") ? setTimeout(() => this.more(), AGAIN_MS) : 0;
   }
 
   async add() {
     const list = this.list;
-    this.again = false;
+    this.missed = false;
     if (list) {
       const after = newest(list);
       try {
@@ -50,7 +56,7 @@ export class Log {
       } catch { /* the next record tries again */ }
     }
     this.timer = 0;
-    if (this.again) this.more();
+    if (this.missed) this.more();
   }
 
   put(html) {
@@ -68,6 +74,7 @@ export class Log {
     }
     const shown = list.querySelector("#log-running pre");
     if (shown) shown.scrollTop = atEnd ? shown.scrollHeight : top;
+    this.lookAgain();
     while (list.children.length > MOST) list.firstElementChild.remove();
     if (this.following) this.down();
   }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,9 +15,10 @@ import pytest
 from django.db import connection
 
 from runs_kit import Socket, looped
+from servers_kit import Redis, binary
 from spak.llm.redact import Redactor
 from spak.llm.settings import Secret
-from spakweb.runs import execute, log, output, pages
+from spakweb.runs import execute, log, news, output, pages
 from spakweb.runs.models import Run, State
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -129,18 +131,30 @@ def test_a_tool_that_puts_out_nothing_costs_nothing(settings: Any, tmp_path: Pat
     assert sender._thread is None and not list(tmp_path.iterdir())
 
 
-def test_a_flood_is_handed_in_at_a_pace(
-    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(params=["file", "redis"])
+def store(request: pytest.FixtureRequest, settings: Any, tmp_path: Path) -> Iterator[str]:
     settings.DATA_DIR = tmp_path
     (tmp_path / "runs" / "r").mkdir(parents=True)
+    if request.param == "file":
+        yield "file"
+        return
+    if not binary(Redis.needs):
+        pytest.skip("redis-server is not on this machine: apt-get install redis-server")
+    with Redis(tmp_path / "redis") as redis:
+        settings.REDIS_URL = redis.url
+        yield "redis"
+    output._away = float("-inf")
+
+
+def test_a_flood_is_handed_in_at_a_pace(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(news, "tell", lambda key, count: None)
     put: list[dict[str, Any]] = []
     real = output._put
     monkeypatch.setattr(output, "_put", lambda key, data: (put.append(json.loads(data)), real(key, data)))
     sender = output.Sender()
     with sender.hearing("r", 7, 30, Redactor([Secret("canary-5f1d0c77")])) as heard:
         heard(1, b"first line\n")
-        until(lambda: len(put) == 1)
+        until(lambda: output.read("r", 7, 30) is not None)
         for _ in range(2000):
             heard(1, b"x" * 60 + b" canary-5f1d0c77\n" * 100)
         until(lambda: len(put) == 2)
@@ -150,3 +164,17 @@ def test_a_flood_is_handed_in_at_a_pace(
     until(lambda: output.read("r", 7, 30) is None)
     assert put[0]["text"] == "first line\n" and not any("canary" in one["text"] for one in put)
     assert len(put) < 10
+
+
+def test_a_redis_that_is_away_is_not_waited_for(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes connections, and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        settings.REDIS_URL = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
+        monkeypatch.setattr(output, "REDIS_S", 0.1)
+        monkeypatch.setattr(output, "_away", float("-inf"))
+        asked: list[str] = []
+        real = output._redis
+        monkeypatch.setattr(output, "_redis", lambda url: (asked.append(url), real(url))[1])
+        for _ in range(5):
+            assert output.read("r", 1, 1) is None
+        assert len(asked) == 1
