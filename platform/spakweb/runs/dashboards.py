@@ -21,6 +21,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from spakweb.home.templatetags.shell import plural
+from spakweb.runs.filters import with_label
 from spakweb.runs.list_rows import filled
 from spakweb.runs.models import ENDED, Run, State
 from spakweb.specs.models import Spec
@@ -125,11 +126,11 @@ class Health:
 
 def health(team: Team, days: int = DAYS) -> list[Health]:
     """Each spec that had runs which ended in the last days, most runs first."""
-    found: dict[tuple[str, str], Health] = {}
+    found: dict[str, Health] = {}
     for row in _ended(team, days).values(*_READ)[:MOST]:
         slug = row["version__spec__slug"] or ""
-        one = found.setdefault((slug, row["name"]), Health(slug, row["name"], span=days))
-        _count(one, row)
+        name = row["version__spec__name"] or row["name"]
+        _count(found.setdefault(slug or f" {name}", Health(slug, name, span=days)), row)
     return sorted(found.values(), key=lambda one: (-one.count, one.name))
 
 
@@ -138,11 +139,12 @@ def versions(spec: Spec, days: int = DAYS, label: str = "", mode: str = "") -> l
     rows = _ended(spec.team, days).filter(version__spec=spec)
     if mode:
         rows = rows.filter(mode=mode)
+    if label:
+        rows = with_label(rows, label)
     found: dict[int, Health] = {}
-    for row in rows.values(*_READ, "version__number", "labels")[:MOST]:
-        if not label or label in row["labels"]:
-            number = row["version__number"]
-            _count(found.setdefault(number, Health(spec.slug, spec.name, number, days)), row)
+    for row in rows.values(*_READ, "version__number")[:MOST]:
+        number = row["version__number"]
+        _count(found.setdefault(number, Health(spec.slug, spec.name, number, days)), row)
     return [found[number] for number in sorted(found, reverse=True)]
 
 
@@ -153,9 +155,9 @@ def baseline_of(found: list[Health], number: int | None = None) -> Health | None
 
 
 _READ = (
-    "version__spec__slug", "name", "state", "reason", "started_at", "ended_at", "summary__failures",
-    "summary__healed", "summary__guided", "summary__permitted", "summary__denied", "summary__tokens",
-    "summary__cost",
+    "version__spec__slug", "version__spec__name", "name", "state", "reason", "started_at", "ended_at",
+    "summary__failures", "summary__healed", "summary__guided", "summary__permitted", "summary__denied",
+    "summary__tokens", "summary__cost",
 )  # fmt: skip
 
 
@@ -189,24 +191,22 @@ def _count(one: Health, row: dict[str, Any]) -> None:
 def columns(days: dict[date, list[int]], span: int = DAYS, wide: int = 112, high: int = 26) -> SafeString:
     """The last days as columns; the whole height is the busiest day."""
     today = timezone.now().date()
-    shown = [today - timedelta(days=back) for back in range(span - 1, -1, -1)]
-    most = max([days.get(day, [0])[0] for day in shown] + [1])
-    parts, step = [], wide / span
-    broad = step * 0.82
-    for place, day in enumerate(shown):
-        count, good = days.get(day, [0, 0])
-        x = place * step
+    shown = {day: counts for day, counts in days.items() if 0 <= (today - day).days < span}
+    most = max([count for count, _ in shown.values()] + [1])
+    step = wide / span
+    parts = [f'<rect class="ground" width="{wide}" height="{high}"/>']
+    for day, (count, good) in sorted(shown.items()):
+        x, broad = (span - 1 - (today - day).days) * step, max(step * 0.82, 1)
         tall, of_good = (high - 2) * count / most, (high - 2) * good / most
         told = f"{day.isoformat()}: {good} of {count} succeeded"
         parts.append(
             f"<g><title>{escape(told)}</title>"
-            f'<rect class="ground" x="{x:.1f}" y="0" width="{broad:.1f}" height="{high}"/>'
             f'<rect class="bad" x="{x:.1f}" y="{high - tall:.1f}" width="{broad:.1f}" '
             f'height="{tall - of_good:.1f}"/>'
             f'<rect class="good" x="{x:.1f}" y="{high - of_good:.1f}" width="{broad:.1f}" '
             f'height="{of_good:.1f}"/></g>'
         )
-    count, good = (sum(days.get(day, [0, 0])[place] for day in shown) for place in (0, 1))
+    count, good = (sum(counts[place] for counts in shown.values()) for place in (0, 1))
     told = f"{good} of {count} runs succeeded in the last {span} days"
     return mark_safe(
         f'<svg class="trend" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" role="img" '

@@ -6,7 +6,9 @@ Takes a spec and a query string; renders what dashboards counts. Odd values are 
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -17,6 +19,8 @@ from spakweb.runs.filters import clean
 from spakweb.specs.views import around, find_spec
 
 SPANS = (7, 14, 30, 90)
+PAGE = 25
+"""Versions of a page."""
 
 
 @require_safe
@@ -27,11 +31,14 @@ def health_page(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     rows = dashboards.versions(found, asked["days"], asked["label"], asked["mode"])
     baseline = dashboards.baseline_of(rows, asked["baseline"])
     newest = rows[:1]
+    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
     context = around(request, found, "health") | {
         "asked": asked,
         "spans": SPANS,
         "modes": MODES[1:],
-        "health": [(one, one.against(baseline)) for one in rows],
+        "health": [(one, one.against(baseline)) for one in page],
+        "page": page,
+        "query": _query(asked),
         "baseline": baseline,
         "baselines": [one.version for one in rows if one.tokens_each],
         "newest": newest[0] if newest else None,
@@ -48,3 +55,8 @@ def asked_for(query: QueryDict) -> dict[str, Any]:
         "mode": mode if mode in MODES else "",
         "baseline": int(number) if number.isascii() and number.isdigit() and len(number) < 10 else None,
     }
+
+
+def _query(asked: dict[str, Any]) -> str:
+    """What the page is filtered by, as an address has it."""
+    return urlencode({name: value for name, value in asked.items() if value})

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import Func, Q, QuerySet, Value
-from django.db.models.fields import BinaryField, IntegerField
+from django.db.models.fields import BinaryField, BooleanField, IntegerField
 from django.http import QueryDict
 
 from spak import canon
@@ -54,7 +54,7 @@ class RunFilter:
         if self.version:
             rows = rows.filter(version__number=int(self.version))
         if self.label:
-            rows = rows.filter(pk__in=_with_label(rows, self.label))
+            rows = with_label(rows, self.label)
         if self.text:
             rows = rows.filter(name__icontains=self.text) | rows.filter(key__icontains=self.text)
         return rows.filter(made_by=user) if self.mine else rows
@@ -174,6 +174,19 @@ def clean(text: str) -> str:
     return text.replace("\0", "")[:MOST_TEXT].strip()
 
 
-def _with_label(rows: QuerySet[Run], label: str) -> list[int]:
-    """Read here, since SQLite cannot ask what a list of JSON contains."""
-    return [pk for pk, labels in rows.values_list("pk", "labels") if label in labels]
+def with_label(rows: QuerySet[Run], label: str) -> QuerySet[Run]:
+    return rows.filter(Among(Value(label), "labels"))
+
+
+class Among(Func):
+    """Whether a text is one of a list of JSON."""
+
+    output_field = BooleanField()
+
+    def as_sql(self, compiler: Any, connection: Any, **more: Any) -> Any:
+        (text, first), (column, second) = map(compiler.compile, self.get_source_expressions())
+        return f"EXISTS (SELECT 1 FROM json_each({column}) WHERE value = {text})", (*second, *first)
+
+    def as_postgresql(self, compiler: Any, connection: Any, **more: Any) -> Any:
+        (text, first), (column, second) = map(compiler.compile, self.get_source_expressions())
+        return f"{column} ? {text}", (*second, *first)

@@ -10,7 +10,6 @@ from typing import Any
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from spak.config import RANKS
@@ -19,7 +18,7 @@ from spak.lang import parse
 from spak.lang.check import examine
 from spak.llm import BACKENDS
 from spak.records import decode
-from spakweb import access
+from spakweb import access, clock
 from spakweb.runs import checks, export, log, pages, pages_metrics, show, show_record, timeline
 from spakweb.runs.actions import MODES
 from spakweb.runs.filters import RecordFilter, RunFilter, clean
@@ -57,7 +56,7 @@ def find_run(request: HttpRequest, team: str, run: str, action: str = "run.view"
 
 
 def honest(run: Run) -> Run:
-    run.state = standing(run.state, run.holder, run.lease_until, timezone.now())
+    run.state = standing(run.state, run.holder, run.lease_until, clock.now())
     return run
 
 
@@ -66,7 +65,7 @@ def run_list(request: HttpRequest, team: str) -> HttpResponse:
     found = access.find(request.user, "team.view", Team, slug=team)
     wanted = RunFilter.of(request.GET)
     rows = wanted.apply(Run.objects.filter(team=found), request.user)
-    rows = rows.select_related("version__spec", "made_by").order_by("-pk")
+    rows = rows.select_related("version__spec", "made_by").defer("version__text").order_by("-pk")
     page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
     page.object_list = filled(found, page.object_list)
     specs = Spec.objects.filter(team=found, archived_at=None).order_by("name")

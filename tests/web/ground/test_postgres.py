@@ -65,9 +65,11 @@ def cluster() -> Iterator[str]:
 def test_models_and_views_on_postgresql(cluster: str) -> None:
     names = ("access", "attacks", "beside", "specs_actions", "pages")
     tests = [ROOT / "tests/web/ground" / f"test_{name}.py" for name in names]
+    tests.append(ROOT / "tests/web/run_pages/test_many_runs.py")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *map(str, tests),
-         "-k", "not texts_that_are_none", "--reuse-db"],  # it goes with its server, whoever is still in it
+         "-k", "not texts_that_are_none and not by_an_index",
+         "--reuse-db"],  # it goes with its server, whoever is still in it
         cwd=ROOT, env={**os.environ, "SPAK_WEB_DATABASE_URL": cluster, UNDER: "1"},
         capture_output=True, text=True,
     )  # fmt: skip
