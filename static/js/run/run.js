@@ -5,7 +5,7 @@ import { Graph, nodeName } from "./graph.js";
 import { Log } from "./log.js";
 import { follow } from "./stream.js";
 
-const ROWS = 200, EACH_MS = 700, PANE_MS = 2500, EMPTY_MS = 150, SAY_MS = 2000, QUEUED_MS = 5000, AWAY_MS = 1500, AGAIN_MS = 500;
+const ROWS = 200, EACH_MS = 700, PANE_MS = 2500, EMPTY_MS = 150, SAY_MS = 2000, QUEUED_MS = 5000, AWAY_MS = 1500, AGAIN_MS = 500, REST = 3;
 const about = document.getElementById("run").dataset;
 const first = JSON.parse(document.getElementById("run-live").textContent);
 const pane = document.getElementById("pane"), table = document.getElementById("run-tasks");
@@ -298,12 +298,27 @@ function connection(message) {
   else if (message.code === 4403 || message.code === 4404) place("run-line", "You may not see this run any more: what stands here is old.");
 }
 
+// Records and states are shown at once; after that it rests REST times as long as that took, and what comes
+// meanwhile is shown together: frames go on however fast a run is and however slow a machine.
+let kept = [], showing = 0, due = 0;
+function show() {
+  const began = performance.now(), fresh = kept.filter(({ type }) => type === "records"), changed = kept.filter(({ type }) => type === "state");
+  kept = [];
+  showing = 0;
+  if (fresh.length) records(fresh.flatMap((message) => message.records), fresh.at(-1).count);
+  if (changed.length) {
+    header(changed.at(-1).run);
+    nodes([...new Map(changed.flatMap((message) => message.nodes).map((node) => [node[0], node])).values()]);
+    graph.taken([...new Map(changed.flatMap((message) => message.edges).map((edge) => [edge.slice(0, 3).join("|"), edge])).values()]);
+  }
+  pane.getBoundingClientRect();  // laying it out is a part of what it takes
+  due = performance.now() + REST * (performance.now() - began);
+}
+
 function heard(message) {
-  if (message.type === "records") records(message.records, message.count);
-  else if (message.type === "state") {
-    header(message.run);
-    nodes(message.nodes);
-    graph.taken(message.edges);
+  if (message.type === "records" || message.type === "state") {
+    kept.push(message);
+    showing ||= setTimeout(show, due - performance.now());
   } else if (message.type === "resync") paneAgain();
   else if (message.type === "end") { renew(); paneAgain(); }
   else if (message.type === "people") people(message);
