@@ -1,8 +1,9 @@
 """Approvals of people on the platform: it signs for them with its own key and names them beside.
 
 The key is made on first use and stays in the data folder with mode 0600 (docs/platform.md says how to keep
-it); its public half is in the genesis of every run that the platform begins. Runs that came from elsewhere do
-not know it and refuse what it signs.
+it), or, where hosts have folders of their own, in the database: a run that one of them begins is approved on
+another. Its public half is in the genesis of every run that the platform begins. Runs that came from
+elsewhere do not know it and refuse what it signs.
 """
 
 from __future__ import annotations
@@ -18,13 +19,23 @@ from django.conf import settings
 from spak.errors import RunError
 from spak.kernel.state import Effect
 from spak.policy import approval
+from spakweb.runs.models import StoredFile
 
 FILE = "approval_key"
 
 
 def private_key() -> bytes:
     """The platform's key, 32 bytes; two processes that make it at once agree on one."""
-    file = Path(settings.DATA_DIR) / FILE
+    if settings.STORAGE != "database":
+        return _kept(Path(settings.DATA_DIR) / FILE)
+    row = StoredFile.objects.filter(name=FILE).first()
+    if row is None:  # that of this host, if it had one before it was one of several
+        mine = _kept(Path(settings.DATA_DIR) / FILE)
+        row, _ = StoredFile.objects.get_or_create(name=FILE, defaults={"data": mine})
+    return bytes(row.data)
+
+
+def _kept(file: Path) -> bytes:
     try:
         found = file.read_bytes()
     except FileNotFoundError:

@@ -16,7 +16,7 @@ from runs_kit import tables
 from spak.kernel.replay import replay
 from spak.ledger import verify
 from spak.runner import Run as Runner
-from spakweb.runs import execute, export, queue, show_record
+from spakweb.runs import approving, execute, export, queue, show_record
 from spakweb.runs.actions import fork, start
 from spakweb.runs.ledger import DatabaseLedgers, drop_leases
 from spakweb.runs.models import Run, RunBlob, RunRecord, State, StoredFile
@@ -224,6 +224,19 @@ def with_everything_gone() -> None:
         model._base_manager.all()._raw_delete("default")
     Run.objects.all().delete()
     appendonly.install(connection)
+
+
+def test_hosts_sign_with_one_key(spec: Spec, on: Any, settings: Any) -> None:
+    """What one host begins is approved on another; a host that stood alone before brings its own."""
+    settings.STORAGE = "files"
+    on("a")
+    alone = approving.private_key()
+    settings.STORAGE = "database"
+    assert approving.private_key() == alone
+    on("b")
+    assert approving.private_key() == alone and len(alone) == 32
+    with_everything_gone()
+    assert approving.private_key() != alone
 
 
 def test_bytes_are_kept_once(spec: Spec) -> None:
