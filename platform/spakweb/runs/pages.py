@@ -193,7 +193,7 @@ def outcome(run: Run) -> str:
             who = _who(run, "run.cancel")
             return f"{who} cancelled it." if who else "Was cancelled."
     codes = ", ".join(map(str, refusal.get("codes") or [])) or run.reason or "no reason is recorded"
-    knob = f" The knob: {refusal['knob']}." if refusal.get("knob") else ""
+    knob = f" What would let it go on: {refusal['knob']}." if refusal.get("knob") else ""
     word = "Refused" if run.state == State.REFUSED else "Failed"
     return f"{word} in {run.task}: {codes}.{knob}" if run.task else f"{word}: {codes}.{knob}"
 

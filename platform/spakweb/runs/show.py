@@ -91,6 +91,7 @@ def figure(value: Any) -> str:
     return str(value)
 
 
+DECIDED = {"approve": "approved", "deny": "denied"}
 FIRST = ("time_ns", "spread_ppm", "err_max", "passed", "failed", "count")
 """Metrics that are told first of many."""
 
@@ -222,7 +223,8 @@ _SAID: dict[str, Any] = {
     Kind.INJECT: lambda record: f"heuristic {record.body['heuristic']} on {', '.join(record.body['on'])}",
     Kind.CONTEXT: lambda record: f"{record.body['act']}: {figure(record.body['tokens'])} tokens",
     Kind.APPROVAL: lambda record: (
-        f"{record.body.get('decision', 'signed')}{' by ' + record.side['by'] if 'by' in record.side else ''}"
+        f"{DECIDED.get(record.body.get('decision', ''), 'signed')}"
+        f"{' by ' + record.side['by'] if 'by' in record.side else ''}"
     ),
     Kind.CONTROL: lambda record: ", ".join(str(name) for name in record.body),
     Kind.END: lambda record: f"{record.body['state']}{_codes(record.body)}",

@@ -174,7 +174,8 @@ def svg(run: Run, address: str, bars: list[Bar]) -> SafeString | None:
     if not bars:
         return None
     lines, axis = lines_of(bars), Axis(bars)
-    high = TOP + ROW * len(lines) + SCALE
+    top = TOP if axis.folds else 4
+    high = top + ROW * len(lines) + SCALE
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="timeline-svg" role="group" '
         f'viewBox="0 0 {WIDTH} {high}" width="{WIDTH}" height="{high}" '
@@ -185,7 +186,7 @@ def svg(run: Run, address: str, bars: list[Bar]) -> SafeString | None:
         parts.append(_fold(x, idle, high, x - told >= APART))
         told = x if x - told >= APART else told
     for place, line in enumerate(lines):
-        y = TOP + place * ROW
+        y = top + place * ROW
         name = f"{line.task} / {line.step}" if line.step else line.task
         short = name if len(name) <= 25 else f"{name[:24]}…"
         parts.append(
@@ -194,7 +195,7 @@ def svg(run: Run, address: str, bars: list[Bar]) -> SafeString | None:
             f'<path class="rail" d="M{LEFT} {y + ROW - 1}H{WIDTH - 12}"/></g>'
         )
         parts += [_bar(bar, axis, y, address) for bar in line.bars]
-    foot = TOP + ROW * len(lines)
+    foot = top + ROW * len(lines)
     for x, after in axis.ticks():
         parts.append(
             f'<path class="rail" d="M{x:.1f} {foot - 1}v5"/>'
