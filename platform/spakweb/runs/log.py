@@ -57,7 +57,8 @@ class Entry:
 
 
 def entries(rows: Iterable[bytes], blobs: Blobs, most: int | None = SHOWN) -> Iterator[Entry]:
-    """Of lines in order; `most` cuts each output."""
+    """Of lines in order; `most` cuts each output in its middle: how a build ends counts more than how it
+    began."""
     permit: Record | None = None
     for line in rows:
         record = decode(line)
@@ -82,7 +83,10 @@ def _entry(record: Record, line: bytes, permit: Record | None, blobs: Blobs, mos
     where = f"{record.task}/{record.step}" if record.step else record.task
     cut = most is not None and len(out) > most
     at = datetime.fromtimestamp(record.at / 1000, UTC)
-    return Entry(record.seq, at, where, what, result, out[:most], cut, went_wrong(line))
+    if cut and most is not None:
+        head, tail = out[: most // 4], out[-(most - most // 4) :]
+        out = f"{head}\n\u2026 {len(out) - most:,} characters left out\n{tail}"
+    return Entry(record.seq, at, where, what, result, out, cut, went_wrong(line))
 
 
 def _result(record: Record) -> str:

@@ -73,6 +73,15 @@ def test_the_file_has_all_of_it(cast: Any, ran: Ran, monkeypatch: pytest.MonkeyP
         assert "Hello" in lines and any("run cat none.txt: exited 1" in line for line in lines), stride
 
 
+def test_a_long_output_keeps_its_end(cast: Any, ran: Ran) -> None:
+    run = ran(TWO.replace('"cat none.txt"', '["seq", "5000"]'))
+    seen = next(entry for entry in log.pane(run)["entries"] if "seq" in entry.what)
+    assert seen.cut and seen.out.startswith("1\n2\n") and seen.out.endswith("\n5000\n")
+    assert "19,893 characters left out" in seen.out and len(seen.out) < log.SHOWN + 100
+    page = cast.client("vera").get(pages.address(run), {"tab": "log"}).content.decode()
+    assert "Cut in its middle" in page
+
+
 def test_what_went_wrong(cast: Any, ran: Ran) -> None:
     run, client = ran(TWO), cast.client("vera")
     rows = client.get(pages.address(run), {"tab": "records", "level": "wrong"}).context["rows"]
