@@ -20,7 +20,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
-from django.db import DatabaseError, IntegrityError, close_old_connections, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
 from spak import canon
@@ -121,11 +121,11 @@ class DatabaseLedger:
             self._writable = False
             batch = self._batch()
             batch.free = True
-            freed = writing.writer.submit(batch)
-            leases.drop(self)
+            freed = leases.drop(self, batch)
             if self._shown is not None:
                 self._shown.result()
-            freed.result()
+            if freed is not None:
+                freed.result()
 
     def __enter__(self) -> DatabaseLedger:
         return self
@@ -137,6 +137,11 @@ class DatabaseLedger:
 
     def _batch(self) -> Batch:
         return Batch(self.row.pk, self.run, self.fence, 0, 0, "")
+
+    def renewal(self) -> Batch:
+        batch = self._batch()
+        batch.renew = leases.process, LEASE_S
+        return batch
 
     def _hand_in_blob(self, digest: str, size: int) -> Future[None]:
         batch = self._batch()
@@ -278,6 +283,7 @@ class Leases:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._none_left = threading.Event()
+        self._renewed: list[Future[None]] = []
 
     def add(self, ledger: DatabaseLedger) -> None:
         with self._lock:
@@ -287,12 +293,14 @@ class Leases:
                 self._thread = threading.Thread(target=self._renew, name="ledger-leases", daemon=True)
                 self._thread.start()
 
-    def drop(self, ledger: DatabaseLedger) -> None:
+    def drop(self, ledger: DatabaseLedger, last: Batch | None = None) -> Future[None] | None:
+        """It is not renewed any more; `last` is handed in behind all of its renewals."""
         with self._lock:
             if self._held.get(ledger.row.pk) is ledger:  # else it was lost, and taken again here
                 del self._held[ledger.row.pk]
             if not self._held:
                 self._none_left.set()
+            return None if last is None else writing.writer.submit(last)
 
     def close(self) -> None:
         """Wait for the thread, which ends when no lease is left."""
@@ -304,6 +312,11 @@ class Leases:
         with self._lock:
             return [ledger.run for ledger in self._held.values()]
 
+    def fence(self, run: str) -> int:
+        """That of the lease of the run in this process; -1 when there is none."""
+        with self._lock:
+            return max((ledger.fence for ledger in self._held.values() if ledger.run == run), default=-1)
+
     def settle(self, run: str) -> None:
         """See that a reader of this process finds what a ledger of this process has handed in."""
         with self._lock:
@@ -314,25 +327,19 @@ class Leases:
                 waiting.exception()
 
     def _renew(self) -> None:
+        """By the writer, which would else keep the database from it; while that waits, nothing is added."""
         while True:
             self._none_left.wait(RENEW_S)
+            if self._held and not all(done.done() for done in self._renewed):
+                continue
+            if any(done.exception() for done in self._renewed):
+                log.warning("leases were not renewed")  # the next round may do it; a lease outlives four
             with self._lock:
                 if not self._held:
-                    self._thread = None
-                    break
-                mine = sorted(self._held)
-            try:
-                close_old_connections()
-                until = clock.now() + timedelta(seconds=LEASE_S)
-                for at in range(0, len(mine), PAGE):
-                    with transaction.atomic():  # locked in order, as the writer does
-                        ours = Run.objects.filter(pk__in=mine[at : at + PAGE], holder=self.process)
-                        locked = ours.select_for_update(no_key=True).order_by("pk")
-                        still = list(locked.values_list("pk", flat=True))
-                        Run.objects.filter(pk__in=still).update(lease_until=until)
-            except DatabaseError as error:  # the next round tries again; the lease outlives four of them
-                log.warning("leases were not renewed: %s", type(error).__name__)
-        connection.close()
+                    self._thread, self._renewed = None, []
+                    return
+                mine = [self._held[pk] for pk in sorted(self._held)]
+                self._renewed = [writing.writer.submit(ledger.renewal()) for ledger in mine]
 
 
 leases = Leases()
@@ -365,12 +372,7 @@ def _take(run: str, wait_s: float) -> DatabaseLedger:
     until = time.monotonic() + wait_s
     pause = 0.01
     while True:
-        now = clock.now()
-        free = Q(holder="") | Q(lease_until__lt=now) | Q(lease_until=None)
-        taken = Run.objects.filter(free, key=run).update(
-            fence=F("fence") + 1, holder=leases.process, lease_until=now + timedelta(seconds=LEASE_S)
-        )
-        if taken:
+        if _taken(run):
             ledger = DatabaseLedger(Run.objects.get(key=run), writable=True)
             if ledger.row.holder != leases.process:
                 raise lost_lease(run)
@@ -385,6 +387,18 @@ def _take(run: str, wait_s: float) -> DatabaseLedger:
             )
         time.sleep(min(pause, left))
         pause = min(pause * 2, 0.25)
+
+
+def _taken(run: str) -> bool:
+    """The time is that of the write, which may have waited for others'. A lease that ended because it could
+    not be renewed is still held here, as long as nobody else has taken it."""
+    mine = leases.fence(run)
+    with transaction.atomic():
+        now = clock.now()
+        free = Q(holder="") | Q(lease_until__lt=now) | Q(lease_until=None)
+        until = now + timedelta(seconds=LEASE_S)
+        rows = Run.objects.filter(free, key=run).exclude(fence=mine)
+        return bool(rows.update(fence=F("fence") + 1, holder=leases.process, lease_until=until))
 
 
 def _lines(run: int, start: int, end: int) -> Iterator[bytes]:

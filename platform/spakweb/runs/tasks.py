@@ -103,7 +103,8 @@ def sweep_up(*, at_once: bool = False) -> int:
     now = clock.now()
     dead = ~Q(holder="") | Q(state=State.RUNNING)
     stale = Q() if at_once else dead | Q(enqueued_at=None) | Q(enqueued_at__lt=now - SWEEP_AFTER)
-    rows = Run.objects.filter(free(now), due()).filter(stale).order_by("enqueued_at", "pk")
+    rows = Run.objects.filter(free(now), due()).filter(stale).exclude(key__in=ledger.leases.held())
+    rows = rows.order_by("enqueued_at", "pk")
     found = list(rows.values_list("pk", "key", "queue", "state", "count", "fence")[:SWEPT])
     for pk, key, queue, state, count, fence in found:
         shown = {"state": State.QUEUED} if state == State.RUNNING else {}

@@ -1,9 +1,10 @@
 """Group commit: one thread per process writes what all runs of the process hand in, in one transaction.
 
-Takes Batches (new records of one run under its fence, blobs it has, how it is shown, its lease given back)
-and gives a Future for each, which is resolved after the commit. A run whose fence or count is no longer what
-its batch says fails alone, with `ledger.lost_lease`; so does, with `ledger.io`, what the database refuses.
-When the database fails, everything of that transaction fails with `ledger.io` and nothing of it is there.
+Takes Batches (new records of one run under its fence, blobs it has, how it is shown, its lease renewed or
+given back) and gives a Future for each, which is resolved after the commit. A run whose fence or count is no
+longer what its batch says fails alone, with `ledger.lost_lease`; so does, with `ledger.io`, what the database
+refuses. When the database fails, everything of that transaction fails with `ledger.io` and nothing of it is
+there.
 After a commit `listeners` hear `[(run key, count)]`. It judges no record.
 """
 
@@ -21,6 +22,7 @@ from typing import Any
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 
 from spak.errors import LedgerError
+from spakweb import clock
 from spakweb.runs import writer_sql as sql
 
 MOST = 500
@@ -43,6 +45,8 @@ class Batch:
     """The projection, if it is to be written; of a run that was lost it is left out."""
     free: bool = False
     """The lease is given back, if it is still held."""
+    renew: tuple[str, float] | None = None
+    """The lease is renewed, if it is still held: for whom, and for how many seconds from the commit on."""
     done: Future[None] = field(default_factory=Future)
 
 
@@ -145,7 +149,9 @@ class Writer:
                 lasts[batch.run] = batch
         lost: set[int] = set()
         with connection.cursor() as cursor:
-            changed = {batch.run for batch in batches if batch.records or batch.shown or batch.free}
+            changed = {
+                batch.run for batch in batches if batch.records or batch.shown or batch.free or batch.renew
+            }
             held = sql.held(cursor, sorted(changed)) if changed else {}
             for run, first in firsts.items():
                 if held.get(run) != (first.fence, first.before) or lasts[run].fence != first.fence:
@@ -159,6 +165,8 @@ class Writer:
                 sql.add_records(cursor, records)
             if shown := {(batch.run, batch.fence): batch.shown for batch in batches if batch.shown}:
                 sql.show(cursor, shown.values())
+            if renewed := [(batch.run, batch.fence, *batch.renew) for batch in batches if batch.renew]:
+                sql.renew(cursor, clock.now(), renewed)
             if freed := [(batch.run, batch.fence) for batch in batches if batch.free]:
                 sql.free(cursor, freed)
         return lost

@@ -8,6 +8,7 @@ may be written, writer.py says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
@@ -71,6 +72,16 @@ def add_blobs(cursor: Any, rows: Sequence[BlobRow]) -> None:
 def show(cursor: Any, rows: Iterable[tuple[Any, ...]]) -> None:
     """Write projections of runs that are still held: rows of `shown`."""
     cursor.executemany(_SHOWN, list(rows))
+
+
+def renew(cursor: Any, now: datetime, rows: Iterable[tuple[int, int, str, float]]) -> None:
+    """Hold leases that are still held for longer: (run, fence, holder, seconds)."""
+    until = Run._meta.get_field("lease_until").get_db_prep_save
+    cursor.executemany(
+        f"UPDATE {_RUNS} SET holder = %s, lease_until = %s WHERE id = %s AND fence = %s",
+        [(holder, until(now + timedelta(seconds=more), connection), run, fence)
+         for run, fence, holder, more in rows],
+    )  # fmt: skip
 
 
 def free(cursor: Any, rows: Iterable[tuple[int, int]]) -> None:

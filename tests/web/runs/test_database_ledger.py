@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.utils import IntegrityError
 from django.utils import timezone
 
@@ -21,6 +21,7 @@ from spak.ledger import FileLedgers
 from spak.ports import Ledgers
 from spakweb import appendonly
 from spakweb.runs import ledger as module
+from spakweb.runs import tasks
 from spakweb.runs import writer as writing
 from spakweb.runs.ledger import DatabaseLedgers, drop_leases
 from spakweb.runs.models import Run, RunRecord
@@ -57,6 +58,7 @@ def targets(team: Team) -> Targets:
 def test_a_runner_that_lost_its_lease_writes_nothing(ledgers: DatabaseLedgers) -> None:
     old = ledgers.create("r1", genesis())
     Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    module.leases.drop(old)  # as in another process
     new = ledgers.open("r1")
     old.append([act(1)])
     with pytest.raises(LedgerError) as caught:
@@ -157,6 +159,57 @@ def test_a_changed_line_is_found(ledgers: DatabaseLedgers) -> None:
     with pytest.raises(LedgerError) as caught:
         list(ledgers.reader("r1").read())
     assert caught.value.code == "ledger.tampered" and "record 2" in caught.value.message
+
+
+def test_a_process_takes_no_lease_from_itself(
+    ledgers: DatabaseLedgers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that ended because the disk was too slow to renew it: the run is still under way here."""
+    monkeypatch.setattr(module, "RENEW_S", 60)
+    ledger = ledgers.create("r1", genesis())
+    past = timezone.now() - timedelta(seconds=1)
+    Run.objects.update(lease_until=past, state="running")
+    with pytest.raises(LedgerError) as busy:
+        ledgers.open("r1")
+    assert busy.value.code == "ledger.busy" and tasks.sweep_up() == 0
+    Run.objects.update(holder="")  # another host's sweep saw it
+    writing.writer.submit(ledger.renewal()).result()
+    row = Run.objects.get()
+    assert row.holder == module.leases.process and row.lease_until > timezone.now() > past
+    Run.objects.update(holder="", lease_until=None, fence=row.fence + 1)  # taken there, and given back
+    again = ledgers.open("r1")
+    writing.writer.submit(ledger.renewal()).result()
+    ledger.close()
+    assert Run.objects.get().holder == module.leases.process, "the old lease was mistaken for the new one"
+    again.close()
+    assert Run.objects.get().holder == ""
+
+
+def test_a_lease_counts_from_when_it_was_written(
+    ledgers: DatabaseLedgers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer keeps the database for longer than a lease lasts."""
+    monkeypatch.setattr(module, "LEASE_S", 0.3)
+    monkeypatch.setattr(module, "RENEW_S", 60)
+    ledgers.create("r1", genesis()).close()
+    busy, free = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            Run.objects.select_for_update().get()
+            busy.set()
+            free.wait(0.5)
+        connection.close()
+
+    other = threading.Thread(target=hold)
+    other.start()
+    busy.wait(5)
+    asked = timezone.now()
+    ledger = ledgers.open("r1")
+    row = Run.objects.get()
+    other.join()
+    assert row.lease_until and row.lease_until - asked > timedelta(seconds=0.6)
+    ledger.close()
 
 
 def test_leases_are_renewed_while_they_are_held(

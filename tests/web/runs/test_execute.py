@@ -25,7 +25,7 @@ from spakweb.errors import Refused
 from spakweb.runs import begin, execute, pages, queue, tasks
 from spakweb.runs import writer as writing
 from spakweb.runs.actions import ask, start, want
-from spakweb.runs.ledger import DatabaseLedgers, drop_leases
+from spakweb.runs.ledger import DatabaseLedgers, drop_leases, leases
 from spakweb.runs.models import Run, State
 from spakweb.runs.project import rebuild
 from spakweb.runs.rows import HEADER, header
@@ -239,6 +239,7 @@ def test_a_dead_worker_loses_the_run_to_the_next(user: User) -> None:
     execute.advance(run.key)
     dead = DatabaseLedgers().open(run.key)
     assert execute.advance(run.key) is False  # held: nothing happens
+    leases.drop(dead)
     Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     run.refresh_from_db()
     ask(user, run, "answer", run.summary["waiting"]["id"], text="hello")

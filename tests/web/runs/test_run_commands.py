@@ -17,7 +17,7 @@ from runs_kit import tables
 from spakweb import appendonly
 from spakweb.runs import execute, queue, tasks
 from spakweb.runs.actions import ask, start
-from spakweb.runs.ledger import DatabaseLedgers
+from spakweb.runs.ledger import DatabaseLedgers, leases
 from spakweb.runs.models import Run, State
 from spakweb.runs.project import rebuild
 from spakweb.specs.actions import create_spec
@@ -129,6 +129,7 @@ def test_sweep_puts_back_what_nobody_holds(user: User, monkeypatch: pytest.Monke
     execute.advance(dead.key)
     execute.advance(waits.key)
     held = DatabaseLedgers().open(dead.key)
+    leases.drop(held)
     Run.objects.filter(pk=dead.pk).update(
         state=State.RUNNING, lease_until=timezone.now() - timedelta(seconds=1)
     )
