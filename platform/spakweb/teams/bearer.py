@@ -43,7 +43,7 @@ class Bearer:
             return self.get_response(request)
         request.META.pop("HTTP_COOKIE", None)
         request.COOKIES = {}
-        request.META["HTTP_AUTHORIZATION"] = scheme  # nothing behind here can show it
+        request.META["HTTP_AUTHORIZATION"] = scheme
         request.bearer = secret.strip()
         response = self.get_response(request)
         response.cookies.clear()
@@ -53,6 +53,7 @@ class Bearer:
         secret: str | None = getattr(request, "bearer", None)
         if secret is None:
             return None
+        request.bearer = ""  # nothing behind here can show it
         try:
             user = tokens.user_of(secret)
         except Refused as why:
@@ -84,14 +85,11 @@ def _too_often() -> HttpResponse | None:
     """The answer to an address that sent too many wrong ones within the minute."""
     now = time.time()
     key = f"wrong-token:{current().ip}:{int(now // WINDOW_S)}"
-    with contextlib.suppress(
-        Exception
-    ):  # where the cache is away there is no limit, as all of them are wrong
+    with contextlib.suppress(Exception):  # without its cache there is no limit; wrong they stay
         cache.add(key, 0, 2 * WINDOW_S)
         if cache.incr(key) > MOST_WRONG:
-            why = Refused(
-                "web.token_rate", "Too many wrong tokens.", "Mend the token, then wait a minute.", 429
-            )
+            hint = "Mend the token, then wait a minute."
+            why = Refused("web.token_rate", "Too many wrong tokens.", hint, 429)
             response = JsonResponse(why.to_json(), status=why.status)
             response["Retry-After"] = str(WINDOW_S - int(now % WINDOW_S))
             return response
