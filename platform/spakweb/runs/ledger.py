@@ -394,6 +394,7 @@ def _taken(run: str) -> bool:
     not be renewed is still held here, as long as nobody else has taken it."""
     mine = leases.fence(run)
     with transaction.atomic():
+        Run.objects.select_for_update(no_key=True).filter(key=run).values_list("pk").first()
         now = clock.now()
         free = Q(holder="") | Q(lease_until__lt=now) | Q(lease_until=None)
         until = now + timedelta(seconds=LEASE_S)
