@@ -40,8 +40,24 @@ def test_a_line_without_end_is_broken_and_the_rest_stands_in_the_status_line() -
     assert told[1].endswith("and a tail")
 
 
-def on_a_terminal(folder: Path, *args: str) -> str:
-    """What a call writes to standard error, a terminal of its own; standard output is one too."""
+def test_the_last_line_of_a_tool_stands_in_the_status_line(tmp_path: Path) -> None:
+    """It comes while the tool waits for a file, which is made when the line is seen."""
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "ws" / "slow.py").write_text(
+        "import os, time\nprint('10%\\rlinking \\x1b[2Jnow', flush=True)\n"
+        "while not os.path.exists('go'): time.sleep(0.02)\n"
+    )
+    step = 'step build: tool.run { cmd: "python slow.py" timeout_s: 20 }'
+    (tmp_path / "slow.spak").write_text(f"task Slow {{\n  {step}\n  success: exit_code(build) == 0\n}}\n")
+    seen = on_a_terminal(
+        tmp_path, "run", "slow.spak", "--workspace", "ws", "--in-place", until=b"linking now"
+    )
+    assert "linking now" in seen and "10%" not in seen and "\x1b[2J" not in seen and "succeeded" in seen
+
+
+def on_a_terminal(folder: Path, *args: str, until: bytes = b"") -> str:
+    """What a call writes to standard error, a terminal of its own; standard output is one too. When
+    `until` is there, the file `ws/go` is made."""
     child, terminal = pty.fork()
     if child == 0:
         become(folder, args, {"SPAK_TEST_KEY": KEY, "TERM": "xterm"}, lambda: None, (0, 1, 2))
@@ -49,6 +65,8 @@ def on_a_terminal(folder: Path, *args: str) -> str:
     try:
         while block := os.read(terminal, 4096):
             seen += block
+            if until and until in seen:
+                (folder / "ws" / "go").touch()
     except OSError:  # the terminal is gone with its only writer
         pass
     os.waitpid(child, 0)

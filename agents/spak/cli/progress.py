@@ -1,20 +1,28 @@
 """Progress of a run for people who watch: one line per candidate or step, and what is under way.
 
-On a terminal also what a model writes, while it comes: without secrets, and nothing that a terminal obeys.
+On a terminal also what a model writes, while it comes, and the last line of what a tool puts out: without
+secrets, and nothing that a terminal obeys.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from spak.cli.common import plain
+from spak.runner.live import Live
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from spak.cli.session import Session
     from spak.kernel.state import State
+    from spak.ports import Heard
     from spak.records import Record
+
+PACE_S = 0.25
 
 
 @contextmanager
@@ -29,7 +37,9 @@ def progress(held: Session, enabled: bool) -> Iterator[None]:
     with console.status("starting") as status:
         watcher = Watcher(held, console, status)
         held.listen(watcher.see)
-        held.run.performer.on_text = watcher.said if console.is_terminal else None
+        if console.is_terminal:
+            held.run.performer.on_text = watcher.said
+            held.run.performer.hearing = watcher.hearing
         yield
 
 
@@ -44,6 +54,9 @@ class Watcher:
         self.place = "starting"
         self.line = ""
         """What a model has written of a line that is not whole."""
+        self.live: Live | None = None
+        self.tool = ""
+        self.looked = 0.0
 
     def said(self, text: str) -> None:
         """Some text of an answer; an empty one when it begins again."""
@@ -60,13 +73,34 @@ class Watcher:
             self.line = self.line[width:]
         self._under_way()
 
+    @contextmanager
+    def hearing(self) -> Iterator[Heard]:
+        """Around a tool: the status line shows the last line that it put out, whenever it is drawn."""
+        self.live = Live(self.held.run.performer.host.redactor)
+        self.status.update(self)
+        try:
+            yield self.live.heard
+        finally:
+            self.live = None
+            self._under_way()
+
+    def __rich__(self) -> Text:
+        live, now = self.live, time.monotonic()
+        if live is not None and live.news and now - self.looked >= PACE_S:
+            self.looked, self.tool = now, live.look().last_line
+        return self._text(self.tool)
+
     def _under_way(self) -> None:
         """The status line: where the run is, and the end of what a model is writing."""
+        self.tool = ""
+        self.status.update(self._text(self.line))
+
+    def _text(self, words: str) -> Text:
         from rich.text import Text
 
         room = self.console.width - len(self.place) - 6
-        tail = plain(self.line)[-room:] if room > 0 else ""
-        self.status.update(Text(f"{self.place}  {tail}"))
+        tail = plain(words)[-room:] if room > 0 else ""
+        return Text(f"{self.place}  {tail}")
 
     def _line(self, text: str) -> None:
         if text.strip():

@@ -261,7 +261,8 @@ function header(fresh) {
   run = fresh;
   if (changed) renew();
   if (!other) return;
-  putOut();  // nothing runs any more, or again
+  if (fresh.state === "queued") document.getElementById("log-running")?.remove();  // its worker is gone
+  putOut();
   document.title = document.title.replace(/ [a-z]+ ·/, ` ${fresh.state} ·`);
   say(`${WORDS[fresh.state] ?? fresh.state}${fresh.task ? `, task ${fresh.task}` : ""}`);
   redraw([...states.keys()]);
