@@ -2,8 +2,11 @@
 
 Imports each `bench/bench_*.py` and calls its `rows()`, which gives a list of
 `{"name", "ours", "floor", "unit", "aim"}`. `aim` is text: `<= 1.1`, `>= 0.8 of floor`, or empty for a figure
-that is only shown. Each module runs in a process of its own, so that memory and warm caches of one do not
-touch the next. Exit 1 when a figure misses its aim or a module fails.
+that is only shown; `ours` is None where something that the machine lacks kept it from being measured. Each
+module runs in a process of its own, so that memory and warm caches of one do not touch the next, and one that
+fails, or takes longer than MOST_S, costs no other's figures; Ctrl+C shows those that are there. What missed
+its aim, was not measured or failed stands again behind the table. Exit 1 when an aim is missed or a module
+fails.
 
     python -m bench [--json] [NAME...]     NAME is the part after `bench_`
 """
@@ -17,13 +20,18 @@ import operator
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+MISSED, ABSENT = "MISSED", "NOT MEASURED"
 COMPARE = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
+MOST_S, END_S = 900.0, 30.0
+"""Of one module: far more than any takes on a quiet machine; and how long it may take to end when told to."""
 AIM = re.compile(r"(<=|>=|<|>) ([0-9][0-9.,]*)( of floor)?")
 
 
@@ -34,6 +42,7 @@ def main() -> int:
     arguments.add_argument("names", nargs="*", metavar="NAME")
     given = arguments.parse_args()
     if given.only:
+        signal.signal(signal.SIGTERM, lambda *ignored: sys.exit("it was told to end"))
         print(json.dumps(importlib.import_module(f"bench.bench_{given.only}").rows()))
         return 0
     known = sorted(path.stem.removeprefix("bench_") for path in HERE.glob("bench_*.py"))
@@ -43,41 +52,64 @@ def main() -> int:
         return 2
     rows: list[dict[str, Any]] = []
     failed: list[str] = []
-    for name in given.names or known:
-        found = measure(name)
-        failed += [name] if found is None else []
-        rows += found or []
+    try:
+        for name in given.names or known:
+            found = measure(name)
+            failed += [name] if found is None else []
+            rows += found or []
+    except KeyboardInterrupt:
+        failed += [name]
     if given.json:
         print(json.dumps({"machine": machine(), "rows": rows, "failed": failed}, indent=2))
     else:
         print(f"{machine()['cpu']}, {machine()['cores']} cores, Python {machine()['python']}\n")
         print(table(rows))
-    missed = [row["name"] for row in rows if row["verdict"] == "MISS"]
-    print(f"\n{len(rows)} figures, {len(missed)} missed, {len(failed)} modules failed", file=sys.stderr)
-    return 1 if missed or failed else 0
+        print(summary(rows, failed))
+    return 1 if failed or any(row["verdict"] == MISSED for row in rows) else 0
 
 
 def measure(name: str) -> list[dict[str, Any]] | None:
     """The rows of one module with verdicts, or None when it failed; its other words go to standard error."""
     print(f"bench_{name} ...", file=sys.stderr, flush=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "bench", "--only", name], cwd=HERE.parent, stdout=subprocess.PIPE, check=False
-    )
-    lines = done.stdout.decode().strip().splitlines()
-    if done.returncode != 0 or not lines:
-        print(f"bench_{name} failed, exit {done.returncode}", file=sys.stderr)
+    began = time.monotonic()
+    words = [sys.executable, "-m", "bench", "--only", name]
+    with subprocess.Popen(words, cwd=HERE.parent, stdout=subprocess.PIPE, start_new_session=True) as process:
+        try:
+            said, _ = process.communicate(timeout=MOST_S)
+        except BaseException as why:  # or Ctrl+C
+            _end(process)
+            if not isinstance(why, subprocess.TimeoutExpired):
+                raise
+            print(f"bench_{name} failed: not done after {MOST_S:.0f} s", file=sys.stderr)
+            return None
+    print(f"bench_{name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    lines = said.decode().strip().splitlines()
+    if process.returncode != 0 or not lines:
+        print(f"bench_{name} failed, exit {process.returncode}", file=sys.stderr)
         return None
-    found: list[dict[str, Any]] = json.loads(lines[-1])
     try:
+        found: list[dict[str, Any]] = json.loads(lines[-1])
         return [{"bench": name, **row, "verdict": verdict(row)} for row in found]
-    except ValueError as error:
-        print(f"bench_{name}: {error}", file=sys.stderr)
+    except (ValueError, TypeError, KeyError) as error:
+        print(f"bench_{name} failed: {error}", file=sys.stderr)
         return None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """A module and the servers that it has started."""
+    os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def verdict(row: dict[str, Any]) -> str:
-    """PASS or MISS against the aim, empty without one. Raises: ValueError for an aim of another form."""
+    """How it stands against the aim, empty without one. Raises: ValueError for an aim of another form."""
     aim = str(row.get("aim") or "")
+    if row["ours"] is None:
+        return ABSENT
     if not aim:
         return ""
     found = AIM.match(aim)
@@ -85,7 +117,17 @@ def verdict(row: dict[str, Any]) -> str:
         raise ValueError(f"{row['name']}: the aim {aim!r} is not a comparison such as '<= 1.1'")
     sign, limit, of_floor = found.groups()
     bound = float(limit.replace(",", "")) * (row["floor"] if of_floor else 1)
-    return "PASS" if COMPARE[sign](row["ours"], bound) else "MISS"
+    return "PASS" if COMPARE[sign](row["ours"], bound) else MISSED
+
+
+def summary(rows: list[dict[str, Any]], failed: list[str]) -> str:
+    """How many figures there are, then each that missed its aim or has no figure, and modules that failed."""
+    missed, absent = ([row for row in rows if row["verdict"] == word] for word in (MISSED, ABSENT))
+    lines = [f"\n{len(rows)} figures, {len(missed)} missed, {len(absent)} not measured"]
+    for row in (*missed, *absent):
+        held = f", {number(row['ours'])} beside {number(row['floor'])} {row['unit']}" if row in missed else ""
+        lines.append(f"  {row['verdict']}  {row['name']}: {row['aim'] or 'no aim'}{held}")
+    return "\n".join([*lines, *(f"  FAILED  bench_{name}: its words are above" for name in failed)])
 
 
 def table(rows: list[dict[str, Any]]) -> str:

@@ -26,16 +26,17 @@ def bench() -> ModuleType:
     ("ours", "floor", "aim", "verdict"),
     [
         (1.1, 1.0, "<= 1.1", "PASS"),
-        (1.2, 1.0, "<= 1.1", "MISS"),
+        (1.2, 1.0, "<= 1.1", "MISSED"),
         (20_000, None, ">= 20,000", "PASS"),
-        (0.5, 1.0, ">= 0.8 of floor", "MISS"),
+        (0.5, 1.0, ">= 0.8 of floor", "MISSED"),
         (0.9, 1.0, ">= 0.8 of floor, 2 MB/s", "PASS"),
-        (0.5, 1.0, "< 0.5", "MISS"),
+        (0.5, 1.0, "< 0.5", "MISSED"),
         (7, 7, "", ""),
+        (None, None, "<= 1.5 of floor", "NOT MEASURED"),
     ],
 )
 def test_a_verdict_compares_with_the_aim(
-    bench: ModuleType, ours: float, floor: float | None, aim: str, verdict: str
+    bench: ModuleType, ours: float | None, floor: float | None, aim: str, verdict: str
 ) -> None:
     assert bench.verdict({"name": "x", "ours": ours, "floor": floor, "aim": aim}) == verdict
 
@@ -57,6 +58,44 @@ def test_a_table_has_a_line_per_figure(bench: ModuleType) -> None:
     lines = bench.table([row]).splitlines()
     assert len(lines) == 2
     assert lines[1].split() == ["replay", "32,547", "-", "records/s", ">=", "1", "PASS"]
+
+
+def test_what_is_missed_is_told_again(bench: ModuleType) -> None:
+    figures: list[tuple[str, float | None, str]] = [
+        ("fast", 1, "<= 2"),
+        ("slow", 3, "<= 2"),
+        ("away", None, "<= 2"),
+    ]
+    rows = [{"name": name, "ours": ours, "floor": 1, "unit": "ms", "aim": aim} for name, ours, aim in figures]
+    rows = [{**row, "verdict": bench.verdict(row)} for row in rows]
+    told = bench.summary(rows, ["broken"]).splitlines()
+    assert told[1] == "3 figures, 1 missed, 1 not measured"
+    assert told[2:] == [
+        "  MISSED  slow: <= 2, 3 beside 1 ms",
+        "  NOT MEASURED  away: <= 2",
+        "  FAILED  bench_broken: its words are above",
+    ]
+
+
+@pytest.mark.parametrize("failure", ["raise ValueError", "import time; time.sleep(60)", "print('no rows')"])
+def test_a_module_that_fails_costs_no_other(
+    bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: str
+) -> None:
+    """In a folder that has the bench with two modules of its own."""
+    row = {"name": "x", "ours": 1, "floor": 1, "unit": "ms", "aim": ""}
+    for name, text in (
+        ("__init__", ""),
+        ("__main__", (BENCH / "__main__.py").read_text()),
+        ("bench_bad", f"def rows():\n    {failure}\n"),
+        ("bench_good", f"def rows():\n    return [{row}]\n"),
+    ):
+        (tmp_path / "bench").mkdir(exist_ok=True)
+        (tmp_path / "bench" / f"{name}.py").write_text(text)
+    monkeypatch.setattr(bench, "HERE", tmp_path / "bench")
+    monkeypatch.setattr(bench, "MOST_S", 0.5 if "sleep" in failure else 60)
+    assert bench.measure("bad") is None
+    monkeypatch.setattr(bench, "MOST_S", 60)
+    assert bench.measure("good") == [{"bench": "good", **row, "verdict": ""}]
 
 
 @pytest.mark.parametrize("path", sorted(BENCH.glob("bench_*.py")), ids=lambda path: path.stem)
