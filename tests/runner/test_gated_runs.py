@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +106,7 @@ def test_a_path_that_leads_elsewhere_since_its_permit_is_not_used(
     called: list[str] = []
     tool = run.performer.host.tools["look"]
     monkeypatch.setattr(type(tool), "run", lambda self, call: called.append(call.id))
-    done = run.performer.perform(replace(effect, observed=seen), run.history)
+    done = run.performer.perform(effect._replace(observed=seen), run.history)
     assert done is not None and called == []
     assert done.body["outcome"] == "invalid" and done.body["code"] == "policy.changed"
     run.close()

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from spak import canon
 from spak.errors import LedgerError, UserError
@@ -44,8 +45,7 @@ MOVING = ("spent", 2)
 """The predicate of facts that change with each step."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(NamedTuple):
     """What is to be permitted."""
 
     act: Literal["tool", "ask", "plan", "check", "validate"]
@@ -57,8 +57,7 @@ class Wish:
     """Those that change with each step: a session is kept without them and told of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """A decision, and the facts it was derived from."""
 
     allow: bool | Literal["ask"]
@@ -66,7 +65,7 @@ class Judged:
     reason: str = ""
     facts: tuple[Fact, ...] = ()
     moving: tuple[Fact, ...] = ()
-    seen: Facts = field(default_factory=dict)
+    seen: Facts = MappingProxyType({})
     """What was observed, for the answers of external predicates that it rests on."""
 
 
@@ -114,7 +113,7 @@ class Gate:
         for key in keys:
             if isinstance(key, Mapping) and isinstance(key.get("name"), str):
                 signed = approval_facts(key["name"], approval.ADMIN in (key.get("roles") or ()))
-                found = self.judge(replace(wish, run=(*wish.run, *signed)), observed, ROUNDS)
+                found = self.judge(wish._replace(run=(*wish.run, *signed)), observed, ROUNDS)
                 if isinstance(found, Judged) and found.allow:
                     return True
         return False

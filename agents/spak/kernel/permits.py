@@ -7,7 +7,6 @@ it. The gate (gate.py) decides, this says what becomes of its decision.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 from spak import canon
@@ -124,14 +123,14 @@ class Permits(Turn):
         run = situation(self.rules, self.state, self.task, name if act == "tool" else "")
         wish = Wish(act, name, args, run, moving(self.rules, self.state))
         signed = approval_facts(*self.signed) if self.signed else ()
-        asked = replace(wish, run=(*run, *signed)) if signed else wish
+        asked = wish._replace(run=(*run, *signed)) if signed else wish
         found = gate.judge(asked, self.seen, self.rounds)
         if isinstance(found, Judged) and not found.allow and self.rules.program.approvals == "ask":
             if self.rejected is not None and self.rejected.code == "policy.approval_denied":
-                return replace(found, code=self.rejected.code, reason=self.rejected.message)
+                return found._replace(code=self.rejected.code, reason=self.rejected.message)
             if gate.approvable(wish, self.seen, self.rules.keys):
                 code = found.code if self.rejected is None else self.rejected.code
-                return replace(found, allow="ask", code=code)
+                return found._replace(allow="ask", code=code)
         return found
 
     def denied(self, step: Step, act: str, name: str, judged: Judged) -> None:
@@ -292,7 +291,7 @@ class Permits(Turn):
         verdict = "refuse" if dear else verdict
         self.commit(Kind.CONTEXT, {"act": verdict, "prompt": pending.args["prompt"], "tokens": size.tokens})
         if verdict == "send":
-            self.state = change(self.state, r6=change(pending, counted=True))
+            self.state = change(self.state, r6=pending._replace(counted=True))
             return
         self.state = change(self.state, r6=None)
         if verdict == "refuse":

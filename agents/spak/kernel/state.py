@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeVar
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from spak.kernel.memory import Memory
 
@@ -21,8 +22,7 @@ Act = Literal["tool", "ask", "plan", "check", "validate", "observe", "approve"]
 EffectClass = Literal["pure", "costly", "effect", "ask"]
 
 
-@dataclass(frozen=True, slots=True)
-class Counter:
+class Counter(NamedTuple):
     """R0. `attempt` counts the permits of the whole run, so that no two permits are alike."""
 
     task: str = ""
@@ -30,8 +30,7 @@ class Counter:
     attempt: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Watchdog:
+class Watchdog(NamedTuple):
     """R1. `window` holds the last hashes of (task, action, key, R3)."""
 
     elapsed_ms: int = 0
@@ -39,16 +38,14 @@ class Watchdog:
     window: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LastTool:
+class LastTool(NamedTuple):
     """R5."""
 
     name: str = ""
     schema: str = ""
 
 
-@dataclass(frozen=True)
-class Effect:
+class Effect(NamedTuple):
     """What `step` asks the runner to do, and R6 while it is under way.
 
     `id` is the content of its permit. `args` is JSON in which `{"$blob": hash, "size": n}` stands for a value
@@ -68,14 +65,14 @@ class Effect:
     """Invariant atoms `{function, args}` to be answered after a tool, in order."""
     seed: int = 0
     turn: int = 0
-    rivals: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    rivals: Mapping[str, Mapping[str, str]] = MappingProxyType({})
     items: tuple[Mapping[str, Any], ...] = ()
     """Prompt items of an ask or a plan, in order: `{role, name, text}`."""
     prefix: int = 0
     """How many of them, from the first on, the next prompt of the task begins with as well."""
     counted: bool = False
     """Whether the prompt's tokens were counted and it may be sent."""
-    observed: Mapping[str, Any] = field(default_factory=dict)
+    observed: Mapping[str, Any] = MappingProxyType({})
     """What was seen of the world (spak.kernel.observed): the permission rests on it. An `observe` effect has
     what was seen so far, and its args are `{act, args, questions}`."""
 
@@ -142,12 +139,12 @@ class State:
     status: Status = "new"
     run: str = ""
     """The run's own id, which approvals name; it is in no commit."""
-    r0: Counter = Counter()
-    r1: Watchdog = Watchdog()
+    r0: Counter = field(default=Counter())
+    r1: Watchdog = field(default=Watchdog())
     r2: int = 0
     r3: str = ""
     r4: Mapping[str, Any] | None = None
-    r5: LastTool = LastTool()
+    r5: LastTool = field(default=LastTool())
     r6: Effect | None = None
     r7: Executive = Executive()
 
@@ -160,12 +157,12 @@ class State:
         return self.status not in ("new", "running")
 
 
-T = TypeVar("T", State, Executive, Effect)
+T = TypeVar("T", State, Executive)
 
 
 def change(item: T, **changes: Any) -> T:
-    """`dataclasses.replace` for the registers that have no slots, five times as fast: a step does it fifteen
-    times, and to make a frozen object field by field is slow."""
+    """`dataclasses.replace`, five times as fast: a step does it fifteen times, and a frozen object is made
+    slowly, field by field (the small registers are tuples for the same reason)."""
     made = object.__new__(type(item))
     values = made.__dict__
     values.update(item.__dict__)
@@ -179,12 +176,12 @@ def registers(state: State) -> dict[str, Any]:
     """The registers as JSON, for `spak show` and pages."""
     pending = state.r6
     return {
-        "R0": asdict(state.r0),
-        "R1": asdict(state.r1),
+        "R0": state.r0._asdict(),
+        "R1": state.r1._asdict(),
         "R2": {"tokens": state.r2},
         "R3": state.r3,
         "R4": state.r4,
-        "R5": asdict(state.r5),
+        "R5": state.r5._asdict(),
         "R6": None
         if pending is None
         else {

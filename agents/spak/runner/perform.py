@@ -11,9 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from spak import canon, tokens
 from spak.errors import RunError, SpakError, UnavailableError, UserError
@@ -52,13 +53,12 @@ class Interrupted(BaseException):
     """Somebody asked the runner to stop in the middle of an effect; the effect stays pending."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proposed:
+class Proposed(NamedTuple):
     """A proposal in the making."""
 
     kind: Kind
     body: Mapping[str, Any]
-    side: Mapping[str, Any] = field(default_factory=dict)
+    side: Mapping[str, Any] = MappingProxyType({})
 
 
 def _changed(effect: Effect) -> Proposed:
@@ -163,7 +163,7 @@ class Performer:
         if done is None:
             return None
         elapsed = (time.perf_counter_ns() - started) // 1_000_000
-        return replace(done, side={"ms": elapsed, **done.side})
+        return done._replace(side={"ms": elapsed, **done.side})
 
     def answer(
         self, effect: Effect, text: str, by: str = "", about: Mapping[str, Any] | None = None

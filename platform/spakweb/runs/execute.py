@@ -59,6 +59,8 @@ START_S = 0.5
 SAVED = 16
 """Projections of one such moment."""
 
+_ASKED = f"SELECT * FROM {Command._meta.db_table} WHERE run_id = %s AND done_at IS NULL ORDER BY id"
+
 log = logging.getLogger(__name__)
 
 
@@ -268,7 +270,7 @@ class Holding:
             self.runner.cancel()
         if self.runner.state.ended or stop in ("waiting", "ended") or wanted == "pause":
             self._save("paused" if wanted == "pause" else stop, done=wanted)
-            return not self.runner.state.ended and self._asked().exists()
+            return not self.runner.state.ended and bool(self._asked())
         self._save("gone")
         return True
 
@@ -300,13 +302,14 @@ class Holding:
         self.row.reason = plain(reason) or self.row.reason
         self.ledger.show(self.row, done)
 
-    def _asked(self) -> Any:
-        return Command.objects.filter(run=self.row, done_at=None).order_by("pk")
+    def _asked(self) -> list[Command]:
+        """What was asked and is not done: each slice looks, so the query is not composed anew each time."""
+        return list(Command.objects.raw(_ASKED, [self.row.pk]))
 
     def _obey(self) -> bool:
         """Do what people asked, oldest first; True when the backend is to answer the pending question."""
         called = False
-        for command in self._asked().select_related("by"):
+        for command in self._asked():
             try:
                 outcome = self._do(command)
             except UserError as error:

@@ -299,10 +299,10 @@ def test_the_queue_of_an_effect(user: User) -> None:
     run = begun(user, HELLO)
     runner = execute._take(Run.objects.get(pk=run.pk))
     try:
-        effect = replace(runner.pending(), act="tool", cls="effect", name="write_file")
-        ask_ = replace(effect, act="ask", cls="ask")
-        shell = replace(effect, name="run")
-        measured = replace(effect, act="validate", name="CudaProfiler")
+        effect = runner.pending()._replace(act="tool", cls="effect", name="write_file")
+        ask_ = effect._replace(act="ask", cls="ask")
+        shell = effect._replace(name="run")
+        measured = effect._replace(act="validate", name="CudaProfiler")
         of = [execute.queue_of(one, runner) for one in (effect, ask_, shell, measured, None)]
         assert of == ["default", "default", "default", "gpu", ""]
         runner.rules = replace(runner.rules, program=replace(runner.rules.program, sandbox="GPU"))
