@@ -39,7 +39,11 @@ document.addEventListener("click", (event) => {
 });
 document.addEventListener("change", (event) => {
   const form = event.target.closest("form[data-submit-on-change]");
-  if (form && event.target.matches("select")) form.requestSubmit();
+  if (form && event.target.matches("select, [type=checkbox]")) form.requestSubmit();
+});
+document.addEventListener("formdata", (event) => {  // an address says only what is asked for
+  if (event.target.method !== "get") return;
+  for (const [name, value] of [...event.formData]) if (value === "") event.formData.delete(name);
 });
 
 let asked = null;

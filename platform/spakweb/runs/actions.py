@@ -171,7 +171,8 @@ def new_key() -> str:
 
 def _labels(labels: Sequence[str]) -> list[str]:
     plain.demand(list(labels))
-    found = list(dict.fromkeys(" ".join(str(label).split())[:40] for label in labels if str(label).strip()))
+    words = (plain.visible(str(label))[:40].strip() for label in labels)
+    found = list(dict.fromkeys(word for word in words if word))
     if len(found) > LABELS:
         raise Refused("web.run_labels", f"A run has at most {LABELS} labels.", "Leave some out.")
     return found

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from spakweb.runs import dashboards
 from spakweb.runs.actions import MODES
-from spakweb.runs.filters import clean
+from spakweb.runs.filters import word
 from spakweb.specs.views import around, find_spec
 
 SPANS = (7, 14, 30, 90)
@@ -51,7 +51,7 @@ def asked_for(query: QueryDict) -> dict[str, Any]:
     days, number, mode = (query.get(name, "") for name in ("days", "baseline", "mode"))
     return {
         "days": next((span for span in SPANS if str(span) == days), dashboards.DAYS),
-        "label": clean(query.get("label", "")),
+        "label": word(query.get("label", "")),
         "mode": mode if mode in MODES else "",
         "baseline": int(number) if number.isascii() and number.isdigit() and len(number) < 10 else None,
     }

@@ -18,6 +18,7 @@ from django.http import QueryDict
 from spak import canon
 from spak.records import Kind
 from spakweb.runs.models import Run, RunRecord, State
+from spakweb.runs.plain import visible
 
 PAGE = 100
 MOST_TEXT = 100
@@ -39,10 +40,10 @@ class RunFilter:
         state, version = query.get("state", ""), query.get("version", "")
         return cls(
             state if state in State.values else "",
-            clean(query.get("spec", "")),
+            word(query.get("spec", "")),
             version if version.isascii() and version.isdigit() and len(version) < 10 else "",
-            clean(query.get("label", "")),
-            clean(query.get("q", "")),
+            word(query.get("label", "")),
+            word(query.get("q", "")),
             query.get("mine") == "1",
         )
 
@@ -172,6 +173,11 @@ def within(column: str, text: bytes) -> Within:
 
 def clean(text: str) -> str:
     return text.replace("\0", "")[:MOST_TEXT].strip()
+
+
+def word(text: str) -> str:
+    """What a name, a label or an id is asked for by."""
+    return visible(text)[:MOST_TEXT]
 
 
 def with_label(rows: QuerySet[Run], label: str) -> QuerySet[Run]:

@@ -1,6 +1,7 @@
 """NUL: a line of the ledger may hold it, text and JSON of a database may not (PostgreSQL refuses both).
 
-`plain` gives a value to show, with its picture in its place; `demand` refuses what a person sends.
+`plain` gives a value to show, with its picture in its place; `demand` refuses what a person sends. `visible`
+is for short names that people give.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ def demand(*values: Any) -> None:
     sent = list(values)
     if plain(sent) != sent:
         raise Refused("web.text", "The text holds a NUL character.", "Take it out.")
+
+
+def visible(text: str) -> str:
+    """On one line, without what cannot be seen: control characters, marks that turn its direction."""
+    return " ".join("".join(one for one in text if one.isprintable() or one.isspace()).split())
 
 
 def _without(value: Any) -> Any:

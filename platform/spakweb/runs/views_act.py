@@ -19,8 +19,8 @@ from spak.lang.check import examine
 from spakweb import access
 from spakweb.errors import Refused
 from spakweb.runs import actions, checks, export, log, pages
-from spakweb.runs.filters import RunFilter, clean
-from spakweb.runs.models import Run
+from spakweb.runs.filters import RunFilter, clean, word
+from spakweb.runs.models import Run, SavedView
 from spakweb.runs.views import find_run, fork_point, honest, show_run, start_form
 from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
@@ -124,7 +124,7 @@ def control(request: HttpRequest, team: str, run: str) -> HttpResponse:
         case "pause" | "cancel" as word:
             actions.want(request.user, found, word)
             if not found.ended:
-                messages.success(request, f"Asked to {word}; it stops before its next step.")
+                messages.success(request, f"Asked to {word}: what is under way is broken off.")
         case _:
             raise Refused("web.run_control", "There is no such act.", "One of pause, resume, cancel.")
     return redirect(pages.address(found))
@@ -183,22 +183,31 @@ def bulk(request: HttpRequest, team: str) -> HttpResponse:
     for run in chosen:
         actions.want(request.user, run, "cancel")
     messages.success(request, f"Asked {len(chosen)} run{'' if len(chosen) == 1 else 's'} to cancel.")
-    return redirect("spak-run-list", team=found.slug)
+    return _list(found, RunFilter.of(QueryDict(request.POST.get("query", "")[:2000])).query)
 
 
 @require_POST
 def keep_view(request: HttpRequest, team: str) -> HttpResponse:
     """Keep a filter under a name for the team; the same name again changes it, an empty filter drops it."""
     found = access.find(request.user, "run.control", Team, slug=team)
-    name = " ".join(clean(request.POST.get("name", "")).split())[:40]
+    name = word(request.POST.get("name", ""))[:40].strip()
     query = RunFilter.of(QueryDict(request.POST.get("query", "")[:2000])).query
     if not name or (query and found.run_views.exclude(name=name).count() >= MOST_VIEWS):
         raise Refused("web.run_view", f"A view needs a name; a team keeps {MOST_VIEWS}.", "Drop one first.")
+    if len(query) > SavedView._meta.get_field("query").max_length:
+        raise Refused("web.run_view", "This filter is too long to be kept.", "Filter by fewer words.")
     if query:
-        found.run_views.update_or_create(name=name, defaults={"query": query, "made_by": request.user})
-    else:
-        found.run_views.filter(name=name).delete()
-    response = redirect("spak-run-list", team=found.slug)
+        told = {"query": query, "made_by": request.user}
+        _, new = found.run_views.update_or_create(name=name, defaults=told)
+        messages.success(request, f"{'Kept' if new else 'Changed'} the view {name} for the whole team.")
+    elif found.run_views.filter(name=name).delete()[0]:
+        messages.success(request, f"Dropped the view {name}.")
+    return _list(found, query)
+
+
+def _list(team: Team, query: str) -> HttpResponse:
+    """To the list as it is filtered."""
+    response = redirect("spak-run-list", team=team.slug)
     response["Location"] += f"?{query}" if query else ""
     return response
 
