@@ -22,7 +22,7 @@ from django.db import DatabaseError, close_old_connections
 from spakweb import clock
 from spakweb.errors import Refused
 from spakweb.fleet import devices as nvml
-from spakweb.fleet.models import Runner
+from spakweb.fleet.models import SILENT, Runner
 
 BEAT_S = 10.0
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,79}")
@@ -75,6 +75,12 @@ def heartbeat(
     if labels or known is None:
         values["labels"] = _words(labels)
     return Runner.objects.update_or_create(name=name, defaults=values)[0]
+
+
+def leave(process: str) -> None:
+    """The runner of that process ends in good order: nobody is to think that it is free."""
+    gone = clock.now() - SILENT
+    Runner.objects.filter(process=process).update(process="", seen_at=gone)
 
 
 def beat_here(stop: threading.Event, queues: Sequence[str], slots: int) -> Beating:

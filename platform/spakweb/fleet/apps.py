@@ -1,10 +1,15 @@
-"""The app `fleet`; a worker that `celery worker` started sends heartbeats as soon as it takes messages."""
+"""The app `fleet`; a worker that `celery worker` started sends heartbeats while it takes messages."""
 
+import contextlib
 import threading
 from typing import Any
 
-from celery.signals import worker_ready
+from celery.signals import worker_ready, worker_shutdown
 from django.apps import AppConfig
+from django.db import DatabaseError
+
+over = threading.Event()
+"""Set when the worker of this process ends."""
 
 
 class FleetConfig(AppConfig):
@@ -13,12 +18,20 @@ class FleetConfig(AppConfig):
 
     def ready(self) -> None:
         worker_ready.connect(beat, dispatch_uid="spak_fleet")
+        worker_shutdown.connect(leave, dispatch_uid="spak_fleet")
 
 
 def beat(sender: Any, **kwargs: Any) -> None:
     from spakweb.fleet.actions import beat_here
 
     controller = sender.controller
-    beat_here(
-        threading.Event(), [queue.name for queue in sender.task_consumer.queues], controller.concurrency
-    )
+    beat_here(over, [queue.name for queue in sender.task_consumer.queues], controller.concurrency)
+
+
+def leave(**ignored: Any) -> None:
+    from spakweb.fleet import actions
+    from spakweb.runs.ledger import leases
+
+    over.set()
+    with contextlib.suppress(DatabaseError):
+        actions.leave(leases.process)

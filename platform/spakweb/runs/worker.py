@@ -84,6 +84,7 @@ def serve(pipe: int) -> None:
 
 def _stop(stop: threading.Event) -> None:
     """Wait for the word, put the runs down, and end the process: its threads may be inside anything."""
+    from spakweb.fleet.apps import leave
     from spakweb.runs import execute, ledger, writer
 
     while not stop.wait(1):
@@ -97,6 +98,7 @@ def _stop(stop: threading.Event) -> None:
         log.warning("%d runs could not be put down; the next worker takes them over", len(left))
     else:
         writer.writer.close()
+    leave()
     os._exit(0)
 
 

@@ -61,6 +61,14 @@ def test_a_heartbeat_keeps_a_runner_alive(db: None) -> None:
     assert not Runner.objects.get().alive
 
 
+def test_one_that_leaves_in_good_order_is_not_free(db: None) -> None:
+    assert beat().alive and beat("two").alive
+    actions.leave("host:one")
+    assert [(runner.name, runner.alive) for runner in Runner.objects.all()] == [("one", False), ("two", True)]
+    actions.leave("host:one")
+    assert beat().alive
+
+
 def test_a_registered_runner_has_a_token(db: None) -> None:
     made, token = actions.register("far", ["gpu"], ["a100"])
     assert token not in json.dumps([made.token_hash, made.name]) and not made.alive
