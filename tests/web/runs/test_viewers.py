@@ -162,6 +162,7 @@ def test_a_stream_ends_with_the_right_to_it(
         ):
             await run.one()
             await runs.one()
+            await stays.one()  # all three know the person as they were
             await sync_to_async(happens)(vera, session)
             await run.until(lambda page: False)
             await runs.until(lambda page: False)
