@@ -52,7 +52,8 @@ def test_every_shape_has_its_example() -> None:
 
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_a_known_shape_is_replaced_wherever_it_stands(kind: str) -> None:
-    for text in (EXAMPLES[kind], f"a\n{EXAMPLES[kind]}\nb", json.dumps(EXAMPLES[kind])):
+    example = EXAMPLES[kind]
+    for text in (example, f"a\n{example}\nb", json.dumps(example), f"\x1b[1;31m{example}\x1b[0m"):
         found = MADE.text(text)
         assert f"[redacted:{kind}]" in found
         assert (

@@ -80,7 +80,15 @@ _UNDER_WAY = re.compile(
 )
 """The end of a text that may go on as a shape with white space in it."""
 
-_SHAPES = re2.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in SHAPES.items()))
+_WORD = r"(?:\b|\x1b\[[0-9;]{0,40}m)"
+"""Where a word begins: behind a colour too, whose last letter would be one of the word's."""
+
+_SHAPES = re2.compile(
+    "|".join(
+        f"(?P<{name}>{shape})"
+        for name, shape in ((name, pattern.replace(r"\b", _WORD, 1)) for name, pattern in SHAPES.items())
+    )
+)
 
 
 class Redactor:
