@@ -30,6 +30,8 @@ LEFT_OUT = "\u2026 {:,} bytes left out"
 
 _CARRIED = 100
 """Bytes in which the mark of a key block can lie across a gap."""
+_NAME, _TRIES = b"PRIVATE KEY", 200
+"""What each mark holds; so many that are no marks are taken for one."""
 _MARK = re.compile(rb"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-OQ-WYZ\\`-~])"
@@ -199,9 +201,7 @@ class _Passed:
     def pass_by(self, data: bytes) -> None:
         self.count += len(data)
         whole = self._end + data
-        if b"PRIVATE KEY" in whole:
-            for mark in _MARK.finditer(whole):
-                self._inside = mark[1] == b"BEGIN"
+        self._inside = _inside(whole, self._inside)
         self._end = whole[-_CARRIED:]
 
     def open_before(self, data: bytes) -> bool:
@@ -211,6 +211,19 @@ class _Passed:
             if mark.start() < len(self._end):
                 inside = mark[1] == b"BEGIN"
         return inside
+
+
+def _inside(data: bytes, before: bool) -> bool:
+    """Whether the end of these bytes lies in a key block, sought from the end: they may be many."""
+    end = len(data)
+    for _ in range(_TRIES):
+        end = data.rfind(_NAME, 0, end)
+        if end < 0:
+            return before
+        marks = list(_MARK.finditer(data[max(0, end - 60) : end + 40]))
+        if marks:
+            return marks[-1][1] == b"BEGIN"
+    return True
 
 
 class _Screen:
