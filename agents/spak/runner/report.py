@@ -78,12 +78,14 @@ def report(view: View, rows: Sequence[Attempted], proof: Proof, facts: Facts) ->
         f"<style>{_STYLE}</style></head><body>",
         f"<h1>{escape(facts.title)}</h1><p class=soft>run {escape(view.run)}, {escape(view.state)}</p>",
         _headline(view),
-        "<h2>The metric over the candidates</h2>",
-        plot(rows, view.metrics.get("baseline_ms")),
+        *(
+            ["<h2>The metric over the candidates</h2>", plot(rows, view.metrics.get("baseline_ms"))]
+            if rows
+            else []
+        ),
         "<h2>Why it stopped, and what proves it</h2>",
         _list(_proofs(view, proof, facts)),
-        "<h2>Candidates</h2>",
-        _table(rows),
+        *(["<h2>Candidates</h2>", _table(rows)] if rows else []),
         "<h2>Machine</h2>",
         _list(facts.machine),
         "</body></html>",

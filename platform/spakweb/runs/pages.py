@@ -265,7 +265,7 @@ def tasks(run: Run, names: list[str]) -> list[dict[str, Any]]:
     nodes = summary.get("nodes") or {}
     edges: dict[str, list[str]] = {}
     for source, signal, target, count in live(run)["edges"]:
-        edges.setdefault(source, []).append(f"{signal} to {target}, {count} times")
+        edges.setdefault(source, []).append(f"{signal} to {target} {count}×")
     order = names + [name for name in nodes if name not in names]
     shown = live(run)["nodes"]
     return [

@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from spak.records import Kind, Record
+from spak.records import Record
 from spakweb.runs.models import State
+from spakweb.runs.show import said
 from spakweb.runs.storage import FULL, no_room
-
-TEXT = 200
 
 HEADER = (
     *("pk", "key", "team_id", "name", "state", "reason", "task", "count", "projected", "holder"),
@@ -34,7 +33,7 @@ def row(record: Record) -> dict[str, Any]:
         "step": record.step,
         "attempt": record.attempt,
         "at": record.at,
-        "text": " ".join(_text(record.kind, record.body).split())[:TEXT],
+        "text": said(record),
     }
 
 
@@ -82,33 +81,6 @@ def _why(state: str, found: Mapping[str, Any]) -> str:
     if state == State.WAITING:
         return "waiting for an answer"
     return "being stopped" if state == State.RUNNING and found["wanted"] else ""
-
-
-def _text(kind: str, body: Mapping[str, Any]) -> str:
-    match kind:
-        case Kind.GENESIS:
-            return "the run begins"
-        case Kind.PERMIT:
-            allowed = {True: "may", False: "may not", "ask": "may, if somebody approves,"}
-            said = allowed.get(body.get("allow", True), "may")
-            return f"{said} {body.get('act', '')} {body.get('name', '')}"
-        case Kind.ACT:
-            code = f" {body['exit']}" if "exit" in body else ""
-            status = f" {body['status']}" if "status" in body else ""
-            return f"{body.get('outcome', '')}{code}{status} {_first(body.get('out', ''))}"
-        case Kind.PLAN:
-            return f"{len(body.get('candidates', ()))} candidates by {body.get('by', '')}"
-        case Kind.ROUTE:
-            return f"{body.get('signal', '')} \u2192 {body.get('to', '')}"
-        case Kind.END:
-            return f"{body.get('state', '')} {', '.join(str(code) for code in body.get('codes') or ())}"
-        case _:
-            words = (value for value in body.values() if isinstance(value, str | int) and value != "")
-            return " ".join(str(value)[:80] for value in list(words)[:4])
-
-
-def _first(out: object) -> str:
-    return out[: 2 * TEXT] if isinstance(out, str) else "(in a blob)" if out else ""
 
 
 def _moment(found: datetime | None) -> str:

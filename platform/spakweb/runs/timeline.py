@@ -199,7 +199,8 @@ def svg(run: Run, address: str, bars: list[Bar]) -> SafeString | None:
     for x, after in axis.ticks():
         parts.append(
             f'<path class="rail" d="M{x:.1f} {foot - 1}v5"/>'
-            f'<text x="{x:.1f}" y="{foot + 17}" text-anchor="middle">{escape(after)}</text>'
+            f'<text x="{min(x, WIDTH - 4 * len(after)):.1f}" y="{foot + 17}" text-anchor="middle">'
+            f"{escape(after)}</text>"
         )
     parts.append("</svg>")
     return mark_safe("".join(parts))

@@ -131,6 +131,7 @@ document.addEventListener("click", async (event) => {
   if (here.pathname === location.pathname && here.search && !link.closest(".topbar")) {
     event.preventDefault();
     await load(here);
+    if (here.searchParams.has("before") && pane.getBoundingClientRect().top < 0) pane.scrollIntoView({ block: "start" });
     if (here.hash) document.querySelector(here.hash)?.scrollIntoView({ block: "nearest" });
   }
 });
@@ -219,8 +220,10 @@ function records(list, count) {
   if (!plain) return;
   const newest = Number(shown.firstElementChild?.dataset.seq ?? -1);
   const fresh = list.filter((record) => record.seq > newest).slice(-ROWS).reverse().map(line);
+  const first = shown.firstElementChild, top = first?.getBoundingClientRect().top;
   shown.prepend(...fresh);
   while (shown.children.length > ROWS) shown.lastElementChild.remove();
+  if (top < 60 && first.isConnected) scrollBy({ top: first.getBoundingClientRect().top - top, behavior: "instant" });  // who reads below keeps the place
 }
 
 function putOut() {

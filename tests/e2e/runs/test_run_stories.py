@@ -116,11 +116,14 @@ def test_a_question_is_answered_while_another_looks_on(person: Person, begin: Be
     expect(ask.locator("pre.prompt")).to_contain_text("Say <b>a word</b>.")
     bob.go(path)
     ends(bob, "Waiting")
+    bob.page.fill("#run-ask textarea", "half a word")
     ask.locator("textarea").fill(BAD)
     ask.locator("button:has-text('Answer')").click()
     ends(alice, "Succeeded")
     ends(bob, "Succeeded")  # without touching anything
-    expect(bob.page.locator("#run-ask textarea")).to_have_count(0)
+    kept = bob.page.locator("#run-ask textarea")  # no question is left, and no word is lost
+    expect(kept).to_have_value("half a word")
+    assert not kept.is_editable()
     for window in (alice, bob):
         for tab in ("timeline", "records", "metrics", "workspace", "registers"):
             window.go(f"{path}?tab={tab}")
@@ -174,6 +177,11 @@ def test_by_keyboard(person: Person, begin: Begin) -> None:
     begin(alice, HELLO)
     ends(alice, "Succeeded")
     page = alice.page
+    page.locator("summary:has-text('Tasks as a table')").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#run-tasks")).to_be_visible()
+    table, tabs = (page.locator(name).bounding_box() for name in (".twin[open]", ".detail-side"))
+    assert table["x"] + table["width"] <= tabs["x"]
     page.locator('#run-graph [data-task="Hello"]').focus()
     page.keyboard.press("Enter")
     expect(page.locator("#records li").first).to_be_visible()
@@ -200,6 +208,29 @@ def test_filters_survive(person: Person, begin: Begin) -> None:
     page.click("#records a >> nth=0")
     expect(page.locator("#record .kind")).to_have_text("route")
     assert "kind=route" in page.url and "seq=" in page.url
+
+
+def test_the_chosen_are_counted_and_asked_about(person: Person, begin: Begin) -> None:
+    alice = person()
+    path = begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    page, key = alice.page, path.rstrip("/").rpartition("/")[2]
+    alice.go(f"{TEAM}/runs/")
+    page.fill("#run-filter [name=q]", key[-8:])
+    expect(page.locator(".runs-table tbody tr")).to_have_count(1)
+    page.wait_for_url(f"**/runs/?q={key[-8:]}")
+    expect(page.locator("[value=cancel]")).to_be_disabled()
+    page.check(f"input[value='{key}']")
+    expect(page.locator("[data-chosen]")).to_have_text("1 chosen")
+    expect(page.locator("[value=compare]")).to_be_disabled()
+    page.click("[value=cancel]")
+    expect(page.locator("dialog[open] p")).to_contain_text("Cancel the chosen run?")
+    page.click("dialog[open] button:has-text('Go on')")
+    expect(page.locator(".message")).to_contain_text("Asked 1 run to cancel")
+    assert page.url.endswith(f"?q={key[-8:]}")
+    expect(page.locator(".runs-table .pill")).to_have_text("Cancelled")
+    page.check("[name=mine]")
+    page.wait_for_url("**mine=1")
 
 
 def test_without_sockets_the_page_asks(person: Person, begin: Begin) -> None:

@@ -10,10 +10,12 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
+from spak.errors import LedgerError
 from spak.kernel.replay import replay
 from spak.ledger import verify
 from spak.records import decode
-from spakweb.runs import execute, pages, show
+from spakweb.runs import execute, pages, rows, show
+from spakweb.runs.filters import RecordFilter
 from spakweb.runs.models import Run, State
 from spakweb.specs.actions import create_spec
 from spakweb.specs.models import Spec
@@ -151,6 +153,11 @@ def test_records_are_paged_and_filtered(cast: Any, ran: Ran) -> None:
     assert seqs(q='content":"Hello <b>') != [] and seqs(q="not there at all") == []
     assert len(seqs(authority="commit")) + len(seqs(authority="proposal")) == run.count
     assert seqs(kind="x", before="y", authority="z") == everything
+
+
+def test_a_record_that_comes_reads_like_one_that_is_there(cast: Any, ran: Ran) -> None:
+    shown = pages.records_page(ran(), RecordFilter())["rows"]
+    assert [rows.row(one["record"])["text"] for one in shown] == [one["said"] for one in shown]
 
 
 def test_each_record_has_a_page(cast: Any, ran: Ran) -> None:
@@ -294,8 +301,13 @@ def test_cancelling_many(cast: Any, ran: Ran) -> None:
     keys = [run.key for run in runs[:2]] + [foreign.key]
     assert cast.client("vera").post(address, {"run": keys, "do": "cancel"}).status_code == 403
     cast.client("bob").post(address, {"run": keys, "do": "cancel"})
-    wanted = list(Run.objects.order_by("pk").values_list("wanted", flat=True))
-    assert wanted == ["cancel", "cancel", "", ""]
+    states = list(Run.objects.order_by("pk").values_list("state", flat=True))
+    assert states == ["cancelled", "cancelled", "queued", "queued"]
+    assert "Was cancelled." in body(cast.client("vera").get(url("spak-run", runs[0])))
+    late = Run.objects.select_related("team", "version", "parent").get(pk=runs[0].pk)
+    with pytest.raises(LedgerError, match="another runner"):
+        execute._take(late)  # a worker that had chosen it before
+    assert not execute.advance(runs[1].key) and not Run.objects.exclude(count=0).exists()
 
 
 def test_a_fork_says_what_it_takes_over_and_does_so(cast: Any, ran: Ran) -> None:
