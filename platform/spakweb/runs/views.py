@@ -81,7 +81,10 @@ def run_list(request: HttpRequest, team: str) -> HttpResponse:
         "may_control": access.can(request.user, "run.control", found),
         "views": found.run_views.all(),
     }
-    return render(request, "runs/_list.html" if request.htmx else "runs/list.html", context)
+    response = render(request, "runs/_list.html" if request.htmx else "runs/list.html", context)
+    if request.htmx:  # the address says what is asked for, and nothing else
+        response["HX-Replace-Url"] = f"{request.path}?{wanted.query}" if wanted.on else request.path
+    return response
 
 
 @require_safe

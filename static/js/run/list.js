@@ -21,7 +21,7 @@ async function again() {
   timer = 0;
   if (chosen() || list.contains(document.activeElement)) { later(); return; }
   const answer = await fetch(location.href, { headers: { "HX-Request": "true" } });
-  if (answer.ok && !chosen()) { list.innerHTML = await answer.text(); mark(); }
+  if (answer.ok && !chosen()) list.innerHTML = await answer.text();
 }
 const later = () => { timer ||= setTimeout(again, 1000); };
 
@@ -38,7 +38,7 @@ if (list) {
     if (button.value !== "cancel") delete button.form.dataset.confirm;
     else button.form.dataset.confirm = `Cancel ${count === 1 ? "the chosen run" : `the ${count} chosen runs`}? What was done stays; what goes on is broken off.`;
   });
-  list.addEventListener("htmx:after:swap", mark);
+  new MutationObserver(mark).observe(list, { childList: true });
   addEventListener("pageshow", mark);
   mark();
   follow(list.dataset.liveList, null, heard, later);

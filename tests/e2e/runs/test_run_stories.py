@@ -233,6 +233,29 @@ def test_the_chosen_are_counted_and_asked_about(person: Person, begin: Begin) ->
     page.wait_for_url("**mine=1")
 
 
+def test_the_chosen_are_counted_and_asked_about(person: Person, begin: Begin) -> None:
+    alice = person()
+    path = begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    page, key = alice.page, path.rstrip("/").rpartition("/")[2]
+    alice.go(f"{TEAM}/runs/")
+    page.fill("#run-filter [name=q]", key[-8:])
+    expect(page.locator(".runs-table tbody tr")).to_have_count(1)
+    page.wait_for_url(f"**/runs/?q={key[-8:]}")
+    expect(page.locator("[value=cancel]")).to_be_disabled()
+    page.check(f"input[value='{key}']")
+    expect(page.locator("[data-chosen]")).to_have_text("1 chosen")
+    expect(page.locator("[value=compare]")).to_be_disabled()
+    page.click("[value=cancel]")
+    expect(page.locator("dialog[open] p")).to_contain_text("Cancel the chosen run?")
+    page.click("dialog[open] button:has-text('Go on')")
+    expect(page.locator(".message")).to_contain_text("Asked 1 run to cancel")
+    assert page.url.endswith(f"?q={key[-8:]}")
+    expect(page.locator(".runs-table .pill")).to_have_text("Cancelled")
+    page.check("[name=mine]")
+    page.wait_for_url("**mine=1")
+
+
 def test_without_sockets_the_page_asks(person: Person, begin: Begin) -> None:
     alice = person(fresh=True)
     alice.page.route_web_socket(re.compile("/ws/"), lambda socket: socket.close(code=1011))
