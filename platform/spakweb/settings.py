@@ -163,7 +163,7 @@ if REDIS_URL:  # without socket_timeout=None redis-py 8 ends an idle connection 
         "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": None}]},
     }
 
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+CACHES: dict[str, dict[str, Any]] = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 if REDIS_URL:  # how often someone tried to sign in is counted over all processes
     CACHES["default"] = {
         "BACKEND": "spakweb.cache.Shared",
