@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spak import program as programs
@@ -20,6 +20,7 @@ from spak.lang import parse
 from spak.lang.catalog import Catalog
 from spak.lang.schema import check_schema
 from spak.policy.law import name_of, rules_of
+from spak.policy.values import Fact
 from spak.program import Program, Ref
 
 SEMANTICS = 2
@@ -49,6 +50,8 @@ class Rules:
     """All of the spec's; those of `program` are told in prompts, the others are rules of the policy."""
     remembers: bool = False
     """Whether a model or a person fills some plan, so that the state has a memory to show them."""
+    situations: dict[tuple[str, str], tuple[Fact, ...]] = field(default_factory=dict, init=False, compare=False)
+    """Facts of the run that its rules alone say, by task and tool; kept by spak.kernel.situation."""
 
     @classmethod
     def of(cls, genesis: Mapping[str, Any]) -> Rules:

@@ -29,7 +29,12 @@ def situation(rules: Rules, state: State, task: Task, tool: str) -> tuple[Fact, 
     """The facts, in a fixed order. `tool` is the tool that is to be called, or empty."""
     assert rules.gate is not None
     reads = rules.gate.reads
-    return tuple(fact for fact in _facts(rules, state, task, tool) if (fact[0], len(fact[1])) in reads)
+    fixed = rules.situations.get((task.name, tool))
+    if fixed is None:
+        told = _fixed(rules, task, tool)
+        fixed = tuple(fact for fact in told if (fact[0], len(fact[1])) in reads)
+        rules.situations[task.name, tool] = fixed
+    return (*fixed, *_found(state)) if state.r7.diagnostics or state.r7.checks else fixed
 
 
 def moving(rules: Rules, state: State) -> tuple[Fact, ...]:
@@ -48,7 +53,8 @@ def moving(rules: Rules, state: State) -> tuple[Fact, ...]:
     return tuple(("spent", (what, used)) for what, used in zip(BUDGETS, spent, strict=True))
 
 
-def _facts(rules: Rules, state: State, task: Task, tool: str) -> Iterator[Fact]:
+def _fixed(rules: Rules, task: Task, tool: str) -> Iterator[Fact]:
+    """Those that are the same whenever the run comes to this task and tool."""
     program = rules.program
     yield "in_task", (task.name,)
     yield "at_level", (program.level,)
@@ -73,6 +79,10 @@ def _facts(rules: Rules, state: State, task: Task, tool: str) -> Iterator[Fact]:
     for what, most in zip(BUDGETS, allowed, strict=True):
         if most:
             yield "allowance", (what, most)
+
+
+def _found(state: State) -> Iterator[Fact]:
+    """What the last results said; the state holds none of it that the policy does not read."""
     for severity, file, line, code, message in state.r7.diagnostics:
         yield "diagnostic", (Name("/" + severity), file, line, code, message)
     for validator, signal in state.r7.checks:

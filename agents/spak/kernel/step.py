@@ -193,7 +193,8 @@ class _Turn(Permits):
         self.recollect(recollect.acted, pending, body)
         if f"exit_code.{step.id}" in self.rules.wanted:
             self.bind(f"exit_code.{step.id}", exit_code)
-        self.executive(rollbacks=("", 0))
+        if self.state.r7.rollbacks[1]:
+            self.executive(rollbacks=("", 0))
         if self.ended_by_watchdog(pending, route):
             return
         if exit_code == 0:
@@ -310,7 +311,8 @@ class _Turn(Permits):
         if self.reads("checks_ran", 2):
             checks = {**dict(self.state.r7.checks), step.name: found.signal}
             self.executive(checks=tuple(sorted(checks.items())))
-        self.executive(rollbacks=("", 0))
+        if self.state.r7.rollbacks[1]:
+            self.executive(rollbacks=("", 0))
         if self.ended_by_watchdog(pending, route):
             return
         if found.signal == "fail":
@@ -395,7 +397,7 @@ class _Turn(Permits):
         r7 = self.state.r7
         if failing:
             self.executive(fails=r7.fails + 1, due=(signal, code))
-        else:
+        elif r7.fails or r7.fired or r7.due:
             self.executive(fails=0, fired=(), due=())
         if target is not None:
             if failing and r7.retries <= 0:

@@ -244,21 +244,22 @@ class Performer:
                     {"of": effect.id, "outcome": "invalid", "code": error.code},
                     {"why": error.message},
                 )
-            call = Call(
-                id=effect.id,
-                tool=effect.name,
-                args=args,
-                workspace=self.workspace.directory,
-                launcher=self.host.launcher,
-                limits=self.host.limits,
-                toolchain=self.host.toolchain,
-                inherit=(lock,),
-                archive=self.archive,
-                observed=effect.observed,
-            )
             try:
                 with self._calling(), self.hearing() as heard:
-                    result = tool.run(replace(call, heard=heard))
+                    call = Call(
+                        id=effect.id,
+                        tool=effect.name,
+                        args=args,
+                        workspace=self.workspace.directory,
+                        launcher=self.host.launcher,
+                        limits=self.host.limits,
+                        toolchain=self.host.toolchain,
+                        inherit=(lock,),
+                        archive=self.archive,
+                        observed=effect.observed,
+                        heard=heard,
+                    )
+                    result = tool.run(call)
                     if tool.entry.sandboxed and result.status in ("launcher", "crash"):
                         self._must_work()
             except BaseException:
@@ -268,12 +269,12 @@ class Performer:
         try:
             output = self._clean(result.output.decode("utf-8", "replace"))
             diagnostics = self._clean(list(result.diagnostics[:MAX_DIAGNOSTICS]))
-            result = replace(result, key=self._clean(dict(result.key)))
+            key = self._clean(dict(result.key))
         except SpakError:
             if writes:
                 self.workspace.rollback()
             raise
-        return self._tool_result(effect, result, writes, output, diagnostics)
+        return self._tool_result(effect, result, writes, output, diagnostics, key)
 
     def _must_work(self) -> None:
         """A sandbox that is gone is no outcome of a tool: nothing is recorded, and the effect stays pending.
@@ -287,8 +288,15 @@ class Performer:
             )
 
     def _tool_result(
-        self, effect: Effect, result: ToolResult, writes: bool, output: str, diagnostics: Sequence[Any]
+        self,
+        effect: Effect,
+        result: ToolResult,
+        writes: bool,
+        output: str,
+        diagnostics: Sequence[Any],
+        key: Mapping[str, Any],
     ) -> Proposed:
+        """The proposal; `output`, `diagnostics` and `key` are the result's, without secrets."""
         body: dict[str, Any] = {"of": effect.id, "outcome": result.status}
         if result.status == "exited":
             body["exit"] = result.exit
@@ -298,7 +306,7 @@ class Performer:
                 self._commit(body)
         elif writes:
             self.workspace.rollback()
-        body["key"] = canon.content_hash([result.status, result.exit, result.key])
+        body["key"] = canon.content_hash([result.status, result.exit, key])
         if output:
             body["out"] = keep(output, self.blobs)
         if diagnostics:

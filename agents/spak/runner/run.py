@@ -277,9 +277,7 @@ class Run:
         return True
 
     def _decide(self, record: Record, written: bool = False) -> None:
-        seen = (
-            record if written else record._replace(body=_read_back(record.body), side=_read_back(record.side))
-        )
+        seen = record if written else _read_back(record)
         stepped = step(self.rules, self.state, seen)
         self.state = stepped.state
         commits = list(stepped.commits)
@@ -346,6 +344,7 @@ def _metrics(rules: Rules) -> dict[str, str]:
     return {name: task.rule.metric for name, task in rules.program.tasks.items() if task.rule is not None}
 
 
-def _read_back(value: Any) -> Any:
-    """The value as the ledger will give it back: live run and replay must see the same."""
-    return canon.loads(canon.dumps(value))
+def _read_back(record: Record) -> Record:
+    """The record as the ledger will give it back: live run and replay must see the same."""
+    body, side = canon.loads(canon.dumps([record.body, record.side]))
+    return record._replace(body=body, side=side)
