@@ -1,12 +1,13 @@
 """Workers on hosts that share no disk, killed, told five times, cancelled, and without their GPU.
 
-Real Celery workers, Redis and PostgreSQL. What must hold: no run is lost, no effect is there twice, and what
-is shown is true.
+Real Celery workers, Redis and PostgreSQL. There is no beat: a worker sweeps where nobody did. What must hold:
+no run is lost, no effect is there twice, and what is shown is true.
 """
 
 from __future__ import annotations
 
 import json
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -47,6 +48,16 @@ from spakweb.runs import execute
 execute.queue_of = lambda effect, runner: "gpu" if effect and effect.name == "run" else "default"
 """
 """In a worker: here tool.run stands for a measurement on a device."""
+WRONG_DATE = """
+import time
+from datetime import timedelta
+from django.utils import timezone
+now, seconds, nanoseconds = timezone.now, time.time, time.time_ns
+timezone.now = lambda: now() + timedelta(seconds={shift})
+time.time = lambda: seconds() + {shift}
+time.time_ns = lambda: nanoseconds() + {shift} * 10**9
+"""
+"""In a worker: the date of its host is wrong."""
 SHOWN = """
 import json
 from django.utils import timezone
@@ -124,7 +135,6 @@ def test_a_host_vanishes_with_its_disk(site: Hosts) -> None:
         site.wait(lambda: site.query(f"SELECT lease_until < now() FROM runs_run WHERE key = '{key}'")[0][0]
                   is not False, "the lease does not end")  # fmt: skip
         assert shown(site, key)[0] != "running" or site.row(key, "holder") != ("",)
-        site.shell("from spakweb.runs.tasks import sweep_up; sweep_up()")  # what beat does every five seconds
     assert done(site.ends(key)) == 2 * STEPS
 
 
@@ -164,7 +174,41 @@ def test_the_runner_of_a_gpu_vanishes_with_its_run(site: Hosts) -> None:
     site.wait(lambda: "gpu-1 was last heard" in shown(site, key)[1], "nobody says that the runner is gone")
     site.worker("gpu-2", "gpu.x1", first=A_GPU)
     site.wait(lambda: bool(site.query("SELECT 1 FROM fleet_runner WHERE name = 'gpu-2'")), "no gpu-2")
-    site.shell("from spakweb.runs.tasks import sweep_up; sweep_up()")
     assert done(site.ends(key)) == 3
     assert site.row(key, "queue") == ("default",)
     assert list(site.folder.glob("gpu-2/runs/*")) and list(site.folder.glob("plain/runs/*"))
+
+
+@pytest.mark.parametrize("shift", [-3600, 3600], ids=["an hour behind", "an hour ahead"])
+def test_the_date_of_a_host_is_wrong(site: Hosts, shift: int) -> None:
+    """It works like any other, keeps its runs while it lives and loses them when it dies."""
+    site.worker("wrong", first=WRONG_DATE.format(shift=shift))
+    (alone, key) = site.start("long", LONG, many=2)
+    assert done(site.ends(alone)) == 2 * STEPS
+    assert done(site.ends(key)) == 2 * STEPS
+    (key,) = site.start("long", LONG)
+    site.wait(lambda: count(site, key) >= 8, "the run stands still")
+    assert shown(site, key) == ("running", "")
+    site.worker("right")
+    site.vanishes("wrong")
+    gone = time.monotonic()
+    site.wait(lambda: shown(site, key)[0] == "queued", "a run without a worker shows as running")
+    assert done(site.ends(key)) == 2 * STEPS
+    print(f"went on and ended {time.monotonic() - gone:.0f} s after its worker was gone")
+
+
+def test_a_worker_is_told_to_end(site: Hosts) -> None:
+    """As in an upgrade, one host after the other: its run goes on elsewhere within seconds."""
+    site.worker("a")
+    (key,) = site.start("long", LONG)
+    site.wait(lambda: count(site, key) >= 8, "the run stands still")
+    site.worker("b")
+    site.wait(lambda: len(site.query("SELECT 1 FROM fleet_runner WHERE process <> ''")) >= 2, "no b")
+    site.workers["a"].send_signal(signal.SIGTERM)
+    site.workers["a"].wait(20)
+    at = count(site, key)
+    told = time.monotonic()
+    site.wait(lambda: count(site, key) > at, "nobody goes on with it")
+    print(f"went on {time.monotonic() - told:.1f} s after its worker had ended")
+    assert done(site.ends(key)) == 2 * STEPS
+    assert site.query("SELECT process FROM fleet_runner WHERE name = 'a'") == [("",)]
