@@ -32,6 +32,8 @@ from spak.runner.live import Live, Shown
 from spakweb.runs import news
 
 PACE_S = 0.25
+FIRST_S = 0.1
+"""A tool that ends within it is never shown while it runs, and costs next to nothing."""
 AGAIN_S = 1.0
 """How often it is said again that a tool still runs which puts out nothing more."""
 HOLDS_S = 3.0
@@ -78,7 +80,7 @@ class Tool:
     seq: int
     live: Live | None = None
     shown: Shown | None = None
-    said: float = float("-inf")
+    said: float = 0.0
     over: bool = False
 
     def payload(self) -> bytes:
@@ -103,6 +105,7 @@ class Sender:
 
         def heard(number: int, chunk: bytes) -> None:
             if tool.live is None:
+                tool.said = time.monotonic() + FIRST_S - PACE_S
                 tool.live = Live(redactor, lambda: self._wake(tool))
             tool.live.heard(number, chunk)
 
