@@ -9,18 +9,19 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
 
 from spak.llm import BACKENDS
-from spakweb import access
+from spakweb import access, clock
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
-from spakweb.runs import plain
+from spakweb.runs import news, plain
 from spakweb.runs.models import ENDED, Command, Run, State
-from spakweb.runs.queue import enqueue
+from spakweb.runs.queue import enqueue, free
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.teams.models import Team
 
@@ -144,11 +145,19 @@ def _late(why: str) -> Refused:
 
 
 def want(user: Any, run: Run, word: str) -> None:
-    """Pause or cancel; a run that nobody holds is seen to by the next worker. An ended run stays as it is."""
+    """Pause or cancel; a run that nobody holds is seen to by the next worker. An ended run stays. One
+    never begun is cancelled here: a worker would have to begin it first, a thousand of them for minutes."""
     access.demand(user, "run.control", run)
     _own(run)
     with transaction.atomic():
-        if Run.objects.filter(pk=run.pk).exclude(state__in=ENDED).update(wanted=word):
+        now = clock.now()
+        waits = Run.objects.filter(free(now), pk=run.pk, count=0).exclude(state__in=ENDED)
+        if word == "cancel" and waits.update(
+            state=State.CANCELLED, reason="run.cancelled", wanted="", ended_at=now
+        ):
+            record(user, "run.cancel", run.key, run.team)
+            transaction.on_commit(partial(news.tell, run.key, 0))
+        elif Run.objects.filter(pk=run.pk).exclude(state__in=ENDED).update(wanted=word):
             record(user, f"run.{word}", run.key, run.team)
             enqueue(run)
 

@@ -32,7 +32,7 @@ from spak.records import Record, decode, place
 from spakweb import clock
 from spakweb.runs import writer as writing
 from spakweb.runs.blobs import StoredBlobs, store
-from spakweb.runs.models import Run, RunBlob, RunRecord
+from spakweb.runs.models import ENDED, Run, RunBlob, RunRecord
 from spakweb.runs.plain import plain
 from spakweb.runs.writer import Batch, lost_lease
 from spakweb.runs.writer_sql import shown
@@ -398,7 +398,7 @@ def _taken(run: str) -> bool:
         now = clock.now()
         free = Q(holder="") | Q(lease_until__lt=now) | Q(lease_until=None)
         until = now + timedelta(seconds=LEASE_S)
-        rows = Run.objects.filter(free, key=run).exclude(fence=mine)
+        rows = Run.objects.filter(free, key=run).exclude(fence=mine).exclude(state__in=ENDED)
         return bool(rows.update(fence=F("fence") + 1, holder=leases.process, lease_until=until))
 
 

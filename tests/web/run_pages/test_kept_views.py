@@ -83,7 +83,7 @@ def test_what_was_chosen_in_a_filter_goes_back_to_it(cast: Any) -> None:
     answer = cast.client("bob").post(reverse("spak-run-bulk", args=[cast.team.slug]), sent)
     assert answer["Location"].endswith("/runs/?state=running&q=small")
     run.refresh_from_db()
-    assert run.wanted == "cancel"
+    assert run.state == "cancelled"
 
 
 def test_what_is_filtered_live_can_be_kept_too(cast: Any) -> None:
