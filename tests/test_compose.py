@@ -186,6 +186,12 @@ def test_the_settings_load_as_the_containers_have_them(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_any_other_setting_reaches_every_part() -> None:
+    for name in OURS:
+        assert SERVICES[name]["env_file"] == [{"path": "./spak.env", "required": False}]
+    assert "`spak.env`" in DEPLOY and "spak.env" in (ROOT / ".gitignore").read_text().splitlines()
+
+
 def test_the_dockerfile() -> None:
     lines = (ROOT / "Dockerfile").read_text().splitlines()
     copied = [word for line in lines if line.startswith("COPY ") for word in line.split()[1:-1]]
