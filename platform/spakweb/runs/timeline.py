@@ -28,8 +28,8 @@ FOLDED = 22
 """Idle time longer than this is drawn this wide."""
 APART = 64
 """Pixels between two idle times that are written out; of those between, hovering tells."""
-SCALE, TICK = 24, 64
-"""Height of the scale below the rows, and the least pixels between two of its places."""
+SCALE, TICK, LETTER = 24, 64, 7
+"""Height of the scale below the rows, the least pixels between two of its places, and those of a letter."""
 STEPS = tuple(
     [digit * 10**power for power in range(4) for digit in (1, 2, 5)]
     + [1000 * seconds for seconds in (10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 86400)]
@@ -153,14 +153,20 @@ class Axis:
         """Places of the scale with the time since the first attempt; none where time is folded."""
         begun = self.spans[0][0]
         step = next((step for step in STEPS if step * self.scale >= TICK), 0)
-        told = 0.0
+        free = 0.0
         for start, end, x, wide in self.spans:
             first = begun + -(-(start - begun) // step) * step if step else start
             for at in range(first, end + 1, step) if step else (start,):
                 place = x + (at - start) * (wide / (end - start) if end > start else 0)
-                if not told or place - told >= TICK:
-                    told = place
-                    yield place, _after(at - begun)
+                said = _after(at - begun)
+                if min(place, _middle(said)) - LETTER * len(said) / 2 >= free:
+                    free = min(place, _middle(said)) + LETTER * len(said) / 2 + LETTER
+                    yield place, said
+
+
+def _middle(said: str) -> float:
+    """Where a text ends at the right edge."""
+    return WIDTH - LETTER * len(said) / 2
 
 
 def _after(ms: int) -> str:
@@ -199,7 +205,7 @@ def svg(run: Run, address: str, bars: list[Bar]) -> SafeString | None:
     for x, after in axis.ticks():
         parts.append(
             f'<path class="rail" d="M{x:.1f} {foot - 1}v5"/>'
-            f'<text x="{min(x, WIDTH - 4 * len(after)):.1f}" y="{foot + 17}" text-anchor="middle">'
+            f'<text x="{min(x, _middle(after)):.1f}" y="{foot + 17}" text-anchor="middle">'
             f"{escape(after)}</text>"
         )
     parts.append("</svg>")

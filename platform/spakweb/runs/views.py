@@ -296,7 +296,6 @@ def _record(run: Run, seq: str) -> dict[str, Any]:
     neighbours = RunRecord.objects.filter(run=run)
     return {
         "record": record,
-        "said": show.said(record),
         "record_said": show.said(record),
         "commit": show_record.is_commit(record),
         "source": source(record),

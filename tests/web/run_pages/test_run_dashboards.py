@@ -187,7 +187,9 @@ def test_the_scale_has_places_that_can_be_read() -> None:
     ticks = list(axis.ticks())
     assert ticks[:2] == [(timeline.LEFT, "0"), (pytest.approx(axis.x(20_000)), "20 s")]
     assert [said for _, said in ticks][-1] == "7 min 40 s"
-    assert all(two - one >= timeline.TICK for (one, _), (two, _) in itertools.pairwise(ticks))
+    assert all(
+        two - one >= timeline.LETTER * len(said) for (one, _), (two, said) in itertools.pairwise(ticks)
+    )
     assert list(Axis([bar(5, 5)]).ticks()) == [(timeline.LEFT, "0")]
 
 

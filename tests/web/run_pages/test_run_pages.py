@@ -155,6 +155,11 @@ def test_records_are_paged_and_filtered(cast: Any, ran: Ran) -> None:
     assert seqs(kind="x", before="y", authority="z") == everything
 
 
+def test_an_open_record_leaves_the_runs_sentence_alone(cast: Any, ran: Ran) -> None:
+    page = body(cast.client("vera").get(url("spak-run", ran()), {"tab": "records", "seq": "2"}))
+    assert "Ended in Hello with success." in page and 'id="record-title"' in page
+
+
 def test_a_record_that_comes_reads_like_one_that_is_there(cast: Any, ran: Ran) -> None:
     shown = pages.records_page(ran(), RecordFilter())["rows"]
     assert [rows.row(one["record"])["text"] for one in shown] == [one["said"] for one in shown]
