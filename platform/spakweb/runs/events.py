@@ -35,7 +35,7 @@ async def run_events(request: HttpRequest, key: str) -> HttpResponseBase:
     if run.ended and after + 1 >= run.count > 0:
         return HttpResponse(status=204)
     viewer = Viewer.of(user, request.session, named=False)
-    return _streamed(viewer, partial(hub().join, run, viewer, after, whole=True))
+    return await _streamed(viewer, partial(hub().join, run, viewer, after, whole=True))
 
 
 @access.by_token
@@ -44,7 +44,7 @@ async def team_events(request: HttpRequest, team: str) -> HttpResponseBase:
     user = await request.auser()
     found: Team = await sync_to_async(_find)(user, "team.view", Team, slug=team)
     viewer = Viewer.of(user, request.session, named=False)
-    return _streamed(viewer, partial(hub().join_team, found.pk, viewer))
+    return await _streamed(viewer, partial(hub().join_team, found.pk, viewer))
 
 
 def _find(*args: Any, **lookup: Any) -> Any:
@@ -56,8 +56,8 @@ def _find(*args: Any, **lookup: Any) -> Any:
             connection.close()
 
 
-def _streamed(viewer: Viewer, join: Join) -> HttpResponseBase:
-    if hub().full(viewer.user):
+async def _streamed(viewer: Viewer, join: Join) -> HttpResponseBase:
+    if not await hub().room(viewer.user):
         return _crowded()
     answer = StreamingHttpResponse(_events(join), content_type="text/event-stream")
     answer["Cache-Control"] = "no-store"

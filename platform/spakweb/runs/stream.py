@@ -40,6 +40,9 @@ BEAT_S = 15.0
 MOST, MOST_EACH = 4000, 100
 """Streams of one process, and of one person."""
 
+PLACE_S, PLACE_TRIES = 0.1, 20
+"""How long one waits for a place that becomes free."""
+
 CROWDED = 4429
 T = TypeVar("T")
 
@@ -71,11 +74,13 @@ class Hub:
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="run-stream")
         self._tasks: list[asyncio.Task[None]] = []
         self._each: dict[int, int] = {}
+        self._patient = 0
+        """How many wait for a place."""
         self.people = People()
 
     async def join(self, run: Run, viewer: Viewer, after: int = -1, *, whole: bool) -> Reader:
         """A reader of the records after `after`. Raises: Crowded."""
-        self._admit(viewer.user)
+        await self._admit(viewer.user)
         watch = self.runs.get(run.key)
         if watch is None:
             watch = self.runs[run.key] = Watch(self, run.pk, run.key, run.team_id)
@@ -85,7 +90,7 @@ class Hub:
 
     async def join_team(self, team: int, viewer: Viewer) -> Reader:
         """A reader of the runs of a team. Raises: Crowded."""
-        self._admit(viewer.user)
+        await self._admit(viewer.user)
         watch = self.teams.get(team)
         if watch is None:
             watch = self.teams[team] = TeamWatch(self, team)
@@ -140,8 +145,21 @@ class Hub:
         """Whether there is no place for one more reader of this person."""
         return self.readers >= MOST or self._each.get(user, 0) >= MOST_EACH
 
-    def _admit(self, user: int) -> None:
-        if self.full(user):
+    async def room(self, user: int) -> bool:
+        """Whether there is a place now or in a moment: who was cut off comes again before the end of the old
+        connection is seen here."""
+        tries = PLACE_TRIES if self._patient < MOST_EACH else 0
+        self._patient += 1
+        try:
+            while self.full(user) and tries:
+                tries -= 1
+                await asyncio.sleep(PLACE_S)
+        finally:
+            self._patient -= 1
+        return not self.full(user)
+
+    async def _admit(self, user: int) -> None:
+        if not await self.room(user):
             raise Crowded
 
     async def _reader(self, reader: Reader) -> Reader:

@@ -245,6 +245,7 @@ def test_a_socket_ends_with_the_membership(team: Team, vera: User, monkeypatch: 
 
 def test_too_many_and_too_talkative(team: Team, vera: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "MOST_EACH", 2)
+    monkeypatch.setattr(stream, "PLACE_TRIES", 1)
     ledger(team).close()
 
     async def watch() -> list[int]:

@@ -107,6 +107,7 @@ def test_who_hangs_up_before_the_first_event_leaves_nothing_behind(
 
 def test_a_place_is_free_as_soon_as_its_reader_is_gone(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "MOST_EACH", 1)
+    monkeypatch.setattr(stream, "PLACE_TRIES", 0)
     held, cookie = ledger(team), signed_in(team)
     write(held, 3)
 
@@ -121,4 +122,33 @@ def test_a_place_is_free_as_soon_as_its_reader_is_gone(team: Team, monkeypatch: 
         return [(status, b"id: 3\n" in body) for status, body in found]
 
     assert looped(watch) == [(503, False), (200, True)]
+    held.close()
+
+
+def test_who_comes_again_at_once_waits_for_the_place(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server sees a little later than the one who was cut off that the connection has ended."""
+    monkeypatch.setattr(stream, "MOST_EACH", 1)
+    monkeypatch.setattr(stream, "PLACE_S", 0.02)
+    monkeypatch.setattr(stream, "PLACE_TRIES", 500)
+    held, cookie = ledger(team), signed_in(team)
+    write(held, 3)
+
+    async def watch() -> tuple[int, bool, int]:
+        over, staying = asyncio.Event(), asyncio.Event()
+        old = asyncio.create_task(reads("/runs/r1/events", cookie, 0, over))
+        while not hub().readers:
+            await asyncio.sleep(0.01)
+        new = asyncio.create_task(reads("/runs/r1/events", cookie, 0, staying))
+        while not hub()._patient:
+            await asyncio.sleep(0.01)
+        over.set()
+        await old
+        while not hub().readers:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        staying.set()
+        status, body = await new
+        return status, b"id: 3\n" in body, hub()._patient
+
+    assert looped(watch) == (200, True, 0)
     held.close()
