@@ -3,12 +3,14 @@
 The web part serves in a process of its own, as `manage.py up` starts it. From here a thread writes records
 and one event loop watches, all on one clock: each record holds the time just before its commit. `bare` does
 the same commits and sends a message of the same size to a group of Channels (platform_bare.py). `cuts` ends
-each watcher's connection 20 times at random moments while records come; it connects again with the last id.
+each watcher's connection 20 times at random moments while records come; it connects again with the last id it
+has. Every second one watches by a socket, the others by server-sent events.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -217,11 +219,8 @@ async def _by_bare_socket(
 async def _messages(
     port: int, path: str, cookie: str, ready: asyncio.Semaphore, opening: asyncio.Semaphore
 ) -> AsyncIterator[dict[str, Any]]:
-    from websockets.asyncio.client import connect
-
-    headers = {"Cookie": f"sessionid={cookie}", "Origin": f"http://127.0.0.1:{port}"}
     async with opening:
-        page = await connect(f"ws://127.0.0.1:{port}{path}", additional_headers=headers, open_timeout=60)
+        page = await _socket(port, path, cookie)
         await page.recv()
     ready.release()
     async for text in page:
@@ -237,25 +236,22 @@ async def _cutting(port: int, cookies: list[str], ledger: Any, clients: int, rec
     async def watch(client: int) -> None:
         nonlocal made
         chance = random.Random(client)
-        left = CUTS
-        while got[client][-1:] != [records]:
-            after = max(got[client], default=-1)
+        left, seqs = CUTS, got[client]
+        connected = _seqs_of_socket if client % 2 else _seqs_of_events
+        while seqs[-1:] != [records]:
             async with opening:
-                reader, writer = await _opened(port, cookies[client % len(cookies)], after)
-                answer = await reader.readline()
+                coming, abort = await connected(port, cookies[client % len(cookies)], max(seqs, default=-1))
             try:
                 async with asyncio.timeout(chance.uniform(0.02, 3) if left else None):
-                    while line := await reader.readline():
-                        if line.startswith(b'data: {"#"'):
-                            got[client].append(int(json.loads(line[6:])["seq"]))
-                        if got[client][-1:] == [records]:
-                            break
-                if b" 200 " not in answer:
-                    await asyncio.sleep(chance.uniform(0.5, 2))
+                    async for seq in coming:
+                        seqs.append(seq)
+                        if seq == records:
+                            return
+                await asyncio.sleep(chance.uniform(0.5, 2))  # it was refused: no place for the moment
             except TimeoutError:
                 left, made = left - 1, made + 1
             finally:
-                writer.transport.abort()
+                abort()
 
     tasks = [asyncio.create_task(watch(client)) for client in range(clients)]
     for number in range(records):
@@ -269,3 +265,40 @@ async def _cutting(port: int, cookies: list[str], ledger: Any, clients: int, rec
     await asyncio.to_thread(ledger.close)
     expected = list(range(records + 1))
     return {"cuts": made, "wrong": sum(abs(len(one) - len(expected)) or one != expected for one in got)}
+
+
+Coming = tuple[AsyncIterator[int], Callable[[], None]]
+"""What comes over a connection, as seqs, and how to cut it off."""
+
+
+async def _seqs_of_events(port: int, cookie: str, after: int) -> Coming:
+    reader, writer = await _opened(port, cookie, after)
+    await reader.readline()
+
+    async def seqs() -> AsyncIterator[int]:
+        while line := await reader.readline():
+            if line.startswith(b'data: {"#"'):
+                yield int(json.loads(line[6:])["seq"])
+
+    return seqs(), lambda: writer.transport.abort()  # a writer that nobody holds closes its transport
+
+
+async def _seqs_of_socket(port: int, cookie: str, after: int) -> Coming:
+    from websockets.exceptions import ConnectionClosed
+
+    page = await _socket(port, f"/ws/runs/watched/{f'?after={after}' if after >= 0 else ''}", cookie)
+
+    async def seqs() -> AsyncIterator[int]:
+        with contextlib.suppress(ConnectionClosed):
+            while True:
+                for record in json.loads(await page.recv()).get("records", ()):
+                    yield int(record["seq"])
+
+    return seqs(), page.transport.abort
+
+
+async def _socket(port: int, path: str, cookie: str) -> Any:
+    from websockets.asyncio.client import connect
+
+    headers = {"Cookie": f"sessionid={cookie}", "Origin": f"http://127.0.0.1:{port}"}
+    return await connect(f"ws://127.0.0.1:{port}{path}", additional_headers=headers, open_timeout=60)
