@@ -27,6 +27,7 @@ LIMIT = 32 << 10
 MOST_HELD = 16 << 10
 """Characters that are held back as what may become a secret; more are left out."""
 LEFT_OUT = "\u2026 {:,} bytes left out"
+_GAP = re.compile(r"^\u2026 ([0-9][0-9,]{0,19}) bytes left out(?:\n|\Z)", re.M)
 
 _CARRIED = 100
 """Bytes in which the mark of a key block can lie across a gap."""
@@ -239,10 +240,10 @@ class _Screen:
         self._lines += "".join(f"{_over(one)}\n" for one in whole)
         self._line = _over(line) + ("\r" if line.endswith("\r") else "")
         if len(self._line) > TAIL:
-            self._before += len(self._line[:-TAIL].encode("utf-8", "replace"))
+            self._before += _bytes(self._line[:-TAIL])
             self._line = self._line[-TAIL:]
         if len(self._lines) > 2 * TAIL:
-            self._before += len(self._lines[:-TAIL].encode("utf-8", "replace"))
+            self._before += _bytes(self._lines[:-TAIL])
             self._lines = self._lines[-TAIL:]
 
     def end_line(self) -> None:
@@ -261,7 +262,7 @@ class _Screen:
         data = (self._lines + _over(self._line)).translate(_CONTROLS).encode("utf-8", "replace")
         before = self._before
         if len(data) > TAIL:
-            before += len(data) - TAIL
+            before += _bytes(data[:-TAIL].decode("utf-8", "replace"))
             data = data[-TAIL:]
         if not before:
             return data.decode("utf-8", "replace")
@@ -269,6 +270,12 @@ class _Screen:
         if end:
             before, data = before + len(first) + 1, rest
         return f"{LEFT_OUT.format(before)}\n{data.decode('utf-8', 'ignore')}"
+
+
+def _bytes(text: str) -> int:
+    """How many bytes a text stands for, with those that it says were left out."""
+    gaps = sum(int(found.replace(",", "")) for found in _GAP.findall(text))
+    return len(_GAP.sub("", text).encode("utf-8", "replace")) + gaps
 
 
 def _over(line: str) -> str:

@@ -19,7 +19,7 @@ export class Log {
     this.box = list.parentElement;
     this.button = document.getElementById("log-follow");
     this.following = true;
-    const shown = list.querySelector("#log-running pre");
+    const shown = list.lastElementChild?.querySelector("pre");
     if (shown) shown.scrollTop = shown.scrollHeight;
     this.down();
     this.lookAgain();

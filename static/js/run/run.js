@@ -324,7 +324,11 @@ function heard(message) {
     kept.push(message);
     showing ||= setTimeout(show, due - performance.now());
   } else if (message.type === "resync") paneAgain();
-  else if (message.type === "end") { renew(); paneAgain(); }
+  else if (message.type === "end") {
+    renew();
+    if (pane.dataset.tab === "log") putOut();
+    else paneAgain();
+  }
   else if (message.type === "people") people(message);
   else if (message.type === "output") putOut();
   else if (["connected", "away", "closed"].includes(message.type)) connection(message);
