@@ -137,7 +137,8 @@ def action(body: Mapping[str, Any]) -> str:
     """What a permit is about: the tool and what it would do."""
     args, name = body.get("args"), str(body.get("name") or body.get("act") or "")
     if body.get("act") in ("ask", "plan"):
-        return f"ask {name}{' for a plan' if body['act'] == 'plan' else ''}" if name else "ask"
+        whom = "" if name in ("ask", "plan") else f" {name}"
+        return f"ask{whom} for a plan" if body["act"] == "plan" else f"ask{whom}"
     if not isinstance(args, Mapping):
         return name
     match name:
@@ -162,7 +163,8 @@ def _plain(value: object) -> str:
 def _genesis(record: Record) -> str:
     host = record.body.get("host", {})
     parent = host.get("parent")
-    begun = f"begins {host.get('spec', '')} in mode {host.get('mode', '')}"
+    mode = str(host.get("mode", ""))
+    begun = f"begins {host.get('spec', '')}, {MODES.get(mode, mode)}"
     return f"{begun}, forked from {parent['run']} at record {parent['at']}" if parent else begun
 
 
@@ -227,6 +229,9 @@ _SAID: dict[str, Any] = {
         f"{' by ' + record.side['by'] if 'by' in record.side else ''}"
     ),
     Kind.CONTROL: lambda record: ", ".join(str(name) for name in record.body),
+    Kind.RESUME: lambda record: f"taken up after {figure(record.body['records'])} records",
+    Kind.ROLLBACK: lambda record: "the workspace was set back to what the last commit says",
+    Kind.LATE: lambda record: "an answer came too late and was left out",
     Kind.END: lambda record: f"{record.body['state']}{_codes(record.body)}",
 }
 

@@ -13,7 +13,7 @@ from django.urls import reverse
 from spak.errors import LedgerError
 from spak.kernel.replay import replay
 from spak.ledger import verify
-from spak.records import decode
+from spak.records import Record, decode
 from spakweb.runs import execute, pages, rows, show
 from spakweb.runs.filters import RecordFilter
 from spakweb.runs.models import Run, State
@@ -239,6 +239,22 @@ def test_a_run_without_a_backend_takes_the_one_that_is_called(cast: Any, ran: Ra
 )  # fmt: skip
 def test_figures_have_the_unit_of_their_name(name: str, value: Any, said: tuple[str, str]) -> None:
     assert show.metric(name, value) == said
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "said"),
+    [
+        ("permit", {"act": "ask", "name": "ask", "allow": True}, "ask: permitted"),
+        ("permit", {"act": "ask", "name": "coder", "allow": True}, "ask coder: permitted"),
+        ("permit", {"act": "plan", "name": "tuner", "allow": True}, "ask tuner for a plan: permitted"),
+        ("permit", {"act": "plan", "name": "plan", "allow": False}, "ask for a plan: denied"),
+        ("resume", {"records": 2_000}, "taken up after 2,000 records"),
+        ("resume", {}, "{}"),
+        ("genesis", {"host": {"spec": "a", "mode": "full_auto"}}, "begins a, by itself"),
+    ],
+)
+def test_records_in_words(kind: str, body: dict[str, Any], said: str) -> None:
+    assert show.said(Record(kind, "commit", body, "t")) == said
 
 
 def test_what_was_measured_is_told_before_its_circumstances() -> None:
