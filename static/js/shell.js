@@ -9,6 +9,8 @@ const say = (words) => { document.getElementById("said").textContent = words; };
 
 for (const hidden of document.querySelectorAll("[data-open][hidden], [data-copy][hidden]")) hidden.hidden = false;
 
+document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+
 // ---- theme
 
 for (const form of document.querySelectorAll("form.theme")) {

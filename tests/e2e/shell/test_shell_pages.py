@@ -20,7 +20,8 @@ PAGES = (
     f"{TEAM}/specs/?q=nothing-like-it", f"{TEAM}/specs/?archived=1", f"{TEAM}/specs/new/",
     f"{TEAM}/specs/gallery/", f"{TEAM}/specs/first-draft/", f"{TEAM}/specs/attention-tuner/",
     f"{TEAM}/specs/story/history/", f"{TEAM}/specs/story/v/1/", f"{TEAM}/specs/story/compare/",
-    f"{TEAM}/specs/hello/compare/", f"{TEAM}/members/", f"{TEAM}/audit/", "/me/", "/teams/new/",
+    f"{TEAM}/specs/hello/compare/", f"{TEAM}/specs/hello/health/", f"{TEAM}/fleet/",
+    f"{TEAM}/runs/", f"{TEAM}/members/", f"{TEAM}/audit/", "/me/", "/teams/new/",
     "/account/password/change/", "/account/email/", "/account/2fa/", "/no/such/page/",
 )  # fmt: skip
 

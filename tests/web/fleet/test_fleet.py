@@ -254,6 +254,18 @@ def test_the_page(cast: Any, queued: Callable[..., Run]) -> None:
     assert "<html" not in part and "Fake 0" in part
 
 
+def test_what_was_never_heard_shows_nothing_that_it_does(cast: Any) -> None:
+    """Readings of a silent runner are said to be old; links within a card can be pressed."""
+    actions.register("new", ["gpu"])
+    text = cast.client("vera").get("/t/kernel-tuners/fleet/").content.decode()
+    assert "never heard: start its worker" in text and "slot" not in text and "NVML" not in text
+    actions.heartbeat("old", process="host:old", queues=["gpu"], devices=[CARD])
+    Runner.objects.filter(name="old").update(seen_at=timezone.now() - timedelta(hours=3))
+    text = cast.client("vera").get("/t/kernel-tuners/fleet/").content.decode()
+    assert "what it shows is of then" in text and "0 of 1 slot in use" in text
+    assert "tile-link" not in text  # its whole card would be the link
+
+
 def test_names_of_devices_are_text(cast: Any) -> None:
     actions.heartbeat("one", process="p", queues=["gpu"], devices=[{"name": "<script>alert(1)</script>"}])
     text = cast.client("vera").get("/t/kernel-tuners/fleet/").content.decode()

@@ -14,6 +14,7 @@ from django.utils import timezone
 from spakweb.runs import compare, dashboards, execute, timeline
 from spakweb.runs.actions import want
 from spakweb.runs.models import Run, State
+from spakweb.runs.templatetags.runs import percent
 from spakweb.runs.timeline import FOLDED, Axis, Bar
 
 Ran = Callable[..., Run]
@@ -32,6 +33,15 @@ def test_wilson(hits: int, count: int, low: float, high: float) -> None:
 
 def test_wilson_of_nothing() -> None:
     assert dashboards.wilson(0, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [(None, "not available"), (0, "0 %"), (0.254, "25 %"), (0.9885, "98.8 %"), (0.98999, "98.9 %"),
+     (0.9901, "99.0 %"), (0.9999, "99.9 %"), (1, "100 %"), (2.5, "250 %")],
+)  # fmt: skip
+def test_no_share_is_rounded_up_to_its_target(share: float | None, shown: str) -> None:
+    assert percent(share) == shown
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ The one place where a state of a run becomes a glyph and a word.
 
 from __future__ import annotations
 
+from math import floor
 from typing import Any
 
 from django import template
@@ -52,10 +53,10 @@ def metric(value: Any, name: str) -> str:
 
 @register.filter
 def percent(value: Any) -> str:
-    """A share; near the whole with a decimal, since 99.4 % are not all."""
+    """A share; near the whole with a decimal and never rounded up, since 99.4 % are not all, nor 98.9 99."""
     if value is None:
         return "not available"
-    return f"{min(100 * value, 99.9):.1f} %" if 0.99 <= value < 1 else f"{100 * value:.0f} %"
+    return f"{floor(1000 * value) / 10:.1f} %" if 0.95 <= value < 1 else f"{100 * value:.0f} %"
 
 
 @register.filter
