@@ -42,6 +42,13 @@ def compare(request: HttpRequest, team: str) -> HttpResponse:
     context["choices"] = list(choices.order_by("-pk")[:CHOICES])
     if not all(keys):
         context["one"] = keys[0]
+        mine = Run.objects.filter(team=found, key=keys[0]).values_list("version__spec", flat=True).first()
+        others = (
+            choices.exclude(key=keys[0]).filter(version__spec=mine).order_by("-pk")
+            if mine
+            else choices.none()
+        )
+        context["two"] = others.values_list("key", flat=True).first()  # the newest of the same spec
         return render(request, "runs/compare.html", context)
     one, two = (find_run(request, team, key) for key in keys)
     context["choices"] += [run for run in {one, two} if run not in context["choices"]]

@@ -60,6 +60,16 @@ def test_a_task_that_goes_on_to_itself_was_entered_each_time(
     assert compare.tasks(one, two)[0]["visits"] == [48, 1]
 
 
+def test_the_newest_run_of_the_same_spec_is_offered(cast: Any) -> None:
+    made = [
+        Run.objects.create(team=cast.team, version=version, key=key, name=key, count=1)
+        for key, version in (("old", cast.spec.head), ("like", cast.spec.head), ("none", None))
+    ]
+    address = reverse("spak-run-compare", args=[cast.team.slug])
+    for one, two in ((made[0], "like"), (made[1], "old"), (made[2], None)):
+        assert cast.client("vera").get(address, {"one": one.key}).context["two"] == two
+
+
 def test_old_runs_stay_chosen(cast: Any, recorded: Callable[[str, TOLD], Run]) -> None:
     recorded("one", FIRST), recorded("two", SECOND)
     for number in range(compare.CHOICES):
