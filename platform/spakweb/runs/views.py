@@ -254,6 +254,7 @@ def fork_page(request: HttpRequest, team: str, run: str) -> HttpResponse:
         "copied": _steps(copied),
         "copied_count": copied.count(),
         "stopped": approval,
+        "entered": list((found.summary or {}).get("nodes") or {}),
         "next": following,
         "modes": [(mode, *MODE_WORDS[mode]) for mode in MODES],
     }

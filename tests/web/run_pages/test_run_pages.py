@@ -333,6 +333,7 @@ def test_cancelling_many(cast: Any, ran: Ran) -> None:
 
 def test_a_fork_says_what_it_takes_over_and_does_so(cast: Any, ran: Ran) -> None:
     run, client = ran(), cast.client("bob")
+    assert '<a class="mono" href="?task=Hello">' in body(client.get(url("spak-run-fork", run)))
     answer = client.get(url("spak-run-fork", run), {"task": "Hello"})
     assert answer.context["at"] == 1
     at = next(row["seq"] for row in client.get(
