@@ -67,7 +67,7 @@ const renew = paced(async () => {
     document.getElementById("run-figures").replaceWith(figures);
     again();
   }
-  const here = document.getElementById("run-ask"), open = document.querySelector("#run-head details[open]");
+  const here = document.getElementById("run-ask"), open = document.querySelector("#run-head details[open], dialog[open]");  // what is asked about stays
   if (head && !open) document.getElementById("run-head").replaceWith(head);
   const typed = here.querySelector("textarea")?.value;
   if (!ask) return;
