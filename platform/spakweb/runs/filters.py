@@ -17,8 +17,10 @@ from django.http import QueryDict
 
 from spak import canon
 from spak.records import Kind
+from spakweb import clock
 from spakweb.runs.models import Run, RunRecord, State
 from spakweb.runs.plain import visible
+from spakweb.runs.queue import free
 
 PAGE = 100
 MOST_TEXT = 100
@@ -49,7 +51,7 @@ class RunFilter:
 
     def apply(self, rows: QuerySet[Run], user: Any) -> QuerySet[Run]:
         if self.state:
-            rows = rows.filter(state=self.state)
+            rows = rows.filter(_stands(self.state))
         if self.spec:
             rows = rows.filter(version__spec__slug=self.spec)
         if self.version:
@@ -178,6 +180,18 @@ def clean(text: str) -> str:
 def word(text: str) -> str:
     """What a name, a label or an id is asked for by."""
     return visible(text)[:MOST_TEXT]
+
+
+def _stands(state: str) -> Q:
+    """Runs that are shown in a state: what nobody holds does not run, but is queued."""
+    gone = Q(state=State.RUNNING) & free(clock.now())
+    match state:
+        case State.RUNNING:
+            return Q(state=State.RUNNING) & ~gone
+        case State.QUEUED:
+            return Q(state=State.QUEUED) | gone
+        case _:
+            return Q(state=state)
 
 
 def with_label(rows: QuerySet[Run], label: str) -> QuerySet[Run]:

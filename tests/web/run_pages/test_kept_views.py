@@ -3,11 +3,13 @@ many leaves the filter that they were chosen in."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.messages import get_messages
 from django.urls import reverse
+from django.utils import timezone
 
 from spakweb.runs.actions import _labels
 from spakweb.runs.filters import RunFilter, word
@@ -90,3 +92,19 @@ def test_what_is_filtered_live_can_be_kept_too(cast: Any) -> None:
     address = reverse("spak-run-list", args=[cast.team.slug])
     part = cast.client("bob").get(address, {"q": "small"}, headers={"HX-Request": "true"}).content.decode()
     assert "<html" not in part and "Keep for the team" in part
+
+
+def test_states_are_asked_for_as_they_are_shown(cast: Any) -> None:
+    """A run whose worker is gone is shown as queued, and found so."""
+    later, before = (timezone.now() + timedelta(seconds=by) for by in (60, -1))
+    for key, holder, until in (("held", "h:1", later), ("gone", "h:2", before), ("freed", "", None)):
+        Run.objects.create(
+            team=cast.team, key=key, name=key, state="running", holder=holder, lease_until=until
+        )
+    Run.objects.create(team=cast.team, key="new", name="new")
+    rows = cast.client("vera").get(reverse("spak-run-list", args=[cast.team.slug]), {"state": "queued"})
+    assert {(run.key, run.state) for run in rows.context["runs"]} == {
+        (key, "queued") for key in ("gone", "freed", "new")
+    }
+    rows = cast.client("vera").get(reverse("spak-run-list", args=[cast.team.slug]), {"state": "running"})
+    assert [run.key for run in rows.context["runs"]] == ["held"]
