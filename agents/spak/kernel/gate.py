@@ -147,11 +147,8 @@ class Gate:
         if held is None:
             held = _Held(self.policy.session((*known, *moving)), known, moving)
         elif held.moving != moving:
-            before = held.moving
-            held.session.update(
-                [fact for fact in before if fact not in moving],
-                [fact for fact in moving if fact not in before],
-            )
+            told = [pair for pair in zip(held.moving, moving, strict=True) if pair[0] != pair[1]]
+            held.session.update([before for before, _ in told], [now for _, now in told])
             held.moving = moving
         session = held.session
         if not seen.answer(session):

@@ -50,7 +50,9 @@ class Rules:
     """All of the spec's; those of `program` are told in prompts, the others are rules of the policy."""
     remembers: bool = False
     """Whether a model or a person fills some plan, so that the state has a memory to show them."""
-    situations: dict[tuple[str, str], tuple[Fact, ...]] = field(default_factory=dict, init=False, compare=False)
+    situations: dict[tuple[str, str], tuple[Fact, ...]] = field(
+        default_factory=dict, init=False, compare=False
+    )
     """Facts of the run that its rules alone say, by task and tool; kept by spak.kernel.situation."""
 
     @classmethod

@@ -121,7 +121,7 @@ class Evaluation:
             if key in self.rules.place:
                 queue((self.rules.place[key],))
             else:
-                self._loose(key, removed.get(key, ()), added.get(key, ()))
+                self._state(key, removed, added, gone, new)
         while waiting:
             part = self.rules.components[heapq.heappop(waiting)]
             before = set(gone) | set(new)
@@ -177,6 +177,10 @@ class Evaluation:
         if part.grouped:
             self._anew(part, gone, new)
             return
+        if not part.rules:
+            for key in part.keys:
+                self._state(key, removed, added, gone, new)
+            return
         lost = self._lost(part, removed, gone, new)
         for key, rows in lost.items():
             relation = self.relation(key)
@@ -190,16 +194,12 @@ class Evaluation:
                 if row not in relation.rows:
                     self._insert(relation, row)
                     fresh.setdefault(key, {})[row] = None
+        for changes, kind in ((new, "row"), (gone, "neg")):
+            for rule, at, rows in self._touched(part, changes, kind):
+                self._add(rule, self.run(rule, "emit", at, rows), fresh)
         every: Change = {key: dict(rows) for key, rows in fresh.items()}
-        if part.rules:
-            first = {key: dict(rows) for key, rows in fresh.items()}
-            for changes, kind in ((new, "row"), (gone, "neg")):
-                for rule, at, rows in self._touched(part, changes, kind):
-                    self._add(rule, self.run(rule, "emit", at, rows), first)
-            for key, rows in first.items():
-                every.setdefault(key, {}).update(rows)
-            if part.recursive:
-                self._rounds(part, first, every)
+        if part.recursive:
+            self._rounds(part, fresh, every)
         for key in part.keys:
             came, went = every.get(key, {}), lost.get(key, {})
             rows = self.relation(key).rows
@@ -218,8 +218,6 @@ class Evaluation:
             for row in removed.get(key, ()):
                 if row in relation.rows and not relation.is_given(row):
                     lost.setdefault(key, {})[row] = None
-        if not part.rules:
-            return lost
         frontier: Change = {key: dict(rows) for key, rows in lost.items()}
         back = [(self.relation(key), row) for key, rows in gone.items() for row in rows]
         for relation, row in back:
@@ -303,16 +301,27 @@ class Evaluation:
                 if row not in relation.rows:
                     self._insert(relation, row)
 
-    def _loose(self, key: Key, removed: Iterable[Row], added: Iterable[Row]) -> None:
-        """Rows of a predicate that no rule knows."""
+    def _state(
+        self,
+        key: Key,
+        removed: Mapping[Key, Iterable[Row]],
+        added: Mapping[Key, Iterable[Row]],
+        gone: Change,
+        new: Change,
+    ) -> None:
+        """Rows of a predicate that no rule derives."""
         relation = self.relation(key)
-        for row in removed:
-            if row in relation.rows and not relation.is_given(row):
-                relation.remove(row)
-                self.count -= 1
-        for row in added:
-            if row not in relation.rows:
-                self._insert(relation, row)
+        went = [row for row in removed.get(key, ()) if row in relation.rows and not relation.is_given(row)]
+        for row in went:
+            relation.remove(row)
+        self.count -= len(went)
+        came = [row for row in added.get(key, ()) if row not in relation.rows]
+        for row in came:
+            self._insert(relation, row)
+        if went:
+            gone[key] = dict.fromkeys(went)
+        if came:
+            new[key] = dict.fromkeys(came)
 
     def _insert(self, relation: Relation, row: Row) -> None:
         self.count += 1

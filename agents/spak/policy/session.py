@@ -286,7 +286,9 @@ class Session:
 
     def _included(self) -> None:
         """Raises: PolicyError `policy.inclusion` when a row breaks an inclusion of its declaration."""
-        for clause in self.policy.inclusions if not self.policy.asks or self.complete else ():
+        if not self.policy.inclusions or not self.complete:
+            return
+        for clause in self.policy.inclusions:
             rows = self.evaluation.relation(clause.head.key).rows
             if rows:
                 first = show_atom(clause.head.pred.lstrip("?!0123456789"), sorted(rows, key=order_row)[0])
