@@ -32,23 +32,23 @@ def socket() -> dict[str, Any]:
 
 
 def sse() -> dict[str, Any]:
-    return _watched(_by_events, clients=1000, records=8, pause_s=4.0)
+    return _watched(_by_events, clients=1000, records=6, pause_s=4.0)
 
 
 def sockets() -> dict[str, Any]:
-    return _watched(_by_socket, clients=1000, records=8, pause_s=4.0)
+    return _watched(_by_socket, clients=1000, records=6, pause_s=4.0)
 
 
 def bare() -> dict[str, Any]:
     """The floor of sockets: the same commits, and after each a message to the group."""
-    return _watched(_by_bare_socket, clients=1000, records=8, pause_s=4.0, bare=True)
+    return _watched(_by_bare_socket, clients=1000, records=6, pause_s=4.0, bare=True)
 
 
 def cuts() -> dict[str, Any]:
-    """50 watchers, each cut off CUTS times while 500 records come."""
+    """50 watchers, each cut off CUTS times while 400 records come."""
     cookies, ledger = _people(400), _ledger()
     with _serving("spakweb.home.serve") as port:
-        return asyncio.run(_cutting(port, cookies, ledger, clients=CUT, records=500))
+        return asyncio.run(_cutting(port, cookies, ledger, clients=CUT, records=400))
 
 
 Seen = Callable[[int, int], None]
