@@ -51,6 +51,7 @@ def team_home(request: HttpRequest, team: str) -> HttpResponse:
             "team": found,
             "section": "home",
             "health": wells,
+            "newest_only": dashboards.newest_of(wells),
             "metrics": dashboards.metrics(wells),
             "tries": [] if request.htmx else first.card(request, found),
             **dashboards.home(found),

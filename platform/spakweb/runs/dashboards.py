@@ -148,6 +148,12 @@ def versions(spec: Spec, days: int = DAYS, label: str = "", mode: str = "") -> l
     return [found[number] for number in sorted(found, reverse=True)]
 
 
+def newest_of(found: Iterable[Health]) -> int:
+    """How many runs were counted when there may have been more; else 0."""
+    count = sum(one.count for one in found)
+    return count if count >= MOST else 0
+
+
 def baseline_of(found: list[Health], number: int | None = None) -> Health | None:
     """The version that was asked for, else the oldest whose tokens for a success are known."""
     known = [one for one in found if one.tokens_each]

@@ -37,6 +37,7 @@ def health_page(request: HttpRequest, team: str, spec: str) -> HttpResponse:
         "spans": SPANS,
         "modes": MODES[1:],
         "health": [(one, one.against(baseline)) for one in page],
+        "newest_only": dashboards.newest_of(rows),
         "page": page,
         "query": _query(asked),
         "baseline": baseline,

@@ -116,3 +116,16 @@ def test_many_versions_go_on_pages(cast: Any) -> None:
     second = client.get(address, {"days": 90, "page": 2})
     assert [one.version for one, _ in second.context["health"]] == [3, 2, 1]
     assert second.context["newest"].version == 28
+
+
+def test_what_is_left_out_is_said(cast: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dashboards, "MOST", 4)
+    add(cast, 12)
+    for address in (
+        reverse("spak-team-home", args=[cast.team.slug]),
+        reverse("spak-spec-health", args=[cast.team.slug, cast.spec.slug]),
+    ):
+        assert "(the newest 4)" in cast.client("vera").get(address).content.decode()
+        monkeypatch.setattr(dashboards, "MOST", 40)
+        assert "(the newest" not in cast.client("vera").get(address).content.decode()
+        monkeypatch.setattr(dashboards, "MOST", 4)
