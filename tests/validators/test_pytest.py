@@ -184,3 +184,11 @@ def test_a_report_needs_its_nonce_once() -> None:
     assert _report(line.replace(b"a", b"b"), nonce) is None
     assert _report(f"\n{nonce} [1]\n".encode(), nonce) is None
     assert _report(f"\n{nonce} {{".encode(), nonce) is None
+
+
+def test_what_pytest_says_is_heard_and_our_report_is_not(tmp_path: Path) -> None:
+    pieces: list[bytes] = []
+    write(tmp_path, test_good__py=GOOD)
+    seen = PyTest().measure(call(tmp_path, {}, heard=lambda number, chunk: pieces.append(chunk)))
+    assert seen.status == "checked" and not codes(seen)
+    assert b"2 passed" in b"".join(pieces) and b"collected" not in b"".join(pieces)

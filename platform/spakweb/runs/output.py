@@ -36,6 +36,8 @@ FIRST_S = 0.1
 """A tool that ends within it is never shown while it runs, and costs next to nothing."""
 AGAIN_S = 1.0
 """How often it is said again that a tool still runs which puts out nothing more."""
+SHARE = 4
+"""So many times as long as it worked the thread rests, whatever the tools put out: steps come first."""
 HOLDS_S = 3.0
 """How long it is true without being said again."""
 REDIS_S, AWAY_S = 0.5, 5.0
@@ -148,6 +150,7 @@ class Sender:
                 if not self._quiet:
                     log.warning("the output of running tools is not shown: %s", type(error).__name__)
                 self._quiet = True
+            time.sleep(min(PACE_S, SHARE * (time.monotonic() - now)))
 
     def _hand_in(self, tool: Tool) -> None:
         assert tool.live is not None
