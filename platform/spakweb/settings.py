@@ -122,6 +122,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "spakweb.runs.plain.Seen",
     "spakweb.home.errors.RefusedToAnswer",
 ]
 

@@ -6,7 +6,9 @@ a page of ours (nosniff, and a policy that allows nothing).
 
 from __future__ import annotations
 
+import os
 import tempfile
+from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,6 +16,7 @@ from typing import Any, BinaryIO
 from asgiref.sync import sync_to_async
 from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.utils.http import content_disposition_header
 
 from spak.errors import LedgerError, UserError
 from spak.kernel.replay import Replay
@@ -34,7 +37,7 @@ from spakweb.runs.execute import store_of
 from spakweb.runs.law import UNCHECKED, only_shown
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunRecord, State
-from spakweb.runs.plain import plain
+from spakweb.runs.plain import plain, signs
 from spakweb.runs.project import rebuild
 from spakweb.specs.text import one_line
 from spakweb.teams.models import Team
@@ -53,7 +56,7 @@ JSONL = "application/x-ndjson"
 def attachment(response: Any, name: str) -> Any:
     """A file for the disk, never a page."""
     safe = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in name)[-100:]
-    response["Content-Disposition"] = f'attachment; filename="{safe or "file"}"'
+    response["Content-Disposition"] = content_disposition_header(True, safe or "file")
     response["X-Content-Type-Options"] = "nosniff"
     response["Content-Security-Policy"] = SANDBOX
     response["Cache-Control"] = "private, no-store"
@@ -254,18 +257,22 @@ def artifacts(run: Run) -> list[dict[str, Any]]:
         {"name": row["name"], "key": f"blob/{row['blob']}", "size": None}
         for row in summary.get("artifacts") or []
     ]
-    return found + [{"name": path, "key": f"file/{path}", "size": node.size} for path, node in _made(run)]
+    return found + [{"name": signs(path), "key": _key(path), "size": node.size} for path, node in _made(run)]
+
+
+def _key(path: str) -> str:
+    """How an address names it. A file of Linux may be called by any bytes, an address not."""
+    return f"file/{path}" if path.isprintable() else f"name/{urlsafe_b64encode(os.fsencode(path)).decode()}"
 
 
 def artifact(run: Run, key: str) -> Any:
     """One of them. Raises: KeyError when it is none of this run's, LedgerError, RunError when damaged."""
-    listed = {row["key"]: row["name"] for row in artifacts(run)}
-    name = listed[key]
+    name = {row["key"]: row["name"] for row in artifacts(run)}[key]
     kind, _, what = key.partition("/")
     if kind == "blob":
         data = DatabaseLedgers().reader(run.key).blobs.get(what)
     else:
-        node = dict(_made(run))[what]
+        node = {_key(path): node for path, node in _made(run)}[key]
         data = store_of(run).read(node.digest)
     stream = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  closed when it was read
     stream.write(data)

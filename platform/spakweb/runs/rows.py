@@ -13,6 +13,7 @@ from typing import Any
 
 from spak.records import Record
 from spakweb.runs.models import State
+from spakweb.runs.plain import signs
 from spakweb.runs.show import said
 from spakweb.runs.storage import FULL, no_room
 
@@ -33,7 +34,7 @@ def row(record: Record) -> dict[str, Any]:
         "step": record.step,
         "attempt": record.attempt,
         "at": record.at,
-        "text": said(record),
+        "text": signs(said(record)),
     }
 
 

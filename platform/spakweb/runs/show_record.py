@@ -26,6 +26,7 @@ from spakweb.runs import show
 from spakweb.runs.execute import store_of
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunRecord
+from spakweb.runs.plain import signs
 
 MOST = 64 * 1024
 """Characters of one text that a page shows; the download has all."""
@@ -221,7 +222,7 @@ def changed_files(run: Run, before: str, now: str) -> list[Part]:
             if any(node is not None and node.kind == "d" for node in nodes):
                 continue
             texts = [_file(store, node) for node in nodes]
-            found.append(_diff(path, *texts))
+            found.append(_diff(signs(path), *texts))
         return found
     except (UserError, OSError, ValueError) as error:
         return [Part("Workspace", "text", f"The workspace's store cannot be read: {error}")]

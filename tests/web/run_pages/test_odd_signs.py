@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,10 @@ from spak.ledger.memory import MemoryLedgers
 from spak.records import Record, decode
 from spakweb.runs import execute, pages
 from spakweb.runs.actions import ask, start
+from spakweb.runs.export import artifacts
 from spakweb.runs.models import Command, Run, RunRecord, State
+from spakweb.runs.plain import signs
+from spakweb.runs.rows import row
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Ran = Callable[..., Run]
@@ -139,3 +143,67 @@ def test_an_import_that_no_page_could_show_is_refused(
     answer = cast.client("bob").post(reverse("spak-run-import", args=[cast.team.slug]), {"file": upload})
     assert answer.status_code == 400 and b"web.run_import" in answer.content
     assert not Run.objects.exists()
+
+
+HOSTILE = "<b>\u202e\x1b[31m\x07\u2066 \x9b" + "z" * 50_000
+NAMES = """\
+task Names {
+  step make: tool.python_repl { code: "%s" }
+  success: exit_code(make) == 0
+}
+"""
+
+
+def test_signs_that_nobody_sees_are_shown() -> None:
+    assert signs("a\x1b[1m\0\x7f\n\tb") == "a\u241b[1m\u2400\u2421\n\tb"
+    assert (
+        signs("x\u202ey\u2069\x9b\udcff") == "x\u27e8U+202E\u27e9y\u27e8U+2069\u27e9\u27e8U+009B\u27e9\ufffd"
+    )
+    assert signs("שלום f\u00fc\u4e2d \u200d\U0001f600") == "שלום f\u00fc\u4e2d \u200d\U0001f600"
+
+
+@pytest.mark.sandbox
+def test_no_page_holds_signs_that_nobody_sees(cast: Any, ran: Ran) -> None:
+    """An ANSI sequence, a bell, a mark that turns the text round: in the log, in records, in the stream."""
+    run, vera = ran(ASKS.replace("chr(0)", "chr(1)")), cast.client("vera")
+    ask(cast["bob"], run, "answer", run.summary["waiting"]["id"], text=HOSTILE)
+    execute.advance(run.key)
+    run.refresh_from_db()
+    addresses = [f"{pages.address(run)}?tab={tab}" for tab in pages.TABS]
+    addresses += [f"{pages.address(run)}r/{seq}/" for seq in range(run.count)]
+    seen = 0
+    for address in addresses:
+        text = vera.get(address).content.decode()
+        assert signs(text) == text and "<b>\u27e8" not in text, address
+        seen += "U+202E\u27e9\u241b[31m" in text
+    assert seen >= 3
+    lines = [decode(bytes(line)) for line in RunRecord.objects.filter(run=run).values_list("line", flat=True)]
+    assert all(signs(row(record)["text"]) == row(record)["text"] for record in lines)
+    given = b"".join(vera.get(f"{pages.address(run)}files/file/word.txt"))
+    assert given == HOSTILE.encode()  # files are as they were written
+
+
+@pytest.mark.sandbox
+def test_files_of_any_name_can_be_had(cast: Any, ran: Ran) -> None:
+    names = [
+        b"new\nline.txt",
+        "\u202etxt.exe".encode(),
+        b"\xff.bin",
+        b'q"uote.txt',
+        "f\u00fc\u4e2d.txt".encode(),
+    ]
+    code = f"[open(n, 'wb').write(b'inside') for n in {[*map(os.fsencode, names)]!r}] and None"
+    run, vera = ran(NAMES % code.replace("\\", "\\\\").replace('"', '\\"')), cast.client("vera")
+    assert run.state == State.SUCCEEDED, run.reason
+    assert "\u27e8U+202E\u27e9txt.exe" in vera.get(pages.address(run), {"tab": "workspace"}).content.decode()
+    headers = []
+    for item in artifacts(run):
+        where = {"team": cast.team.slug, "run": run.key, "name": item["key"]}
+        answer = vera.get(reverse("spak-run-artifact", kwargs=where))
+        assert b"".join(answer) == b"inside"
+        headers.append(answer["Content-Disposition"])
+    assert sorted(headers) == sorted([
+        'attachment; filename="new_line.txt"', 'attachment; filename="q_uote.txt"',
+        'attachment; filename="_.bin"', 'attachment; filename="_U_202E_txt.exe"',
+        "attachment; filename*=utf-8''f%C3%BC%E4%B8%AD.txt",
+    ])  # fmt: skip
