@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from spakweb import clock
 from spakweb.fleet.models import Runner
+from spakweb.runs.ledger import CHOOSING
 from spakweb.runs.models import Run, State
 from spakweb.runs.queue import due, free
 from spakweb.teams.models import Team
@@ -69,7 +70,7 @@ def runners(team: Team | None = None) -> list[Busy]:
     """All of them, living ones first, each with what it holds."""
     found = {runner.process or runner.name: Busy(runner) for runner in Runner.objects.all()}
     for run in held().only("key", "name", "task", "holder", "team_id", "started_at", "enqueued_at"):
-        busy = found.get(run.holder)
+        busy = found.get(run.holder.removesuffix(CHOOSING))
         if busy is None:
             continue
         begun = run.enqueued_at or run.started_at

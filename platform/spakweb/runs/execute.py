@@ -48,7 +48,7 @@ from spakweb.runs.ledger import DatabaseLedger, DatabaseLedgers
 from spakweb.runs.models import ENDED, Command, Run, State
 from spakweb.runs.plain import plain
 from spakweb.runs.project import Projection, put
-from spakweb.runs.queue import free
+from spakweb.runs.queue import free, let_go
 
 SLICE_S = 60.0
 DEFAULT, GPU = "default", "gpu"
@@ -106,6 +106,7 @@ def _advanced(row: Run, slice_s: float) -> Literal["again", "stopped", "busy"]:
 def _held_up(row: Run, error: UserError) -> Literal["stopped"]:
     """The run cannot go on here and now (no engine, a full disk): it says why, and the sweep tries again."""
     log.warning("run %s: %s: %s", row.key, error.code, error.message)
+    let_go(row.key)
     left = Run.objects.filter(free(clock.now()), pk=row.pk).exclude(state__in=ENDED)
     reason = plain(f"{error.code}: {error.message}"[:200])
     if left.update(state=State.QUEUED, reason=reason, enqueued_at=clock.now()):

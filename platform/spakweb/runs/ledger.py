@@ -40,6 +40,8 @@ from spakweb.runs.writer_sql import shown
 LEASE_S = 15.0
 RENEW_S = 3.0
 PAGE = 500
+CHOOSING = "+"
+"""After the name of a process: it has chosen the run for a slot, and is about to take its lease."""
 YEAR_10000 = 253_402_300_800_000
 """In Unix milliseconds: no page shows a later time."""
 
@@ -279,6 +281,7 @@ class Leases:
 
     def __init__(self) -> None:
         self.process = f"{os.uname().nodename[:40]}:{os.getpid()}:{secrets.token_hex(4)}"
+        self.choosing = self.process + CHOOSING
         self._held: dict[int, DatabaseLedger] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -356,7 +359,8 @@ def release(process: str) -> int:
     """Free the leases of a process that is dead, for the next sweep; gives how many there were."""
     if not process:
         return 0
-    return Run.objects.filter(holder=process).update(holder="", lease_until=None, enqueued_at=None)
+    mine = Run.objects.filter(holder__in=(process, process + CHOOSING))
+    return mine.update(holder="", lease_until=None, enqueued_at=None)
 
 
 def _anew() -> None:
@@ -396,7 +400,7 @@ def _taken(run: str) -> bool:
     with transaction.atomic():
         Run.objects.select_for_update(no_key=True).filter(key=run).values_list("pk").first()
         now = clock.now()
-        free = Q(holder="") | Q(lease_until__lt=now) | Q(lease_until=None)
+        free = Q(holder__in=("", leases.choosing)) | Q(lease_until__lt=now) | Q(lease_until=None)
         until = now + timedelta(seconds=LEASE_S)
         rows = Run.objects.filter(free, key=run).exclude(fence=mine).exclude(state__in=ENDED)
         return bool(rows.update(fence=F("fence") + 1, holder=leases.process, lease_until=until))

@@ -9,7 +9,7 @@ come twice, late or never: advancing is idempotent, and the sweep puts back what
 from __future__ import annotations
 
 import logging
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
@@ -17,8 +17,13 @@ from django.db.models import Count, Exists, Min, OuterRef, Q
 from kombu.exceptions import KombuError
 
 from spakweb import clock
-from spakweb.runs import news
+from spakweb.runs import ledger, news
+from spakweb.runs.ledger import LEASE_S
 from spakweb.runs.models import Command, Run, State
+from spakweb.teams.models import Team
+
+CANDIDATES = 4
+"""Runs that are tried where others take them at the same moment without asking."""
 
 log = logging.getLogger(__name__)
 
@@ -55,12 +60,10 @@ def free(now: datetime) -> Q:
     return Q(holder="") | Q(lease_until=None) | Q(lease_until__lt=now)
 
 
-def pick(queue: str, key: str = "") -> str | None:
-    """The run that the next slot of the queue goes to; `key` itself when somebody wants it to stop."""
+def next_up(queue: str) -> list[int]:
+    """The teams that the next slot of the queue may go to, in order."""
     now = clock.now()
     waiting = Run.objects.filter(due(), free(now), queue=queue).order_by()
-    if key and waiting.filter(key=key).exclude(wanted="").exists():
-        return key
     in_hand = Run.objects.exclude(holder="").filter(lease_until__gte=now).order_by()
     having = dict(in_hand.values_list("team").annotate(Count("pk")))
     teams = [
@@ -68,10 +71,45 @@ def pick(queue: str, key: str = "") -> str | None:
         for team, oldest in waiting.values_list("team").annotate(Min("enqueued_at"))
         if having.get(team, 0) < settings.TEAM_RUNS
     ]
-    if not teams:
-        return None
-    _, _, team = min(teams)
-    found: str | None = (
-        waiting.filter(team=team).order_by("enqueued_at", "pk").values_list("key", flat=True).first()
-    )
-    return found
+    return [team for *_, team in sorted(teams)]
+
+
+def next_of(queue: str) -> str | None:
+    """The run that a slot would go to now; it is not chosen."""
+    for team in next_up(queue):
+        waiting = Run.objects.filter(due(), free(clock.now()), queue=queue, team=team)
+        return waiting.order_by("enqueued_at", "pk").values_list("key", flat=True).first()
+    return None
+
+
+def pick(queue: str, key: str = "") -> str | None:
+    """The run that the next slot of the queue goes to, chosen for this process so that nobody else's slot
+    takes it, until `let_go`; `key` itself when somebody wants it to stop."""
+    waiting = Run.objects.filter(due(), free(clock.now()), queue=queue)
+    if key and waiting.filter(key=key).exclude(wanted="").exists():
+        return key
+    for team in next_up(queue):
+        if found := _chosen(queue, team):
+            return found
+    return None
+
+
+def _chosen(queue: str, team: int) -> str | None:
+    """The longest waiting of a team, if it may have one more: one slot after the other asks for a team."""
+    with transaction.atomic():
+        list(Team.objects.select_for_update(no_key=True).filter(pk=team).values_list("pk"))
+        now = clock.now()
+        mine = Run.objects.filter(team=team)
+        if mine.exclude(holder="").filter(lease_until__gte=now).count() >= settings.TEAM_RUNS:
+            return None
+        waiting = mine.filter(due(), free(now), queue=queue).order_by("enqueued_at", "pk")
+        for pk, key in waiting.values_list("pk", "key")[:CANDIDATES]:
+            until = now + timedelta(seconds=LEASE_S)
+            if mine.filter(free(now), pk=pk).update(holder=ledger.leases.choosing, lease_until=until):
+                return str(key)
+    return None
+
+
+def let_go(key: str) -> None:
+    """The slot is over, or did not get the run's lease."""
+    Run.objects.filter(key=key, holder=ledger.leases.choosing).update(holder="", lease_until=None)

@@ -25,7 +25,7 @@ from spakweb import clock
 from spakweb.runs import execute, ledger, news, slots
 from spakweb.runs.execute import DEFAULT
 from spakweb.runs.models import ENDED, Run, State
-from spakweb.runs.queue import due, free, pick, send
+from spakweb.runs.queue import due, free, let_go, next_of, pick, send
 
 SWEEP_AFTER = timedelta(seconds=30)
 """A run that should go on and that nobody holds is put into its queue again after so long."""
@@ -57,14 +57,17 @@ def _advance(key: str) -> None:
         chosen = None if execute.stopping.is_set() else pick(queue, key)
         if chosen is None:
             return
-        done = execute.advance_or_busy(chosen)
+        try:
+            done = execute.advance_or_busy(chosen)
+        finally:
+            let_go(chosen)
         if done == "again":
             put_back(chosen)
             return
         if done == "stopped":
             break
         # busy: another worker took the same run at the same moment
-    if not execute.stopping.is_set() and (waiting := pick(queue)):
+    if not execute.stopping.is_set() and (waiting := next_of(queue)):
         send(waiting, queue)  # its message may have come while its team had as many as it may
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from types import SimpleNamespace
@@ -12,10 +13,11 @@ from typing import Any
 
 import pytest
 from django.core.cache import cache
+from django.db import connection
 from django.utils import timezone
 
 from spakweb.celery import look
-from spakweb.runs import execute, queue, tasks
+from spakweb.runs import execute, ledger, queue, tasks
 from spakweb.runs.ledger import release
 from spakweb.runs.models import Run, State
 from spakweb.runs.queue import pick
@@ -62,6 +64,39 @@ def test_who_is_to_stop_is_stopped_whatever_the_limit(teams: list[Team]) -> None
     assert pick("default", "a2") is None
     Run.objects.filter(key="a2").update(wanted="cancel")
     assert pick("default", "a2") == "a2"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_slots_that_choose_at_the_same_moment_keep_to_the_limit(settings: Any) -> None:
+    settings.TEAM_RUNS = 2
+    teams = [Team.objects.create(name=name, slug=name) for name in ("a", "b")]
+    for team in teams:
+        for number in range(6):
+            waiting(team, f"{team.slug}{number}", 9 - number)
+
+    def choose(number: int) -> str | None:
+        try:
+            return pick("default")
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        chosen = [key for key in pool.map(choose, range(8)) if key]
+    assert sorted(chosen) == ["a0", "a1", "b0", "b1"]
+    assert pick("default") is None and queue.next_of("default") is None
+    queue.let_go("a0")
+    assert queue.next_of("default") == "a0" and pick("default") == "a0"
+
+
+def test_who_chose_a_run_gets_its_lease_and_nobody_else(teams: list[Team]) -> None:
+    waiting(teams[0], "a0", 9)
+    assert pick("default") == "a0"
+    Run.objects.update(holder="another+")
+    assert not ledger._taken("a0")
+    Run.objects.update(holder=ledger.leases.choosing)
+    assert ledger._taken("a0")
+    queue.let_go("a0")
+    assert Run.objects.get().holder == ledger.leases.process, "a lease that was taken is not let go"
 
 
 def test_queues_are_apart(teams: list[Team]) -> None:
