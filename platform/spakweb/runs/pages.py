@@ -188,7 +188,9 @@ def outcome(run: Run) -> str:
             best = _best((run.summary or {}).get("metrics") or {})
             return f"Ended in {run.task} with success{f': {best}' if best else ''}."
         case State.FAILED if error:
-            return f"Could not begin: {error.get('message', run.reason)} {error.get('hint', '')}".strip()
+            hint = str(error.get("hint", "")).rstrip(".")
+            mends = f" What mends it: {hint}." if hint else ""
+            return f"Could not begin: {str(error.get('message', run.reason)).rstrip('.')}.{mends}"
         case State.CANCELLED:
             who = _who(run, "run.cancel")
             return f"{who} cancelled it." if who else "Was cancelled."

@@ -105,6 +105,8 @@ def bars_of(run: Run) -> list[Bar]:
             bar.state = str(run.state) if bar is found[-1] else "succeeded"
             if bar.state in ("running", "waiting"):
                 bar.end = max(bar.end, time.time_ns() // 1_000_000)
+            if bar.state == "running":  # while a worker is at it a question is the backend's
+                bar.worked = bar.end - bar.start
     return found
 
 

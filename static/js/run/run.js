@@ -68,7 +68,12 @@ const renew = paced(async () => {
     again();
   }
   const here = document.getElementById("run-ask"), open = document.querySelector("#run-head details[open], dialog[open]");  // what is asked about stays
-  if (head && !open) document.getElementById("run-head").replaceWith(head);
+  if (head && !open) {
+    const named = (one) => one.getAttribute("aria-label") ?? one.textContent.trim();
+    const at = document.querySelector("#run-head :focus");
+    document.getElementById("run-head").replaceWith(head);
+    if (at) [...head.querySelectorAll("a, button, summary")].find((one) => named(one) === named(at))?.focus({ preventScroll: true });
+  }
   const typed = here.querySelector("textarea")?.value;
   if (!ask) return;
   if (ask.dataset.asks !== here.dataset.asks) {
@@ -84,10 +89,29 @@ const paneAgain = paced(async () => {
 
 const log = new Log(async (after) => text(`?tab=log&after=${after}`, { headers: { "HX-Target": "log" } }));
 
+// Where somebody is in the pane: what is open, scrolled and in focus. Gives what finds it in the pane's next words.
+function standing() {
+  const named = (summary) => summary.textContent.replace(/[\d,]+/g, "");
+  const open = new Set([...pane.querySelectorAll("details[open] > summary")].map(named));
+  const at = pane.contains(document.activeElement) ? document.activeElement : null;
+  const seq = at?.dataset.seq, summary = at?.matches("summary") ? named(at) : null;
+  const { scrollLeft = 0, scrollTop = 0 } = pane.querySelector(".timeline-scroll") ?? {};
+  return () => {
+    for (const one of pane.querySelectorAll("details > summary")) {
+      if (open.has(named(one))) one.parentElement.open = true;
+      if (named(one) === summary) one.focus({ preventScroll: true });
+    }
+    if (seq) pane.querySelector(`.timeline-svg a[data-seq="${seq}"]`)?.focus({ preventScroll: true });
+    Object.assign(pane.querySelector(".timeline-scroll") ?? {}, { scrollLeft, scrollTop });
+  };
+}
+
 async function load(address, push = true) {
   const url = new URL(address, location.href);
   const html = await text(url, { headers: { "HX-Target": "pane" } });
+  const back = push ? null : standing();
   pane.innerHTML = html;
+  back?.();
   if (push) history.replaceState(null, "", url);
   const tab = url.searchParams.get("tab") ?? "timeline";
   pane.dataset.tab = tab;
@@ -351,6 +375,9 @@ async function poll() {
 for (const [task, [state, visits]] of Object.entries(first.nodes)) states.set(task, [state === "done" ? "succeeded" : state, visits]);
 log.open(document.getElementById("log"));
 again();
-setInterval(() => { if (run.state === "queued") renew(); }, QUEUED_MS);  // its place changes without its records
+setInterval(() => {  // what changes without a record: its place, and how long a step has taken
+  if (run.state === "queued") renew();
+  if (run.state === "running" && pane.dataset.tab === "timeline") paneAgain();
+}, QUEUED_MS);
 if (about.ended !== "true") follow(about.socket, Number(about.count) - 1, heard, poll);
 document.documentElement.dataset.live = nodeName("ready");

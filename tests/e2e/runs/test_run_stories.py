@@ -172,6 +172,23 @@ def test_a_fork_beside_its_parent(person: Person, begin: Begin) -> None:
     expect(page.locator("#first-diff")).to_have_text("No record differs")
 
 
+def test_what_is_in_hand_stays_in_hand_while_the_page_lives(person: Person, begin: Begin) -> None:
+    """The header and the timeline are drawn anew while it runs: what has the focus and what is open stay."""
+    alice, bob = person(), person("bob")
+    more = '  step more: llm.query { prompt: "And {{word}}?" output_var: more }\n'
+    path = begin(alice, ASKING.replace("  step keep", f"{more}  step keep"), "stepwise")
+    ends(alice, "Waiting")
+    bob.go(path)
+    page = alice.page
+    page.click("#pane summary:has-text('Steps as a table')")
+    page.locator("#run-head button:has-text('Cancel')").focus()
+    bob.page.fill("#run-ask textarea", "word")
+    bob.page.click("#run-ask button:has-text('Answer')")
+    expect(page.locator("#run-outcome")).to_contain_text("Step more of Talk")
+    expect(page.locator("#run-head button:has-text('Cancel')")).to_be_focused()
+    expect(page.locator("#pane details[open] tbody tr").nth(1)).to_be_visible()
+
+
 def test_by_keyboard(person: Person, begin: Begin) -> None:
     alice = person()
     begin(alice, HELLO)
@@ -208,29 +225,6 @@ def test_filters_survive(person: Person, begin: Begin) -> None:
     page.click("#records a >> nth=0")
     expect(page.locator("#record .kind")).to_have_text("route")
     assert "kind=route" in page.url and "seq=" in page.url
-
-
-def test_the_chosen_are_counted_and_asked_about(person: Person, begin: Begin) -> None:
-    alice = person()
-    path = begin(alice, ASKING, "stepwise")
-    ends(alice, "Waiting")
-    page, key = alice.page, path.rstrip("/").rpartition("/")[2]
-    alice.go(f"{TEAM}/runs/")
-    page.fill("#run-filter [name=q]", key[-8:])
-    expect(page.locator(".runs-table tbody tr")).to_have_count(1)
-    page.wait_for_url(f"**/runs/?q={key[-8:]}")
-    expect(page.locator("[value=cancel]")).to_be_disabled()
-    page.check(f"input[value='{key}']")
-    expect(page.locator("[data-chosen]")).to_have_text("1 chosen")
-    expect(page.locator("[value=compare]")).to_be_disabled()
-    page.click("[value=cancel]")
-    expect(page.locator("dialog[open] p")).to_contain_text("Cancel the chosen run?")
-    page.click("dialog[open] button:has-text('Go on')")
-    expect(page.locator(".message")).to_contain_text("Asked 1 run to cancel")
-    assert page.url.endswith(f"?q={key[-8:]}")
-    expect(page.locator(".runs-table .pill")).to_have_text("Cancelled")
-    page.check("[name=mine]")
-    page.wait_for_url("**mine=1")
 
 
 def test_the_chosen_are_counted_and_asked_about(person: Person, begin: Begin) -> None:

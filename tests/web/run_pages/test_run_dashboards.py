@@ -204,6 +204,17 @@ def test_the_scale_has_places_that_can_be_read() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("state", "work"), [("running", True), ("waiting", False)])
+def test_a_question_that_is_open_is_work_while_a_backend_is_asked(
+    cast: Any, ran: Ran, state: str, work: bool
+) -> None:
+    run = ran(ASKING, mode="stepwise")
+    run.state = state
+    (asked,) = timeline.bars_of(run)
+    assert (asked.state, asked.worked > 0) == (state, work and asked.end > asked.start)
+
+
+@pytest.mark.django_db(transaction=True)
 def test_the_bar_of_a_step_that_was_broken_off_is_no_success(cast: Any, ran: Ran) -> None:
     run = ran(ASKING, mode="stepwise")
     want(cast["alice"], run, "cancel")
