@@ -247,18 +247,10 @@ class Performer:
             try:
                 with self._calling(), self.hearing() as heard:
                     call = Call(
-                        id=effect.id,
-                        tool=effect.name,
-                        args=args,
-                        workspace=self.workspace.directory,
-                        launcher=self.host.launcher,
-                        limits=self.host.limits,
-                        toolchain=self.host.toolchain,
-                        inherit=(lock,),
-                        archive=self.archive,
-                        observed=effect.observed,
-                        heard=heard,
-                    )
+                        effect.id, effect.name, args, self.workspace.directory, self.host.launcher,
+                        limits=self.host.limits, toolchain=self.host.toolchain, inherit=(lock,),
+                        archive=self.archive, observed=effect.observed, heard=heard,
+                    )  # fmt: skip
                     result = tool.run(call)
                     if tool.entry.sandboxed and result.status in ("launcher", "crash"):
                         self._must_work()
