@@ -24,6 +24,7 @@ from spakweb.home.templatetags.shell import plural
 from spakweb.runs.filters import with_label
 from spakweb.runs.list_rows import filled
 from spakweb.runs.models import ENDED, Run, State
+from spakweb.runs.project import COUNTED
 from spakweb.specs.models import Spec
 from spakweb.teams.models import Team
 
@@ -163,7 +164,7 @@ def baseline_of(found: list[Health], number: int | None = None) -> Health | None
 _READ = (
     "version__spec__slug", "version__spec__name", "name", "state", "reason", "started_at", "ended_at",
     "summary__failures", "summary__healed", "summary__guided", "summary__permitted", "summary__denied",
-    "summary__tokens", "summary__cost",
+    "summary__tokens", "summary__cost", "summary__taken",
 )  # fmt: skip
 
 
@@ -174,17 +175,14 @@ def _ended(team: Team, days: int) -> QuerySet[Run]:
 
 
 def _count(one: Health, row: dict[str, Any]) -> None:
+    """Add a run; what a fork took over was counted with the run that it happened in."""
     good = row["state"] == State.SUCCEEDED
-    tokens = row["summary__tokens"] or {}
+    taken = row["summary__taken"] or {}
     one.count += 1
     one.succeeded += good
-    one.failures += row["summary__failures"] or 0
-    one.healed += row["summary__healed"] or 0
-    one.guided += row["summary__guided"] or 0
-    one.permitted += row["summary__permitted"] or 0
-    one.denied += row["summary__denied"] or 0
-    one.tokens += (tokens.get("input") or 0) + (tokens.get("output") or 0)
-    one.cost += row["summary__cost"] or 0
+    for name in COUNTED:
+        setattr(one, name, getattr(one, name) + (row[f"summary__{name}"] or 0) - taken.get(name, 0))
+    one.tokens += _tokens(row["summary__tokens"]) - _tokens(taken.get("tokens"))
     if row["started_at"]:
         one.durations.append((row["ended_at"] - row["started_at"]).total_seconds() * 1000)
     if not good:
@@ -192,6 +190,10 @@ def _count(one: Health, row: dict[str, Any]) -> None:
     day = one.days.setdefault(row["ended_at"].date(), [0, 0])
     day[0] += 1
     day[1] += good
+
+
+def _tokens(used: dict[str, int] | None) -> int:
+    return (used or {}).get("input", 0) + (used or {}).get("output", 0)
 
 
 def columns(days: dict[date, list[int]], span: int = DAYS, wide: int = 112, high: int = 26) -> SafeString:

@@ -26,6 +26,8 @@ POINTS = 200
 DEEDS = ("tool", "validate")
 """Acts that do something, and so keep to the constraints or do not: no questions, no checks of the kernel."""
 
+COUNTED = ("permitted", "denied", "failures", "healed", "guided", "cost")
+
 
 class Projection:
     """What has been seen of a run so far. `data` is JSON."""
@@ -41,6 +43,8 @@ class Projection:
             "guided": 0,
             "tokens": {"input": 0, "output": 0, "cached": 0},
             "cost": 0,
+            "fork": 0,
+            "taken": {},
             "metric": {"values": [], "every": 1, "seen": 0},
             "clock": {"first": 0, "last": 0},
             **(dict(data) if data else {}),
@@ -52,13 +56,18 @@ class Projection:
         clock["first"] = clock["first"] or record.at
         clock["last"] = max(clock["last"], record.at)
         if record.kind == Kind.GENESIS:
-            self.data["launcher"] = str((record.body.get("host") or {}).get("launcher", ""))[:40]
+            host = record.body.get("host") or {}
+            self.data["launcher"] = str(host.get("launcher", ""))[:40]
+            self.data["fork"] = count((host.get("parent") or {}).get("at"))
         if record.authority == "commit" and record.task:
             self._commit(record)
         elif record.authority == "proposal":
             self._usage(record.side)
             if record.side.keys() == {"by"} and record.task in self.data["nodes"]:  # nobody but a person
                 self.data["nodes"][record.task]["helped"] = True
+        if record.seq < self.data["fork"]:  # taken over: it happened in the run that it was forked from
+            self.data["taken"] = {name: self.data[name] for name in COUNTED}
+            self.data["taken"]["tokens"] = dict(self.data["tokens"])
 
     def _commit(self, record: Record) -> None:
         nodes, body = self.data["nodes"], record.body

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 
 from spak.records import Kind, Record
+from spakweb.runs import actions, dashboards, execute
 from spakweb.runs.models import Run
 from spakweb.runs.project import Projection
 
@@ -73,3 +75,30 @@ def test_of_a_run_that_ran(ran: Callable[..., Run]) -> None:
     told = {name: run.summary[name] for name in ("failures", "healed", "guided", "permitted", "denied")}
     assert told == {"failures": 1, "healed": 1, "guided": 0, "permitted": 5, "denied": 0}
     assert run.summary["steps"] == 7
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_fork_took_over_is_counted_once(cast: Any, ran: Callable[..., Run]) -> None:
+    """It failed and came right before the fork: that happened in one run, whichever shows it."""
+    parent = ran(CHECKED)
+    made = actions.fork(cast["alice"], parent, parent.count - 3)
+    execute.advance(made.key)
+    made.refresh_from_db()
+    assert made.state == "succeeded" and made.summary["failures"] == 1
+    assert made.summary["taken"] | {"tokens": 0} == {
+        "permitted": 5, "denied": 0, "failures": 1, "healed": 1, "guided": 0, "cost": 0, "tokens": 0,
+    }  # fmt: skip
+    rebuilt = made.summary
+    call_command("rebuild", made.key)
+    made.refresh_from_db()
+    assert made.summary == rebuilt
+    (one,) = dashboards.health(cast.team)
+    assert (one.count, one.failures, one.healed, one.permitted) == (2, 1, 1, 5)
+    Run.objects.filter(pk=made.pk).update(
+        summary={
+            **rebuilt,
+            "tokens": {"input": 90, "output": 10},
+            "taken": {"tokens": {"input": 60, "output": 10}},
+        }
+    )
+    assert dashboards.health(cast.team)[0].tokens == 30
