@@ -321,6 +321,7 @@ let awayTimer = 0;
 function connection(message) {
   clearTimeout(awayTimer);
   if (message.type === "connected") place("run-line");
+  else if (message.code === 4429) place("run-line", "Too many pages of yours are open for this one to be live: close some. It tries again by itself.");
   else if (message.type === "away") awayTimer = setTimeout(() => place("run-line", "Not live just now: trying to connect again."), AWAY_MS);
   else if (message.code === 4401) place("run-line", "You are signed out: what stands here is old. ", Object.assign(document.createElement("a"), { href: `${about.login}?next=${encodeURIComponent(location.pathname + location.search)}`, textContent: "Sign in again" }));
   else if (message.code === 4403 || message.code === 4404) place("run-line", "You may not see this run any more: what stands here is old.");

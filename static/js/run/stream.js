@@ -11,9 +11,11 @@ export function follow(path, after, heard, poll) {
   function open() {
     if (closed) return;
     socket = new WebSocket(address());
-    socket.addEventListener("open", () => heard({ type: "connected" }));
+    let first = true;  // a socket that is opened only to be closed with a code is no line
     socket.addEventListener("message", (event) => {
       const message = JSON.parse(event.data);
+      if (first) heard({ type: "connected" });
+      first = false;
       failures = 0;
       if (message.type === "records" && message.records.length) last = message.records.at(-1).seq;
       if (message.type === "resync") last = message.to - 1;
@@ -28,7 +30,7 @@ export function follow(path, after, heard, poll) {
         return;
       }
       failures += 1;
-      heard({ type: "away" });
+      heard({ type: "away", code: event.code });
       const wait = Math.min(15000, 300 * 2 ** Math.min(failures, 6)) * (0.5 + Math.random());
       if (failures >= 2 && poll) poll();
       setTimeout(open, wait);

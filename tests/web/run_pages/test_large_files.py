@@ -14,7 +14,8 @@ from django.urls import reverse
 
 from run_kit import with_file
 from spak.errors import LedgerError
-from spakweb.runs import checks, export
+from spakweb.runs import checks, export, pages
+from spakweb.runs.actions import fork
 from spakweb.runs.models import Run
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -101,3 +102,11 @@ def test_a_check_that_breaks_says_so(
     where = reverse("spak-run-check", args=[cast.team.slug, run.key])
     text = cast.client("vera").post(where, headers={"HX-Request": "true"}).content.decode()
     assert "the check itself failed" in text
+
+
+def test_a_fork_that_takes_over_many_records_says_so(cast: Any, ran: Callable[..., Run]) -> None:
+    parent = ran()
+    made = fork(cast["alice"], parent, 3)
+    assert "Waits to begin" in pages.outcome(made)
+    made.holder = "a worker"
+    assert pages.outcome(made) == f"Takes over what stands in {parent.key} before record 3."
