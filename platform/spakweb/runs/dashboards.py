@@ -35,7 +35,7 @@ SHOWN = 8
 CONSTRAINTS, SELF_CORRECTION, EFFICIENCY = 0.99, 0.80, 0.50
 """Targets of seed 000 section 6: more than 99 %, more than 80 %, less than half of a baseline's tokens."""
 REASONS = 5
-SUMMED = ("count", "succeeded", "failures", "healed", "guided", "permitted", "denied", "tokens", "cost")
+SUMMED = ("count", "succeeded", "tokens", *COUNTED)
 
 
 def wilson(hits: int, count: int, z: float = 1.96) -> tuple[float, float] | None:
@@ -67,6 +67,8 @@ class Health:
     denied: int = 0
     tokens: int = 0
     cost: int = 0
+    answers: int = 0
+    priced: int = 0
     durations: list[float] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
     days: dict[date, list[int]] = field(default_factory=dict)
@@ -95,7 +97,9 @@ class Health:
 
     @property
     def cost_each(self) -> int | None:
-        return round(self.cost / self.succeeded) if self.cost and self.succeeded else None
+        """None where an answer has no price: a part would look like all. What costs nothing is 0."""
+        known = self.priced and self.priced == self.answers
+        return round(self.cost / self.succeeded) if known and self.succeeded else None
 
     @property
     def took(self) -> float | None:
@@ -164,7 +168,7 @@ def baseline_of(found: list[Health], number: int | None = None) -> Health | None
 _READ = (
     "version__spec__slug", "version__spec__name", "name", "state", "reason", "started_at", "ended_at",
     "summary__failures", "summary__healed", "summary__guided", "summary__permitted", "summary__denied",
-    "summary__tokens", "summary__cost", "summary__taken",
+    "summary__tokens", "summary__cost", "summary__answers", "summary__priced", "summary__taken",
 )  # fmt: skip
 
 

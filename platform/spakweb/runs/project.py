@@ -26,7 +26,7 @@ POINTS = 200
 DEEDS = ("tool", "validate")
 """Acts that do something, and so keep to the constraints or do not: no questions, no checks of the kernel."""
 
-COUNTED = ("permitted", "denied", "failures", "healed", "guided", "cost")
+COUNTED = ("permitted", "denied", "failures", "healed", "guided", "cost", "answers", "priced")
 
 
 class Projection:
@@ -43,6 +43,8 @@ class Projection:
             "guided": 0,
             "tokens": {"input": 0, "output": 0, "cached": 0},
             "cost": 0,
+            "answers": 0,
+            "priced": 0,
             "fork": 0,
             "taken": {},
             "metric": {"values": [], "every": 1, "seen": 0},
@@ -140,6 +142,8 @@ class Projection:
             tokens["input"] += count(usage.get("input"))
             tokens["output"] += count(usage.get("output"))
             tokens["cached"] += count(usage.get("cached_input"))
+            self.data["answers"] += 1
+            self.data["priced"] += isinstance(side.get("cost_nanousd"), int)
         self.data["cost"] += count(side.get("cost_nanousd"))
 
 

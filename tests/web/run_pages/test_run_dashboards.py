@@ -36,6 +36,25 @@ def test_wilson_of_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("figures", "shown"),
+    [
+        ({"tokens": {"input": 9}, "answers": 1, "priced": 1}, "$0.00"),
+        ({"tokens": {"input": 9}, "answers": 2, "priced": 1, "cost": 5_000_000}, "not available"),
+        ({"tokens": {"input": 9}, "answers": 2, "priced": 2, "cost": 5_000_000}, "$0.0050"),
+        ({"tokens": {"input": 9}}, "not available"),
+        ({}, "no model"),
+    ],
+)
+def test_a_cost_is_all_of_it_or_none(
+    cast: Any, ended: Callable[..., Run], figures: dict[str, Any], shown: str
+) -> None:
+    ended("succeeded", **figures)
+    text = cast.client("vera").get(reverse("spak-team-home", args=[cast.team.slug])).content.decode()
+    cell = text.partition('data-label="Cost">')[2].partition("</td>")[0]
+    assert shown in cell
+
+
+@pytest.mark.parametrize(
     ("share", "shown"),
     [(None, "not available"), (0, "0 %"), (0.254, "25 %"), (0.9885, "98.8 %"), (0.98999, "98.9 %"),
      (0.9901, "99.0 %"), (0.9999, "99.9 %"), (1, "100 %"), (2.5, "250 %")],
@@ -59,7 +78,18 @@ def ended(cast: Any) -> Callable[..., Run]:
 
 def test_health_counts_what_ended(cast: Any, ended: Callable[..., Run]) -> None:
     tokens = {"input": 100, "output": 20}
-    ended("succeeded", tokens=tokens, permitted=9, denied=1, failures=4, healed=3, guided=2, cost=6)
+    ended(
+        "succeeded",
+        tokens=tokens,
+        permitted=9,
+        denied=1,
+        failures=4,
+        healed=3,
+        guided=2,
+        cost=6,
+        answers=1,
+        priced=1,
+    )
     ended("succeeded", ago=1, tokens=tokens, permitted=10)
     ended("failed", ago=1, tokens=tokens)
     ended("refused", ago=20)
