@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from platform_kit import PASSWORD, Watched
+from platform_kit import PASSWORD, Up, Watched
 from programs_kit import block, shell, surroundings
 from sandbox_kit import docker_ready
 
@@ -71,6 +73,10 @@ print("last")
 }
 '''
 BAD = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+
+
+def _words(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def state(window: Watched) -> Any:
@@ -316,7 +322,7 @@ def test_the_log_grows(person: Person, begin: Begin) -> None:
     assert seqs == sorted(set(seqs)) and "tab=log" in bob.page.url
 
 
-def test_what_a_tool_puts_out_while_it_runs(person: Person, begin: Begin, data: Path) -> None:
+def test_what_a_tool_puts_out_while_it_runs(person: Person, begin: Begin, data: Path, platform: Up) -> None:
     alice, bob = person(), person("bob", fresh=True)
     bob.page.route_web_socket(re.compile("/ws/"), lambda socket: socket.close(code=1011))
     path = begin(alice, SLOW)
@@ -342,6 +348,27 @@ def test_what_a_tool_puts_out_while_it_runs(person: Person, begin: Begin, data: 
         expect(page.locator("#log-running")).to_have_count(0)
         assert page.locator("#log").inner_text().count("first") == 1
     ends(alice, "Succeeded")
+
+
+@pytest.mark.slow
+@pytest.mark.faults
+def test_what_a_killed_worker_showed_is_gone(person: Person, begin: Begin, data: Path, platform: Up) -> None:
+    alice = person()
+    path = begin(alice, SLOW)
+    place = data / "runs" / path.strip("/").rpartition("/")[2] / "workspace"
+    alice.page.click(".detail-side .tabs >> text=Log")
+    running = alice.page.locator("#log-running")
+    expect(running).to_contain_text("<b>first</b>")
+    (place / "two").touch()
+    expect(running).to_contain_text("second")
+    worker = next(pid for pid in platform.children() if b"runs.worker" in _words(pid))
+    os.kill(worker, signal.SIGKILL)
+    expect(running).not_to_contain_text("second")
+    expect(running).to_contain_text("<b>first</b>")  # the next worker does it again
+    (place / "two").touch()
+    (place / "go").touch()
+    ends(alice, "Succeeded")
+    expect(running).to_have_count(0)
 
 
 def test_a_page_says_that_its_person_is_signed_out(person: Person, begin: Begin) -> None:
