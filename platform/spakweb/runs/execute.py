@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -56,6 +57,8 @@ WATCH_S = 0.25
 """How often what people want of running runs is read, and the projections of some are written."""
 START_S = 0.5
 """How long a thread may take to come up."""
+PAUSE = timedelta(seconds=10)
+"""A run that could not go on is left alone by slots for so long: one after the other would try it again."""
 SAVED = 16
 """Projections of one such moment."""
 
@@ -109,7 +112,7 @@ def _held_up(row: Run, error: UserError) -> Literal["stopped"]:
     let_go(row.key)
     left = Run.objects.filter(free(clock.now()), pk=row.pk).exclude(state__in=ENDED)
     reason = plain(f"{error.code}: {error.message}"[:200])
-    if left.update(state=State.QUEUED, reason=reason, enqueued_at=clock.now()):
+    if left.update(state=State.QUEUED, reason=reason, enqueued_at=clock.now() + PAUSE):
         news.tell(row.key, row.count)
     return "stopped"
 

@@ -22,6 +22,8 @@ from spakweb.runs.ledger import LEASE_S
 from spakweb.runs.models import Command, Run, State
 from spakweb.teams.models import Team
 
+APART = timedelta(seconds=3)
+"""By so much two processes may differ in what time it is for the database."""
 CANDIDATES = 4
 """Runs that are tried where others take them at the same moment without asking."""
 
@@ -60,10 +62,15 @@ def free(now: datetime) -> Q:
     return Q(holder="") | Q(lease_until=None) | Q(lease_until__lt=now)
 
 
+def ready(now: datetime) -> Q:
+    """Runs that a slot may go to: due, and held by nobody; one that could not go on not before its time."""
+    return due() & free(now) & ~Q(enqueued_at__gt=now + APART)
+
+
 def next_up(queue: str) -> list[int]:
     """The teams that the next slot of the queue may go to, in order."""
     now = clock.now()
-    waiting = Run.objects.filter(due(), free(now), queue=queue).order_by()
+    waiting = Run.objects.filter(ready(now), queue=queue).order_by()
     in_hand = Run.objects.exclude(holder="").filter(lease_until__gte=now).order_by()
     having = dict(in_hand.values_list("team").annotate(Count("pk")))
     teams = [
@@ -77,7 +84,7 @@ def next_up(queue: str) -> list[int]:
 def next_of(queue: str) -> str | None:
     """The run that a slot would go to now; it is not chosen."""
     for team in next_up(queue):
-        waiting = Run.objects.filter(due(), free(clock.now()), queue=queue, team=team)
+        waiting = Run.objects.filter(ready(clock.now()), queue=queue, team=team)
         return waiting.order_by("enqueued_at", "pk").values_list("key", flat=True).first()
     return None
 
@@ -102,7 +109,7 @@ def _chosen(queue: str, team: int) -> str | None:
         mine = Run.objects.filter(team=team)
         if mine.exclude(holder="").filter(lease_until__gte=now).count() >= settings.TEAM_RUNS:
             return None
-        waiting = mine.filter(due(), free(now), queue=queue).order_by("enqueued_at", "pk")
+        waiting = mine.filter(ready(now), queue=queue).order_by("enqueued_at", "pk")
         for pk, key in waiting.values_list("pk", "key")[:CANDIDATES]:
             until = now + timedelta(seconds=LEASE_S)
             if mine.filter(free(now), pk=pk).update(holder=ledger.leases.choosing, lease_until=until):

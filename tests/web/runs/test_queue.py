@@ -16,6 +16,7 @@ from django.core.cache import cache
 from django.db import connection
 from django.utils import timezone
 
+from spak.errors import UnavailableError
 from spakweb.celery import look
 from spakweb.runs import execute, ledger, queue, tasks
 from spakweb.runs.ledger import release
@@ -127,6 +128,24 @@ def test_a_slot_that_is_free_again_goes_to_one_that_was_held_back(
     monkeypatch.setattr(execute, "advance_or_busy", ends)
     tasks.advance("a0")
     assert sent == ["a1"]
+
+
+def test_one_that_is_held_up_is_not_tried_again_by_the_slot_that_it_left(
+    teams: list[Team], sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No engine: each try would send for the next, as fast as they come."""
+    waiting(teams[0], "a0", 9, count=1)
+
+    def no_engine(row: Run) -> None:
+        raise UnavailableError("unavailable.sandbox", "no engine", "")
+
+    monkeypatch.setattr(execute, "_take", no_engine)
+    tasks.advance("a0")
+    assert sent == [] and pick("default", "a0") is None
+    run = Run.objects.get()
+    assert (run.state, run.holder) == (State.QUEUED, "") and run.reason
+    Run.objects.update(enqueued_at=timezone.now() - tasks.SWEEP_AFTER)
+    assert tasks.sweep_up() == 1 and pick("default", "a0") == "a0"
 
 
 GONE = timedelta(seconds=-1)
