@@ -12,9 +12,11 @@ import os
 import random
 import re
 import signal
+import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -46,12 +48,34 @@ def started(platform: Platform, many: int, name: str = "long", text: str = SPEC)
     return re.findall(r"^KEY (\S+)$", said, re.M)
 
 
+def resident_mib(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+
+def cpu_s(pid: int) -> float:
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def form(session: requests.Session, page: str, address: str, **fields: str) -> requests.Response:
+    """Send a form, as its page would."""
+    found = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', session.get(page, timeout=60).text)
+    body = {**fields, "csrfmiddlewaretoken": found[0]}
+    return session.post(address, data=body, headers={"Referer": page}, timeout=120)
+
+
+@contextmanager
+def stopped_at_last(platform: Platform) -> Iterator[Platform]:
+    try:
+        yield platform
+    finally:
+        if platform.up.process.poll() is None:
+            platform.up.stop()
+
+
 def signed_in(platform: Platform) -> requests.Session:
-    session, url = requests.Session(), platform.up.url
-    form = session.get(f"{url}/account/login/").text
-    token = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', form)[0]
-    body = {"login": "alice", "password": PASSWORD, "csrfmiddlewaretoken": token}
-    answer = session.post(f"{url}/account/login/", data=body, headers={"Referer": url}, timeout=60)
+    session, page = requests.Session(), f"{platform.up.url}/account/login/"
+    answer = form(session, page, page, login="alice", password=PASSWORD)
     assert answer.status_code == 200 and "sessionid" in session.cookies
     return session
 
@@ -107,8 +131,7 @@ class Watcher(threading.Thread):
 def test_thirty_kills(tmp_path: Path) -> None:
     """Of the worker and of the web part, at random moments; the web part not so often that all of it ends."""
     chance = random.Random(int(os.environ.get("SPAK_FAULTS_SEED", "7")))
-    platform = Platform(tmp_path / "data")
-    try:
+    with stopped_at_last(Platform(tmp_path / "data")) as platform:
         keys = [platform.key, *started(platform, RUNS)]
 
         def living() -> bool:
@@ -138,6 +161,167 @@ def test_thirty_kills(tmp_path: Path) -> None:
         print(f"{watcher.looks} looks, a dead run read running for {watcher.false_s:.1f} s at the most")
         assert watcher.seqs == list(range(platform.count))
         assert watcher.false_s < SHOWN_S and watcher.looks > 100 and not watcher.failed
-    finally:
-        if platform.up.process.poll() is None:
-            platform.up.stop()
+
+
+# ---- disks
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A data folder on a disk of its own that is soon full."""
+    if os.getuid():
+        pytest.skip("only root can mount a small file system")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)], check=True)
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk(small: Path) -> None:
+    """Runs stand still and say why, nobody spins, pages are there; with room again all goes on by itself."""
+    with stopped_at_last(Platform(small)) as platform:
+        keys = [platform.key, *started(platform, 2)]
+        session, base = signed_in(platform), f"{platform.up.url}/t/demo-team/runs/"
+        for key in keys:
+            platform.key = key
+            platform.reaches(6)
+        with (small / "filler").open("wb") as filler, pytest.raises(OSError, match="No space left"):
+            while True:
+                filler.write(b"x" * 65536)
+                filler.flush()
+        states = lambda: {session.get(f"{base}{key}/live/").json()["state"] for key in keys}  # noqa: E731
+        wait(lambda: states() == {"queued"}, "a run that stands still reads running", platform)
+        worker, said = platform.child("runs.worker"), platform.up.said.count("\n")
+        before = cpu_s(worker)
+        time.sleep(20)
+        assert cpu_s(worker) - before < 4, "the worker spins"
+        assert platform.up.said.count("\n") - said < 60, platform.up.said
+        for key in keys:
+            assert "the disk of the server is full" in session.get(f"{base}{key}/").text
+            for part in ("?tab=records", "?tab=log", "head/", "log/"):
+                assert session.get(f"{base}{key}/{part}").status_code == 200
+        refused = form(session, f"{base}{keys[0]}/", f"{base}{keys[0]}/control/", do="pause")
+        assert refused.status_code == 507 and "There is no room" in refused.text
+        os.kill(worker, signal.SIGKILL)  # and the next one starts without room
+        time.sleep(3)
+        (small / "filler").unlink()
+        for key in keys:
+            platform.key = key
+            platform.ends()
+        words = re.findall(r"^Traceback.*", platform.up.said, re.M)
+        assert len(words) < 5, platform.up.said
+
+
+SLOW = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+#include <unistd.h>
+static void slow(void) { struct timespec t = {0, 800000000}; nanosleep(&t, 0); }
+int fsync(int fd) {
+  int (*real)(int) = (int (*)(int)) dlsym(RTLD_NEXT, "fsync");
+  slow();
+  return real(fd);
+}
+int fdatasync(int fd) {
+  int (*real)(int) = (int (*)(int)) dlsym(RTLD_NEXT, "fdatasync");
+  slow();
+  return real(fd);
+}
+"""
+
+
+def test_a_slow_disk(tmp_path: Path) -> None:
+    """0.8 s for each sync: all takes long, no lease is lost to it, and pages that only read stay quick."""
+    (tmp_path / "slow.c").write_text(SLOW)
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-o", "slow.so", "slow.c", "-ldl"], cwd=tmp_path, check=True
+    )  # fmt: skip
+    with stopped_at_last(Platform(tmp_path / "data")) as platform:
+        keys = [platform.key, *started(platform, 2)]
+        platform.up.stop()
+        platform.more["LD_PRELOAD"] = str(tmp_path / "slow.so")
+        platform.again()
+        session, base, took = signed_in(platform), f"{platform.up.url}/t/demo-team/runs/", []
+        began = time.monotonic()
+        while any(session.get(f"{base}{key}/live/").json()["state"] != "succeeded" for key in keys):
+            assert time.monotonic() - began < 600, platform.up.said
+            for part in ("", "?tab=records"):
+                asked = time.monotonic()
+                assert session.get(f"{base}{keys[0]}/{part}", timeout=60).status_code == 200
+                took.append(time.monotonic() - asked)
+            time.sleep(1)
+        slices = (time.monotonic() - began) // 60 + 3
+        for key in keys:
+            platform.key = key
+            platform.ends()
+            assert int(str(platform.query("SELECT fence FROM runs_run WHERE key = KEY")[0][0])) <= slices
+        print(
+            f"{len(took)} pages, {sorted(took)[len(took) // 2]:.3f} s in the middle, {max(took):.3f} at most"
+        )
+        assert sorted(took)[len(took) // 2] < 0.8, "reading waits for the disk"
+        assert "lost_lease" not in platform.up.said and "not renewed" not in platform.up.said
+
+
+# ---- a long run
+
+MANY = 100_002
+LONG = """
+import secrets
+from spak.ports import ToolResult
+from spak.tools import list_files, results
+from spakweb.runs import execute
+from spakweb.runs.actions import start
+from spakweb.specs.actions import create_spec
+from spakweb.teams.models import User
+
+def listed(call):
+    done = results.done("".join(f"file_{secrets.token_hex(4)}.txt\\n" for _ in range(8)))
+    key = {"exit": 0, "sha256": done.sha256}
+    return ToolResult("exited", 0, done.output, done.size, done.sha256, False, key)
+
+list_files._list = listed
+text = '''AGENT Big LEVEL 5 {
+  CONFIG { BUDGET { steps: 25000 elapsed_s: 100000 } }
+  START -> t
+  TASK t { step a: tool.list_files { path: "." } NEXT { success -> t } }
+}
+'''
+alice = User.objects.get(username="alice")
+spec = create_spec(alice, alice.memberships.first().team, "big", text)
+run = start(alice, spec, mode="full_auto", queue="of-nobody")
+while execute.advance(run.key):
+    pass
+print("KEY", run.key)
+"""
+
+
+def test_a_run_of_a_hundred_thousand_records(tmp_path: Path) -> None:
+    """Every page and every file of it, its streams and its check, in a web part that does not grow."""
+    with stopped_at_last(Platform(tmp_path / "data")) as platform:
+        (key,) = re.findall(r"^KEY (\S+)$", platform._shell(LONG), re.M)
+        session, url = signed_in(platform), platform.up.url
+        base, web = f"{url}/t/demo-team/runs/{key}/", platform.child("home.serve")
+        assert session.get(f"{base}live/").json()["count"] == MANY
+        before = resident_mib(web)
+        middle = MANY // 2
+        for part in (
+            "?tab=timeline", "?tab=records", f"?tab=records&before={middle}", "?tab=records&q=nowhere",
+            "?tab=records&level=wrong", "?tab=log", "?tab=metrics", f"r/{middle}/", f"fork/?at={middle}",
+            "fork/?task=t", f"../compare/?one={key}&two={key}", "log/", "report/",
+        ):  # fmt: skip
+            assert session.get(f"{base}{part}", timeout=120).status_code == 200, part
+        with session.get(f"{base}export/", stream=True, timeout=120) as sent:
+            assert sum(line.startswith(b'{"#"') for line in sent.iter_lines()) == MANY
+        with session.get(f"{url}/runs/{key}/events", stream=True, timeout=120) as sent:
+            seqs = [int(line[4:]) for line in sent.iter_lines() if line.startswith(b"id: ")]
+        assert seqs == list(range(MANY))
+        told = ""
+        while "replay equal" not in told:
+            asked = {"same": word[0]} if (word := re.findall(r'name="same" value="([^"]+)"', told)) else {}
+            told = form(session, base, f"{base}check/", **asked).text
+            assert "chain is not whole" not in told and "itself failed" not in told
+        grown = resident_mib(web) - before
+        print(f"{grown:.0f} MiB more after all of it")
+        assert grown < 96
