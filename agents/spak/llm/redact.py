@@ -230,7 +230,8 @@ class Redactor:
 
 def _common(text: str, form: str) -> int:
     """How much of the end of a text is the beginning of a form, and not all of it."""
-    return next((n for n in range(min(len(form) - 1, len(text)), 0, -1) if text.endswith(form[:n])), 0)
+    last, most = text[-1:], min(len(form) - 1, len(text))
+    return next((n for n in range(most, 0, -1) if form[n - 1] == last and text.endswith(form[:n])), 0)
 
 
 def _after_space(text: str, limit: int) -> int:
