@@ -26,7 +26,7 @@ from django.db import DatabaseError, close_old_connections, connection
 from django.utils import timezone
 
 from spak import canon, config
-from spak.errors import LedgerError, UserError
+from spak.errors import LedgerError, UnavailableError, UserError
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
 from spak.kernel.state import State as KernelState
@@ -40,6 +40,8 @@ from spak.workspace.disk import Disk
 from spak.workspace.pushed import Pushed
 from spak.workspace.store import Store
 from spakweb import clock
+from spakweb.fleet.models import SILENT
+from spakweb.fleet.models import Runner as FleetRunner
 from spakweb.runs import ledger as ledgers
 from spakweb.runs import news, output, slots
 from spakweb.runs.approving import signed
@@ -59,6 +61,8 @@ START_S = 0.5
 """How long a thread may take to come up."""
 PAUSE = timedelta(seconds=10)
 """A run that could not go on is left alone by slots for so long: one after the other would try it again."""
+ELSEWHERE = timedelta(minutes=3)
+"""For so long a new run that this worker cannot begin is left to others, where there are any."""
 SAVED = 16
 """Projections of one such moment."""
 
@@ -96,7 +100,7 @@ def _advanced(row: Run, slice_s: float) -> Literal["again", "stopped", "busy"]:
             return "busy"
         return _held_up(row, error)
     except UserError as error:
-        if row.count:
+        if row.count or _elsewhere(row, error):
             return _held_up(row, error)
         _refused(row, error)
         return "stopped"
@@ -104,6 +108,15 @@ def _advanced(row: Run, slice_s: float) -> Literal["again", "stopped", "busy"]:
         return "again" if Holding(row, runner).go(slice_s) else "stopped"
     except UserError as error:
         return _held_up(row, error)
+
+
+def _elsewhere(row: Run, error: UserError) -> bool:
+    """Whether another worker may have what this one lacks: an engine, the image, a backend."""
+    now = clock.now()
+    if not isinstance(error, UnavailableError) or now - row.made_at > ELSEWHERE:
+        return False
+    others = FleetRunner.objects.filter(seen_at__gt=now - SILENT).exclude(process=ledgers.leases.process)
+    return any(row.queue in queues for queues in others.values_list("queues", flat=True))
 
 
 def _held_up(row: Run, error: UserError) -> Literal["stopped"]:

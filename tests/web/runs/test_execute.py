@@ -22,6 +22,7 @@ from spak.ports import Answer, Prompt
 from spak.runner.perform import Interrupted
 from spakweb import appendonly
 from spakweb.errors import Refused
+from spakweb.fleet.actions import heartbeat
 from spakweb.runs import begin, execute, pages, queue, tasks
 from spakweb.runs import writer as writing
 from spakweb.runs.actions import ask, start, want
@@ -335,6 +336,23 @@ def test_a_worker_that_fails_says_so_and_the_run_goes_on_later(
     assert execute.advance(run.key) is False
     run.refresh_from_db()
     assert (run.state, run.reason) == (State.SUCCEEDED, "")
+
+
+def test_what_this_worker_lacks_another_may_have(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new host without the image must not end every run that it is the first to take."""
+
+    def no_image(*ignored: object) -> None:
+        raise UnavailableError("unavailable.sandbox", "there is no image", "build it")
+
+    monkeypatch.setattr(execute, "begin", no_image)
+    heartbeat("another", process="far:1", queues=["default"], devices=())
+    run, old, far = (begun(user, HELLO) for _ in range(3))
+    Run.objects.filter(pk=old.pk).update(made_at=timezone.now() - timedelta(minutes=4))
+    Run.objects.filter(pk=far.pk).update(queue="gpu")
+    assert [execute.advance(one.key) for one in (run, old, far)] == [False] * 3
+    states = dict(Run.objects.values_list("pk", "state"))
+    assert states == {run.pk: State.QUEUED, old.pk: State.FAILED, far.pk: State.FAILED}
+    assert "there is no image" in Run.objects.get(pk=run.pk).reason
 
 
 def test_a_run_that_is_held_up_says_why_and_goes_on_later(
