@@ -285,7 +285,7 @@ def test_somebody_with_the_role_approves(person: Person, begin: Begin) -> None:
         expect(window.page.locator("#run-ask button")).to_have_count(0)
     alice.go(f"{path}?tab=records&kind=approval")
     alice.page.locator("#records a").first.click()
-    expect(alice.page.locator("#record .record-said")).to_contain_text("approve by alice")
+    expect(alice.page.locator("#record .record-said")).to_contain_text("approved by alice")
     bob.page.click("button:has-text('Replay and verify')")
     expect(bob.page.locator("#checked")).to_contain_text("chain whole, replay equal")
 
