@@ -16,7 +16,7 @@ from math import sqrt
 from statistics import median
 from typing import Any
 
-from django.db.models import Case, QuerySet, When
+from django.db.models import Case, Func, JSONField, QuerySet, When
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
@@ -132,7 +132,7 @@ class Health:
 def health(team: Team, days: int = DAYS) -> list[Health]:
     """Each spec that had runs which ended in the last days, most runs first."""
     found: dict[str, Health] = {}
-    for row in _ended(team, days).values(*_READ)[:MOST]:
+    for row in _ended(team, days).values(*_READ, figures=Figures("summary"))[:MOST]:
         slug = row["version__spec__slug"] or ""
         name = row["version__spec__name"] or row["name"]
         _count(found.setdefault(slug or f" {name}", Health(slug, name, span=days)), row)
@@ -147,7 +147,7 @@ def versions(spec: Spec, days: int = DAYS, label: str = "", mode: str = "") -> l
     if label:
         rows = with_label(rows, label)
     found: dict[int, Health] = {}
-    for row in rows.values(*_READ, "version__number")[:MOST]:
+    for row in rows.values(*_READ, "version__number", figures=Figures("summary"))[:MOST]:
         number = row["version__number"]
         _count(found.setdefault(number, Health(spec.slug, spec.name, number, days)), row)
     return [found[number] for number in sorted(found, reverse=True)]
@@ -165,11 +165,27 @@ def baseline_of(found: list[Health], number: int | None = None) -> Health | None
     return next((one for one in known if one.version == number), known[-1] if known else None)
 
 
-_READ = (
-    "version__spec__slug", "version__spec__name", "name", "state", "reason", "started_at", "ended_at",
-    "summary__failures", "summary__healed", "summary__guided", "summary__permitted", "summary__denied",
-    "summary__tokens", "summary__cost", "summary__answers", "summary__priced", "summary__taken",
-)  # fmt: skip
+_FIGURES = (*COUNTED, "tokens", "taken")
+_READ = ("version__spec__slug", "version__spec__name", "name", "state", "reason", "started_at", "ended_at")
+
+
+class Figures(Func):
+    """What is counted of the summary, as a list: its JSON is read once for each run and not once for each
+    figure."""
+
+    output_field = JSONField()
+
+    def as_sql(self, compiler: Any, connection: Any, **more: Any) -> Any:
+        column, params = compiler.compile(self.get_source_expressions()[0])
+        paths = ", ".join(f"'$.{name}'" for name in _FIGURES)
+        return f"JSON_EXTRACT({column}, {paths})", params
+
+    def as_postgresql(self, compiler: Any, connection: Any, **more: Any) -> Any:
+        column, params = compiler.compile(self.get_source_expressions()[0])
+        names = ", ".join(f"read.{name}" for name in _FIGURES)
+        types = ", ".join(f"{name} jsonb" for name in _FIGURES)
+        found = f"SELECT jsonb_build_array({names}) FROM jsonb_to_record({column}) AS read({types})"
+        return f"({found})", params
 
 
 def _ended(team: Team, days: int) -> QuerySet[Run]:
@@ -181,12 +197,13 @@ def _ended(team: Team, days: int) -> QuerySet[Run]:
 def _count(one: Health, row: dict[str, Any]) -> None:
     """Add a run; what a fork took over was counted with the run that it happened in."""
     good = row["state"] == State.SUCCEEDED
-    taken = row["summary__taken"] or {}
+    figures = dict(zip(_FIGURES, row["figures"], strict=True))
+    taken = figures["taken"] or {}
     one.count += 1
     one.succeeded += good
     for name in COUNTED:
-        setattr(one, name, getattr(one, name) + (row[f"summary__{name}"] or 0) - taken.get(name, 0))
-    one.tokens += _tokens(row["summary__tokens"]) - _tokens(taken.get("tokens"))
+        setattr(one, name, getattr(one, name) + (figures[name] or 0) - taken.get(name, 0))
+    one.tokens += _tokens(figures["tokens"]) - _tokens(taken.get("tokens"))
     if row["started_at"]:
         one.durations.append((row["ended_at"] - row["started_at"]).total_seconds() * 1000)
     if not good:
