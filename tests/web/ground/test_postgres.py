@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from platform_kit import ROOT, free_port, missing
@@ -76,6 +77,9 @@ def test_models_and_views_on_postgresql(cluster: str) -> None:
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert " passed" in done.stdout
     assert "skipped" not in done.stdout
+    with psycopg.connect(cluster.removesuffix("postgres") + "test_postgres") as base:
+        found = base.execute("SELECT reloptions FROM pg_class WHERE relname = 'runs_run'").fetchone()
+    assert found == (["fillfactor=40"],)  # a row that each step writes anew has room beside it
 
 
 def test_it_is_the_database_that_was_asked_for(db: None) -> None:
