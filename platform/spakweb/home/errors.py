@@ -81,7 +81,7 @@ def refused(request: HttpRequest, why: Refused) -> HttpResponse:
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     if isinstance(exception, RequestDataTooBig):
         most = settings.UPLOAD_BYTES // 1024
-        hint = f"A text has at most {most} KB."
+        hint = f"A text has at most {most} KB, an answer {4 * most} KB."
         return answer(request, 413, "The request is too large. Nothing was changed.", hint, "web.text_size")
     return answer(request, 400)
 

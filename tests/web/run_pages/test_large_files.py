@@ -14,10 +14,17 @@ from django.urls import reverse
 
 from run_kit import with_file
 from spak.errors import LedgerError
-from spakweb.runs import checks, export, pages
+from spakweb.runs import checks, execute, export, pages
 from spakweb.runs.actions import fork
-from spakweb.runs.models import Run
+from spakweb.runs.models import Run, State
 
+ASKING = """\
+task Talk {
+  step hear: llm.query { prompt: "Say a word." output_var: word }
+  step keep: tool.write_file { path: "word.txt" content: "{{word}}" }
+  success: file_exists("word.txt")
+}
+"""
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -110,3 +117,19 @@ def test_a_fork_that_takes_over_many_records_says_so(cast: Any, ran: Callable[..
     assert "Waits to begin" in pages.outcome(made)
     made.holder = "a worker"
     assert pages.outcome(made) == f"Takes over what stands in {parent.key} before record 3."
+
+
+def test_a_long_answer_counts_as_long_as_it_is(cast: Any, ran: Callable[..., Run]) -> None:
+    """As fields of an address each letter would be sent as nine: too large from 116 KB on."""
+    run, bob = ran(ASKING), cast.client("bob")
+    page = bob.get(pages.address(run)).content.decode()
+    assert '<form method="post" enctype="multipart/form-data"' in page
+    where, of = reverse("spak-run-answer", args=[cast.team.slug, run.key]), run.summary["waiting"]["id"]
+    assert bob.post(where, {"of": of, "text": "\u4e2d" * 340_000}).status_code == 302
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert run.state == State.SUCCEEDED
+    given = b"".join(bob.get(f"{pages.address(run)}files/file/word.txt"))
+    assert given.decode() == "\u4e2d" * 340_000
+    refused = bob.post(where, {"of": of, "text": "x" * (2 << 20)}, headers={"Accept": "application/json"})
+    assert refused.status_code == 413 and "1024 KB" in refused.json()["hint"]
