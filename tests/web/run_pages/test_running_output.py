@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from platform_kit import missing
 from runs_kit import Socket, looped
 from servers_kit import Redis, binary
 from spak.llm.redact import Redactor
@@ -139,7 +140,7 @@ def store(request: pytest.FixtureRequest, settings: Any, tmp_path: Path) -> Iter
         yield "file"
         return
     if not binary(Redis.needs):
-        pytest.skip("redis-server is not on this machine: apt-get install redis-server")
+        missing("Redis", "redis-server")
     with Redis(tmp_path / "redis") as redis:
         settings.REDIS_URL = redis.url
         yield "redis"

@@ -14,7 +14,9 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 
+from platform_kit import missing
 from runs_kit import Socket, ledger, looped, member, tables, write
+from servers_kit import Redis, binary
 from spakweb.runs import news, stream, watches
 from spakweb.runs.models import Run, State
 from spakweb.runs.stream import hub
@@ -55,8 +57,28 @@ def test_what_was_and_then_what_comes(team: Team, vera: User) -> None:
     held.close()
 
 
-def test_a_hint_brings_it_at_once(team: Team, vera: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the look every half second: the datagram alone."""
+@pytest.fixture(params=["datagrams", "redis"])
+def layer(request: pytest.FixtureRequest, settings: Any, tmp_path: Path) -> Iterator[str]:
+    if request.param == "datagrams":
+        yield "datagrams"
+        return
+    if not binary(Redis.needs):
+        missing("Redis", "redis-server")
+    with Redis(tmp_path / "redis") as redis:
+        settings.REDIS_URL = redis.url
+        hosts = [{"address": redis.url, "socket_timeout": None}]
+        settings.CHANNEL_LAYERS = {
+            "default": {"BACKEND": "channels_redis.core.RedisChannelLayer", "CONFIG": {"hosts": hosts}}
+        }
+        news._anew()
+        yield "redis"
+    news._anew()
+
+
+def test_a_hint_brings_it_at_once(
+    team: Team, vera: User, layer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the look every half second: the hint alone."""
     monkeypatch.setattr(stream, "LOOK_S", 60.0)
     held = ledger(team)
 
@@ -69,7 +91,8 @@ def test_a_hint_brings_it_at_once(team: Team, vera: User, monkeypatch: pytest.Mo
                 await page.until(lambda page, count=count: len(page.seqs) == count)
 
     looped(watch)
-    assert not list(news.folder().iterdir()), "the socket's file is left behind"
+    if layer == "datagrams":
+        assert not list(news.folder().iterdir()), "the socket's file is left behind"
     held.close()
 
 
