@@ -191,7 +191,13 @@ def _permit(record: Record) -> str:
     allow = record.body.get("allow")
     word = {True: "permitted", False: "denied", "ask": "waits for an approval"}.get(allow, str(allow))
     code = record.body.get("code")
-    return f"{action(record.body)}: {word}{f' [{code}]' if code else ''}"
+    args = record.body.get("args")
+    patch = args.get("patch") if isinstance(args, Mapping) else None
+    what = action(record.body)
+    if isinstance(patch, str):  # of a patch its length is enough: what was decided has to be in sight
+        lines = len(patch.splitlines())
+        what = f"{record.body.get('name')}, {lines} line{'' if lines == 1 else 's'}"
+    return f"{what}: {word}{f' [{code}]' if code else ''}"
 
 
 def _route(record: Record) -> str:

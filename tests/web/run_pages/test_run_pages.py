@@ -248,6 +248,16 @@ def test_figures_have_the_unit_of_their_name(name: str, value: Any, said: tuple[
         ("permit", {"act": "ask", "name": "coder", "allow": True}, "ask coder: permitted"),
         ("permit", {"act": "plan", "name": "tuner", "allow": True}, "ask tuner for a plan: permitted"),
         ("permit", {"act": "plan", "name": "plan", "allow": False}, "ask for a plan: denied"),
+        (
+            "permit",
+            {
+                "act": "tool",
+                "name": "apply_patch",
+                "args": {"patch": "a\nb", "protect": ["tests/"]},
+                "allow": False,
+            },
+            "apply_patch, 2 lines: denied",
+        ),
         ("resume", {"records": 2_000}, "taken up after 2,000 records"),
         ("resume", {}, "{}"),
         ("genesis", {"host": {"spec": "a", "mode": "full_auto"}}, "begins a, by itself"),
