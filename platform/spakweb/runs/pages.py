@@ -92,6 +92,8 @@ def head(run: Run) -> dict[str, Any]:
     used = int(tokens.get("input", 0)) + int(tokens.get("output", 0))
     limits, cost = budgets(run), summary.get("cost") or 0
     metrics = summary.get("metrics") or {}
+    answers, known = summary.get("answers", 0), summary.get("priced", 0)
+    priced = bool(cost or limits["cost"] or known)
     checked = cache.get(checked_key(run))
     return {
         "run": run,
@@ -101,10 +103,11 @@ def head(run: Run) -> dict[str, Any]:
             _bar("steps", summary.get("steps", 0), limits["steps"]),
             _bar("tokens", used, limits["tokens"]),
             _bar("time", summary.get("elapsed_ms", 0), limits["elapsed_ms"], show.took),
-            *([_bar("cost", cost or 0, limits["cost"], show.money)] if limits["cost"] or cost else []),
+            *([_bar("cost", cost, limits["cost"], show.money)] if priced else []),
         ],
         "tokens": used,
-        "priced": bool(cost or limits["cost"]),
+        "priced": priced,
+        "unpriced": answers - known if priced else 0,
         "best": _best(metrics),
         "denied": summary.get("denied", 0),
         "checked": checked,

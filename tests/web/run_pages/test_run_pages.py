@@ -286,6 +286,23 @@ def test_cost_stands_beside_its_budget(cast: Any, ran: Ran) -> None:
     assert bars["cost"] == ("$1.90", "$2.00", True) and bars["tokens"] == ("15", "", False)
 
 
+@pytest.mark.parametrize(
+    ("summary", "cost", "unpriced"),
+    [
+        ({"answers": 2, "priced": 2, "cost": 0}, "$0.00", 0), ({"answers": 2, "priced": 0}, None, 0),
+        ({"answers": 3, "priced": 1, "cost": 500_000_000}, "$0.50", 2), ({}, None, 0),
+    ],
+)  # fmt: skip
+def test_what_is_free_costs_nothing_and_what_has_no_price_is_told(
+    cast: Any, ran: Ran, summary: dict[str, int], cost: str | None, unpriced: int
+) -> None:
+    run = ran(advance=False)
+    run.summary = {**summary, "tokens": {"input": 10}}
+    head = pages.head(run)
+    bars = {bar["name"]: bar["used"] for bar in head["bars"]}
+    assert (bars.get("cost"), head["unpriced"]) == (cost, unpriced)
+
+
 def test_a_viewer_reads_the_question_and_has_no_form(cast: Any, ran: Ran) -> None:
     run = ran(ASKING, mode="stepwise")
     text = body(cast.client("vera").get(url("spak-run", run)))
@@ -499,3 +516,14 @@ def test_a_filter_is_kept_for_the_team(cast: Any, ground: None) -> None:
     assert bob.post(address, {"name": " ", "query": "state=failed"}).status_code == 400
     bob.post(address, {"name": "Failed nightly", "query": ""})
     assert not cast.team.run_views.exists()
+
+
+def test_a_pause_does_not_undo_a_cancel(cast: Any, ran: Ran) -> None:
+    run, client = ran(ASKING, mode="stepwise"), cast.client("bob")
+    for word in ("cancel", "pause", "resume"):
+        client.post(url("spak-run-control", run), {"do": word})
+    run.refresh_from_db()
+    assert run.wanted == "cancel"
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert (run.state, run.wanted) == (State.CANCELLED, "")
