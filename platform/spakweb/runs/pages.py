@@ -172,6 +172,8 @@ def outcome(run: Run) -> str:
     match run.state:
         case State.QUEUED:
             place = why_waits(run)
+            if not place and run.holder:
+                return "A worker takes it up."
             what = f"to go on{f' with {run.task}' if run.task else ''}" if run.count else "to begin"
             if no_room():
                 return f"Waits {what}: {FULL}."

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
+from django.utils import timezone
 
 from spak.errors import LedgerError
 from spak.kernel.replay import replay
@@ -130,6 +132,14 @@ def test_a_run_without_records_has_a_page(cast: Any, ran: Ran) -> None:
     for tab in pages.TABS:
         assert client.get(url("spak-run", run), {"tab": tab}).status_code == 200
     assert client.get(url("spak-run-export", run)).status_code == 409
+
+
+def test_a_run_that_is_being_taken_up_waits_for_nobody(cast: Any, ran: Ran) -> None:
+    run = ran(advance=False)
+    Run.objects.update(holder="w", lease_until=timezone.now() + timedelta(seconds=9))
+    assert "A worker takes it up." in body(cast.client("vera").get(url("spak-run", run)))
+    Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    assert "Waits to begin: first for default" in body(cast.client("vera").get(url("spak-run", run)))
 
 
 def test_a_run_that_could_not_begin_says_why(cast: Any, ran: Ran) -> None:
