@@ -151,13 +151,16 @@ def want(user: Any, run: Run, word: str) -> None:
     _own(run)
     with transaction.atomic():
         now = clock.now()
+        wishes = Run.objects.filter(pk=run.pk)
+        if word == "pause":  # who asked to cancel has asked for more
+            wishes = wishes.exclude(wanted="cancel")
         waits = Run.objects.filter(free(now), pk=run.pk, count=0).exclude(state__in=ENDED)
         if word == "cancel" and waits.update(
             state=State.CANCELLED, reason="run.cancelled", wanted="", ended_at=now
         ):
             record(user, "run.cancel", run.key, run.team)
             transaction.on_commit(partial(news.tell, run.key, 0))
-        elif Run.objects.filter(pk=run.pk).exclude(state__in=ENDED).update(wanted=word):
+        elif wishes.exclude(state__in=ENDED).update(wanted=word):
             record(user, f"run.{word}", run.key, run.team)
             enqueue(run)
 
