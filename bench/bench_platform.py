@@ -154,7 +154,9 @@ def _latency_rows(name: str, seen: dict[str, Any], most: int) -> list[dict[str, 
 
 
 def _row(name: str, ours: float, floor: float, unit: str, aim: str) -> dict[str, Any]:
-    return {"name": name, "ours": round(ours, 3), "floor": round(floor, 3), "unit": unit, "aim": aim}
+    """A floor of 0 stands for none."""
+    beside = round(floor, 3) if floor else None
+    return {"name": name, "ours": round(ours, 3), "floor": beside, "unit": unit, "aim": aim}
 
 
 def _absent(server: str, name: str, aim: str) -> dict[str, Any]:
