@@ -54,7 +54,10 @@ def _advance(key: str) -> None:
     if queue is None:
         return
     for _ in range(TRIES):
-        chosen = None if execute.stopping.is_set() else pick(queue, key)
+        if execute.stopping.is_set():  # a message that came while this worker ends
+            put_back(key)
+            return
+        chosen = pick(queue, key)
         if chosen is None:
             return
         try:

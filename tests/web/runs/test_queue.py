@@ -188,6 +188,8 @@ def test_a_run_of_a_dead_or_stopping_worker_waits_for_no_more_than_the_next_swee
     tasks.put_back("a0")
     assert sent == ["a0"], "it might have taken it itself"
     assert tasks.sweep_up() == 1
+    tasks.advance("a0")  # the message of that sweep comes to the worker that ends
+    assert tasks.sweep_up() == 1 and sent == ["a0"] * 3
 
 
 def test_workers_sweep_where_beat_does_not(
