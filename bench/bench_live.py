@@ -206,7 +206,7 @@ def storm() -> None:
             time.sleep(max(0.0, began + holding.ledger.count / RATE - time.monotonic()))
             return super().run(call)
 
-    tools = {"list_files": Paced("list_files", "effect")}
+    tools = {"list_files": Paced("list_files", "pure")}  # these share commits: no disk sets the pace
     catalog = Catalog(tools={name: tool.entry for name, tool in tools.items()})
     spec, key = Spec.objects.get(slug="wide"), new_key()
     row = Row.objects.create(
