@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from django.utils import timezone
-
+from spak.errors import LedgerError
 from spak.kernel.replay import Replay
 from spak.kernel.state import State as KernelState
+from spak.ports import Prompt
 from spak.records import Kind, Record
+from spak.runner.perform import prompt_of
 from spak.runner.project import view
+from spakweb import clock
+from spakweb.runs.blobs import StoredBlobs
 from spakweb.runs.models import ENDED, Run, State
 from spakweb.runs.plain import plain
 from spakweb.runs.writer_sql import PROJECTED
@@ -154,9 +157,10 @@ def _node() -> dict[str, Any]:
 
 
 def save(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: Any = None) -> None:
-    """Write the projected columns; the ledger's and what was asked for stay as they are."""
+    """Write the projected columns, unless a worker took the run meanwhile, who knows better; the ledger's and
+    what was asked for stay as they are."""
     put(row, seen, state, stop, prompt)
-    row.save(update_fields=PROJECTED)
+    Run.objects.filter(pk=row.pk, fence=row.fence).update(**{name: getattr(row, name) for name in PROJECTED})
 
 
 def put(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: Any = None) -> None:
@@ -196,11 +200,23 @@ def rebuild(row: Run, records: Any) -> None:
     for record, _ in records:
         replay.feed(record)
         seen.feed(record)
-    save(row, seen, replay.state, stop="gone" if not _held(row) and row.state != State.PAUSED else "paused")
+    stop = "gone" if not _held(row) and row.state != State.PAUSED else "paused"
+    save(row, seen, replay.state, stop, _question(row, replay))
+
+
+def _question(row: Run, replay: Replay) -> Prompt | None:
+    """The prompt that the run waits with, derived again; None when a part of it is missing."""
+    effect = replay.state.r6
+    if replay.state.ended or effect is None or effect.cls != "ask" or replay.rules is None:
+        return None
+    try:
+        return prompt_of(effect, StoredBlobs(row.pk), replay.rules)
+    except LedgerError:
+        return None
 
 
 def _held(row: Run) -> bool:
-    return bool(row.holder) and row.lease_until is not None and row.lease_until > timezone.now()
+    return bool(row.holder) and row.lease_until is not None and row.lease_until > clock.now()
 
 
 def _reason(refusal: Mapping[str, Any] | None) -> str:

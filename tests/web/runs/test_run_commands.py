@@ -65,11 +65,8 @@ def begun(user: User, text: str, **options: Any) -> Run:
 
 
 def columns(run: Run) -> dict[str, Any]:
-    """The projection; without the text of a question, which a worker puts beside it."""
     run.refresh_from_db()
-    found = {name: getattr(run, name) for name in COLUMNS}
-    waiting = (found["summary"] or {}).get("waiting")
-    return {**found, "prompt": waiting and waiting.pop("prompt", None) and None}
+    return {name: getattr(run, name) for name in COLUMNS}
 
 
 @pytest.mark.parametrize("text", [TURNS, LOOP], ids=["questions", "loop"])
@@ -102,6 +99,19 @@ def test_rebuild_mends_what_was_spoilt(user: User) -> None:
     assert columns(run) == before
     with pytest.raises(CommandError, match="no records of nothing"):
         call_command("rebuild", "nothing")
+
+
+def test_rebuild_leaves_what_a_worker_took_meanwhile(user: User) -> None:
+    run = begun(user, TURNS)
+    execute.advance(run.key)
+    row = Run.objects.get()
+
+    def records() -> Iterator[Any]:
+        yield from DatabaseLedgers().reader(run.key).read()
+        Run.objects.update(fence=row.fence + 1, task="a later one")
+
+    rebuild(row, records())
+    assert Run.objects.get().task == "a later one"
 
 
 def test_rebuild_leaves_what_is_held_and_tells_of_damage(user: User) -> None:
