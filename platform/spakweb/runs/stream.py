@@ -27,12 +27,13 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 
+from spak.errors import UserError
 from spakweb import clock
 from spakweb.runs import news
 from spakweb.runs.models import Run
 from spakweb.runs.rows import HEADER, header
 from spakweb.runs.viewers import HOLDS_S, People, Viewer, over, told
-from spakweb.runs.watches import Item, Reader, TeamWatch, Watch, Watching, as_json
+from spakweb.runs.watches import BROKEN, Item, Reader, TeamWatch, Watch, Watching, as_json
 
 BEHIND = 1000
 LOOK_S, MEMBERS_S, PEOPLE_S = 0.5, 2.0, 0.5
@@ -318,12 +319,22 @@ async def messages(reader: Reader) -> AsyncIterator[Message]:
 
 
 async def _records(watch: Watch, reader: Reader) -> Message:
+    """The next ones. When they cannot be read, a beat: it is tried again, or the reader is closed."""
     if reader.next < watch.first:
         if not reader.whole and watch.count - reader.next > BEHIND:
             skipped = {"type": "resync", "from": reader.next, "to": watch.count}
             reader.next = watch.count
             return Message("resync", as_json(skipped))
-        items = await watch.past(reader.next)
+        try:
+            items = await watch.past(reader.next)
+        except DatabaseError as error:
+            log.warning("records for a reader that is behind were not read: %s", type(error).__name__)
+            await asyncio.sleep(LOOK_S)
+            return Message("beat")
+        except UserError:
+            log.exception("records for a reader that is behind cannot be read")
+            reader.closed = BROKEN
+            return Message("beat")
     else:
         items = watch.items(reader.next)
     if not items:  # the run was removed while somebody watched it

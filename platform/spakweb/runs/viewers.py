@@ -105,6 +105,7 @@ class People:
             self.changed.add(run)
         if not left:
             self._here.pop(run, None)
+            self._there.pop(run, None)  # asked for again by whoever opens it here
 
     def watched(self) -> set[str]:
         return set(self._here)
@@ -132,7 +133,6 @@ class People:
         about = []
         for run, told in news["runs"].items():
             if run not in self._here:
-                self._there.pop(run, None)  # asked for again by whoever opens it here
                 continue
             there = self._there.setdefault(run, {})
             if told and news["process"] not in there:

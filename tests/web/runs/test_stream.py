@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import AnonymousUser
+from django.db import OperationalError
 from django.utils import timezone
 
 from platform_kit import missing
 from runs_kit import Socket, ledger, looped, member, tables, write
 from servers_kit import Redis, binary
+from spak.errors import LedgerError
 from spakweb.runs import news, stream, watches
 from spakweb.runs.models import Run, State
 from spakweb.runs.stream import hub
@@ -175,6 +177,40 @@ def test_a_reader_far_behind_is_told_to_fetch_the_list(
 
     first = looped(watch)[0]
     assert (first["type"], first["from"], first["to"]) == ("resync", 10, 100)
+    held.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OperationalError("server closed the connection"), "all"),
+        (LedgerError("ledger.tampered", "", ""), 1011),
+    ],
+    ids=["away", "damaged"],
+)
+def test_records_that_cannot_be_read_for_one_who_is_behind(
+    team: Team, vera: User, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str | int
+) -> None:
+    """No page stands still and says nothing: it goes on when the database is back, or is closed."""
+    monkeypatch.setattr(stream, "LOOK_S", 0.05)
+    monkeypatch.setattr(watches, "WINDOW", 20)
+    held, past, failed = ledger(team), watches.Watch.past, []
+    write(held, 99)
+
+    async def once(watch: watches.Watch, start: int) -> tuple[watches.Item, ...]:
+        if not failed:
+            failed.append(start)
+            raise error
+        return await past(watch, start)
+
+    monkeypatch.setattr(watches.Watch, "past", once)
+
+    async def watch() -> str | int:
+        async with Socket("/ws/runs/r1/?after=9", vera) as page:
+            await asyncio.wait_for(page.until(lambda page: len(page.seqs) == 90), 20)
+            return "all" if page.seqs == list(range(10, 100)) else page.code
+
+    assert looped(watch) == told and failed == [10]
     held.close()
 
 

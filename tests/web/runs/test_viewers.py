@@ -73,6 +73,7 @@ def test_processes_tell_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     two.hear(one.news(one.changed))
     assert two.of("r1") == one.of("r1")
     two.go("r1", BOB)
+    assert not two._there  # what nobody looks at here is not kept
     one.hear(two.news(["r1"]))
     assert one.of("r1") == [(1, "Vera")] and one.hear(one.news(["r1"])) == []
 
