@@ -17,6 +17,7 @@ from django.utils import timezone
 from runs_kit import ledger, looped, member, tables, write
 from spakweb.asgi import application
 from spakweb.runs import stream
+from spakweb.runs.models import Run
 from spakweb.runs.stream import hub
 from spakweb.runs.viewers import Viewer, over
 from spakweb.teams import tokens
@@ -75,6 +76,17 @@ def test_it_goes_on_behind_the_last_event(team: Team, vera: User) -> None:
 
     assert looped(watch) == [b"id: 0", b"id: 4", b"id: 9"]
     held.close()
+
+
+def test_a_run_that_could_not_begin_has_an_end(team: Team, vera: User) -> None:
+    Run.objects.create(team=team, key="none", name="none", state="failed")
+    get, _ = program(vera)
+
+    async def watch() -> bytes:
+        answer = await get("/runs/none/events")
+        return await asyncio.wait_for(read(answer, lambda text: False), 30)
+
+    assert b'event: end\ndata: {"type":"end","state":"failed","count":0}' in looped(watch)
 
 
 def revoked(made: Token) -> None:
