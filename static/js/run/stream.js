@@ -36,6 +36,16 @@ export function follow(path, after, heard, poll) {
       setTimeout(open, wait);
     });
   }
-  addEventListener("pagehide", () => { closed = true; if (socket?.readyState === WebSocket.OPEN) socket.close(); });
+  let hidden = false;
+  addEventListener("pagehide", () => {
+    hidden = !closed;
+    closed = true;
+    if (socket?.readyState === WebSocket.OPEN) socket.close();
+  });
+  addEventListener("pageshow", (event) => {  // gone back to, as it was left: it goes on
+    if (!event.persisted || !hidden) return;
+    hidden = closed = false;
+    open();
+  });
   open();
 }

@@ -123,6 +123,8 @@ def test_a_question_is_answered_while_another_looks_on(person: Person, begin: Be
     bob.go(path)
     ends(bob, "Waiting")
     bob.page.fill("#run-ask textarea", "half a word")
+    for what in ("pagehide", "pageshow"):  # bob looks elsewhere, and goes back
+        bob.page.evaluate(f"dispatchEvent(new PageTransitionEvent('{what}', {{ persisted: true }}))")
     ask.locator("textarea").fill(BAD)
     ask.locator("button:has-text('Answer')").click()
     ends(alice, "Succeeded")
