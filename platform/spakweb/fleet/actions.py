@@ -74,7 +74,11 @@ def heartbeat(
     }
     if labels or known is None:
         values["labels"] = _words(labels)
-    return Runner.objects.update_or_create(name=name, defaults=values)[0]
+    if known is None:
+        return Runner.objects.update_or_create(name=name, defaults=values)[0]
+    if not Runner.objects.filter(pk=known.pk, token_hash=known.token_hash).update(**values):
+        raise Refused("web.runner", f"The runner {name!r} was removed.", "manage.py runner add", 403)
+    return Runner.objects.get(pk=known.pk)
 
 
 def leave(process: str) -> None:

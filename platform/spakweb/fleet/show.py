@@ -169,7 +169,7 @@ def _clock(when: datetime | None) -> str:
     if when is None:
         return "just now"
     now, local = timezone.localtime(), timezone.localtime(when)
-    return local.strftime("%H:%M" if local.date() == now.date() else "%Y-%m-%d %H:%M")
+    return local.strftime("%H:%M %Z" if local.date() == now.date() else "%Y-%m-%d %H:%M %Z")
 
 
 def page(team: Team) -> dict[str, Any]:

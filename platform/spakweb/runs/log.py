@@ -51,7 +51,7 @@ class Entry:
     bad: bool = False
 
     def __str__(self) -> str:
-        line = f"[{self.seq}] {self.at:%Y-%m-%d %H:%M:%S} {self.where} {self.what}: {self.result}"
+        line = f"[{self.seq}] {self.at:%Y-%m-%d %H:%M:%SZ} {self.where} {self.what}: {self.result}"
         end = "\n" if self.out and not self.out.endswith("\n") else ""
         return f"{' '.join(line.split())}\n{self.out}{end}"
 

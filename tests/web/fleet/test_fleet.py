@@ -84,6 +84,14 @@ def test_a_registered_runner_has_a_token(db: None) -> None:
     assert newer != token and beat("far", token=newer).alive
 
 
+def test_one_that_is_removed_while_it_is_heard_is_gone(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, token = actions.register("far", ["gpu"])
+    monkeypatch.setattr(actions.nvml, "readings", lambda: actions.withdraw("far") and [])
+    with pytest.raises(Refused):
+        actions.heartbeat("far", process="host:far", queues=["gpu"], token=token)
+    assert not Runner.objects.exists()
+
+
 def test_in_production_strangers_are_not_heard(db: None, settings: Any) -> None:
     settings.PRODUCTION = True
     with pytest.raises(Refused):
