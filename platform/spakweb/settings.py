@@ -172,7 +172,7 @@ if REDIS_URL:  # how often someone tried to sign in is counted over all processe
         "OPTIONS": {"socket_connect_timeout": 2, "socket_timeout": 2},
     }
 
-# ---- workers (notes on each: docs/platform.md)
+# ---- workers
 
 QUEUE_DIR = DATA_DIR / "queue"
 CELERY_BROKER_URL = REDIS_URL or "filesystem://localhost/"

@@ -7,10 +7,9 @@ from __future__ import annotations
 from urllib.parse import parse_qsl, urlencode
 
 from django.http import HttpRequest, JsonResponse
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from spakweb import access
+from spakweb import access, clock
 from spakweb.errors import Refused
 from spakweb.runs import export
 from spakweb.runs.filters import RunFilter
@@ -43,7 +42,7 @@ def runs(request: HttpRequest, team: str) -> JsonResponse:
         rows = rows.filter(pk__lt=access.find(request.user, "run.view", Run, team=found, key=before).pk)
     columns = (*HEADER, "version__spec__slug", "version__number")
     page = list(rows.order_by("-pk").values(*columns)[: PAGE + 1])
-    now = timezone.now()
+    now = clock.now()
     shown = [
         {**listed(one, now), "spec": one["version__spec__slug"], "version": one["version__number"]}
         for one in page[:PAGE]

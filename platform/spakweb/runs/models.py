@@ -1,8 +1,10 @@
 """A run of a team, its records, its blobs, and what people asked of it.
 
-`Run` holds three kinds of columns: what was asked for (never changed), the ledger's lease and head (changed
-by ledger.py and writer.py alone), and a projection of the records (changed by project.py alone; `manage.py
-rebuild` makes it again from the records). A `RunRecord` is one line of the ledger and stays as it is.
+`Run` holds three kinds of columns: what was asked for (never changed but for labels, the mode that the spec
+chose, and the backend that somebody called), the ledger's head and lease, and a projection of its records
+(project.py makes it, writer.py writes it, `manage.py rebuild` makes it again from the records). Who asks
+something of a run that nobody holds, or puts one back into its queue, sets its state too, and frees a lease
+that is over. A `RunRecord` is one line of the ledger and stays as it is.
 """
 
 from __future__ import annotations
