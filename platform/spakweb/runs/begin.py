@@ -6,7 +6,8 @@ compile, no sandbox, no backend) raises before anything is written. A fork copie
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,18 +97,26 @@ def copied_on(row: Run, parent: Run, run: Runner) -> Runner:
     """A fork that was taken up: the rest of the proposals, if whoever began it died while it copied them."""
     if row.projected:
         return run
-    copy = forking.copied(
-        (record for record, _ in DatabaseLedgers().reader(parent.key).read()), row.parent_seq or 0
-    )
-    mine = sum(record.authority == Authority.PROPOSAL for record, _ in run.ledger.read()) - 1
+    with closing_if_it_fails(run):
+        copy = forking.copied(
+            (record for record, _ in DatabaseLedgers().reader(parent.key).read()), row.parent_seq or 0
+        )
+        mine = sum(record.authority == Authority.PROPOSAL for record, _ in run.ledger.read()) - 1
     return _adopting(run, copy.proposals[mine:]) if mine < len(copy.proposals) else run
 
 
 def _adopting(run: Runner, proposals: Sequence[Record]) -> Runner:
-    try:
+    with closing_if_it_fails(run):
         run.adopt(proposals)
         run.workspace.restore(run.state.r3)
+    return run
+
+
+@contextlib.contextmanager
+def closing_if_it_fails(run: Runner) -> Iterator[None]:
+    """A lease that nobody gives back is renewed for as long as this process lives."""
+    try:
+        yield
     except BaseException:
         run.close()
         raise
-    return run

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
@@ -31,8 +31,9 @@ from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
 from spak.kernel.state import State as KernelState
 from spak.ports import Heard
-from spak.program import Mode
+from spak.program import Mode, Program
 from spak.records import Kind, Record
+from spak.runner import Host
 from spak.runner import Run as Runner
 from spak.runner.perform import Interrupted, Proposed
 from spak.workspace import Workspace
@@ -45,7 +46,7 @@ from spakweb.fleet.models import Runner as FleetRunner
 from spakweb.runs import ledger as ledgers
 from spakweb.runs import news, output, slots
 from spakweb.runs.approving import signed
-from spakweb.runs.begin import begin, copied_on, host_of
+from spakweb.runs.begin import begin, closing_if_it_fails, copied_on, host_of
 from spakweb.runs.blobs import StoredBlobs
 from spakweb.runs.ledger import DatabaseLedger, DatabaseLedgers
 from spakweb.runs.models import ENDED, Command, Run, State
@@ -65,6 +66,9 @@ ELSEWHERE = timedelta(minutes=3)
 """For so long a new run that this worker cannot begin is left to others, where there are any."""
 SAVED = 16
 """Projections of one such moment."""
+
+NOTHING = Host()
+"""Of a run that is only taken up to be stopped, where it could not go on."""
 
 _ASKED = f"SELECT * FROM {Command._meta.db_table} WHERE run_id = %s AND done_at IS NULL ORDER BY id"
 
@@ -105,7 +109,9 @@ def _advanced(row: Run, slice_s: float) -> Literal["again", "stopped", "busy"]:
         _refused(row, error)
         return "stopped"
     try:
-        return "again" if Holding(row, runner).go(slice_s) else "stopped"
+        with closing_if_it_fails(runner):
+            holding = Holding(row, runner)
+        return "again" if holding.go(slice_s) else "stopped"
     except UserError as error:
         return _held_up(row, error)
 
@@ -131,8 +137,11 @@ def _held_up(row: Run, error: UserError) -> Literal["stopped"]:
 
 
 def _refused(row: Run, error: UserError) -> None:
-    """The run could not begin: it has no records, and says why."""
-    Run.objects.filter(pk=row.pk, count=0).update(
+    """The run could not begin: it has no records, and says why; not one that was cancelled meanwhile, or that
+    somebody else begins."""
+    let_go(row.key)
+    left = Run.objects.filter(free(clock.now()), pk=row.pk, count=0).exclude(state__in=ENDED)
+    left.update(
         state=State.FAILED,
         reason=plain(f"{error.code}: {error.message}"[:200]),
         ended_at=timezone.now(),
@@ -165,13 +174,22 @@ def _take(row: Run) -> Runner:
             return begin(row, DatabaseLedgers(), workspace_of(row.key))
     store = DatabaseLedgers()
     first = next(iter(store.reader(row.key).read()))[0]
-    rules = Rules.of(first.body)
-    host = host_of(row, rules.program)
+    host = _host(row, Rules.of(first.body).program)
     place = workspace_of(row.key)
     if row.parent is None:
         return Runner.open(store, row.key, host, place)
     place.draw_from(folder_of(row.parent.key) / "store")
     return copied_on(row, row.parent, Runner.open(store, row.key, host, place))
+
+
+def _host(row: Run, program: Program) -> Host:
+    """What is there to go on with; none of it is needed to stop a run. Raises: UnavailableError, RunError."""
+    try:
+        return host_of(row, program)
+    except UserError:
+        if not row.wanted:
+            raise
+        return NOTHING
 
 
 @contextlib.contextmanager
@@ -227,10 +245,12 @@ class Holding:
         again = True
         try:
             with starts:
-                called = self._obey()
-                if self.row.wanted:
+                only_stops = self.runner.performer.host is NOTHING
+                called = not only_stops and self._obey()
+                if only_stops or self.row.wanted:
                     self.break_off(self.row.wanted)
-                self._route(self.runner.state)
+                else:
+                    self._route(self.runner.state)
                 connection.close()  # while it works a run needs none: the writer has its own
             self.keep_up()
             watcher.add(self)
@@ -285,6 +305,8 @@ class Holding:
         """Write how it stands; True when there is more to do."""
         if wanted == "cancel":
             self.runner.cancel()
+        elif wanted == "pause" and not Run.objects.filter(pk=self.row.pk, wanted=wanted).exists():
+            wanted = ""  # somebody resumed it while it came to a stop
         if self.runner.state.ended or stop in ("waiting", "ended") or wanted == "pause":
             self._save("paused" if wanted == "pause" else stop, done=wanted)
             return not self.runner.state.ended and bool(self._asked())
@@ -460,7 +482,3 @@ def put_down() -> list[str]:
     """Stop advancing in this process; gives the runs that are still held."""
     stopping.set()
     return ledgers.leases.held()
-
-
-def unended() -> Any:
-    return Run.objects.exclude(state__in=ENDED)

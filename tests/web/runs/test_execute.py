@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from spak.errors import UnavailableError
@@ -25,7 +25,7 @@ from spakweb.errors import Refused
 from spakweb.fleet.actions import heartbeat
 from spakweb.runs import begin, execute, pages, queue, tasks
 from spakweb.runs import writer as writing
-from spakweb.runs.actions import ask, start, want
+from spakweb.runs.actions import ask, fork, resume, start, want
 from spakweb.runs.ledger import DatabaseLedgers, drop_leases, leases
 from spakweb.runs.models import Run, State
 from spakweb.runs.project import rebuild
@@ -372,6 +372,79 @@ def test_a_run_that_is_held_up_says_why_and_goes_on_later(
     assert execute.advance(run.key) is False
     run.refresh_from_db()
     assert (run.state, run.reason, run.holder) == (State.SUCCEEDED, "", "")
+
+
+@pytest.mark.parametrize(("word", "state"), [("cancel", State.CANCELLED), ("pause", State.PAUSED)])
+def test_a_run_whose_sandbox_is_away_is_stopped(
+    user: User, monkeypatch: pytest.MonkeyPatch, word: str, state: State
+) -> None:
+    run = begun(user, HELLO)
+    assert execute.advance(run.key, slice_s=0) is True
+
+    def no_engine(*ignored: object) -> None:
+        raise UnavailableError("unavailable.sandbox", "no Docker engine answers", "start it")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(execute, "host_of", no_engine)
+        want(user, run, word)
+        assert tasks.stop_wanted() == 1 and tasks.stop_wanted() == 0
+        run.refresh_from_db()
+        assert (run.state, run.holder, run.wanted) == (state, "", "")
+        assert not (execute.folder_of(run.key) / "workspace" / "hello.txt").exists()
+        want(user, run, "pause")
+        row = Run.objects.get(pk=run.pk)
+        resume(user, run)  # when it was taken up already
+        assert execute._advanced(row, 60) in ("again", "stopped")
+    assert not (execute.folder_of(run.key) / "workspace" / "hello.txt").exists()
+    if word == "pause":
+        execute.advance(run.key)
+        assert Run.objects.get(pk=run.pk).state == State.SUCCEEDED
+
+
+def test_who_resumes_a_run_that_comes_to_a_stop_has_it_go_on(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = begun(user, HELLO)
+    assert execute.advance(run.key, slice_s=0) is True
+    want(user, run, "pause")
+    stop = execute.Holding.break_off
+
+    def stopped_and_resumed(holding: execute.Holding, wanted: str) -> None:
+        stop(holding, wanted)
+        resume(user, run)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(execute.Holding, "break_off", stopped_and_resumed)
+        assert execute.advance(run.key) is True
+    run.refresh_from_db()
+    assert (run.state, run.wanted, run.holder) == (State.QUEUED, "", "")
+    execute.advance(run.key)
+    assert Run.objects.get().state == State.SUCCEEDED
+
+
+@pytest.mark.parametrize("forked", [False, True])
+def test_a_lease_is_given_back_whatever_goes_wrong_behind_it(
+    user: User, monkeypatch: pytest.MonkeyPatch, forked: bool
+) -> None:
+    """The database may be away for just that moment; the process would renew it for ever."""
+    run = begun(user, HELLO)
+    assert execute.advance(run.key, slice_s=0) is True
+    if forked:
+        run.refresh_from_db()
+        run = fork(user, run, 1)
+        assert execute.advance(run.key, slice_s=0) is True
+        Run.objects.filter(pk=run.pk).update(projected=0)
+
+    def away(*ignored: object) -> None:
+        raise OperationalError("server closed the connection unexpectedly")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(*((begin.forking, "copied") if forked else (execute, "Projection")), away)
+        with pytest.raises(OperationalError):
+            execute.advance(run.key)
+    assert leases.held() == []
+    execute.advance(run.key)
+    assert Run.objects.get(pk=run.pk).state == State.SUCCEEDED
 
 
 def test_the_one_who_starts_threads_is_interrupted_and_not_those() -> None:
