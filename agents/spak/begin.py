@@ -153,6 +153,14 @@ def recordable(inputs: Mapping[str, Any]) -> None:
         raise UsageError("usage.input", f"--input: {error.message}", error.hint) from error
 
 
+def level_of(parsed: Parsed) -> int:
+    """The LEVEL that bounds the modes; without an AGENT, or where it names none, nothing does."""
+    agent = parsed.spec.agent
+    if agent is None or agent.level is None:
+        return max(MODE_LEVELS.values())
+    return int(agent.level.value)
+
+
 def pick_mode(
     asked: Mode | None, parsed: Parsed, program: Program, chosen: config.Settings, backend: str
 ) -> tuple[Mode, int]:
@@ -162,8 +170,7 @@ def pick_mode(
 
     Raises: UsageError `usage.mode`.
     """
-    agent = parsed.spec.agent
-    level = program.level if agent is not None and agent.level is not None else max(MODE_LEVELS.values())
+    level = level_of(parsed)
     if asked is not None and MODE_LEVELS[asked] > level:
         raise UsageError(
             "usage.mode",

@@ -15,17 +15,19 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
+from spak.lang import parse
 from spak.llm import BACKENDS
 from spakweb import access, clock
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
-from spakweb.runs import news, plain
+from spakweb.runs import modes, news, plain
 from spakweb.runs.models import ENDED, Command, Run, State
 from spakweb.runs.queue import enqueue, free
+from spakweb.runs.spec_text import spec_text
+from spakweb.specs.beside import Beside
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.teams.models import Team
 
-MODES = ("", "stepwise", "semi_auto", "full_auto")
 SANDBOXES = ("", "docker", "gvisor")
 """What a run may ask for; a spec's SANDBOX may name more, a worker may give more."""
 LABELS = 20
@@ -58,8 +60,7 @@ def start(
     version = version or spec.head
     if version is None or version.spec_id != spec.pk:
         raise Refused("web.run_version", "This spec has no such version.", "Choose one from its page.")
-    if mode not in MODES:
-        raise Refused("web.run_mode", f"There is no mode {mode[:40]!r}.", f"One of: {', '.join(MODES[1:])}.")
+    modes.demand(mode, Beside.of(spec).whole(version.text).parsed)
     if sandbox not in SANDBOXES:
         hint = f"One of: {', '.join(SANDBOXES[1:])}."
         raise Refused("web.run_sandbox", f"A run cannot ask for {sandbox[:40]!r}.", hint)
@@ -78,10 +79,11 @@ def start(
 def fork(user: Any, parent: Run, at: int, mode: str = "") -> Run:
     """A new run that takes over the proposals of `parent` before record `at`.
 
-    Raises: Refused `web.run_fork`.
+    Raises: Refused `web.run_fork`, `web.run_mode`.
     """
     access.demand(user, "run.start", parent)
     _own(parent)
+    modes.demand(mode, parse(spec_text(parent)))
     if not 0 < at <= parent.count:
         raise Refused("web.run_fork", f"There is no record {at} to fork at.", f"1 to {parent.count}.")
     run = Run(

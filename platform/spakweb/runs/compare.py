@@ -23,6 +23,7 @@ from spakweb.runs.filters import within
 from spakweb.runs.models import Run, RunRecord
 from spakweb.runs.pages_metrics import metrics_of
 from spakweb.runs.project import count
+from spakweb.runs.spec_text import spec_text
 from spakweb.runs.templatetags.runs import cost
 from spakweb.runs.views import find_run
 from spakweb.specs.show import difference
@@ -54,7 +55,7 @@ def compare(request: HttpRequest, team: str) -> HttpResponse:
     context["choices"] += [run for run in {one, two} if run not in context["choices"]]
     if not (one.count and two.count):
         raise Http404
-    texts = [pages.spec_text(run) for run in (one, two)]
+    texts = [spec_text(run) for run in (one, two)]
     context |= {
         "runs": (one, two),
         "one": one.key,

@@ -14,8 +14,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from spakweb.runs import dashboards
-from spakweb.runs.actions import MODES
 from spakweb.runs.filters import word
+from spakweb.runs.modes import MODES
 from spakweb.specs.views import around, find_spec
 
 SPANS = (7, 14, 30, 90)

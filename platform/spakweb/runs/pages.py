@@ -29,8 +29,8 @@ from spakweb.runs.actions import SAID
 from spakweb.runs.filters import PAGE, RecordFilter
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunRecord, State
+from spakweb.runs.spec_text import spec_text
 from spakweb.runs.storage import FULL, no_room
-from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
 
 TABS = {
@@ -43,16 +43,6 @@ TABS = {
 }
 NODES = 2_000
 """Tasks beyond which no graph is drawn; the table has them all."""
-
-
-def spec_text(run: Run) -> str:
-    """The text that the run runs, its imports put in: what its genesis holds, before that its version's."""
-    first = RunRecord.objects.filter(run=run, seq=0).first()
-    if first is not None:
-        found = (decode(bytes(first.line)).body.get("rules") or {}).get("spec")
-        if isinstance(found, str):
-            return found
-    return Beside.of(run.version.spec).whole(run.version.text).parsed.text if run.version else ""
 
 
 @lru_cache(maxsize=32)

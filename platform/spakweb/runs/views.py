@@ -19,13 +19,13 @@ from spak.lang.check import examine
 from spak.llm import BACKENDS
 from spak.records import decode
 from spakweb import access, clock
-from spakweb.runs import checks, export, log, pages, pages_metrics, show, show_record, timeline
-from spakweb.runs.actions import MODES
+from spakweb.runs import checks, export, log, modes, pages, pages_metrics, show, show_record, timeline
 from spakweb.runs.filters import RecordFilter, RunFilter, clean
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.list_rows import filled
 from spakweb.runs.models import Run, RunRecord
 from spakweb.runs.rows import standing
+from spakweb.runs.spec_text import spec_text
 from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import Spec
@@ -35,13 +35,6 @@ from spakweb.teams.models import Team
 PAGE = 50
 ROUTES = 2_000
 """Routes that are looked through for the last entry of a task."""
-MODE_WORDS = {
-    "": ("As the spec says", "Its CONFIG MODE; else step by step without a backend, by itself with one."),
-    "stepwise": ("Step by step", "Each question waits for a person."),
-    "semi_auto": ("Half by itself", "The backend answers; it stops after some questions."),
-    "full_auto": ("By itself", "The backend answers every question."),
-}
-
 SANDBOX_WORDS = {
     "docker": "a hardened container of the Docker engine",
     "gvisor": "a container under gVisor, which keeps system calls from the host's kernel",
@@ -102,7 +95,7 @@ def show_run(request: HttpRequest, found: Run, status: int = 200, typed: str = "
         return render(request, "runs/_log_rows.html", context)
     if request.htmx and request.htmx.target == "pane":
         return render(request, "runs/_pane.html", context)
-    text = pages.spec_text(found)
+    text = spec_text(found)
     context |= {
         "svg": pages.drawn(text) if text else None,
         "live": pages.live(found),
@@ -209,7 +202,8 @@ def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, A
         if number.isascii() and number.isdigit() and len(number) < 10
         else spec.head
     )
-    made = examine(Beside.of(spec).whole(version.text).parsed.spec, catalog())
+    parsed = Beside.of(spec).whole(version.text).parsed
+    made = examine(parsed.spec, catalog())
     declared, least = made.inputs, str(made.config.get("SANDBOX", "RESTRICTED"))
     inputs = [
         {
@@ -221,6 +215,10 @@ def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, A
         }
         for name, item in declared.items()
     ]
+    offered = modes.choices(parsed)
+    chosen = {name: given.get(name, "") for name in ("mode", "backend", "sandbox", "labels", "queue")}
+    if chosen["mode"] not in [one.mode for one in offered if not one.barred]:
+        chosen["mode"] = ""
     return {
         "team": spec.team,
         "spec": spec,
@@ -228,12 +226,12 @@ def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, A
         "version": version,
         "versions": spec.versions.values_list("number", "message"),
         "inputs": inputs,
-        "modes": [(mode, *MODE_WORDS[mode]) for mode in MODES],
+        "modes": offered,
         "backends": sorted(BACKENDS),
         "least": least.lower(),
         "sandboxes": [one for one in SANDBOX_WORDS.items() if RANKS[one[0].upper()] > RANKS.get(least, 1)],
         "measures_here": "CpuProfiler" in version.facts.get("validators", ()),
-        "chosen": {name: given.get(name, "") for name in ("mode", "backend", "sandbox", "labels", "queue")},
+        "chosen": chosen,
         "why": why,
     }
 
@@ -256,7 +254,7 @@ def fork_page(request: HttpRequest, team: str, run: str) -> HttpResponse:
         "stopped": approval,
         "entered": list((found.summary or {}).get("nodes") or {}),
         "next": following,
-        "modes": [(mode, *MODE_WORDS[mode]) for mode in MODES],
+        "modes": modes.choices(parse(spec_text(found))),
     }
     return render(request, "runs/fork.html", context)
 

@@ -114,6 +114,27 @@ def test_the_form_refuses(cast: Any, ground: None, given: dict[str, str]) -> Non
     assert answer.status_code == 400 and not Run.objects.exists()
 
 
+@pytest.mark.parametrize(("level", "barred"), [(2, ["semi_auto", "full_auto"]), (3, ["full_auto"]), (4, [])])
+def test_the_level_of_a_spec_bounds_its_modes(
+    cast: Any, ran: Ran, ground: None, level: int, barred: list[str]
+) -> None:
+    text = f'AGENT A LEVEL {level} {{ START -> t TASK t {{ step s: tool.list_files {{ path: "." }} }} }}'
+    spec, client = create_spec(cast["alice"], cast.team, "bounded", text), cast.client("bob")
+    begin = reverse("spak-run-start", args=[cast.team.slug, spec.slug])
+    asked = {"mode": "full_auto"}  # as a link to the form may say
+    form = body(client.get(reverse("spak-run-new", args=[cast.team.slug, spec.slug]), asked))
+    assert f'value="{"" if barred else "full_auto"}" checked' in form
+    answer = client.post(begin, asked)
+    assert answer.status_code == (400 if barred else 302) and Run.objects.count() == (not barred)
+    assert f"and the AGENT has LEVEL {level}." in body(answer) or not barred
+    run = ran(text)
+    fork = body(client.get(url("spak-run-fork", run)))
+    for mode in ("stepwise", "semi_auto", "full_auto"):
+        assert (f'value="{mode}" disabled' in form) == (mode in barred), mode
+        assert (f'<option value="{mode}">' in fork) == (mode not in barred), mode
+    assert fork.count("is not offered") == len(barred)
+
+
 @pytest.mark.parametrize("tab", ["", "timeline", "records", "metrics", "workspace", "registers", "nonsense"])
 def test_every_tab(cast: Any, ran: Ran, tab: str) -> None:
     run, client = ran(), cast.client("vera")

@@ -1,0 +1,50 @@
+"""The modes of a run in words, and which of them a spec's LEVEL permits.
+
+Takes a parsed spec; gives the choices of a form, each with why it cannot be had. What a worker would refuse
+(`usage.mode`) is refused before anything is queued.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from spak.begin import MODE_LEVELS, level_of
+from spak.lang import Parsed
+from spakweb.errors import Refused
+
+MODES = ("", *MODE_LEVELS)
+_TOLD = {
+    "": ("As the spec says", "Its CONFIG MODE; else step by step without a backend, by itself with one."),
+    "stepwise": ("Step by step", "Each question waits for a person."),
+    "semi_auto": ("Half by itself", "The backend answers; it stops after some questions."),
+    "full_auto": ("By itself", "The backend answers every question."),
+}
+
+
+class Choice(NamedTuple):
+    mode: str
+    word: str
+    told: str
+    barred: str
+    """Why it cannot be had; empty when it can."""
+
+
+def choices(parsed: Parsed) -> list[Choice]:
+    """All modes, in the order of a form."""
+    return [Choice(mode, *_TOLD[mode], barred(mode, parsed)) for mode in MODES]
+
+
+def barred(mode: str, parsed: Parsed) -> str:
+    """Why the spec does not permit the mode; empty when it does."""
+    least = {str(name): level for name, level in MODE_LEVELS.items()}.get(mode, 0)
+    level = level_of(parsed)
+    return f"It takes LEVEL {least}, and the AGENT has LEVEL {level}." if least > level else ""
+
+
+def demand(mode: str, parsed: Parsed) -> None:
+    """Raises: Refused `web.run_mode`."""
+    if mode not in MODES:
+        raise Refused("web.run_mode", f"There is no mode {mode[:40]!r}.", f"One of: {', '.join(MODES[1:])}.")
+    if why := barred(mode, parsed):
+        word = _TOLD[mode][0].lower()
+        raise Refused("web.run_mode", f"It cannot run {word}. {why}", "Choose another mode, or raise LEVEL.")
