@@ -445,8 +445,9 @@ def _is_first(body: Mapping[str, Any]) -> bool:
 
 _SHAPES: Mapping[str, Mapping[str, type]] = {
     "rules": {"spec": str, "policy": dict, "catalog": dict, "inputs": dict, "keys": list, "r3": str},
-    "host": {"run": str, "spec": str, "mode": str, "launcher": str, "toolchain": dict, "backend": str},
-}
+    "host": {"run": str, "spec": str, "mode": str, "launcher": str, "toolchain": dict, "backend": str,
+             "parent": dict},
+}  # fmt: skip
 
 
 def _unknown(run: str) -> LedgerError:

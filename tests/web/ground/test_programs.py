@@ -15,11 +15,12 @@ from django.test import Client
 from django.utils import timezone
 
 from run_kit import begun, with_file
+from spakweb import clock
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
 from spakweb.redact import Plain
 from spakweb.runs import listed
-from spakweb.runs.models import Run
+from spakweb.runs.models import Run, State
 from spakweb.teams import bearer, tokens
 from spakweb.teams.models import Membership, Role, Token
 
@@ -370,6 +371,17 @@ def test_the_list_goes_from_page_to_page(cast: Any, secret: str, monkeypatch: py
     row = program(secret).get(f"{LIST}?q=r4").json()["runs"][0]
     assert (row["spec"], row["version"], row["state"]) == ("small", made[4].version.number, "failed")
     assert program(secret).get(f"{LIST}?before=none").status_code == 404
+
+
+def test_the_list_tells_leases_by_the_time_that_hosts_agree_about(
+    cast: Any, secret: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The date of this host is an hour ahead."""
+    there = timezone.now() - timedelta(hours=1)
+    monkeypatch.setattr(clock, "now", lambda: there)
+    held = {"holder": "h", "lease_until": there + timedelta(seconds=9)}
+    Run.objects.create(team=cast.team, key="r1", name="r1", state=State.RUNNING, **held)
+    assert [run["state"] for run in program(secret).get(LIST).json()["runs"]] == ["running"]
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,15 @@ def test_what_is_under_another_law_is_only_shown(cast: Any, ran: Ran) -> None:
     assert sweep_up(at_once=True) == 0 and pick("default") is None and not Command.objects.exists()
 
 
+@pytest.mark.parametrize("parent", ["x", 5, [{"at": 1}]])
+def test_a_first_record_that_no_page_can_read_is_refused(cast: Any, ran: Ran, parent: Any) -> None:
+    data = file_of(ran(), lambda rules, host: host.update(parent=parent))
+    where = reverse("spak-run-import", args=[cast.team.slug])
+    answer = cast.client("bob").post(where, {"file": SimpleUploadedFile("r.jsonl", data)})
+    assert answer.status_code == 400 and b"no run begins like this" in answer.content
+    assert not Run.objects.filter(key="theirs-1").exists()
+
+
 def test_records_that_do_not_follow_are_only_shown(cast: Any, ran: Ran) -> None:
     run, out = ran(), io.BytesIO()
     body = copy.deepcopy(dict(decode(bytes(RunRecord.objects.get(run=run, seq=0).line)).body))

@@ -20,7 +20,7 @@ from spak.lang.catalog import NamedEntry
 from spak.ledger import verify
 from spak.ports import Answer, Prompt
 from spak.runner.perform import Interrupted
-from spakweb import appendonly
+from spakweb import appendonly, clock
 from spakweb.errors import Refused
 from spakweb.fleet.actions import heartbeat
 from spakweb.runs import begin, execute, pages, queue, tasks
@@ -312,6 +312,26 @@ def test_the_queue_of_an_effect(user: User) -> None:
         assert of == ["gpu" if inside else "default", "default", "gpu", "gpu"]
     finally:
         runner.close()
+
+
+@pytest.mark.parametrize("holder", ["", "another"])
+def test_a_begin_that_fails_says_nothing_of_what_others_did_meanwhile(
+    user: User, monkeypatch: pytest.MonkeyPatch, holder: str
+) -> None:
+    run = begun(user, HELLO)
+
+    def fails(*ignored: object) -> None:
+        if holder:
+            until = clock.now() + timedelta(seconds=9)
+            Run.objects.update(holder=holder, lease_until=until)
+        else:
+            want(user, run, "cancel")
+        raise UnavailableError("sandbox.missing", "no sandbox", "")
+
+    monkeypatch.setattr(execute, "begin", fails)
+    assert execute.advance(run.key) is False
+    run.refresh_from_db()
+    assert (run.state, run.holder) == (State.QUEUED if holder else State.CANCELLED, holder)
 
 
 @pytest.mark.parametrize("begun_before", [False, True])
