@@ -15,9 +15,10 @@ from django.db import connection
 from ledger_contract import act, genesis
 from spakweb import appendonly
 from spakweb.routing import websocket_urlpatterns
+from spakweb.runs import ledger as ledgers
 from spakweb.runs import news, stream
 from spakweb.runs import writer as writing
-from spakweb.runs.ledger import DatabaseLedger, DatabaseLedgers, drop_leases
+from spakweb.runs.ledger import DatabaseLedger, DatabaseLedgers
 from spakweb.runs.models import Run
 from spakweb.teams.models import Membership, Role, Team, User
 
@@ -34,6 +35,13 @@ def tables() -> Iterator[None]:
         writing.writer.close()
         drop_leases()
         appendonly.remove(connection)
+
+
+def drop_leases() -> None:
+    """Forget every lease of this process without giving it back, as if the process had died."""
+    for held in list(ledgers.leases._held.values()):
+        ledgers.leases.drop(held)
+    ledgers.leases.close()
 
 
 def member(team: Team, name: str = "vera", role: Role = Role.VIEWER) -> User:
@@ -118,4 +126,4 @@ class Socket:
         return [record["seq"] for message in found for record in message["records"]]
 
 
-__all__ = ["Socket", "ledger", "looped", "member", "news", "tables", "write"]
+__all__ = ["Socket", "drop_leases", "ledger", "looped", "member", "news", "tables", "write"]

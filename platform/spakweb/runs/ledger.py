@@ -348,13 +348,6 @@ class Leases:
 leases = Leases()
 
 
-def drop_leases() -> None:
-    """Forget every lease of this process without giving it back, as if the process had died."""
-    for ledger in list(leases._held.values()):
-        leases.drop(ledger)
-    leases.close()
-
-
 def release(process: str) -> int:
     """Free the leases of a process that is dead, for the next sweep; gives how many there were."""
     if not process:

@@ -7,13 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
 
-from spakweb import appendonly
+from runs_kit import tables
 from spakweb.runs import execute, queue
-from spakweb.runs import writer as writing
 from spakweb.runs.actions import start
-from spakweb.runs.ledger import drop_leases
 from spakweb.runs.models import Run
 from spakweb.specs.actions import create_spec
 
@@ -39,11 +36,8 @@ def ground(
     monkeypatch.setattr(queue, "send", lambda key, queue="default": None)
     settings.MEDIA_ROOT = tmp_path / "media"
     settings.DATA_DIR = tmp_path / "data"
-    appendonly.install(connection)
-    yield
-    writing.writer.close()
-    drop_leases()
-    appendonly.remove(connection)
+    with tables():
+        yield
 
 
 @pytest.fixture

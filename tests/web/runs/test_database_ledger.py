@@ -16,6 +16,7 @@ from django.utils import timezone
 import ledger_contract
 from ledger_contract import *  # noqa: F403
 from ledger_contract import Targets, act, genesis
+from runs_kit import tables
 from spak.errors import LedgerError
 from spak.ledger import FileLedgers
 from spak.ports import Ledgers
@@ -23,7 +24,7 @@ from spakweb import appendonly
 from spakweb.runs import ledger as module
 from spakweb.runs import tasks
 from spakweb.runs import writer as writing
-from spakweb.runs.ledger import DatabaseLedgers, drop_leases
+from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunRecord
 from spakweb.teams.models import Team
 
@@ -38,11 +39,8 @@ def store(team: Team) -> DatabaseLedgers:
 @pytest.fixture
 def team(transactional_db: None, settings: Any, tmp_path: Path) -> Iterator[Team]:
     settings.MEDIA_ROOT = tmp_path / "media"
-    appendonly.install(connection)
-    yield Team.objects.create(name="Demo", slug="demo")
-    writing.writer.close()
-    drop_leases()
-    appendonly.remove(connection)  # so that the tables can be emptied
+    with tables():
+        yield Team.objects.create(name="Demo", slug="demo")
 
 
 @pytest.fixture

@@ -12,21 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError
 from django.utils import timezone
 
+from runs_kit import tables
 from spak.errors import UnavailableError
 from spak.lang.catalog import NamedEntry
 from spak.ledger import verify
 from spak.ports import Answer, Prompt
 from spak.runner.perform import Interrupted
-from spakweb import appendonly, clock
+from spakweb import clock
 from spakweb.errors import Refused
 from spakweb.fleet.actions import heartbeat
 from spakweb.runs import begin, execute, pages, queue, tasks
-from spakweb.runs import writer as writing
 from spakweb.runs.actions import ask, fork, resume, start, want
-from spakweb.runs.ledger import DatabaseLedgers, drop_leases, leases
+from spakweb.runs.ledger import DatabaseLedgers, leases
 from spakweb.runs.models import Run, State
 from spakweb.runs.project import rebuild
 from spakweb.runs.rows import HEADER, header
@@ -66,11 +66,8 @@ def user(
     monkeypatch.setattr(queue, "send", lambda key, queue="default": None)
     settings.MEDIA_ROOT = tmp_path / "media"
     settings.DATA_DIR = tmp_path / "data"
-    appendonly.install(connection)
-    yield User.objects.create_user("alice", "alice@spak.example", "a long secret")
-    writing.writer.close()
-    drop_leases()
-    appendonly.remove(connection)
+    with tables():
+        yield User.objects.create_user("alice", "alice@spak.example", "a long secret")
 
 
 def begun(user: User, text: str, **options: Any) -> Run:

@@ -12,13 +12,13 @@ import pytest
 from django.core.files.storage import storages
 from django.utils import timezone
 
-from runs_kit import tables
+from runs_kit import drop_leases, tables
 from spak.kernel.replay import replay
 from spak.ledger import verify
 from spak.runner import Run as Runner
 from spakweb.runs import approving, execute, export, queue, show_record
 from spakweb.runs.actions import fork, start
-from spakweb.runs.ledger import DatabaseLedgers, drop_leases
+from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunBlob, RunRecord, State, StoredFile
 from spakweb.specs.actions import create_spec
 from spakweb.specs.models import Spec
