@@ -22,6 +22,7 @@ from spakweb.runs.models import Run
 from spakweb.runs.stream import CROWDED, Crowded, hub, messages
 from spakweb.runs.viewers import SIGNED_OUT, Viewer
 from spakweb.runs.watches import Reader
+from spakweb.specs.text import as_number
 from spakweb.teams.models import Team
 
 NOT_YOURS, ENDED = 4404, 1000
@@ -100,4 +101,5 @@ class TeamStream(Stream):
 
 def seq_of(text: str) -> int:
     """The seq that a reader names; -1 when it names none."""
-    return int(text) if text.isdecimal() and len(text) < 10 else -1
+    found = as_number(text)
+    return -1 if found is None else found

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_safe
 from spakweb.runs import dashboards
 from spakweb.runs.filters import word
 from spakweb.runs.modes import MODES
+from spakweb.specs.text import as_number
 from spakweb.specs.views import around, find_spec
 
 SPANS = (7, 14, 30, 90)
@@ -49,12 +50,12 @@ def health_page(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 
 
 def asked_for(query: QueryDict) -> dict[str, Any]:
-    days, number, mode = (query.get(name, "") for name in ("days", "baseline", "mode"))
+    days, baseline, mode = (query.get(name, "") for name in ("days", "baseline", "mode"))
     return {
         "days": next((span for span in SPANS if str(span) == days), dashboards.DAYS),
         "label": word(query.get("label", "")),
         "mode": mode if mode in MODES else "",
-        "baseline": int(number) if number.isascii() and number.isdigit() and len(number) < 10 else None,
+        "baseline": as_number(baseline),
     }
 
 

@@ -21,6 +21,7 @@ from spakweb import clock
 from spakweb.runs.models import Run, RunRecord, State
 from spakweb.runs.plain import visible
 from spakweb.runs.queue import free
+from spakweb.specs.text import as_number
 
 PAGE = 100
 MOST_TEXT = 100
@@ -43,7 +44,7 @@ class RunFilter:
         return cls(
             state if state in State.values else "",
             word(query.get("spec", "")),
-            version if version.isascii() and version.isdigit() and len(version) < 10 else "",
+            version if as_number(version) is not None else "",
             word(query.get("label", "")),
             word(query.get("q", "")),
             query.get("mine") == "1",
@@ -96,7 +97,7 @@ class RecordFilter:
             authority if authority in ("proposal", "commit") else "",
             "wrong" if query.get("level") == "wrong" else "",
             clean(query.get("q", "")),
-            int(before) if before.isascii() and before.isdigit() and len(before) < 10 else None,
+            as_number(before),
         )
 
     def apply(self, run: Run) -> QuerySet[RunRecord]:

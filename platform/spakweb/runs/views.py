@@ -29,6 +29,7 @@ from spakweb.runs.spec_text import spec_text
 from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import Spec
+from spakweb.specs.text import as_number
 from spakweb.specs.views import find_spec, find_version
 from spakweb.teams.models import Team
 
@@ -125,7 +126,7 @@ def pane(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
             shown = pages.records_page(run, RecordFilter.of(request.GET))
             return shown | _record(run, request.GET.get("seq", ""))
         case "log":
-            return log.pane(run, _seq(request, "after"), _seq(request, "before"))
+            return log.pane(run, *(as_number(request.GET.get(name, "")) for name in ("after", "before")))
         case "metrics":
             return pages_metrics.pane(run)
         case "workspace":
@@ -196,12 +197,8 @@ def new(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 
 def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, Any]:
     given = request.POST if request.method == "POST" else request.GET
-    number = given.get("version", "")
-    version = (
-        find_version(request, spec.team.slug, spec.slug, int(number))
-        if number.isascii() and number.isdigit() and len(number) < 10
-        else spec.head
-    )
+    number = as_number(given.get("version", ""))
+    version = spec.head if number is None else find_version(request, spec.team.slug, spec.slug, number)
     parsed = Beside.of(spec).whole(version.text).parsed
     made = examine(parsed.spec, catalog())
     declared, least = made.inputs, str(made.config.get("SANDBOX", "RESTRICTED"))
@@ -261,9 +258,10 @@ def fork_page(request: HttpRequest, team: str, run: str) -> HttpResponse:
 
 def fork_point(run: Run, at: str, task: str) -> int:
     """The record to fork at: the one named, or where the task was entered last. Raises: Http404."""
-    if at.isascii() and at.isdigit() and len(at) < 10:
-        if 0 < int(at) <= run.count:
-            return int(at)
+    seq = as_number(at)
+    if seq is not None:
+        if 0 < seq <= run.count:
+            return seq
         raise Http404
     task = clean(task)
     if not task:
@@ -286,9 +284,7 @@ def _steps(rows: Any) -> list[tuple[str, str, int]]:
 
 
 def _record(run: Run, seq: str) -> dict[str, Any]:
-    if not (seq.isascii() and seq.isdigit() and len(seq) < 10):
-        return {}
-    row = RunRecord.objects.filter(run=run, seq=int(seq)).first()
+    row = RunRecord.objects.filter(run=run, seq=as_number(seq)).first()
     if row is None:
         return {}
     record = decode(bytes(row.line))
@@ -316,11 +312,6 @@ def source(record: Any) -> str:
     if "status" in record.body:
         return "the validator"
     return usual.get(str(record.kind), "the tool")
-
-
-def _seq(request: HttpRequest, name: str) -> int | None:
-    given = request.GET.get(name, "")
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else None
 
 
 def _names(text: str) -> list[str]:

@@ -29,7 +29,7 @@ from spakweb.specs.actions import Stale
 from spakweb.specs.beside import NAMED
 from spakweb.specs.merge import MINE, THEIRS
 from spakweb.specs.models import Spec, SpecVersion, Tag
-from spakweb.specs.text import clean
+from spakweb.specs.text import as_number, clean
 from spakweb.specs.views import around, find_spec, find_version
 from spakweb.teams.models import Team
 
@@ -186,8 +186,7 @@ def _given(request: HttpRequest) -> dict[str, Any]:
 
 def _whole(value: Any) -> int:
     """The number of a version; 0, which never is one, for what is no number."""
-    text = str(value)
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    return as_number(str(value)) or 0
 
 
 @require_POST

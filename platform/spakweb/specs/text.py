@@ -2,7 +2,7 @@
 
 Bytes and text are taken. The platform keeps LF only, as browsers' editors do: otherwise opening a file with
 CRLF and saving it would change every line. `one_line` is for names and
-notes, `digest` is the content hash.
+notes, `as_number` for what stands in addresses, `digest` is the content hash.
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ def one_line(text: str, most: int) -> str:
     """What may stand as a name or a note: printable characters and single blanks, at most `most`. Signs that
     turn the direction of what follows are taken out with the other invisible ones."""
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())[:most]
+
+
+def as_number(text: str) -> int | None:
+    """A whole number as an address or a form has it, of at most nine digits; None for all else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def digest(text: str) -> str:

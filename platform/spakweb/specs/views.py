@@ -16,6 +16,7 @@ from spakweb.specs import show
 from spakweb.specs.beside import Beside, slug_of
 from spakweb.specs.facts import facts_of, findings
 from spakweb.specs.models import Draft, Spec, SpecVersion
+from spakweb.specs.text import as_number
 from spakweb.teams.models import Team
 
 PAGE = 50
@@ -173,6 +174,7 @@ def compare(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 def _number(text: str | None, default: int) -> int:
     if not text:
         return default
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
+    found = as_number(text)
+    if found is None:
         raise Http404
-    return int(text)
+    return found
