@@ -21,7 +21,7 @@ from spakweb import access, clock
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.runs import modes, news, plain
-from spakweb.runs.models import ENDED, Command, Run, State
+from spakweb.runs.models import ENDED, Command, Run, SavedView, State
 from spakweb.runs.queue import enqueue, free
 from spakweb.runs.spec_text import spec_text
 from spakweb.specs.beside import Beside
@@ -30,7 +30,8 @@ from spakweb.teams.models import Team
 
 SANDBOXES = ("", "docker", "gvisor")
 """What a run may ask for; a spec's SANDBOX may name more, a worker may give more."""
-LABELS = 20
+LABELS, VIEWS = 20, 40
+"""Of one run, and of one team."""
 ANSWER_BYTES = 1 << 20
 SAID = {
     "answer": "answered it",
@@ -66,7 +67,7 @@ def start(
         raise Refused("web.run_sandbox", f"A run cannot ask for {sandbox[:40]!r}.", hint)
     run = Run(
         team=spec.team, version=version, key=new_key(), name=spec.name, made_by=user, mode=mode,
-        sandbox=sandbox, backend=backend[:40], inputs=dict(inputs or {}), labels=_labels(labels),
+        sandbox=sandbox, backend=backend[:40], inputs=dict(inputs or {}), labels=labels_of(labels),
         **_queues(queue),
     )  # fmt: skip
     with transaction.atomic():
@@ -147,8 +148,9 @@ def _late(why: str) -> Refused:
 
 
 def want(user: Any, run: Run, word: str) -> None:
-    """Pause or cancel; a run that nobody holds is seen to by the next worker. An ended run stays. One
-    never begun is cancelled here: a worker would have to begin it first, a thousand of them for minutes."""
+    """Pause or cancel; a run that nobody holds is seen to by the next worker. An ended run stays, and so does
+    the wish to cancel one. One never begun is cancelled here: a worker would have to begin it first, and a
+    thousand of them for minutes."""
     access.demand(user, "run.control", run)
     _own(run)
     with transaction.atomic():
@@ -168,14 +170,44 @@ def want(user: Any, run: Run, word: str) -> None:
 
 
 def resume(user: Any, run: Run) -> None:
-    """Go on with a paused run."""
+    """Go on with a paused run, unless it is to be cancelled."""
     access.demand(user, "run.control", run)
     _own(run)
     with transaction.atomic():
         free = Q(state=State.PAUSED) | Q(wanted="pause")
-        if Run.objects.filter(free, pk=run.pk).update(wanted="", state=State.QUEUED):
+        rows = Run.objects.filter(free, pk=run.pk).exclude(wanted="cancel").exclude(state__in=ENDED)
+        if rows.update(wanted="", state=State.QUEUED):
             record(user, "run.resumed", run.key, run.team)
             enqueue(run)
+
+
+def label(user: Any, run: Run, labels: Sequence[str]) -> None:
+    """Raises: Refused `web.run_labels`."""
+    access.demand(user, "run.control", run)
+    found = labels_of(labels)
+    with transaction.atomic():
+        Run.objects.filter(pk=run.pk).update(labels=found)
+        record(user, "run.labelled", run.key, run.team, labels=found)
+
+
+def keep_view(user: Any, team: Team, name: str, query: str) -> str:
+    """Keep a filter under a name for the team, or change the one of that name; without a filter drop it.
+    Gives what was done, in a word. Raises: Refused `web.run_view`."""
+    access.demand(user, "run.control", team)
+    if not name or (query and team.run_views.exclude(name=name).count() >= VIEWS):
+        raise Refused("web.run_view", f"A view needs a name; a team keeps {VIEWS}.", "Drop one first.")
+    if len(query) > SavedView._meta.get_field("query").max_length:
+        raise Refused("web.run_view", "This filter is too long to be kept.", "Filter by fewer words.")
+    with transaction.atomic():
+        if query:
+            told = {"query": query, "made_by": user}
+            _, new = team.run_views.update_or_create(name=name, defaults=told)
+            done = "Kept" if new else "Changed"
+        else:
+            done = "Dropped" if team.run_views.filter(name=name).delete()[0] else ""
+        if done:
+            record(user, f"view.{done.lower()}", name, team, query=query)
+    return done
 
 
 def new_key() -> str:
@@ -183,7 +215,7 @@ def new_key() -> str:
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
-def _labels(labels: Sequence[str]) -> list[str]:
+def labels_of(labels: Sequence[str]) -> list[str]:
     plain.demand(list(labels))
     words = (plain.visible(str(label))[:40].strip() for label in labels)
     found = list(dict.fromkeys(word for word in words if word))
@@ -196,7 +228,3 @@ def _queues(name: str, gpu: str = "gpu") -> dict[str, str]:
     """The queue that a run begins in, and that of what it does on a GPU, which a name of one means."""
     on_gpu = name == "gpu" or name.startswith("gpu.")
     return {"queue": "default" if on_gpu else name, "gpu": name if on_gpu and name != "gpu" else gpu}
-
-
-def of_team(team: Team) -> Any:
-    return Run.objects.filter(team=team)

@@ -20,16 +20,16 @@ from spakweb import access
 from spakweb.errors import Refused
 from spakweb.runs import actions, checks, export, log, pages
 from spakweb.runs.filters import RunFilter, clean, word
-from spakweb.runs.models import Run, SavedView
+from spakweb.runs.models import Run
 from spakweb.runs.views import find_run, fork_point, honest, show_run, start_form
 from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import SpecVersion
+from spakweb.specs.text import as_number
 from spakweb.specs.views import find_spec, find_version
 from spakweb.teams.models import Team
 
 MOST_AT_ONCE = 200
-MOST_VIEWS = 40
 
 
 @require_POST
@@ -37,9 +37,8 @@ def start(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """A run of a version with inputs; back to the form, as it was, when they do not fit."""
     found = find_spec(request, team, spec, "run.start")
     given = request.POST
-    number = given.get("version", "")
-    known = number.isascii() and number.isdigit() and len(number) < 10
-    version = find_version(request, team, spec, int(number)) if known else found.head
+    number = as_number(given.get("version", ""))
+    version = found.head if number is None else find_version(request, team, spec, number)
     try:
         run = actions.start(
             request.user, found, version=version, inputs=_inputs(version, given),
@@ -155,9 +154,8 @@ def check(request: HttpRequest, team: str, run: str) -> HttpResponse:
 
 @require_POST
 def labels(request: HttpRequest, team: str, run: str) -> HttpResponse:
-    found = find_run(request, team, run, "run.control")
-    found.labels = actions._labels(request.POST.get("labels", "").split(","))
-    Run.objects.filter(pk=found.pk).update(labels=found.labels)
+    found = find_run(request, team, run)
+    actions.label(request.user, found, request.POST.get("labels", "").split(","))
     return redirect(pages.address(found))
 
 
@@ -186,19 +184,11 @@ def bulk(request: HttpRequest, team: str) -> HttpResponse:
 @require_POST
 def keep_view(request: HttpRequest, team: str) -> HttpResponse:
     """Keep a filter under a name for the team; the same name again changes it, an empty filter drops it."""
-    found = access.find(request.user, "run.control", Team, slug=team)
+    found = access.find(request.user, "team.view", Team, slug=team)
     name = word(request.POST.get("name", ""))[:40].strip()
     query = RunFilter.of(QueryDict(request.POST.get("query", "")[:2000])).query
-    if not name or (query and found.run_views.exclude(name=name).count() >= MOST_VIEWS):
-        raise Refused("web.run_view", f"A view needs a name; a team keeps {MOST_VIEWS}.", "Drop one first.")
-    if len(query) > SavedView._meta.get_field("query").max_length:
-        raise Refused("web.run_view", "This filter is too long to be kept.", "Filter by fewer words.")
-    if query:
-        told = {"query": query, "made_by": request.user}
-        _, new = found.run_views.update_or_create(name=name, defaults=told)
-        messages.success(request, f"{'Kept' if new else 'Changed'} the view {name} for the whole team.")
-    elif found.run_views.filter(name=name).delete()[0]:
-        messages.success(request, f"Dropped the view {name}.")
+    if done := actions.keep_view(request.user, found, name, query):
+        messages.success(request, f"{done} the view {name}{' for the whole team' if query else ''}.")
     return _list(found, query)
 
 

@@ -11,7 +11,8 @@ from django.contrib.messages import get_messages
 from django.urls import reverse
 from django.utils import timezone
 
-from spakweb.runs.actions import _labels
+from spakweb.audit.models import Event
+from spakweb.runs.actions import labels_of
 from spakweb.runs.filters import RunFilter, word
 from spakweb.runs.models import Run, SavedView
 
@@ -41,6 +42,11 @@ def test_a_view_is_kept_used_changed_and_dropped(cast: Any) -> None:
     assert SavedView.objects.get().query == "state=refused"
     assert said(keep(cast, "Broken", ""))[-1] == "Dropped the view Broken."
     assert not SavedView.objects.exists()
+    assert keep(cast, "Broken", "").status_code == 302  # there is none any more
+    told = Event.objects.filter(team=cast.team, action__startswith="view.").order_by("pk")
+    assert [(one.action, one.thing, one.actor) for one in told] == [
+        (f"view.{done}", "Broken", cast["bob"]) for done in ("kept", "changed", "dropped")
+    ]
     assert keep(cast, "Broken", "state=failed", "vera").status_code == 403
 
 
@@ -72,7 +78,7 @@ def test_a_filter_too_long_for_its_column_is_refused(cast: Any) -> None:
 
 
 def test_names_and_labels_are_asked_for_as_they_are_kept() -> None:
-    assert _labels([" two \t words ", "\u202e", "two words", "b\u0000ad"[:1]]) == ["two words", "b"]
+    assert labels_of([" two \t words ", "\u202e", "two words", "b\u0000ad"[:1]]) == ["two words", "b"]
     assert word(" two \u200e words ") == "two words"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -16,6 +15,7 @@ from spak.errors import LedgerError
 from spak.kernel.replay import replay
 from spak.ledger import verify
 from spak.records import Record, decode
+from spakweb.audit.models import Event
 from spakweb.runs import execute, pages, rows, show
 from spakweb.runs.filters import RecordFilter
 from spakweb.runs.models import Run, State
@@ -524,7 +524,10 @@ def test_labels_are_kept(cast: Any, ran: Ran) -> None:
     run = ran(advance=False)
     cast.client("bob").post(url("spak-run-labels", run), {"labels": "one, two"})
     assert Run.objects.get().labels == ["one", "two"]
-    assert json.dumps(Run.objects.get().labels)
+    told = Event.objects.get(action="run.labelled")
+    assert (told.actor, told.thing, told.detail) == (cast["bob"], run.key, {"labels": ["one", "two"]})
+    assert cast.client("vera").post(url("spak-run-labels", run), {"labels": "three"}).status_code == 403
+    assert Run.objects.get().labels == ["one", "two"]
 
 
 def test_the_specs_page_leads_to_a_run(cast: Any, ground: None) -> None:

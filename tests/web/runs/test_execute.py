@@ -439,6 +439,17 @@ def test_who_resumes_a_run_that_comes_to_a_stop_has_it_go_on(
     assert Run.objects.get().state == State.SUCCEEDED
 
 
+def test_a_run_that_is_to_be_cancelled_is(user: User) -> None:
+    run = begun(user, ASKING)
+    execute.advance(run.key)
+    want(user, run, "cancel")
+    want(user, run, "pause")
+    Run.objects.update(state=State.PAUSED)
+    resume(user, run)
+    execute.advance(run.key)
+    assert Run.objects.get().state == State.CANCELLED
+
+
 @pytest.mark.parametrize("forked", [False, True])
 def test_a_lease_is_given_back_whatever_goes_wrong_behind_it(
     user: User, monkeypatch: pytest.MonkeyPatch, forked: bool
