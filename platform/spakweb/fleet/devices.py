@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,8 @@ def readings() -> list[dict[str, Any]]:
     except pynvml.NVMLError:
         return []
     finally:
-        pynvml.nvmlShutdown()
+        with contextlib.suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
 
 
 def _reading(device: Any) -> dict[str, Any]:

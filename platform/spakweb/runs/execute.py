@@ -445,6 +445,8 @@ class Watcher:
             except DatabaseError as error:  # the runners hear of it by their own writes
                 log.warning("runs are not watched: %s", type(error).__name__)
                 connection.close()
+            except Exception:  # the thread must live on: nobody else stops these runs
+                log.exception("runs are not watched")
         connection.close()
 
     def _look(self, held: dict[int, Holding]) -> None:

@@ -155,9 +155,10 @@ def watch(stop: threading.Event, sweep_s: float, swept: Callable[[], int] = swee
                 swept()
                 due_at = time.monotonic() + sweep_s
             said = ""
-        except (DatabaseError, UserError) as error:
+        except Exception as error:  # the thread must live on: in this worker nobody else does it
             if said != str(error):
-                log.warning("runs were not seen to: %s", error)
+                known = isinstance(error, DatabaseError | UserError)
+                log.warning("runs were not seen to: %s", error, exc_info=not known)
             said = str(error)
         finally:
             connection.close()

@@ -13,6 +13,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pynvml
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
@@ -144,14 +145,22 @@ def test_a_thread_that_beats(monkeypatch: pytest.MonkeyPatch, caplog: pytest.Log
 
 
 def test_no_driver_no_readings() -> None:
-    import pynvml
-
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
         assert devices.readings() == []
     else:
         assert all(device["name"] for device in devices.readings())
+
+
+def test_a_driver_that_fails_costs_no_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost() -> int:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+
+    monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
+    for name in ("nvmlDeviceGetCount", "nvmlShutdown"):
+        monkeypatch.setattr(pynvml, name, lost)
+    assert devices.readings() == []
 
 
 def test_readings_of_a_fake_library(tmp_path: Path) -> None:

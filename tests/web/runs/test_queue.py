@@ -148,6 +148,22 @@ def test_one_that_is_held_up_is_not_tried_again_by_the_slot_that_it_left(
     assert tasks.sweep_up() == 1 and pick("default", "a0") == "a0"
 
 
+def test_what_sweeps_lives_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever goes wrong: in an embedded worker nobody else sweeps."""
+    stop, swept = threading.Event(), []
+    monkeypatch.setattr(tasks, "LOOK_S", 0.001)
+    monkeypatch.setattr(tasks, "stop_wanted", lambda: 0)
+
+    def sweep() -> int:
+        swept.append(1)
+        if len(swept) == 3:
+            stop.set()
+        raise OSError(28, "No space left on device")
+
+    tasks.watch(stop, 0, sweep)
+    assert len(swept) == 3
+
+
 GONE = timedelta(seconds=-1)
 
 
