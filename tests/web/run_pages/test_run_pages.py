@@ -432,8 +432,12 @@ def test_checking_finds_a_broken_chain(cast: Any, ran: Ran) -> None:
         line = bytes(row.line).replace(b'"allow":true', b'"allow":"ask"')
         cursor.execute("UPDATE runs_runrecord SET line = %s WHERE id = %s", [line, row.pk])
     appendonly.install(connection)
-    part = body(cast.client("vera").post(url("spak-run-check", run), headers={"HX-Request": "true"}))
+    vera = cast.client("vera")
+    part = body(vera.post(url("spak-run-check", run), headers={"HX-Request": "true"}))
     assert "chain whole" not in part and "is not whole" in part
+    for what in ("spak-run-export", "spak-run-report"):
+        answer = vera.get(url(what, run), headers={"Accept": "application/json"})
+        assert (answer.status_code, answer.json()["code"]) == (409, "web.run_damaged")
 
 
 def test_the_export_replays_and_comes_back(cast: Any, ran: Ran) -> None:
