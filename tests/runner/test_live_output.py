@@ -19,9 +19,10 @@ PHRASE = "correct horse\nbattery staple"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\n" + "QUJDREVG\n" * 8 + "-----END RSA PRIVATE KEY-----\n"
 BEARER = "Authorization: Bearer  abcdefgh0123"
 TOKEN = "ghp_" + "Ab1" * 12
+PAT = "github_pat_" + "Gh2" * 12
 URL = "https://joe:opensesame1@host/"
-SECRETS = (KEY, PHRASE, PEM, BEARER, TOKEN, URL)
-PARTS = ("canary-5f1d", "horse", "battery", "QUJDREVG", "abcdefgh", "Ab1Ab1", "opensesame")
+SECRETS = (KEY, PHRASE, PEM, BEARER, TOKEN, PAT, URL)
+PARTS = ("canary-5f1d", "horse", "battery", "QUJDREVG", "abcdefgh", "Ab1Ab1", "Gh2Gh2", "opensesame")
 """Of each secret, what may not be seen."""
 RED = "\x1b[31m"
 REDACTOR = Redactor([Secret(KEY), Secret(PHRASE)])
@@ -70,6 +71,22 @@ def test_a_secret_behind_a_gap(secret: str, monkeypatch: pytest.MonkeyPatch) -> 
         text = held.look().text
         assert not any(part in text for part in PARTS), kept
         assert "left out" in text and text.endswith("last\n")
+
+
+@pytest.mark.parametrize("before", ["", PEM.rstrip()])
+@pytest.mark.parametrize("redactor", [REDACTOR, None])
+def test_a_key_block_that_begins_in_the_line_that_a_gap_leaves_out(
+    before: str, redactor: Redactor | None
+) -> None:
+    held = Live(redactor)
+    held.heard(1, (f"{'x' * 3 * LIMIT} {before} {PEM}").encode() + b"end of it\nlast\n")
+    text = held.look().text
+    assert text.endswith("last\n") and "left out" in text
+    assert "QUJDREVG" not in text or redactor is None
+
+
+def test_an_escape_that_is_none_hides_no_mark_of_a_key_block() -> None:
+    assert "QUJDREVG" not in shown(f"\x1b{PEM}\x1b".encode(), b"last\n")
 
 
 def test_words_and_dots_come_as_they_are_put_out() -> None:

@@ -55,7 +55,8 @@ _HEAD = re.compile(r"authorization\s*:?\s*(?:bearer|basic)?\s*\Z", re.I)
 """What the shape `bearer` begins with."""
 
 _BEGINNINGS = (
-    "sk-", "AIza", "ya29.", "gh", "glpat-", "AKIA", "ASIA", "xox", "rk_", "sk_", "npm_", "pypi-", "hf_", "eyJ"
+    "sk-", "AIza", "ya29.", "gh", "github_pat_", "glpat-", "AKIA", "ASIA", "xox", "rk_", "sk_", "npm_",
+    "pypi-", "hf_", "eyJ",
 )  # fmt: skip
 _BEGUN = re.compile(rf"(?<![A-Za-z0-9_])(?:{'|'.join(map(re.escape, _BEGINNINGS))})|://")
 """What begins a shape that has no white space in it."""

@@ -35,9 +35,9 @@ _NAME, _TRIES = b"PRIVATE KEY", 200
 """What each mark holds; so many that are no marks are taken for one."""
 _MARK = re.compile(rb"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _ESCAPE = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-OQ-WYZ\\`-~])"
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]{1,3}[0-~]|[0-OQ-WYZ\\`-~])"
 )
-_ESCAPE_BEGUN = re.compile(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}|[\]PX^_][^\x07\x1b]{0,2048}\x1b?|[ -/]{0,8})\Z")
+_ESCAPE_BEGUN = re.compile(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}|[\]PX^_][^\x07\x1b]{0,2048}\x1b?|[ -/]{0,3})\Z")
 _CONTROLS = {number: None for number in (*range(32), *range(127, 160)) if chr(number) not in "\n\t"}
 
 
@@ -168,17 +168,23 @@ class _Source:
     def _after_gap(self, data: bytes) -> bytes:
         """Of bytes behind a gap, those that are surely not the rest of a secret; the gap ends with them."""
         self._begin()
-        at = 0
-        if self._seen.open_before(data):
-            ends = [mark.end() for mark in _MARK.finditer(data) if mark[1] == b"END"]
-            at = ends[0] if ends else len(data)
-        if self._redactor is not None:
-            text = data[at:].decode("latin-1")  # a character for each byte
-            at += self._redactor.rest(text, self._since)
-        self._since += at
+        at, size = 0, len(data)
+        while at < size:
+            start = at
+            if self._seen.open_before(data[at : at + _CARRIED]):
+                ends = (mark.end() for mark in _MARK.finditer(data, at) if mark[1] == b"END")
+                at = next(ends, size)
+            if self._redactor is not None:
+                text = data[at:].decode("latin-1")  # a character for each byte
+                at += self._redactor.rest(text, self._since)
+            self._since += at - start
+            self._seen.pass_by(data[start:at])
+            if not self._seen.open_before(
+                data[at : at + _CARRIED]
+            ):  # the line that it ended with may begin one
+                break
         self._left_out += at
-        self._seen.pass_by(data[:at])
-        self._gap = at == len(data)
+        self._gap = at == size
         return data[at:]
 
     def _plain(self, data: bytes) -> str:
