@@ -24,6 +24,12 @@ pathlib.Path("half.txt").write_text("half")
 pathlib.Path("first.txt").write_text("spoilt")
 time.sleep(1.2)
 """
+UNTIL_TOLD = """
+for _ in range(3000):
+    if pathlib.Path("go").exists():
+        break
+    time.sleep(0.02)
+"""
 
 
 @pytest.fixture
@@ -91,6 +97,8 @@ def test_a_timeout_in_the_middle_of_a_tool(cli: Cli, runs: Path, marker: str) ->
 
 @pytest.mark.sandbox
 def test_two_who_resume_the_same_run(cli: Cli, tmp_path: Path, runs: Path, marker: str) -> None:
+    script = tmp_path / "slow/slow.py"
+    script.write_text(SCRIPT.replace("time.sleep(1.2)", UNTIL_TOLD))
     run = cli(*START, "--timeout", "0").json["run"]
     first = Background(tmp_path, "resume", run, "--json")
     first.until(lambda: half(runs))
@@ -99,6 +107,7 @@ def test_two_who_resume_the_same_run(cli: Cli, tmp_path: Path, runs: Path, marke
         second = cli(*verb, "--json")
         assert (second.code, second.error) == (1, "ledger.busy"), verb
         assert str(first.process.pid) in second.json["error"]["message"]
+    (runs / run / "workspace" / "go").touch()
     done = first.done()
     assert (done.code, done.json["state"]) == (0, "succeeded")
     assert cli("replay", run, "--json").json["equal"] is True
