@@ -17,11 +17,15 @@ function mark() {
   if (cancel) cancel.disabled = !count;
 }
 
+const inHand = () => chosen() || list.contains(document.activeElement);
+
 async function again() {
   timer = 0;
-  if (chosen() || list.contains(document.activeElement)) { later(); return; }
-  const answer = await fetch(location.href, { headers: { "HX-Request": "true" } });
-  if (answer.ok && !chosen()) list.innerHTML = await answer.text();
+  if (inHand()) { later(); return; }
+  const asked = location.href, answer = await fetch(asked, { headers: { "HX-Request": "true" } });
+  const html = await answer.text();
+  if (inHand() || location.href !== asked) later();  // since then a row was chosen, or another filter
+  else if (answer.ok) list.innerHTML = html;
 }
 const later = () => { timer ||= setTimeout(again, 1000); };
 

@@ -258,6 +258,37 @@ def test_the_chosen_are_counted_and_asked_about(person: Person, begin: Begin) ->
     page.wait_for_url("**mine=1")
 
 
+HOLD = """() => {
+  const read = Response.prototype.text, held = new Promise((go) => { window.go = go; });
+  Response.prototype.text = async function () {
+    const html = await read.call(this);
+    window.came = true;
+    await held;
+    return html;
+  };
+}"""
+"""From now on what the page fetches comes no further than to its door, until `go()`."""
+
+
+def test_a_choice_outlives_a_list_that_was_on_its_way(person: Person, begin: Begin) -> None:
+    alice, sockets = person(fresh=True), []
+    page = alice.page
+    page.route_web_socket(re.compile("/ws/team/"), lambda socket: sockets.append(socket))
+    begin(alice, HELLO)
+    ends(alice, "Succeeded")
+    alice.go(f"{TEAM}/runs/")
+    page.evaluate(HOLD)
+    sockets[0].send('{"type": "runs", "runs": [], "whole": false}')
+    while not page.evaluate("window.came"):
+        page.wait_for_timeout(50)
+    row = page.locator("input[name=run]").first
+    row.check()
+    row.evaluate("row => { row.blur(); window.go(); }")
+    page.wait_for_timeout(100)
+    expect(row).to_be_checked()
+    expect(page.locator("[data-chosen]")).to_have_text("1 chosen")
+
+
 def test_without_sockets_the_page_asks(person: Person, begin: Begin) -> None:
     alice = person(fresh=True)
     alice.page.route_web_socket(re.compile("/ws/"), lambda socket: socket.close(code=1011))
