@@ -136,23 +136,25 @@ def _why(run: Run, place: int, known: Sequence[Busy], full: bool) -> str:
     """`full`: its team has as many runs in hand as it may."""
     queue = run.queue
     at = ORDINALS[place] if place < len(ORDINALS) else f"number {place:,}"
+    at += " in the default queue" if queue == "default" else f" for {queue}"
     serving = [busy for busy in known if queue in busy.runner.queues]
     living = [busy for busy in serving if busy.runner.alive]
     if not serving:
-        return f"{at} for {queue}, which no runner serves"
+        return f"{at}, which no runner serves"
     if not living:
         last = max(serving, key=lambda busy: busy.runner.seen_at or busy.runner.registered_at).runner
         heard = f"was last heard {_clock(last.seen_at)}" if last.seen_at else "was never heard"
-        return f"{at} for {queue}, runner {last.name} {heard}"
+        return f"{at}, runner {last.name} {heard}"
     if run.reason and run.state == State.QUEUED:
-        return f"{at} for {queue}, tried again within a minute: {run.reason}"
+        return f"{at}, tried again within a minute: {run.reason}"
     if full:
-        return f"{at} for {queue}, the team has as many under way as it may: {settings.TEAM_RUNS}"
+        return f"{at}, the team has as many under way as it may: {settings.TEAM_RUNS}"
     if any(not busy.full for busy in living):
-        gone = "; the one that had it is gone, it is taken up within seconds" if run.holder else ""
-        return f"{at} for {queue}, a runner is free{gone}"
+        if run.holder:
+            return f"{at}; the runner that had it is gone, a free one takes it up within seconds"
+        return f"{at}; a runner is free to take it"
     longest = min(living, key=lambda busy: busy.since or timezone.now())
-    return f"{at} for {queue}, runner {longest.runner.name} busy since {_clock(longest.since)}"
+    return f"{at}, runner {longest.runner.name} busy since {_clock(longest.since)}"
 
 
 def _places(line: Sequence[Waiting]) -> dict[int, int]:

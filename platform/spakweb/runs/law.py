@@ -29,7 +29,7 @@ _OTHER = {
     "semantics": "another version of the kernel made it",
     "policy": "its policy is not the one of this platform",
     "catalog": "its tools or validators are not those of this platform",
-    "keys": "others than this platform may approve for it",
+    "keys": "its approvals would be signed with other keys than this platform's",
 }
 
 

@@ -198,7 +198,7 @@ def test_why_a_run_waits(cast: Any, queued: Callable[..., Run]) -> None:
     assert show.why_waits(runs[0]) == "first for gpu, runner one was never heard"
     Runner.objects.all().delete()
     beat()
-    assert show.why_waits(runs[0]) == "first for gpu, a runner is free"
+    assert show.why_waits(runs[0]) == "first for gpu; a runner is free to take it"
     hold(queued("held", 1), "host:one")
     assert show.why_waits(runs[2]).startswith("third for gpu, runner one busy since ")
     assert show.why_waits(runs[10]).startswith("number 11 for gpu")
@@ -216,7 +216,7 @@ def test_why_a_run_waits_though_a_runner_is_free(
     run = queued("next")
     assert show.why_waits(run) == "first for gpu, the team has as many under way as it may: 1"
     theirs = queued("theirs", team=cast.other_team)
-    assert show.why_waits(theirs) == "second for gpu, a runner is free"
+    assert show.why_waits(theirs) == "second for gpu; a runner is free to take it"
     run.reason, settings.TEAM_RUNS = "unavailable.sandbox: no engine", 16
     assert show.why_waits(run).endswith("tried again within a minute: unavailable.sandbox: no engine")
 
@@ -242,8 +242,8 @@ def test_a_lease_that_ran_out_is_not_busy(cast: Any, queued: Callable[..., Run])
     (busy,) = show.runners(cast.team)
     assert not busy.runs and busy.since is None
     run.refresh_from_db()
-    gone = "the one that had it is gone, it is taken up within seconds"
-    assert show.why_waits(run) == f"first for gpu, a runner is free; {gone}"
+    gone = "the runner that had it is gone, a free one takes it up within seconds"
+    assert show.why_waits(run) == f"first for gpu; {gone}"
 
 
 # ---- the page

@@ -104,6 +104,7 @@ def test_what_is_under_another_law_is_only_shown(cast: Any, ran: Ran) -> None:
         key = f"theirs-{change.__name__}"
         found = brought(cast, file_of(run, change, key), key)
         assert found.only_shown and found.state == State.PAUSED, change.__name__
+        assert ("signed with other keys" in found.only_shown) == (change is keys)
         assert not Run.objects.filter(due(), pk=found.pk).exists()
         for who, name, sent in (
             (bob, "control", {"do": "resume"}), (bob, "control", {"do": "cancel"}), (bob, "fork-go", {}),

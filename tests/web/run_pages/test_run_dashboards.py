@@ -148,11 +148,11 @@ def test_what_runs_stands_before_what_waits(cast: Any, ended: Callable[..., Run]
     assert [run.pk for run in found["moving"]][:2] == [running.pk, queued.pk]
     assert (
         found["moving_more"] == 3
-        and found["moving"][1].waits_for == "first for default, which no runner serves"
+        and found["moving"][1].waits_for == "first in the default queue, which no runner serves"
     )
     assert found["moving"][0].elapsed >= 2000 and found["moving"][0].tokens_used == 1234
     text = client.get(reverse("spak-run-list", args=[cast.team.slug])).content.decode()
-    assert "number 10 for default" in text
+    assert "number 10 in the default queue" in text
 
 
 def test_home_without_runs(cast: Any) -> None:

@@ -160,7 +160,7 @@ def test_a_run_that_is_being_taken_up_waits_for_nobody(cast: Any, ran: Ran) -> N
     Run.objects.update(holder="w", lease_until=timezone.now() + timedelta(seconds=9))
     assert "A worker takes it up." in body(cast.client("vera").get(url("spak-run", run)))
     Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
-    assert "Waits to begin: first for default" in body(cast.client("vera").get(url("spak-run", run)))
+    assert "Waits to begin: first in the default queue" in body(cast.client("vera").get(url("spak-run", run)))
 
 
 def test_a_run_that_could_not_begin_says_why(cast: Any, ran: Ran) -> None:
