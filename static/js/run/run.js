@@ -109,6 +109,8 @@ function standing() {
 async function load(address, push = true) {
   const url = new URL(address, location.href);
   const html = await text(url, { headers: { "HX-Target": "pane" } });
+  if (!push && url.href !== location.href) return;  // somebody chose another tab meanwhile
+  if (!push && document.getElementById("log")) { putOut(); return; }  // it grows by itself, and keeps its place
   const back = push ? null : standing();
   pane.innerHTML = html;
   back?.();
