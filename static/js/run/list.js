@@ -29,9 +29,12 @@ async function again() {
 }
 const later = () => { timer ||= setTimeout(again, 1000); };
 
+let met = false;
 function heard(message) {
-  if (message.type === "runs" && !message.whole) later();
-  else if (message.type === "closed" && message.code !== 1000) location.reload();  // signed out, or no member any more: it says so
+  if (message.type === "runs") {
+    if (met || !message.whole) later();  // a line that was cut tells all anew: something may have changed meanwhile
+    met = true;
+  } else if (message.type === "closed" && message.code !== 1000) location.reload();  // signed out, or no member any more: it says so
 }
 
 if (list) {

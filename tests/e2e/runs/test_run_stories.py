@@ -289,6 +289,20 @@ def test_a_choice_outlives_a_list_that_was_on_its_way(person: Person, begin: Beg
     expect(page.locator("[data-chosen]")).to_have_text("1 chosen")
 
 
+def test_a_list_whose_line_was_cut_is_fetched_again(person: Person) -> None:
+    alice, sockets = person(fresh=True), []
+    page, whole = alice.page, '{"type": "runs", "runs": [], "whole": true}'
+    page.route_web_socket(re.compile("/ws/team/"), lambda socket: sockets.append(socket))
+    alice.go(f"{TEAM}/runs/")
+    sockets[0].send(whole)
+    with page.expect_request(lambda asked: asked.headers.get("hx-request") == "true") as again:
+        sockets[0].close(code=1012)
+        while len(sockets) < 2:
+            page.wait_for_timeout(50)
+        sockets[1].send(whole)
+    assert again.value.url.endswith("/runs/")
+
+
 def test_without_sockets_the_page_asks(person: Person, begin: Begin) -> None:
     alice = person(fresh=True)
     alice.page.route_web_socket(re.compile("/ws/"), lambda socket: socket.close(code=1011))
