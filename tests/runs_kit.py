@@ -8,9 +8,10 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from asgiref.testing import ApplicationCommunicator
 from channels.routing import URLRouter
-from django.db import connection
+from django.db import connection, connections
 
 from ledger_contract import act, genesis
 from spakweb import appendonly
@@ -71,6 +72,7 @@ def looped(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
                 for reader in list(watch.readers):
                     hub.leave(reader)
             hub._threads.shutdown()
+            await sync_to_async(connections.close_all)()
 
     return asyncio.run(whole())
 

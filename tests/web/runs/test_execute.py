@@ -34,8 +34,6 @@ from spakweb.specs.actions import create_spec
 from spakweb.teams.actions import create_team
 from spakweb.teams.models import User
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
 ASKING = """\
 task Talk {
   step hear: llm.query { prompt: "Say a word." output_var: word }

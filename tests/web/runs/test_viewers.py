@@ -20,8 +20,6 @@ from spakweb.runs.models import Run
 from spakweb.runs.viewers import HOLDS_S, People, Viewer
 from spakweb.teams.models import Membership, Role, Team, User
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
 
 @pytest.fixture
 def team(transactional_db: None, settings: Any, tmp_path: Path) -> Iterator[Team]:
