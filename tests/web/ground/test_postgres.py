@@ -1,4 +1,4 @@
-"""The tests of models and views once more, on a PostgreSQL of their own that is thrown away."""
+"""The tests of models, views and the ledger once more, on a PostgreSQL of their own that is thrown away."""
 
 from __future__ import annotations
 
@@ -67,6 +67,7 @@ def test_models_and_views_on_postgresql(cluster: str) -> None:
     names = ("access", "attacks", "beside", "specs_actions", "pages")
     tests = [ROOT / "tests/web/ground" / f"test_{name}.py" for name in names]
     tests.append(ROOT / "tests/web/run_pages/test_many_runs.py")
+    tests += [ROOT / f"tests/web/runs/test_{name}.py" for name in ("database_ledger", "writer")]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *map(str, tests),
          "-k", "not texts_that_are_none and not by_an_index",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,16 @@ def team(transactional_db: None, settings: Any, tmp_path: Path) -> Iterator[Team
         yield Team.objects.create(name="Demo", slug="demo")
 
 
-@pytest.fixture
-def held_back() -> Iterator[threading.Event]:
-    """What is handed in between the writer's first commit and `set` is one transaction."""
+@contextmanager
+def held_back() -> Iterator[None]:
+    """What is handed in after the writer's next commit, as long as this lasts, is one transaction."""
     gate = threading.Event()
     writing.writer.listeners.append(lambda heads: gate.wait(5))
-    yield gate
-    writing.writer.listeners.pop()
+    try:
+        yield
+    finally:
+        gate.set()
+        writing.writer.listeners.pop()
 
 
 def shown(row: Run, state: Any) -> Run:
@@ -50,18 +54,16 @@ def shown(row: Run, state: Any) -> Run:
     return row
 
 
-def test_a_projection_and_the_lease_come_with_the_last_records(
-    team: Team, held_back: threading.Event
-) -> None:
+def test_a_projection_and_the_lease_come_with_the_last_records(team: Team) -> None:
     mine = ledger(team)
     before = writing.writer.transactions
-    mine.append([act(1)])
-    mine.row.count = mine.count
-    mine.show(shown(mine.row, State.SUCCEEDED))
-    closing = threading.Thread(target=mine.close)
-    closing.start()
-    closing.join(0.05)
-    held_back.set()
+    with held_back():
+        mine.append([act(1)])
+        mine.row.count = mine.count
+        mine.show(shown(mine.row, State.SUCCEEDED))
+        closing = threading.Thread(target=mine.close)
+        closing.start()
+        closing.join(0.05)
     closing.join(10)
     row = Run.objects.get()
     assert (row.state, row.task, row.count, row.projected) == (State.SUCCEEDED, "Main", 2, 2)
@@ -90,15 +92,14 @@ def test_only_the_wish_that_was_fulfilled_is_taken_back(
     assert Run.objects.get().wanted == left
 
 
-def test_what_the_database_refuses_is_not_at_the_cost_of_others(
-    team: Team, held_back: threading.Event
-) -> None:
+def test_what_the_database_refuses_is_not_at_the_cost_of_others(team: Team) -> None:
     good, bad = ledger(team, "good"), ledger(team, "bad")
-    good.append([act(1)])
-    twice = (bad.row.pk, 0, "act", "proposal", "", "", 1, b"a second record 0")
-    refused = writing.writer.submit(Batch(bad.row.pk, "bad", bad.fence, 1, 2, "h", [twice]))
-    good.append([act(2)])
-    held_back.set()
+    with held_back():
+        good.append([act(1)])
+        good.flush()
+        twice = (bad.row.pk, 0, "act", "proposal", "", "", 1, b"a second record 0")
+        refused = writing.writer.submit(Batch(bad.row.pk, "bad", bad.fence, 1, 2, "h", [twice]))
+        good.append([act(2)])
     good.flush()
     with pytest.raises(LedgerError) as caught:
         refused.result(10)
