@@ -28,6 +28,9 @@ from spakweb.runs.models import Run, RunBlob
 from spakweb.runs.team_secrets import knowing
 from spakweb.specs.beside import EXAMPLES, Beside
 
+PIECE = 1_000
+"""Proposals of a parent that a fork takes over between two looks at whether it is still wanted."""
+
 
 def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     """Raises: SpecError, UnavailableError, LedgerError, RunError."""
@@ -70,7 +73,6 @@ def source_of(slug: str) -> Path | None:
 
 def _forked(row: Run, parent: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     from spak.kernel.rules import Rules
-    from spakweb.runs.execute import folder_of
 
     at = row.parent_seq or 0
     reader = ledgers.reader(parent.key)
@@ -85,12 +87,22 @@ def _forked(row: Run, parent: Run, ledgers: DatabaseLedgers, place: Workspace) -
     RunBlob.objects.bulk_create(
         [RunBlob(run=row, digest=digest, size=size) for digest, size in given], ignore_conflicts=True
     )
-    place.draw_from(folder_of(parent.key) / "store")
+    draw_from_parents(row, place)
     run = Runner.create(
         ledgers, row.key, forking.genesis_of(copy, row.key, parent.key, at, about), host, place
     )
     place.draw_on(run.ledger.blobs)
-    return _adopting(run, copy.proposals)
+    return _adopting(row, run, copy.proposals)
+
+
+def draw_from_parents(row: Run, place: Workspace) -> None:
+    """A fork of a fork may go back behind what the first one did itself."""
+    from spakweb.runs.execute import folder_of
+
+    parent = row.parent
+    while parent is not None:
+        place.draw_from(folder_of(parent.key) / "store")
+        parent = parent.parent
 
 
 def copied_on(row: Run, parent: Run, run: Runner) -> Runner:
@@ -102,12 +114,16 @@ def copied_on(row: Run, parent: Run, run: Runner) -> Runner:
             (record for record, _ in DatabaseLedgers().reader(parent.key).read()), row.parent_seq or 0
         )
         mine = sum(record.authority == Authority.PROPOSAL for record, _ in run.ledger.read()) - 1
-    return _adopting(run, copy.proposals[mine:]) if mine < len(copy.proposals) else run
+    return _adopting(row, run, copy.proposals[mine:]) if mine < len(copy.proposals) else run
 
 
-def _adopting(run: Runner, proposals: Sequence[Record]) -> Runner:
+def _adopting(row: Run, run: Runner, proposals: Sequence[Record]) -> Runner:
+    """In pieces, so that its page shows how far it is. A cancel does not wait for the rest; a pause does."""
     with closing_if_it_fails(run):
-        run.adopt(proposals)
+        for start in range(0, len(proposals), PIECE):
+            if Run.objects.filter(pk=row.pk, wanted="cancel").exists():
+                return run
+            run.adopt(proposals[start : start + PIECE])
         run.workspace.restore(run.state.r3)
     return run
 

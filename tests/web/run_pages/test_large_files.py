@@ -14,9 +14,10 @@ from django.urls import reverse
 
 from run_kit import with_file
 from spak.errors import LedgerError
-from spakweb.runs import checks, execute, export, pages
-from spakweb.runs.actions import fork
-from spakweb.runs.models import Run, State
+from spak.runner import Run as Runner
+from spakweb.runs import begin, checks, execute, export, pages
+from spakweb.runs.actions import fork, want
+from spakweb.runs.models import Run, RunRecord, State
 
 ASKING = """\
 task Talk {
@@ -117,6 +118,28 @@ def test_a_fork_that_takes_over_many_records_says_so(cast: Any, ran: Callable[..
     assert "Waits to begin" in pages.outcome(made)
     made.holder = "a worker"
     assert pages.outcome(made) == f"Takes over what stands in {parent.key} before record 3."
+
+
+@pytest.mark.parametrize(("wanted", "state"), [("cancel", State.CANCELLED), ("pause", State.SUCCEEDED)])
+def test_who_cancels_a_fork_does_not_wait_for_all_that_it_takes_over(
+    cast: Any, ran: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, wanted: str, state: str
+) -> None:
+    """It comes in pieces, which are seen at once; one that is only paused has them all."""
+    parent, seen = ran(), list[int]()
+    made = fork(cast["alice"], parent, parent.count)
+    adopt = Runner.adopt
+
+    def adopted(run: Runner, proposals: Any) -> None:
+        adopt(run, proposals)
+        seen.append(RunRecord.objects.filter(run=made).count())
+        want(cast["alice"], made, wanted)
+
+    monkeypatch.setattr(begin, "PIECE", 1)
+    monkeypatch.setattr(Runner, "adopt", adopted)
+    execute.advance(made.key)
+    made.refresh_from_db()
+    assert 0 < seen[0] < parent.count and (len(seen) == 1) == (wanted == "cancel")
+    assert made.state == state
 
 
 def test_a_long_answer_counts_as_long_as_it_is(cast: Any, ran: Callable[..., Run]) -> None:
