@@ -150,7 +150,8 @@ TASK_FIGURES: Mapping[str, str] = {"time": "Time", "tokens": "Tokens", "cost": "
 
 
 def _spent(run: Run) -> dict[str, Spent]:
-    """Records of a task stand together: its time is from its first to its last, for each visit."""
+    """Records of a task stand together: its time is from its first to its last, for each visit. Of a fork,
+    what passed between the end of what it took over and its own beginning is no work."""
     found: dict[str, Spent] = {}
     before, since, last = "", 0, 0
     rows = RunRecord.objects.filter(run=run).exclude(task="").order_by("seq")
@@ -160,6 +161,8 @@ def _spent(run: Run) -> dict[str, Spent]:
                 found[before].time += max(0, last - since)
             found.setdefault(task, Spent()).visits += 1
             before, since = task, at
+        elif last < run.forked_at <= at:
+            since += at - last
         last = at
     if before:
         found[before].time += max(0, last - since)

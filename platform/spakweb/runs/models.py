@@ -95,6 +95,11 @@ class Run(models.Model):
         return self.key
 
     @property
+    def forked_at(self) -> int:
+        """Milliseconds; what was recorded before it was taken over. 0 where the run is no fork."""
+        return int(self.made_at.timestamp() * 1000) if self.parent_id else 0
+
+    @property
     def ended(self) -> bool:
         return self.state in ENDED
 

@@ -100,6 +100,9 @@ def bars_of(run: Run) -> list[Bar]:
                 bad = record.body.get("signal") in ("fail", "timeout")
                 last.state = "failed" if bad else "succeeded"
     found = found[-MOST:]
+    for bar in found:  # a step that a fork took over begun, and did
+        if bar.start < run.forked_at <= bar.end:
+            bar.start = run.forked_at
     for bar in found:  # what no route answered led on to the next
         if bar.state == "running":
             bar.state = str(run.state) if bar is found[-1] else "succeeded"

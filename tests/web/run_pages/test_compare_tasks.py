@@ -9,7 +9,7 @@ import pytest
 from django.urls import reverse
 
 from spak.records import Authority, Kind, Record, place
-from spakweb.runs import compare
+from spakweb.runs import compare, timeline
 from spakweb.runs.models import Run, RunRecord
 
 TOLD = list[tuple[str, int, dict[str, Any], dict[str, Any]]]
@@ -77,3 +77,22 @@ def test_old_runs_stay_chosen(cast: Any, recorded: Callable[[str, TOLD], Run]) -
     address = reverse("spak-run-compare", args=[cast.team.slug])
     text = cast.client("vera").get(address, {"one": "one", "two": "two"}).content.decode()
     assert '<option value="one" selected>' in text and '<option value="two" selected>' in text
+
+
+def test_what_passed_before_a_fork_is_no_work_of_its_task(
+    cast: Any, recorded: Callable[[str, TOLD], Run]
+) -> None:
+    """The proposals that it took over keep their clocks."""
+    made = recorded("made", [("a", 1000, {}, {}), ("a", 1200, {}, {})])
+    made.parent = recorded("parent", FIRST)
+    hour = int(made.made_at.timestamp() * 1000)
+    for seq, kind, at in ((2, Kind.PERMIT, 1300), (3, Kind.ACT, hour + 400)):
+        authority = Authority.COMMIT if kind == Kind.PERMIT else Authority.PROPOSAL
+        body = {"act": "tool", "name": "run", "allow": True} if kind == Kind.PERMIT else {}
+        _, line = place(Record(kind, authority, body, "a", "s", at=at), seq, "")
+        RunRecord.objects.create(
+            run=made, seq=seq, kind=kind, authority=authority, task="a", step="s", at=at, line=line
+        )
+    assert compare.tasks(made, made.parent)[0]["figures"][0]["one"] == "300 ms"
+    (bar,) = timeline.bars_of(made)
+    assert bar.end - bar.start == 400
