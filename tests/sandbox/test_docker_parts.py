@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -295,6 +296,12 @@ def test_no_engine_no_run(monkeypatch: pytest.MonkeyPatch, address: str, name: s
     program: Any = SimpleNamespace(sandbox="DOCKER")
     with pytest.raises(UnavailableError):
         config.launcher(config.Settings(), program)
+
+
+def test_an_engine_that_is_gone_is_told_in_words() -> None:
+    with pytest.raises(docker_engine.EngineError, match="does not answer") as told, docker_engine.told():
+        raise requests.ConnectionError("Connection aborted.", ConnectionRefusedError(111, "refused"))
+    assert "(" not in str(told.value)
 
 
 def test_user_namespaces_of_the_engine_are_left_out(monkeypatch: pytest.MonkeyPatch, workspace: Path) -> None:

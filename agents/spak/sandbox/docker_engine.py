@@ -62,6 +62,8 @@ def told() -> Iterator[None]:
         yield
     except docker.errors.APIError as error:
         raise EngineError(str(error.explanation or error).strip()) from error
+    except requests.ConnectionError as error:  # its text is the representation of what urllib3 raised
+        raise EngineError("the engine does not answer: it is down, or cut the line") from error
     except (docker.errors.DockerException, requests.RequestException, OSError) as error:
         raise EngineError(str(error)) from error
 

@@ -169,7 +169,7 @@ def outcome(run: Run) -> str:
                 return f"Waits {what}: {FULL}."
             if run.parent is not None and run.holder and not run.projected:
                 return f"Takes over what stands in {run.parent.key} before record {run.parent_seq}."
-            more = f" It was tried: {run.reason}." if run.reason else ""
+            more = f" It was tried: {run.reason}." if run.reason and run.reason not in place else ""
             return f"Waits {what}{f': {place}' if place else ''}.{more}"
         case State.RUNNING:
             tried = ((run.summary or {}).get("metrics") or {}).get("evaluations")

@@ -16,6 +16,7 @@ from spak.kernel.replay import replay
 from spak.ledger import verify
 from spak.records import Record, decode
 from spakweb.audit.models import Event
+from spakweb.fleet.actions import heartbeat
 from spakweb.runs import execute, pages, rows, show
 from spakweb.runs.filters import RecordFilter
 from spakweb.runs.models import Run, State
@@ -161,6 +162,12 @@ def test_a_run_that_is_being_taken_up_waits_for_nobody(cast: Any, ran: Ran) -> N
     assert "A worker takes it up." in body(cast.client("vera").get(url("spak-run", run)))
     Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     assert "Waits to begin: first in the default queue" in body(cast.client("vera").get(url("spak-run", run)))
+    Run.objects.update(reason="unavailable.sandbox: no engine", holder="")
+    said = pages.outcome(Run.objects.get())
+    assert said.endswith("which no runner serves. It was tried: unavailable.sandbox: no engine.")
+    heartbeat("one", process="host:one", queues=("default",), devices=())
+    said = pages.outcome(Run.objects.get())
+    assert said.endswith("queue, tried again within a minute: unavailable.sandbox: no engine.")
 
 
 def test_a_run_that_could_not_begin_says_why(cast: Any, ran: Ran) -> None:
