@@ -46,7 +46,7 @@ from spakweb.fleet.models import Runner as FleetRunner
 from spakweb.runs import ledger as ledgers
 from spakweb.runs import news, output, slots
 from spakweb.runs.approving import signed
-from spakweb.runs.begin import begin, closing_if_it_fails, copied_on, host_of
+from spakweb.runs.begin import begin, closing_if_it_fails, copied_on, draw_from_parents, host_of
 from spakweb.runs.blobs import StoredBlobs
 from spakweb.runs.ledger import DatabaseLedger, DatabaseLedgers
 from spakweb.runs.models import ENDED, Command, Run, State
@@ -178,7 +178,7 @@ def _take(row: Run) -> Runner:
     place = workspace_of(row.key)
     if row.parent is None:
         return Runner.open(store, row.key, host, place)
-    place.draw_from(folder_of(row.parent.key) / "store")
+    draw_from_parents(row, place)
     return copied_on(row, row.parent, Runner.open(store, row.key, host, place))
 
 

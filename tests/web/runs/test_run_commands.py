@@ -16,7 +16,7 @@ from django.utils import timezone
 from runs_kit import tables
 from spakweb import appendonly
 from spakweb.runs import execute, queue, tasks
-from spakweb.runs.actions import ask, start
+from spakweb.runs.actions import ask, fork, start
 from spakweb.runs.ledger import DatabaseLedgers, leases
 from spakweb.runs.models import Run, State
 from spakweb.runs.project import rebuild
@@ -152,3 +152,17 @@ def test_sweep_puts_back_what_nobody_holds(user: User, monkeypatch: pytest.Monke
     assert (dead.state, dead.holder) == (State.QUEUED, "")
     assert tasks.sweep() == 0, "it is not put back again at once"
     del held
+
+
+def test_a_fork_of_a_fork_goes_back_behind_the_first(user: User) -> None:
+    """The files of back then are in the folder of neither fork."""
+    lines = "".join(f'  step s{n}: tool.write_file {{ path: "{n}.txt" content: "{n}" }}\n' for n in "123")
+    run = begun(user, f'task Three {{\n{lines}  success: file_exists("3.txt")\n}}\n')
+    execute.advance(run.key)
+    acts = list(run.records.filter(kind="act").values_list("seq", flat=True))
+    for at in (acts[2] + 1, acts[0] + 1):
+        run.refresh_from_db()
+        run = fork(user, run, at)
+        assert execute.advance(run.key) is False
+        run.refresh_from_db()
+        assert (run.state, run.reason) == (State.SUCCEEDED, "")
