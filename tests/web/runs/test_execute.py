@@ -369,15 +369,16 @@ def test_what_this_worker_lacks_another_may_have(user: User, monkeypatch: pytest
     assert "there is no image" in Run.objects.get(pk=run.pk).reason
 
 
+def no_engine(*ignored: object) -> None:
+    raise UnavailableError("unavailable.sandbox", "no Docker engine answers", "start it")
+
+
 def test_a_run_that_is_held_up_says_why_and_goes_on_later(
     user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No engine, no disk: no other than the next worker, a little later, can mend it."""
     run = begun(user, HELLO)
     assert execute.advance(run.key, slice_s=0) is True
-
-    def no_engine(*ignored: object) -> None:
-        raise UnavailableError("unavailable.sandbox", "no Docker engine answers", "start it")
 
     with monkeypatch.context() as patched:
         patched.setattr(execute, "host_of", no_engine)
@@ -395,9 +396,6 @@ def test_a_run_whose_sandbox_is_away_is_stopped(
 ) -> None:
     run = begun(user, HELLO)
     assert execute.advance(run.key, slice_s=0) is True
-
-    def no_engine(*ignored: object) -> None:
-        raise UnavailableError("unavailable.sandbox", "no Docker engine answers", "start it")
 
     with monkeypatch.context() as patched:
         patched.setattr(execute, "host_of", no_engine)
