@@ -1,4 +1,4 @@
-"""Checks of ledgers that take longer than a page: one at a time, in a thread of this process, with progress.
+"""Checks of ledgers that take longer than a page: one at a time, in one thread, with progress.
 
 `begin(run)` gives the Check that is under way, or a new one of the run as it is now; whoever asks waits a
 moment for its `result` and else shows `share`. A result is kept in the cache too, and shown for as long as no
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from queue import SimpleQueue
 from typing import Any
 
 from django.core.cache import cache
@@ -43,8 +44,7 @@ class Check:
 
     def work(self) -> None:
         try:
-            with _one:
-                self.result = export.checked(self.run, self._tell)
+            self.result = export.checked(self.run, self._tell)
             cache.set(self.key, self.result, KEPT_S)
         except Exception:
             log.exception("run %s was not checked", self.run.key)
@@ -60,8 +60,14 @@ class Check:
 _going: dict[int, Check] = {}
 """The last check of each run, also one that has ended: whoever waits comes again for its result."""
 _lock = threading.Lock()
-_one = threading.Lock()
+_line: SimpleQueue[Check] = SimpleQueue()
+_thread: threading.Thread | None = None
 """Deriving is work for one core: more at a time would only slow the pages down."""
+
+
+def _work() -> None:
+    while True:
+        _line.get().work()
 
 
 def going(run: Run) -> Check | None:
@@ -73,11 +79,15 @@ def going(run: Run) -> Check | None:
 def begin(run: Run, same: str = "") -> Check:
     """The one under way, or a new one; also one that has ended, if it is the `same` that was waited for: of a
     run that grows there would else be one after the other."""
+    global _thread
     with _lock:
+        if _thread is None:
+            _thread = threading.Thread(target=_work, name="run-check", daemon=True)
+            _thread.start()
         found = _going.pop(run.pk, None)
         if found is None or (found.done.is_set() and found.key != same):
             found = Check(run)
-            threading.Thread(target=found.work, name="run-check", daemon=True).start()
+            _line.put(found)
         _going[run.pk] = found
         for pk in [pk for pk, check in _going.items() if check.done.is_set()][:-KEPT]:
             del _going[pk]

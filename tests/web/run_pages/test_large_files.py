@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from base64 import b64encode
 from collections.abc import Callable
 from io import BytesIO
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,15 +85,21 @@ def test_a_long_check_goes_on_behind_its_answer(
     monkeypatch.setattr(checks, "WAIT_S", 0.01)
     run, client, look = ran(), cast.client("vera"), {"HX-Request": "true"}
     where = reverse("spak-run-check", args=[cast.team.slug, run.key])
-    with checks._one:  # another one is under way
-        text = client.post(where, headers=look).content.decode()
-        assert "waiting for its turn" in text and "data-again" in text
-        under_way = checks.going(run)
-        assert under_way is not None and checks.begin(run) is under_way
-        under_way.seen = 5
-        page = client.get(reverse("spak-run", args=[cast.team.slug, run.key])).content.decode()
-        assert f"5 of {run.count} records checked" in page and "Replay and verify" not in page
-    assert under_way.done.wait(60) and checks.going(run) is None
+    over = threading.Event()
+    another: Any = SimpleNamespace(work=lambda: over.wait(60))
+    checks._line.put(another)
+    text = client.post(where, headers=look).content.decode()
+    assert "waiting for its turn" in text and "data-again" in text
+    under_way = checks.going(run)
+    assert under_way is not None and checks.begin(run) is under_way
+    under_way.seen = 5
+    page = client.get(reverse("spak-run", args=[cast.team.slug, run.key])).content.decode()
+    assert f"5 of {run.count} records checked" in page and "Replay and verify" not in page
+    other = checks.begin(ran())
+    assert other.result is None
+    assert [thread.name for thread in threading.enumerate()].count("run-check") == 1
+    over.set()
+    assert other.done.wait(60) and under_way.done.wait(60) and checks.going(run) is None
     text = client.post(where, {"same": under_way.key}, headers=look).content.decode()
     assert "chain whole, replay equal" in text
     again = checks.begin(run)  # asked for anew it is done anew
