@@ -1,4 +1,4 @@
-"""A filter of logs: the same words once a minute, however often they are said.
+"""A filter of logs: the same words, of the same error, once a minute, however often they are said.
 
 While a disk is full or a database is away, threads that try again twice a second would fill the log. What was
 left out is counted and told with the next one. It remembers the newest `REMEMBERED` messages.
@@ -17,13 +17,17 @@ REMEMBERED = 1000
 class Seldom(logging.Filter):
     def __init__(self) -> None:
         super().__init__()
-        self._said: dict[tuple[str, str], tuple[float, int]] = {}
+        self._said: dict[tuple[str, str, str], tuple[float, int]] = {}
         self._lock = threading.Lock()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        words, now = record.getMessage(), time.monotonic()
+        try:
+            words, now = record.getMessage(), time.monotonic()
+        except Exception:  # its arguments are wrong: whoever writes it says so, and its caller goes on
+            return True
+        kind = record.exc_info[0] if record.exc_info else None
+        key = record.name, words, kind.__name__ if kind else ""
         with self._lock:
-            key = record.name, words
             at, left_out = self._said.pop(key, (-EVERY_S, 0))
             if now - at < EVERY_S:
                 self._said[key] = at, left_out + 1

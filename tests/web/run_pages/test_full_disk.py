@@ -89,3 +89,17 @@ def test_the_same_trouble_is_logged_once_a_minute(monkeypatch: pytest.MonkeyPatc
         log.warning("%d", number)
     (filtered,) = handler.filters
     assert len(filtered._said) == seldom.REMEMBERED  # type: ignore[union-attr]
+
+
+def test_what_is_logged_wrongly_harms_nobody_and_another_error_is_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log, handler = logging.Logger("x"), logging.StreamHandler()
+    handler.addFilter(seldom.Seldom())
+    log.addHandler(handler)
+    log.warning("it has %d", "none")
+    assert "it has %d" in capsys.readouterr().err
+    for error in (OSError("a"), OSError("b"), ValueError("c")):
+        log.warning("it failed", exc_info=error)
+    said = capsys.readouterr().err
+    assert "OSError: a" in said and "OSError: b" not in said and "ValueError: c" in said
