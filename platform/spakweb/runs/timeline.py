@@ -190,7 +190,8 @@ def svg(run: Run, address: str, bars: list[Bar]) -> SafeString | None:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="timeline-svg" role="group" '
         f'viewBox="0 0 {WIDTH} {high}" width="{WIDTH}" height="{high}" '
-        f'aria-label="Timeline: {len(bars)} attempts of {len(lines)} steps; the table below says the same">'
+        f'aria-label="Timeline: {len(bars)} attempts of {len(lines)} steps; left and right go along a step; '
+        f'the table below says the same">'
     ]
     told = float(LEFT)
     for x, idle in axis.folds:
@@ -205,7 +206,7 @@ def svg(run: Run, address: str, bars: list[Bar]) -> SafeString | None:
             f'<text class="row-name" x="6" y="{y + 16}">{escape(short)}</text>'
             f'<path class="rail" d="M{LEFT} {y + ROW - 1}H{WIDTH - 12}"/></g>'
         )
-        parts += [_bar(bar, axis, y, address) for bar in line.bars]
+        parts += [_bar(bar, axis, y, address, bar is line.bars[-1]) for bar in line.bars]
     foot = top + ROW * len(lines)
     for x, after in axis.ticks():
         parts.append(
@@ -217,12 +218,14 @@ def svg(run: Run, address: str, bars: list[Bar]) -> SafeString | None:
     return mark_safe("".join(parts))
 
 
-def _bar(bar: Bar, axis: Axis, y: int, address: str) -> str:
+def _bar(bar: Bar, axis: Axis, y: int, address: str, newest: bool) -> str:
+    """The Tab key stops at the newest of a step; arrows go to the others (run.js)."""
     left, right = axis.x(bar.start), axis.x(bar.end)
     wide = max(3.0, right - left)
     told = f"{bar.said}: {show.WORDS.get(bar.state, bar.state)}, {show.took(bar.end - bar.start)}"
+    stop = "" if newest else 'tabindex="-1" '
     return (
-        f'<a href="{escape(address)}?tab=records&amp;seq={bar.seq}#record" data-seq="{bar.seq}" '
+        f'<a href="{escape(address)}?tab=records&amp;seq={bar.seq}#record" data-seq="{bar.seq}" {stop}'
         f'aria-label="{escape(f"Record {bar.seq}, {bar.task} {bar.step}, {told}")}">'
         f'<title>{escape(told)}</title><rect class="bar {bar.state}{" ask" if bar.ask else ""}" '
         f'x="{left:.1f}" y="{y + 5}" width="{wide:.1f}" height="15" rx="3"/></a>'

@@ -136,6 +136,14 @@ function again() {  // a check that is under way: asked for until it has ended
   if (form) setTimeout(() => { if (form.isConnected) form.requestSubmit(); }, AGAIN_MS);
 }
 
+pane.addEventListener("keydown", (event) => {  // Tab goes from step to step of the timeline, arrows along one
+  const bar = event.target.closest(".timeline-svg a");
+  const next = { ArrowLeft: bar?.previousElementSibling, ArrowRight: bar?.nextElementSibling }[event.key];
+  if (!next?.matches("a")) return;
+  event.preventDefault();
+  next.focus();
+});
+
 document.addEventListener("click", async (event) => {
   if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   const link = event.target.closest("a[href]");

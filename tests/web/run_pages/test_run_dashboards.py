@@ -120,6 +120,7 @@ def test_home_says_what_needs_somebody(cast: Any, ended: Callable[..., Run]) -> 
     assert "0 of 1" in text and "95 %: 0 % to 79 %" in text and "Health by spec" in text
     part = client.get(address, headers={"HX-Request": "true"}).content.decode()
     assert "<html" not in part and "Needs you" in part
+    assert "Needs somebody" in cast.client("vera").get(address).content.decode()
     places = client.get(reverse("spak-palette"), {"team": cast.team.slug}).json()["places"]
     assert {"Run", "Spec", "Page"} <= {place["kind"] for place in places}
 
@@ -231,6 +232,14 @@ def test_the_scale_has_places_that_can_be_read() -> None:
         two - one >= timeline.LETTER * len(said) for (one, _), (two, said) in itertools.pairwise(ticks)
     )
     assert list(Axis([bar(5, 5)]).ticks()) == [(timeline.LEFT, "0")]
+
+
+def test_a_key_goes_from_step_to_step_and_not_over_all_attempts() -> None:
+    bars = [bar(place * 100, place * 100 + 50) for place in range(30)]
+    for place, one in enumerate(bars):
+        one.step = f"s{place % 3}"
+    text = str(timeline.svg(Run(), "/r/", bars))
+    assert (text.count("<a "), text.count('tabindex="-1"')) == (30, 27)
 
 
 @pytest.mark.django_db(transaction=True)
