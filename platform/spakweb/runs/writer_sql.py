@@ -29,7 +29,7 @@ _RECORD = {
 _BLOB = {"run_id": "bigint", "digest": "text", "size": "bigint"}
 _SHOWN = (
     f"UPDATE {_RUNS} SET {', '.join(f'{name} = %s' for name in PROJECTED)}, "
-    "wanted = CASE WHEN wanted = %s THEN '' ELSE wanted END WHERE id = %s AND fence = %s"
+    "wanted = CASE WHEN wanted = %s OR %s THEN '' ELSE wanted END WHERE id = %s AND fence = %s"
 )
 _FREED = f"UPDATE {_RUNS} SET holder = '', lease_until = NULL WHERE id = %s AND fence = %s"
 
@@ -90,9 +90,10 @@ def free(cursor: Any, rows: Iterable[tuple[int, int]]) -> None:
 
 
 def shown(row: Run, fence: int, done: str) -> tuple[Any, ...]:
-    """The projected columns of a row as the database takes them; `done` is the wish that was fulfilled."""
+    """The projected columns of a row as the database takes them; `done` is the wish that was fulfilled. Of
+    one that ended nothing is wanted any more."""
     values = (_FIELDS[name].get_db_prep_save(getattr(row, name), connection) for name in PROJECTED)
-    return (*values, done, row.pk, fence)
+    return (*values, done, row.ended, row.pk, fence)
 
 
 _FIELDS: dict[str, Any] = {name: Run._meta.get_field(name) for name in PROJECTED}

@@ -14,6 +14,7 @@ from django.db import connection
 from django.utils import timezone
 
 from runs_kit import tables
+from spak.runner import Run as Runner
 from spakweb import appendonly
 from spakweb.runs import execute, queue, tasks
 from spakweb.runs.actions import ask, fork, start
@@ -33,6 +34,12 @@ task Talk {
   step again: llm.query { prompt: "Say another." output_var: other }
   step both: tool.write_file { path: "word.txt" content: "{{word}} {{other}}" }
   success: file_exists("word.txt")
+}
+"""
+ONE = """\
+task One {
+  step s: tool.write_file { path: "1.txt" content: "1" }
+  success: file_exists("1.txt")
 }
 """
 LOOP = """\
@@ -166,3 +173,18 @@ def test_a_fork_of_a_fork_goes_back_behind_the_first(user: User) -> None:
         assert execute.advance(run.key) is False
         run.refresh_from_db()
         assert (run.state, run.reason) == (State.SUCCEEDED, "")
+
+
+def test_of_a_run_that_ended_nothing_is_wanted(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody asks to pause it in the moment of its last record."""
+    run, advance = begun(user, ONE), Runner.advance
+
+    def advanced(*given: Any) -> Any:
+        stop = advance(*given)
+        Run.objects.update(wanted="pause")
+        return stop
+
+    monkeypatch.setattr(Runner, "advance", advanced)
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert (run.state, run.wanted) == (State.SUCCEEDED, "")
