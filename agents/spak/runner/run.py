@@ -93,22 +93,29 @@ class Run:
 
     @classmethod
     def open(
-        cls, ledgers: Ledgers, run: str, host: Host, workspace: Workspace, *, restore: bool = True
+        cls,
+        ledgers: Ledgers,
+        run: str,
+        host: Host,
+        workspace: Workspace,
+        *,
+        restore: bool = True,
+        to_cancel: bool = False,
     ) -> Run:
-        """Take up a run where its ledger ends.
+        """Take up a run where its ledger ends. One that is only to be cancelled needs no files.
 
         Raises: LedgerError `ledger.busy`, `ledger.unknown_run`, `ledger.tampered`, `ledger.diverged`;
         RunError `workspace.changed` when files changed meanwhile and `restore` is off.
         """
         ledger = ledgers.open(run)
         try:
-            return cls._resume(ledger, host, workspace, restore)
+            return cls._resume(ledger, host, workspace, restore, to_cancel)
         except BaseException:
             ledger.close()
             raise
 
     @classmethod
-    def _resume(cls, ledger: Ledger, host: Host, workspace: Workspace, restore: bool) -> Run:
+    def _resume(cls, ledger: Ledger, host: Host, workspace: Workspace, restore: bool, to_cancel: bool) -> Run:
         found = Replay()
         history: History | None = None
         for record, _ in ledger.read():
@@ -131,7 +138,7 @@ class Run:
             return made
         if found.missing:
             made._append([made._proven(record, found.judged) for record in found.missing])
-        if not made.state.ended:
+        if not made.state.ended and not to_cancel:
             made._recover(restore)
             made._host(Kind.RESUME, {"records": ledger.count})
         made.flush()

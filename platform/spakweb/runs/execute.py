@@ -26,7 +26,7 @@ from django.db import DatabaseError, close_old_connections, connection
 from django.utils import timezone
 
 from spak import canon, config
-from spak.errors import LedgerError, UnavailableError, UserError
+from spak.errors import LedgerError, RunError, UnavailableError, UserError
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
 from spak.kernel.state import State as KernelState
@@ -176,10 +176,14 @@ def _take(row: Run) -> Runner:
     first = next(iter(store.reader(row.key).read()))[0]
     host = _host(row, Rules.of(first.body).program)
     place = workspace_of(row.key)
-    if row.parent is None:
-        return Runner.open(store, row.key, host, place)
     draw_from_parents(row, place)
-    return copied_on(row, row.parent, Runner.open(store, row.key, host, place))
+    try:
+        runner = Runner.open(store, row.key, host, place)
+    except RunError:  # its files are damaged
+        if row.wanted != "cancel":
+            raise
+        return Runner.open(store, row.key, NOTHING, place, to_cancel=True)
+    return runner if row.parent is None else copied_on(row, row.parent, runner)
 
 
 def _host(row: Run, program: Program) -> Host:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from datetime import timedelta
 from io import StringIO
@@ -14,10 +15,11 @@ from django.db import connection
 from django.utils import timezone
 
 from runs_kit import tables
+from spak.ledger import verify
 from spak.runner import Run as Runner
 from spakweb import appendonly
 from spakweb.runs import execute, queue, tasks
-from spakweb.runs.actions import ask, fork, start
+from spakweb.runs.actions import ask, fork, start, want
 from spakweb.runs.ledger import DatabaseLedgers, leases
 from spakweb.runs.models import Run, State
 from spakweb.runs.project import rebuild
@@ -188,3 +190,21 @@ def test_of_a_run_that_ended_nothing_is_wanted(user: User, monkeypatch: pytest.M
     execute.advance(run.key)
     run.refresh_from_db()
     assert (run.state, run.wanted) == (State.SUCCEEDED, "")
+
+
+@pytest.mark.parametrize("word", ["cancel", "pause"])
+def test_a_run_whose_files_are_gone_can_still_be_cancelled(user: User, word: str) -> None:
+    run = begun(user, TURNS)
+    execute.advance(run.key)
+    run.refresh_from_db()
+    ask(user, run, "answer", run.summary["waiting"]["id"], text="one")
+    execute.advance(run.key)
+    for name in ("workspace", "store"):
+        shutil.rmtree(execute.folder_of(run.key) / name)
+    want(user, run, word)
+    tasks.stop_wanted()
+    run.refresh_from_db()
+    assert (run.state, run.wanted) == (("cancelled", "") if word == "cancel" else ("queued", "pause"))
+    assert run.reason.startswith("run.cancelled" if word == "cancel" else "workspace.")
+    reader = DatabaseLedgers().reader(run.key)
+    assert verify((line for _, line in reader.read()), exported=False, blobs=reader.blobs).ok
