@@ -29,7 +29,7 @@ from spakweb.runs.team_secrets import knowing
 from spakweb.specs.beside import EXAMPLES, Beside
 
 PIECE = 1_000
-"""Proposals of a parent that a fork takes over between two looks at whether it is still wanted."""
+"""Records of a parent that a fork reads, or takes over, between two looks at whether it is still wanted."""
 
 
 def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
@@ -75,8 +75,7 @@ def _forked(row: Run, parent: Run, ledgers: DatabaseLedgers, place: Workspace) -
     from spak.kernel.rules import Rules
 
     at = row.parent_seq or 0
-    reader = ledgers.reader(parent.key)
-    copy = forking.copied((record for record, _ in reader.read()), at)
+    copy = _copied(row, parent, ledgers)
     rules = Rules.of(copy.genesis.body)
     host = host_of(row, rules.program)
     asked: Mode = row.mode if row.mode in config.MODES else "stepwise"
@@ -110,18 +109,40 @@ def copied_on(row: Run, parent: Run, run: Runner) -> Runner:
     if row.projected:
         return run
     with closing_if_it_fails(run):
-        copy = forking.copied(
-            (record for record, _ in DatabaseLedgers().reader(parent.key).read()), row.parent_seq or 0
-        )
+        copy = _copied(row, parent, DatabaseLedgers())
         mine = sum(record.authority == Authority.PROPOSAL for record, _ in run.ledger.read()) - 1
     return _adopting(row, run, copy.proposals[mine:]) if mine < len(copy.proposals) else run
+
+
+class _Cancelled(Exception):
+    pass
+
+
+def _copied(row: Run, parent: Run, ledgers: DatabaseLedgers) -> forking.Copied:
+    """What the fork takes over; nothing when it is cancelled while that is read."""
+
+    def records() -> Iterator[Record]:
+        for record, _ in ledgers.reader(parent.key).read():
+            if record.seq % PIECE == 1 and _cancelled(row):
+                raise _Cancelled
+            yield record
+
+    try:
+        return forking.copied(records(), row.parent_seq or 0)
+    except _Cancelled:
+        first = next(iter(ledgers.reader(parent.key).read()))[0]
+        return forking.Copied(first, (), None)
+
+
+def _cancelled(row: Run) -> bool:
+    return Run.objects.filter(pk=row.pk, wanted="cancel").exists()
 
 
 def _adopting(row: Run, run: Runner, proposals: Sequence[Record]) -> Runner:
     """In pieces, so that its page shows how far it is. A cancel does not wait for the rest; a pause does."""
     with closing_if_it_fails(run):
         for start in range(0, len(proposals), PIECE):
-            if Run.objects.filter(pk=row.pk, wanted="cancel").exists():
+            if _cancelled(row):
                 return run
             run.adopt(proposals[start : start + PIECE])
         run.workspace.restore(run.state.r3)

@@ -150,6 +150,18 @@ def test_who_cancels_a_fork_does_not_wait_for_all_that_it_takes_over(
     assert made.state == state
 
 
+def test_who_cancels_a_fork_does_not_wait_until_its_parent_is_read(
+    cast: Any, ran: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent, taken = ran(), list[object]()
+    made = fork(cast["alice"], parent, parent.count)
+    Run.objects.filter(pk=made.pk).update(wanted="cancel")  # a worker has it already
+    monkeypatch.setattr(begin.forking, "expects", lambda state, record: taken.append(record))
+    execute.advance(made.key)
+    made.refresh_from_db()
+    assert made.state == State.CANCELLED and not taken
+
+
 def test_a_long_answer_counts_as_long_as_it_is(cast: Any, ran: Callable[..., Run]) -> None:
     """As fields of an address each letter would be sent as nine: too large from 116 KB on."""
     run, bob = ran(ASKING), cast.client("bob")
