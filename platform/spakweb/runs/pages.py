@@ -163,12 +163,12 @@ def outcome(run: Run) -> str:
         case State.QUEUED:
             place = why_waits(run)
             if not place and run.holder:
+                if run.parent is not None and not run.projected:
+                    return f"Takes over what stands in {run.parent.key} before record {run.parent_seq}."
                 return "A worker takes it up."
             what = f"to go on{f' with {run.task}' if run.task else ''}" if run.count else "to begin"
             if no_room():
                 return f"Waits {what}: {FULL}."
-            if run.parent is not None and run.holder and not run.projected:
-                return f"Takes over what stands in {run.parent.key} before record {run.parent_seq}."
             more = f" It was tried: {run.reason}." if run.reason and run.reason not in place else ""
             return f"Waits {what}{f': {place}' if place else ''}.{more}"
         case State.RUNNING:

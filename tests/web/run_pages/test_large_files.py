@@ -6,6 +6,7 @@ import asyncio
 import threading
 from base64 import b64encode
 from collections.abc import Callable
+from datetime import timedelta
 from io import BytesIO
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
+from django.utils import timezone
 
 from run_kit import with_file
 from spak.errors import LedgerError
@@ -124,7 +126,8 @@ def test_a_fork_that_takes_over_many_records_says_so(cast: Any, ran: Callable[..
     parent = ran()
     made = fork(cast["alice"], parent, 3)
     assert "Waits to begin" in pages.outcome(made)
-    made.holder = "a worker"
+    Run.objects.filter(pk=made.pk).update(holder="w", lease_until=timezone.now() + timedelta(seconds=9))
+    made.refresh_from_db()
     assert pages.outcome(made) == f"Takes over what stands in {parent.key} before record 3."
 
 
