@@ -10,6 +10,7 @@ derive, the same is asked again, a few levels down.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -250,6 +251,9 @@ class _Seeker:
         """Uniform-cost search over the body in its planned order."""
         items, rest = sequence(body.items, set(known))
         items += rest
+        named = Counter(name for item in items for arg in item.args for name in set(variables(arg)))
+        named.update(name for arg in body.head.args for name in variables(arg))
+        once = {name for name, times in named.items() if times == 1 and body.clause.transform is None}
         counter = 0
         heap: list[Any] = [(0, 0, 0, known, (), (), ())]
         pops = 0
@@ -270,7 +274,7 @@ class _Seeker:
                 blocked = tuple(row for row in blocked if row not in against)  # one fact is counted once
                 extra = len(lacking) + len(blocked)
                 for earlier in missing if lacking else ():
-                    shared = _shared(items[at], earlier, env)
+                    shared = _shared(items[at], earlier, env, once)
                     if shared is not None:
                         counter += 1
                         heapq.heappush(heap, (cost, -(at + 1), counter, shared, missing, against, conditions))
@@ -319,15 +323,16 @@ def _try(term: Term, env: Known) -> Inner | None:
     return value_of(term, env)
 
 
-def _shared(item: Item, other: Item, env: Known) -> Known | None:
-    """What is known when one missing fact stands for both literals; None when it cannot."""
+def _shared(item: Item, other: Item, env: Known, once: set[str]) -> Known | None:
+    """What is known when one missing fact stands for both literals; None when it cannot. `once`: variables
+    that stand nowhere else, so that they may be any value."""
     if item.key != other.key:
         return None
     found = dict(env)
     for one, two in zip(item.args, other.args, strict=True):
         left, right = _try(one, found), _try(two, found)
         if left is None and right is None:
-            if one != two and not isinstance(one, Wild) and not isinstance(two, Wild):
+            if one != two and not any(_any(term, once) for term in (one, two)):
                 return None
         elif left is None or right is None:
             free = one if left is None else two
@@ -336,6 +341,10 @@ def _shared(item: Item, other: Item, env: Known) -> Known | None:
         elif left != right:
             return None
     return found
+
+
+def _any(term: Term, once: set[str]) -> bool:
+    return isinstance(term, Wild) or (isinstance(term, Var) and term.name in once)
 
 
 def _contradicts(items: list[Item], env: Known, missing: Any, against: Any) -> bool:

@@ -92,6 +92,8 @@ def listen(host: str, port: int) -> socket.socket:
         family, *_, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         found = socket.socket(family, socket.SOCK_STREAM)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # connections inherit it; asyncio sets it only on its own: answers in two parts took 40 ms more
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             found.bind(where)
             found.listen(512)

@@ -17,7 +17,7 @@ from django.core.management import CommandError, call_command
 
 from platform_kit import START_S, Up, running
 from spakweb.errors import Refused
-from spakweb.home.up import only_one
+from spakweb.home.up import listen, only_one
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(2 * START_S)]
 
@@ -130,3 +130,12 @@ def test_a_database_that_is_not_there(tmp_path: Path) -> None:
     assert "database cannot be used" in up.said
     assert "mend: " in up.said
     assert "Traceback" not in up.said
+
+
+def test_an_answer_waits_for_no_acknowledgement() -> None:
+    with (
+        listen("127.0.0.1", 0) as listening,
+        socket.create_connection(listening.getsockname()),
+        listening.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
