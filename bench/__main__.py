@@ -14,6 +14,7 @@ fails.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import json
 import operator
@@ -97,12 +98,13 @@ def measure(name: str) -> list[dict[str, Any]] | None:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """A module and the servers that it has started."""
-    os.killpg(process.pid, signal.SIGTERM)
-    try:
-        process.wait(END_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    with contextlib.suppress(ProcessLookupError):  # it may have ended by itself
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def verdict(row: dict[str, Any]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -102,3 +104,9 @@ def test_a_module_that_fails_costs_no_other(
 def test_every_module_has_rows(path: Path) -> None:
     tree = ast.parse(path.read_text())
     assert any(isinstance(node, ast.FunctionDef) and node.name == "rows" for node in tree.body)
+
+
+def test_a_module_that_has_ended_is_ended_again(bench: ModuleType) -> None:
+    process = subprocess.Popen([sys.executable, "-c", "pass"], start_new_session=True)
+    process.wait()
+    bench._end(process)
