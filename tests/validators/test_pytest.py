@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from spak.ports import Measurement, Toolchain
-from spak.validators.pytest_ import MAX_CHECKS, PyTest, _report
+from spak.validators.pytest_ import MAX_CHECKS, PyTest, _before, _report
 from validator_calls import call, codes, toolchain, write
 
 pytestmark = pytest.mark.sandbox
@@ -192,3 +192,16 @@ def test_what_pytest_says_is_heard_and_our_report_is_not(tmp_path: Path) -> None
     seen = PyTest().measure(call(tmp_path, {}, heard=lambda number, chunk: pieces.append(chunk)))
     assert seen.status == "checked" and not codes(seen)
     assert b"2 passed" in b"".join(pieces) and b"collected" not in b"".join(pieces)
+
+
+def test_our_report_is_not_heard_wherever_the_chunks_are_cut() -> None:
+    nonce, said = b"5f" * 32, b"2 passed 5 5f\n"
+    whole = said + nonce + b"{}" + nonce
+    for one in range(len(whole)):
+        for two in (one, one + 1, one + 40):
+            pieces: list[bytes] = []
+            hear = _before(nonce, lambda number, chunk, pieces=pieces: pieces.append(chunk))
+            assert hear is not None
+            for chunk in (whole[:one], whole[one:two], whole[two:]):
+                hear(1, chunk)
+            assert b"".join(pieces) == said

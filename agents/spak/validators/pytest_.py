@@ -86,13 +86,22 @@ def _before(report: bytes, heard: Heard | None) -> Heard | None:
     """Hears what pytest says, and not our report behind it."""
     if heard is None:
         return None
-    over = False
+    over, held = False, b""
 
     def hear(number: int, chunk: bytes) -> None:
-        nonlocal over
-        over = over or report in chunk
-        if not over:
+        nonlocal over, held
+        if over:
+            return
+        if number != 1:
             heard(number, chunk)
+            return
+        words, found, _ = (held + chunk).partition(report)
+        over = bool(found)
+        most = 0 if over else min(len(report) - 1, len(words))  # what may be the report's beginning waits
+        kept = next(size for size in range(most, -1, -1) if words.endswith(report[:size]))
+        words, held = words[: len(words) - kept], words[len(words) - kept :]
+        if words:
+            heard(number, words)
 
     return hear
 
