@@ -34,7 +34,7 @@ check: lint test ## what CI runs
 screenshots: setup ## the README's pictures of the platform, taken anew
 	$(PYTEST) -q tests/e2e/shell/test_screenshots.py --screenshots docs/img $(ARGS)
 
-bench: setup ## our figures beside their floors and aims, measured now
+bench: setup ## our figures beside their floors and aims, measured now; ARGS=peers beside other systems
 	$(PYTHON_BIN) -m bench $(ARGS)
 
 faults: setup ## every fault test, the long walks too
@@ -48,5 +48,5 @@ format: setup ## let ruff rewrite the sources
 	$(PYTHON_BIN) -m ruff check --fix .
 
 clean: ## remove .venv and every cache; runs in .spak stay
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf .venv .venv-peers .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -48,7 +48,7 @@ def _file(name: str, cases: list[dict[str, Any]], eyes: World) -> list[dict[str,
     for case in cases:
         if case.get("must") == "contain":  # allowing is fine: nothing outside is touched
             continue
-        decision = judge(policy, Action(case["tool"], case["args"]), eyes)
+        decision = judge(policy, Action(case["tool"], case["args"]), eyes, gate_kit.CHECKED)
         ours[case["label"]].append(decision.decision == "allow")
         seed[case["label"]].append("rm" not in case["args"].get("command", ""))
     spent_ms = (time.process_time() - began) * 1000 / len(cases)

@@ -4,11 +4,10 @@
 projections and news as a worker has them; the tool only answers. Floor: platform_floor.py on the same
 database, before each round; the best round of each. `worker`: two processes share the same. Cost per step by
 the length of a run is CPU time. The streams are in platform_stream.py. Databases (PostgreSQL on a Unix
-socket) and Redis are made for the run and thrown away; what is not installed is said. Peers: with SPAK_PEERS
-naming an interpreter that has LangGraph and DBOS they do the same work in the same minutes
-(platform_peers.py), else figures of an earlier measurement, on another and loaded machine, stand for them.
+socket) and Redis are made for the run and thrown away; what is not installed is said. bench_peers.py
+compares with other systems; `whole` and `begun` are its parts.
 
-    python -m bench.bench_platform steps|socket|sse|sockets|bare|cuts     one part, in a process of its own
+    python -m bench.bench_platform PART     one of PARTS, in a process of its own
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,7 @@ from bench import platform_stream as streams
 RUNS, STEPS, ROUNDS = 200, 20, 3
 WORKERS = 2
 THREADS = 32
-"""Of the floor, as many as the peers had."""
-PEERS = {"LangGraph": (215, 61), "DBOS": (31, 210)}
-"""Steps a second on SQLite and PostgreSQL, 200 workflows of 20 steps over 32 threads, as once measured."""
+"""Of the floor, and of the systems that bench_peers compares."""
 LENGTHS = (100, 1000, 5000)
 ROOT = Path(__file__).resolve().parents[1]
 SPEC = """
@@ -50,66 +48,46 @@ def rows() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="spak-bench-") as name:
         folder = Path(name)
         found = _steps_rows("SQLite", folder / "lite", "", 1000)
-        found += _latency_rows("one socket, embedded", _part("socket", folder / "socket"), 100)
-        with _server("Postgres", folder / "pg") as server:
-            if server:
-                local = f"postgresql://spak@{quote(str(server.folder), safe='')}:{server.port}/postgres"
-                found += _steps_rows("PostgreSQL", folder / "pg-data", local, 1500, server.url)
+        found += _latency_rows("one socket, embedded", part("socket", folder / "socket"), 100)
+        with server("Postgres", folder / "pg") as running:
+            if running:
+                local = f"postgresql://spak@{quote(str(running.folder), safe='')}:{running.port}/postgres"
+                found += _steps_rows("PostgreSQL", folder / "pg-data", local, 1500)
             else:
-                found += [_absent("PostgreSQL", f"{RUNS} runs of {STEPS} steps", ">= 1500")]
-        with _server("Redis", folder / "redis") as server:
-            if server:
-                found += _redis_rows(folder, {"SPAK_WEB_REDIS_URL": server.url})
+                found += [absent("PostgreSQL", f"{RUNS} runs of {STEPS} steps", ">= 1500")]
+        with server("Redis", folder / "redis") as running:
+            if running:
+                found += _redis_rows(folder, {"SPAK_WEB_REDIS_URL": running.url})
             else:
-                found += [_absent("Redis", "1,000 SSE clients and sockets", "<= 300")]
+                found += [absent("Redis", "1,000 SSE clients and sockets", "<= 300")]
     return found
 
 
-def _steps_rows(
-    name: str, folder: Path, address: str, least: int, of_peers: str = ""
-) -> list[dict[str, Any]]:
-    """The peers read the address of a Unix socket each in a way of its own: they get another."""
+def _steps_rows(name: str, folder: Path, address: str, least: int) -> list[dict[str, Any]]:
     more = {"SPAK_WEB_DATABASE_URL": address} if address else {}
-    seen = _part("steps", folder, **more)
+    seen = part("steps", folder, **more)
     ours, floor = seen["ours"], seen["floor"]
     title = f"{name}: {RUNS} runs of {STEPS} steps"
     found = [
-        _row(f"{title}, beside the bare group commit", ours, floor, "steps/s", ">= 0.4 of floor"),
-        _row(f"{title}, at least", ours, floor, "steps/s", f">= {least}"),
+        row(f"{title}, beside the bare group commit", ours, floor, "steps/s", ">= 0.4 of floor"),
+        row(f"{title}, at least", ours, floor, "steps/s", f">= {least}"),
     ]
     if address:
         both = _workers(folder, more)
-        found.append(_row(f"{title}, by {WORKERS} workers", both, floor, "steps/s", f">= {least}"))
-    for peer in PEERS:
-        theirs, where = _peer(peer, folder, of_peers)
-        found.append(_row(f"{title}, over {peer} {where}", ours / theirs, theirs, "x", ">= 5"))
+        found.append(row(f"{title}, by {WORKERS} workers", both, floor, "steps/s", f">= {least}"))
     return [
         *found,
-        _row(f"{name}: steps of one transaction", seen["batch"], 1, "steps", ""),
-        _row(f"{name}: CPU per step, {RUNS} runs", seen["each_ms"], seen["bare_ms"], "ms", ""),
+        row(f"{name}: steps of one transaction", seen["batch"], 1, "steps", ""),
+        row(f"{name}: CPU per step, {RUNS} runs", seen["each_ms"], seen["bare_ms"], "ms", ""),
         *(
-            _row(f"{name}: CPU per step, run of {length:,}", seen["cpu_ms"][str(length)], 0, "ms", "")
+            row(f"{name}: CPU per step, run of {length:,}", seen["cpu_ms"][str(length)], 0, "ms", "")
             for length in LENGTHS
         ),
-        _row(
+        row(
             f"{name}: CPU per step, {LENGTHS[-1]:,} over {LENGTHS[0]}",
             seen["cpu_ms"][str(LENGTHS[-1])] / seen["cpu_ms"][str(LENGTHS[0])], 1.0, "ratio", "<= 1.25",
         ),
     ]  # fmt: skip
-
-
-def _peer(name: str, folder: Path, address: str) -> tuple[float, str]:
-    """Steps a second of a peer, and where they were measured."""
-    python = os.environ.get("SPAK_PEERS", "")
-    if not python:
-        return PEERS[name][bool(address)], "(measured earlier, elsewhere)"
-    place = folder / name
-    place.mkdir(parents=True)
-    done = subprocess.run(
-        [python, str(ROOT / "bench" / "platform_peers.py"), name.lower(), str(place), address],
-        stdout=subprocess.PIPE, check=True,
-    )  # fmt: skip
-    return float(json.loads(done.stdout.decode().strip().splitlines()[-1])["steps_per_s"]), "(now)"
 
 
 def _workers(folder: Path, more: dict[str, str]) -> float:
@@ -131,42 +109,44 @@ def _workers(folder: Path, more: dict[str, str]) -> float:
 
 
 def _redis_rows(folder: Path, more: dict[str, str]) -> list[dict[str, Any]]:
-    found = _latency_rows("1,000 SSE clients, Redis", _part("sse", folder / "sse", **more), 300)
-    bare = _part("bare", folder / "bare", **more)
-    ours = _part("sockets", folder / "sockets", **more)
-    cuts = _part("cuts", folder / "cuts", **more)
+    found = _latency_rows("1,000 SSE clients, Redis", part("sse", folder / "sse", **more), 300)
+    bare = part("bare", folder / "bare", **more)
+    ours = part("sockets", folder / "sockets", **more)
+    cuts = part("cuts", folder / "cuts", **more)
     title = "1,000 sockets, Redis: commit to receipt, p50"
     return [
         *found,
-        _row(f"{title}, beside bare Channels", ours["p50"], bare["p50"], "ms", "<= 1.2 of floor"),
-        _row("1,000 sockets, Redis: records not received", ours["lost"], bare["lost"], "records", "<= 0"),
-        _row("50 clients (SSE, sockets) cut off 20 times each: cuts", cuts["cuts"], 0, "cuts", ">= 1000"),
-        _row("the same: records lost, twice or out of order", cuts["wrong"], 0, "records", "<= 0"),
+        row(f"{title}, beside bare Channels", ours["p50"], bare["p50"], "ms", "<= 1.2 of floor"),
+        row("1,000 sockets, Redis: records not received", ours["lost"], bare["lost"], "records", "<= 0"),
+        row("50 clients (SSE, sockets) cut off 20 times each: cuts", cuts["cuts"], 0, "cuts", ">= 1000"),
+        row("the same: records lost, twice or out of order", cuts["wrong"], 0, "records", "<= 0"),
     ]
 
 
 def _latency_rows(name: str, seen: dict[str, Any], most: int) -> list[dict[str, Any]]:
     return [
-        _row(f"{name}: commit to receipt, p50", seen["p50"], 0, "ms", f"<= {most}"),
-        _row(f"{name}: commit to receipt, p95", seen["p95"], 0, "ms", ""),
-        _row(f"{name}: records not received", seen["lost"], 0, "records", "<= 0"),
+        row(f"{name}: commit to receipt, p50", seen["p50"], 0, "ms", f"<= {most}"),
+        row(f"{name}: commit to receipt, p95", seen["p95"], 0, "ms", ""),
+        row(f"{name}: records not received", seen["lost"], 0, "records", "<= 0"),
     ]
 
 
-def _row(name: str, ours: float, floor: float, unit: str, aim: str) -> dict[str, Any]:
+def row(name: str, ours: float, floor: float, unit: str, aim: str) -> dict[str, Any]:
     """A floor of 0 stands for none."""
     beside = round(floor, 3) if floor else None
     return {"name": name, "ours": round(ours, 3), "floor": beside, "unit": unit, "aim": aim}
 
 
-def _absent(server: str, name: str, aim: str) -> dict[str, Any]:
-    name = f"{server} is not installed: {name}"
+def absent(package: str, name: str, aim: str) -> dict[str, Any]:
+    """The row of what could not be measured."""
+    name = f"{package} is not installed: {name}"
     return {"name": name, "ours": None, "floor": None, "unit": "", "aim": aim}
 
 
-def _part(part: str, data: Path, **more: str) -> dict[str, Any]:
+def part(name: str, data: Path, **more: str) -> dict[str, Any]:
+    """The figures of one part, in a process of its own with that data folder and those settings."""
     done = subprocess.run(
-        [sys.executable, "-m", "bench.bench_platform", part], cwd=ROOT, stdout=subprocess.PIPE, check=True,
+        [sys.executable, "-m", "bench.bench_platform", name], cwd=ROOT, stdout=subprocess.PIPE, check=True,
         env=_environment(data, more),
     )  # fmt: skip
     found: dict[str, Any] = json.loads(done.stdout.decode().strip().splitlines()[-1])
@@ -220,6 +200,28 @@ def steps() -> dict[str, Any]:
     return {
         "ours": ours, "floor": floor, "batch": batch, "each_ms": each, "bare_ms": bare, "cpu_ms": lengths,
     }  # fmt: skip
+
+
+def whole() -> dict[str, float]:
+    """Runs that each of 32 threads begins and takes to their end."""
+    team = team_of_bench()
+    return _pooled(lambda number: _going(_begun(team, f"run{number}", STEPS))())
+
+
+def begun() -> dict[str, float]:
+    """The same runs, begun before the clock starts."""
+    team = team_of_bench()
+    work = {number: _going(_begun(team, f"run{number}", STEPS)) for number in range(-1, RUNS)}
+    return _pooled(lambda number: work[number]())
+
+
+def _pooled(one: Callable[[int], None]) -> dict[str, float]:
+    """Steps a second after a first run, number -1, that is not counted."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        one(-1)
+        began = time.perf_counter()
+        list(pool.map(one, range(RUNS)))
+        return {"steps_per_s": RUNS * STEPS / (time.perf_counter() - began)}
 
 
 def team_of_bench() -> Any:
@@ -303,7 +305,7 @@ def _together(work: Sequence[Callable[[], None]]) -> float:
 
 
 @contextmanager
-def _server(kind: str, folder: Path) -> Iterator[Any]:
+def server(kind: str, folder: Path) -> Iterator[Any]:
     """A server of our own; None when it is not installed."""
     sys.path.insert(0, str(ROOT / "tests"))
     import servers_kit
@@ -312,13 +314,15 @@ def _server(kind: str, folder: Path) -> Iterator[Any]:
     if not servers_kit.binary(made.needs):
         yield None
         return
-    with made(folder) as server:
-        yield server
+    with made(folder) as running:
+        yield running
 
 
 PARTS: dict[str, Callable[[], Any]] = {
     "steps": steps,
     "worker": worker,
+    "whole": whole,
+    "begun": begun,
     "socket": streams.socket,
     "sse": streams.sse,
     "sockets": streams.sockets,

@@ -1,11 +1,10 @@
-"""LangGraph and DBOS with the work of bench_platform: 200 workflows of 20 durable steps, 32 threads.
+"""LangGraph and DBOS with the work of bench_peers: 200 workflows of 20 durable steps, 32 threads.
 
-    PYTHON bench/platform_peers.py langgraph|dbos FOLDER [POSTGRESQL-ADDRESS]
+    .venv-peers/bin/python bench/platform_peers.py langgraph|dbos FOLDER [POSTGRESQL-ADDRESS]
 
-PYTHON is an interpreter that has them (`langgraph-checkpoint-sqlite`, `langgraph-checkpoint-postgres`,
-`dbos`); nothing of ours is imported, and nothing of theirs is a dependency. A step answers 100 random
-characters. LangGraph: one thread per workflow, constant state, durability=sync. DBOS: its defaults. Prints
-steps a second as JSON.
+Imports nothing of ours. A step answers 100 random characters. LangGraph: one thread id per workflow, constant
+state, durability=sync. DBOS: its defaults. Prints steps a second as JSON, from the beginning of the first
+workflow to the end of the last, after one that is not counted.
 """
 
 from __future__ import annotations

@@ -11,13 +11,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
+from process_kit import WAIT_S, happens, start, until
 from spak.cli import main
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "specs/examples"
@@ -72,12 +72,22 @@ def forked(
         child = os.fork()
         if child == 0:
             become(folder, args, env or {}, before, (given.fileno(), out.fileno(), err.fileno()))
-        _, status = os.waitpid(child, 0)
+        status = waited(child)
         texts = []
         for file in (out, err):
             file.seek(0)
             texts.append(file.read().decode("utf-8"))
     return Done(os.waitstatus_to_exitcode(status), *texts)
+
+
+def waited(child: int) -> int:
+    """The status of a child; it does not outlive a test that is broken off."""
+    try:
+        return os.waitpid(child, 0)[1]
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
 
 
 def become(
@@ -129,14 +139,9 @@ def processes(marker: str) -> list[str]:
     return found
 
 
-def gone(marker: str, within_s: float = 1.0) -> bool:
-    """Whether no process names the marker, a second from now at the latest."""
-    until = time.monotonic() + within_s
-    while processes(marker):
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
+def gone(marker: str) -> bool:
+    """Whether all processes that name the marker end."""
+    return happens(lambda: not processes(marker))
 
 
 def held_to(done: Done, args: tuple[str, ...]) -> Done:
@@ -155,7 +160,7 @@ class Background:
     def __init__(self, folder: Path, *args: str) -> None:
         self.args = args
         environment = {name: value for name, value in os.environ.items() if not name.startswith("SPAK_")}
-        self.process = subprocess.Popen(
+        self.process = start(
             [sys.executable, "-c", "from spak.cli import main; main()", *args],
             cwd=folder,
             env=environment,
@@ -165,17 +170,19 @@ class Background:
             text=True,
         )
 
-    def until(self, seen: Callable[[], object], within_s: float = 30.0) -> None:
+    def until(self, seen: Callable[[], object]) -> None:
         """Wait until something can be seen."""
-        until = time.monotonic() + within_s
-        while not seen():
-            assert self.process.poll() is None, self.process.communicate()
-            assert time.monotonic() < until, "nothing was seen"
-            time.sleep(0.01)
+
+        def seen_or_ended() -> object:
+            found = seen()
+            assert found or self.process.poll() is None, self.process.communicate()
+            return found
+
+        until(seen_or_ended)
 
     def kill(self, number: int) -> None:
         self.process.send_signal(number)
 
     def done(self) -> Done:
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=WAIT_S)
         return Done(self.process.returncode, out, err)

@@ -9,11 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from process_kit import WAIT_S
+
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "specs/examples"
 
 
-def spak(folder: Path, *args: str, stdin: str = "", timeout: float = 110) -> tuple[int, Any]:
+def spak(folder: Path, *args: str, stdin: str = "", timeout: float = WAIT_S) -> tuple[int, Any]:
     """Run `spak` in a folder; the exit code and what --json printed (or standard output as text)."""
     done = raw(folder, *args, stdin=stdin, timeout=timeout)
     assert "Traceback" not in done.stderr, done.stderr
@@ -23,7 +25,9 @@ def spak(folder: Path, *args: str, stdin: str = "", timeout: float = 110) -> tup
     return done.returncode, done.stdout
 
 
-def raw(folder: Path, *args: str, stdin: str = "", timeout: float = 110) -> subprocess.CompletedProcess[str]:
+def raw(
+    folder: Path, *args: str, stdin: str = "", timeout: float = WAIT_S
+) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SPAK_")}
     return subprocess.run(
         [sys.executable, "-c", "from spak.cli import main; main()", *args],

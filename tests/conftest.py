@@ -2,6 +2,8 @@
 
 Tests below `tests/faults/` are `faults`, tests with a hypothesis strategy are `fuzz`. Files that take long
 begin first: workers take whole files, and a long one that comes last keeps one busy while others are done.
+
+Also: children of tests have default signal handlers, and those that a test leaves running are ended.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import gc
 from pathlib import Path
 
 import pytest
+
+import process_kit
 
 TESTS = Path(__file__).parent
 FAULTS = TESTS / "faults"
@@ -23,6 +27,11 @@ LONG = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--screenshots", default="", help="write the pictures of the platform to this folder")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.pluginmanager.has_plugin("process_kit"):
+        config.pluginmanager.register(process_kit, "process_kit")
 
 
 def _turn(item: pytest.Item) -> int:

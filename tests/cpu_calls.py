@@ -17,6 +17,8 @@ from spak.validators.cpu_profiler import CpuProfiler
 
 HACKS = Path(__file__).parent / "validators" / "hacks"
 EXAMPLES = data.path("specs/examples/attention_tuner")
+TENFOLD = "-DWASTE=900"
+"""Makes the honest candidate do ten times its work: slower on every machine, however busy it is."""
 N = 128
 """Small, so that the adversarial suite is cheap; hostile candidates know it."""
 
@@ -59,6 +61,7 @@ class Lab:
         rivals: Mapping[str, str] | None = None,
         profiler: CpuProfiler | None = None,
         launcher: Launcher | None = None,
+        rule: Mapping[str, int] | None = None,
         **options: Any,
     ) -> Measurement:
         found = {
@@ -67,8 +70,9 @@ class Lab:
         }
         options = {"problem": "attention", "binary": binary, "role": role, "n": N, **options}
         call = MeasureCall(
-            "m1", "CpuProfiler", options, self.folder, launcher or self.launcher, seed=7, rivals=found
-        )
+            "m1", "CpuProfiler", options, self.folder, launcher or self.launcher,
+            seed=7, rivals=found, rule=rule or {},
+        )  # fmt: skip
         return (profiler or self.profiler).measure(call)
 
 
@@ -77,9 +81,11 @@ def code(measurement: Measurement) -> str:
     return next((item["code"] for item in measurement.checks if not item["ok"]), "")
 
 
-def verdict(measurement: Measurement, rival: str = "incumbent") -> Verdict:
+def verdict(
+    measurement: Measurement, rival: str = "incumbent", rule: Mapping[str, int] = DEFAULTS
+) -> Verdict:
     """What the kernel makes of the recorded pairs."""
-    return decide([pair for pair in measurement.pairs if pair["rival"] == rival], DEFAULTS)
+    return decide([pair for pair in measurement.pairs if pair["rival"] == rival], rule)
 
 
 def from_malloc(name: str) -> int:

@@ -27,6 +27,7 @@ ORDINARY = [
     call("run", cmd=["pytest", "tests/", "-q"]),
     call("run", cmd=["pytest", "tests/", "-q"], verdict_file="result.txt"),
     call("run", cmd="pytest tests/ -q"),
+    call("run", cmd=["pytest", "-q"], working_dir="src", env={"DEBUG": "1", "PYTHONPATH": "."}),
     call("run", cmd=["echo", "a; rm -rf / $(id) `x` > y"]),
     call("read_ast", path="kernel.cu"),
     call("read_file", path="src/a.py", start_line=1),
@@ -43,6 +44,13 @@ ORDINARY = [
 ]
 
 DENIED = [
+    call("run", cmd=["ls"], working_dir="../x"),
+    call("run", cmd=["ls"], working_dir="link_dir"),
+    call("run", cmd=["ls", "../.."], working_dir="src"),
+    call("run", cmd=["ls"], env={"LD_PRELOAD": "./x.so"}),
+    call("run", cmd=["ls"], env={"TOKEN": "secret://DEPLOY_KEY"}),
+    call("run", cmd=["ls"], env={"A B": "x"}),
+    call("nsight", cmd=["./kernel"], metrics=["sm__cycles_elapsed.avg"], env={"PATH": "."}),
     call("cc", source="../x.c"),
     call("cc", source="a.c", output="/etc/x.so"),
     call("cc", source="a.c", output="link_dir/x.so"),
@@ -201,6 +209,14 @@ DOES = fact("command_does", ACTION, 1, "/computes", "echo", "")
 EDITS = fact("uses_path", ACTION, "/edits", "/inside", "a")
 ASKS = fact("asks_url", ACTION, "https", "packages.example", 443)
 FACTS: list[list[Fact]] = [
+    [
+        fact("tool", ACTION, "/run"),
+        fact("sandboxed", ACTION, "/restricted"),
+        fact("command_does", ACTION, 1, "/downloads", "git clone", ""),
+        fact("connects", ACTION, "/ssh", "git.example"),
+        fact("allowed_host", "git.example"),
+        fact("allowed_protocol", "/ssh"),
+    ],
     *(
         [fact("act", ACTION, kind), *more]
         for kind in ("/validate", "/other")

@@ -11,6 +11,7 @@ from typing import Any
 from spak import data
 from spak.policy import Policy, load
 from spak.policy.actions import World
+from spak.policy.values import Fact, Name
 from spak.tools.observe import Observer
 
 CASES = Path(__file__).parent / "policy" / "cases"
@@ -64,6 +65,10 @@ def workspace(base: Path) -> Path:
 def world(root: Path) -> World:
     eyes = Observer(root.resolve())
     return World(eyes.look, eyes.spread, eyes.read, HOSTS)
+
+
+CHECKED: list[Fact] = [("checks_ran", ("Lint", Name("/success")))]
+"""A check passed on the present files; without it no command line that commits is permitted."""
 
 
 @cache

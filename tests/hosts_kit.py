@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,12 +16,12 @@ from pathlib import Path
 import psycopg
 
 from platform_kit import ROOT, environment, missing
+from process_kit import WAIT_S, start, until
 from servers_kit import Postgres, Redis, binary
 from spak.kernel.replay import replay
 from spak.ledger import verify
 from spak.records import Record, decode
 
-WAIT_S = 90
 BEGIN = """
 from django.core.management import call_command
 call_command("migrate", verbosity=0)
@@ -78,9 +77,10 @@ class Hosts:
         """A host's worker; `first` is done in it before it begins."""
         words = "-A spakweb.celery worker -P threads -c 2 --without-gossip --without-mingle -l WARNING -Q"
         with (self.folder / f"{host}.log").open("ab") as log:
-            self.workers[host] = subprocess.Popen(
+            self.workers[host] = start(
                 [sys.executable, "-c", first + WORKER, *words.split(), queues],
                 cwd=ROOT, env=self.env(host), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                of_fixture=True,
             )  # fmt: skip
 
     def vanishes(self, host: str) -> None:
@@ -94,7 +94,7 @@ class Hosts:
             worker.send_signal(signal.SIGTERM)
         for worker in self.workers.values():
             try:
-                worker.wait(20)
+                worker.wait(WAIT_S)
             except subprocess.TimeoutExpired:
                 worker.kill()
                 worker.wait()
@@ -112,12 +112,11 @@ class Hosts:
         return tuple(found)
 
     def wait(self, done: Callable[[], bool], words: str) -> None:
-        ends = time.monotonic() + WAIT_S
-        while not done():
-            if time.monotonic() > ends:
-                rows = self.query("SELECT key, state, queue, holder, reason FROM runs_run")
-                raise AssertionError(f"{words}\n{rows}\n{self.said}")
-            time.sleep(0.05)
+        def seen() -> str:
+            rows = self.query("SELECT key, state, queue, holder, reason FROM runs_run")
+            return f"{words}\n{rows}\n{self.said}"
+
+        until(done, seen)
 
     def ends(self, key: str, state: str = "succeeded") -> list[Record]:
         """The records of a run that came to its end; whole, in order, each from what came before."""

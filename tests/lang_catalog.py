@@ -65,7 +65,13 @@ CATALOG = Catalog(
             ValidatorEntry("PyTest", 1, "tests", _schema([], paths=LIST)),
             ValidatorEntry("Linter", 1, "lints", _schema([], tool={"enum": ["ruff", "gcc"]})),
             ValidatorEntry("Command", 1, "one command", _schema(["cmd"], cmd={"type": ["string", "array"]})),
-            ValidatorEntry("Compliance", 1, "axioms", _schema([])),
+            ValidatorEntry(
+                "Compliance",
+                1,
+                "axioms",
+                _schema(["artifact"], artifact=TEXT, axioms={"type": "array"}),
+                axioms="axioms",
+            ),
         )
     },
     proposers={
@@ -77,6 +83,14 @@ CATALOG = Catalog(
     },
     backends={"manual": NamedEntry("manual", "a person"), "recorded": NamedEntry("recorded", "a table")},
     launchers={"restricted": NamedEntry("restricted", "bubblewrap", rank=1)},
+    checks={
+        "lint": NamedEntry("lint", "anything goes", {"type": "object"}),
+        "json_valid": NamedEntry("json_valid", "JSON", _schema([])),
+        "not_contains": NamedEntry("not_contains", "without a text", _schema(["text"], text=TEXT)),
+        "max_lines": NamedEntry(
+            "max_lines", "short", _schema(["lines"], lines={"type": "integer", "minimum": 1})
+        ),
+    },
 )
 
 SEED_000 = r"""

@@ -20,7 +20,7 @@ from spak.lang.format import format_text
 from spak.lang.imports import resolve
 
 ROOT = Path(__file__).resolve().parents[1]
-CPU_S = 2.0
+CPU_S = 20.0
 """No text of some kilobytes may take longer, on whatever machine."""
 
 SPEC = '''

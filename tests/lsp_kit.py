@@ -22,11 +22,11 @@ from pygls.io_ import run_async
 from pygls.lsp.client import LanguageClient
 
 import spak.lsp  # noqa: F401  imported here, not in every child
+from process_kit import WAIT_S
 from spak import config
 from spak.cli import main
 
 SERVER = (sys.executable, "-c", "from spak.cli import main; main()", "lsp")
-WAIT_S = 60.0
 T = TypeVar("T")
 config.catalog()
 

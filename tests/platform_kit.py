@@ -25,6 +25,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from process_kit import WAIT_S, start, until
+
 ROOT = Path(__file__).resolve().parents[1]
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
@@ -39,8 +41,8 @@ FLAGS = [
     "--force-device-scale-factor=1",
 ]
 PASSWORD = "spak-demo"
-START_S = 180
-"""Far more than a start takes: a busy machine is no failure."""
+START_S = WAIT_S
+"""Of a start."""
 STEP_MS = 60_000
 """Within it a page does what it was asked for."""
 COLOURS = ["color-contrast", "link-in-text-block"]
@@ -118,14 +120,15 @@ class Server:
         """Of whoever signed in, by name."""
         self.idle: dict[str, list[Any]] = {}
         """Windows that nobody uses, by what they were asked for with."""
+        self.process: Any = None
         self.begin()
 
     def begin(self) -> None:
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
+            self.process = start(
                 [sys.executable, *self.command, *self.words],
                 cwd=ROOT, env=environment(self.data, self.port, **self.more),
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL, instead_of=self.process,
             )  # fmt: skip
 
     @property
@@ -137,11 +140,12 @@ class Server:
 
     def wait(self) -> None:
         """Until it is ready."""
-        ends = time.monotonic() + START_S
-        while not self.ready():
+
+        def ready_or_ended() -> bool:
             assert self.process.poll() is None, self.said
-            assert time.monotonic() < ends, self.said
-            time.sleep(0.1)
+            return self.ready()
+
+        until(ready_or_ended, lambda: self.said)
 
     def stop(self, number: int = signal.SIGINT) -> int:
         self.process.send_signal(number)
@@ -174,7 +178,7 @@ class Web(Server):
 
     def ready(self) -> bool:
         try:
-            urllib.request.urlopen(f"{self.url}/healthz", timeout=20).close()
+            urllib.request.urlopen(f"{self.url}/healthz", timeout=WAIT_S).close()
         except OSError:
             return False
         return True

@@ -12,6 +12,7 @@ from typing import Any
 
 from hypothesis import settings
 
+from process_kit import WAIT_S
 from spak.policy import Name
 
 LAW = settings(max_examples=int(os.environ.get("SPAK_FUZZ_EXAMPLES", "200")), deadline=None)
@@ -134,7 +135,7 @@ def clingo_rows(programs: list[tuple[list[Rule], Facts]]) -> list[Facts]:
         input=json.dumps(texts),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=WAIT_S,
         check=True,
     )
     found = []
@@ -177,7 +178,7 @@ def mangle_rows(programs: list[tuple[str, list[str]]]) -> list[dict[str, Any]]:
         input=json.dumps(programs),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=WAIT_S,
         check=True,
     )
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from platform_kit import ROOT
+from process_kit import WAIT_S
 
 
 def block(language: str) -> str:
@@ -28,7 +29,7 @@ def shell(words: str, folder: Path, **more: str) -> subprocess.CompletedProcess[
     """What the words say in a shell that stops at the first that fails."""
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", words], cwd=folder, env=surroundings(**more),
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=WAIT_S, check=False,
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from channels.routing import URLRouter
 from django.db import connection, connections
 
 from ledger_contract import act, genesis
+from process_kit import WAIT_S
 from spakweb import appendonly
 from spakweb.routing import websocket_urlpatterns
 from spakweb.runs import ledger as ledgers
@@ -22,8 +23,6 @@ from spakweb.runs import writer as writing
 from spakweb.runs.ledger import DatabaseLedger, DatabaseLedgers
 from spakweb.runs.models import Run
 from spakweb.teams.models import Membership, Role, Team, User
-
-WAIT_S = 60
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 QUIET: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-START_S = 30
+START_S = 120
 
 
 def binary(name: str) -> str:
@@ -44,7 +44,7 @@ class Server:
     def __exit__(self, *exc: object) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
-            self.process.wait(20)
+            self.process.wait(120)
 
     def start(self) -> None:
         self.process = self.begin()
@@ -124,4 +124,4 @@ class Postgres(Server):
         """As a crash: all of its processes end at once, without a checkpoint."""
         assert self.process is not None
         self.process.send_signal(3)
-        self.process.wait(30)
+        self.process.wait(120)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -110,3 +112,80 @@ def test_a_module_that_has_ended_is_ended_again(bench: ModuleType) -> None:
     process = subprocess.Popen([sys.executable, "-c", "pass"], start_new_session=True)
     process.wait()
     bench._end(process)
+
+
+# ---- peers
+
+
+@pytest.fixture
+def peers(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCH.parent))
+    return importlib.import_module("bench.bench_peers")
+
+
+def test_systems_work_in_turn_and_each_begins_a_round(peers: ModuleType, tmp_path: Path) -> None:
+    turns: list[tuple[str, str]] = []
+
+    def turn(name: str) -> Any:
+        return lambda folder, address: turns.append((folder.name.partition("-")[0], name)) or len(turns)
+
+    named = {name: turn(name) for name in "abc"}
+    seen = peers.measured(named, {"SQLite": ""}, tmp_path, rounds=3)
+    assert "".join(name for _, name in turns) == "abcbcacab"
+    assert seen == {"SQLite": {"a": [1, 6, 8], "b": [2, 4, 9], "c": [3, 5, 7]}}
+
+
+def test_ratios_compare_turns_of_one_round(bench: ModuleType, peers: ModuleType) -> None:
+    speeds = {peers.OURS: [100, 10, 300], peers.STEPS_ONLY: [200, 40, 600], "Other 1.0": [50, 10, 100]}
+    rows = {row["name"]: row["ours"] for row in peers.compared("SQLite", speeds)}
+    assert rows == {
+        "SQLite: SPAK, 200 runs of 20 steps (10 to 300 in 3 rounds)": 100,
+        "SQLite: SPAK, steps only, 200 runs of 20 steps (40 to 600 in 3 rounds)": 200,
+        "SQLite: Other 1.0, 200 runs of 20 steps (10 to 100 in 3 rounds)": 50,
+        "SQLite: SPAK, over Other 1.0 (1 to 3 in 3 rounds)": 2,
+        "SQLite: SPAK, steps only, over Other 1.0 (4 to 6 in 3 rounds)": 4,
+    }
+    assert all(bench.verdict(row) in ("", "PASS") for row in peers.compared("SQLite", speeds))
+
+
+def test_packages_are_installed_once_for_each_lock(
+    peers: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[list[str]] = []
+    monkeypatch.setattr(peers.venv, "create", lambda place, **options: (place / "bin").mkdir(parents=True))
+    monkeypatch.setattr(peers.subprocess, "run", lambda words, **options: calls.append(words))
+    lock, place = tmp_path / "a.lock", tmp_path / "place"
+    for text, installs in (("one", 1), ("one", 1), ("two", 2)):
+        lock.write_text(text)
+        assert peers.installed(place, lock) == place / "bin" / "python"
+        (place / "bin" / "python").touch()
+        assert len(calls) == installs
+    assert calls[-1][-3:] == ["--require-hashes", "-r", str(lock)]
+
+
+def test_an_interrupted_installation_is_made_again(
+    peers: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(words: list[str], **options: object) -> None:
+        raise subprocess.CalledProcessError(1, words)
+
+    monkeypatch.setattr(peers.venv, "create", lambda place, **options: (place / "bin").mkdir(parents=True))
+    monkeypatch.setattr(peers.subprocess, "run", fails)
+    (tmp_path / "a.lock").write_text("one")
+    for _ in range(2):
+        with pytest.raises(subprocess.CalledProcessError):
+            peers.installed(tmp_path / "place", tmp_path / "a.lock")
+        (tmp_path / "place" / "bin" / "python").touch()
+
+
+def test_without_a_name_nothing_is_installed(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+    monkeypatch.setattr(bench, "measure", lambda name: measured.append(name) or [])
+    monkeypatch.setattr(sys, "argv", ["bench"])
+    assert bench.main() == 0
+    assert {"platform", "run"} <= set(measured) and "peers" not in measured
+
+
+def test_versions_are_those_of_the_lock(peers: ModuleType) -> None:
+    for package in peers.PEERS.values():
+        assert peers._version(package)[0].isdigit()

@@ -223,7 +223,7 @@ def test_the_changelog_knows_this_version() -> None:
 
 def test_versioning_names_the_numbers_in_the_code() -> None:
     from spak import records
-    from spak.kernel.rules import SEMANTICS
+    from spak.program.semantics import SEMANTICS
 
     text = (ROOT / "VERSIONING.md").read_text()
     assert f"| kernel semantics | {SEMANTICS} |" in text

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import spak
+from process_kit import WAIT_S
 
 ROOT = Path(__file__).resolve().parents[1]
 SPAK = ROOT / "agents" / "spak"
@@ -47,7 +48,7 @@ def module_id(path: Path) -> str:
 
 
 def run(*argv: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S, check=False)
 
 
 @pytest.mark.parametrize("name", SOURCE_ROOTS)

@@ -1,6 +1,7 @@
 """requirements.lock: one file for uv and pip, whole, hashed, without the address of a package server.
 
-ADR 0002 says why.
+ADR 0002 says why. requirements-peers.lock has the same form; what it pins is installed by `make bench
+ARGS=peers` alone.
 """
 
 from __future__ import annotations
@@ -10,20 +11,22 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import spak
 
 ROOT = Path(__file__).resolve().parents[1]
-LOCK = (ROOT / "requirements.lock").read_text()
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-ENTRIES = re.findall(r"^(\S+==[^\\\n]+)((?: *\\\n +--hash=sha256:[0-9a-f]{64})+)$", LOCK, re.MULTILINE)
+LOCKS = {name: (ROOT / name).read_text() for name in ("requirements.lock", "requirements-peers.lock")}
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = SETTINGS["project"]
+ENTRY = re.compile(r"^(\S+==[^\\\n]+)((?: *\\\n +--hash=sha256:[0-9a-f]{64})+)$", re.MULTILINE)
 
 
-def pinned() -> dict[str, list[Requirement]]:
+def pinned(lock: str = "requirements.lock") -> dict[str, list[Requirement]]:
     pins: dict[str, list[Requirement]] = {}
-    for text, _ in ENTRIES:
+    for text, _ in ENTRY.findall(LOCKS[lock]):
         requirement = Requirement(text)
         pins.setdefault(canonicalize_name(requirement.name), []).append(requirement)
     return pins
@@ -39,26 +42,39 @@ def wanted() -> list[Requirement]:
     ]
 
 
-def test_every_line_is_a_pin_or_a_hash_of_one() -> None:
-    assert ENTRIES
-    rest = LOCK
-    for text, hashes in ENTRIES:
-        rest = rest.replace(text + hashes, "", 1)
-    assert rest.strip() == ""
+@pytest.mark.parametrize("lock", LOCKS.values(), ids=LOCKS)
+def test_every_line_is_a_pin_or_a_hash_of_one(lock: str) -> None:
+    assert ENTRY.search(lock)
+    assert ENTRY.sub("", lock).strip() == ""
 
 
-def test_it_names_no_server() -> None:
-    assert "://" not in LOCK
-    assert "--index" not in LOCK
-    assert "--find-links" not in LOCK
+@pytest.mark.parametrize("lock", LOCKS.values(), ids=LOCKS)
+def test_it_names_no_server(lock: str) -> None:
+    assert "://" not in lock
+    assert "--index" not in lock
+    assert "--find-links" not in lock
 
 
-def test_it_pins_what_the_project_asks_for() -> None:
-    pins = pinned()
-    for requirement in wanted():
+PEERS = [Requirement(text) for text in SETTINGS["dependency-groups"]["peers"]]
+
+
+@pytest.mark.parametrize(
+    ("lock", "asked"), [("requirements.lock", wanted()), ("requirements-peers.lock", PEERS)], ids=LOCKS
+)
+def test_it_pins_what_is_asked_for(lock: str, asked: list[Requirement]) -> None:
+    pins = pinned(lock)
+    for requirement in asked:
         found = pins.get(canonicalize_name(requirement.name), [])
-        assert found, f"{requirement.name} is not in requirements.lock: see CONTRIBUTING.md, Dependencies"
+        assert found, f"{requirement.name} is not in {lock}: see CONTRIBUTING.md, Dependencies"
         assert all(requirement.specifier.contains(version(pin)) for pin in found), requirement
+
+
+def test_peers_have_the_versions_of_the_project() -> None:
+    """What both use, such as the driver of PostgreSQL, is the same on both sides of a comparison."""
+    ours = pinned()
+    for name, pins in pinned("requirements-peers.lock").items():
+        for pin in pins:
+            assert name not in ours or version(pin) in map(version, ours[name]), name
 
 
 def test_it_is_complete_here() -> None:

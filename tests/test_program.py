@@ -22,6 +22,7 @@ from spak.program import (
     Ref,
     Template,
 )
+from spak.program.semantics import BY_VERSION
 
 
 def compiled(text: str, **inputs: object) -> program.Program:
@@ -51,7 +52,7 @@ def test_the_example_of_seed_002():
         ("check", "check", ""),
     ]
     assert found.terminal
-    assert found.tools == ("run", "apply_patch")
+    assert found.tools == ()
     assert found.steps[0].args == {"cmd": CommandLine(("pytest", "tests/"))}
     assert found.steps[0].on_fail == "continue"
     assert found.steps[1].args == {"prompt": Template(("Fix failing tests:\n", Ref("last_tool_output")))}
@@ -277,7 +278,28 @@ def test_command_lines():
         CommandLine(("cat", "a b", Template(("x", Ref("line"), "y")), Ref("line"))),
         CommandLine(("ls",)),
     ]
-    assert [step.on_fail for step in found.steps] == ["continue"] * 3 + ["stop", "continue"]
+    assert [step.on_fail for step in found.steps] == ["stop"] * 5
+
+
+NOTHING = 'task a { step s1: tool.run { cmd: "false" } }'
+GOES_ON = 'task a { step s1: tool.run { cmd: "false" on_fail: continue } }'
+SUCCESS = 'task a { step s1: tool.run { cmd: "false" } success: exit_code(s1) == 1 }'
+VALIDATED = 'AGENT A LEVEL 3 { START -> a TASK a { step s1: tool.run { cmd: "false" } VALIDATOR Linter } }'
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "expected"),
+    [
+        (NOTHING, 3, "stop"),
+        (NOTHING, 2, "continue"),
+        (GOES_ON, 3, "continue"),
+        (SUCCESS, 3, "continue"),
+        (VALIDATED, 3, "continue"),
+    ],
+)
+def test_exits_of_tools_decide_where_nothing_else_does(text: str, version: int, expected: str) -> None:
+    made = program.compile(parse(text), CATALOG, {}, BY_VERSION[version])
+    assert made.tasks["a"].steps[0].on_fail == expected
 
 
 def test_values():
@@ -311,7 +333,7 @@ def test_evaluation_and_conditions():
           invariant: file_exists("a")
         }"""
     )
-    assert [(step.id, step.kind, step.output_var, step.on_fail) for step in found.steps] == [
+    assert [(step.id, step.kind, step.output_var or step.metric, step.on_fail) for step in found.steps] == [
         ("s1", "tool", "out", "continue"),
         ("speed", "tool", "metric.speed", "continue"),
         ("taste", "ask", "metric.taste", "continue"),
@@ -353,3 +375,22 @@ def test_a_broken_spec_raises_with_every_diagnostic():
 
 def test_warnings_do_not_stop_it():
     assert agent("NEXT { success -> a }").tasks["a"].edges == {"success": "a"}
+
+
+def test_a_validator_of_axioms_takes_those_of_the_system_model():
+    text = """
+    AGENT A LEVEL 2 {
+      SYSTEM_MODEL M {
+        AXIOM "Short." CHECK max_lines { lines: 3 }
+        AXIOM "Kind."
+        AXIOM "forbidden(A) :- tool(A, /run)."
+      }
+      START -> a
+      TASK a { TOOLS [run] VALIDATOR Compliance { artifact: "x.md" } NEXT { success -> b } }
+      TASK b { TOOLS [run] VALIDATOR Compliance { artifact: "y.md" axioms: [{ text: "own" check: "lint" }] } }
+    }
+    """
+    made = compiled(text)
+    taken, own = (made.tasks[name].steps[-1].args["axioms"] for name in "ab")
+    assert taken == ({"text": "Short.", "check": "max_lines", "args": {"lines": 3}}, {"text": "Kind."})
+    assert own == ({"text": "own", "check": "lint"},)

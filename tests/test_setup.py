@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from process_kit import WAIT_S
+
 ROOT = Path(__file__).resolve().parents[1]
 NEEDED = ("bash", "cat", "cksum", "grep", "mktemp", "rm", "tail", "sort", "dirname", "pwd")
 SYSTEM = ("gcc", "make", "setpriv", "prlimit", "bwrap")
@@ -53,7 +55,7 @@ class Machine:
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
-            timeout=60,
+            timeout=WAIT_S,
             check=False,
         )
 

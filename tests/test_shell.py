@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from process_kit import WAIT_S
 from spak import shell
 from spak.errors import UsageError
 
@@ -52,7 +53,7 @@ def test_bash_agrees_with_every_line_that_is_one_command(text: str) -> None:
         [shutil.which("bash") or "/bin/bash", "--norc", "-c", "printf %s\\\\0 " + text],
         capture_output=True,
         env={"PATH": "/nowhere", "LC_ALL": "C.UTF-8"},
-        timeout=10,
+        timeout=WAIT_S,
     )
     assert done.stdout == (b"".join(word.encode() + b"\0" for word in words[2:]) or b"\0")
     assert done.stderr == b""

@@ -72,7 +72,7 @@ def test_what_is_behind_a_reference_is_charged(tmp_path: Path, monkeypatch: pyte
     from spak.kernel import memory
 
     (before,) = figures(tau(tmp_path), ARMS["FIFO"])
-    monkeypatch.setattr(memory, "WHOLE", 10)  # every text is a reference from the start
+    monkeypatch.setattr(memory, "UNSEEN", 10)  # every text is a reference from the start
     monkeypatch.setattr(memory, "GIST", 0)
     (after,) = figures(tau(tmp_path), ARMS["FIFO"])
     assert (before.behind, before.recalls) == (0, 0)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
 
 from platform_kit import ROOT, Up, environment, free_port
+from process_kit import until
 from spak.kernel.replay import replay
 from spak.ledger import verify
 from spak.records import decode
@@ -114,10 +114,7 @@ class Platform:
 
 
 def wait(done: Callable[[], bool], words: str, platform: Platform) -> None:
-    ends = time.monotonic() + 40
-    while not done():
-        assert time.monotonic() < ends, f"{words}: {platform.state}\n{platform.up.said}"
-        time.sleep(0.05)
+    until(done, lambda: f"{words}: {platform.state}\n{platform.up.said}")
 
 
 def alive(pid: int) -> bool:

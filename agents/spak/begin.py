@@ -15,17 +15,18 @@ from typing import Any
 from spak import canon, config
 from spak.errors import SpecError, UnavailableError, UsageError, UserError
 from spak.lang import Parsed, parse
+from spak.lang.catalog import backend_name
 from spak.lang.diagnostics import Severity
 from spak.lang.imports import Resolved
 from spak.lang.laws import check_law
 from spak.llm import Redactor, redactor
+from spak.llm.prices import no_price
 from spak.policy.law import rules_of
 from spak.ports import Backend, Priced, Prompt
 from spak.program import Mode, Program
 from spak.program import compile as compile_program
 from spak.runner import Host
 from spak.runner.genesis import constitution, genesis
-from spak.runner.perform import no_price
 
 MODE_LEVELS: Mapping[Mode, int] = {"stepwise": 1, "semi_auto": 3, "full_auto": 4}
 """The LEVEL that a mode takes, as `check` has it for CONFIG."""
@@ -104,7 +105,7 @@ def plan(
     if host.backend is not None:
         host.backend.check()
         priced(program, host.backend)
-    named = backend or program.backend or chosen.backend
+    named = backend_name(backend or program.backend or chosen.backend)
     picked, auto = pick_mode(mode, whole.parsed, program, chosen, named)
     keys = chosen.approvers if approvers is None else approvers
     return Plan(whole, program, dict(inputs), host, named, picked, auto, proposer, keys)

@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from spak.errors import UnavailableError, UsageError
-from spak.lang.catalog import Catalog, NamedEntry
+from spak.inputs import read_text
+from spak.lang.catalog import Catalog, NamedEntry, backend_name
 from spak.llm import settings as llm_settings
 from spak.llm.redact import MIN_SECRET, Redactor
 from spak.llm.settings import Secret, read_key
@@ -163,6 +164,7 @@ def catalog() -> Catalog:
     from spak.sandbox import LAUNCHERS
     from spak.tools import TOOLS
     from spak.validators import VALIDATORS
+    from spak.validators.static_checks import CHECKS
 
     launchers = {
         name: NamedEntry(name, f"the {name} sandbox", rank=RANKS.get(name.upper(), 0)) for name in LAUNCHERS
@@ -173,6 +175,7 @@ def catalog() -> Catalog:
         proposers={name: make().entry for name, make in PROPOSERS.items()},
         backends={name: make().entry for name, make in BACKENDS.items()},
         launchers=launchers,
+        checks={name: check.entry for name, check in CHECKS.items()},
     )
 
 
@@ -206,7 +209,7 @@ def host(chosen: Settings, program: Program, backend: str = "") -> Host:
     from spak.validators import VALIDATORS
 
     configured = program.backend or chosen.backend
-    name = backend or configured
+    name = backend_name(backend or configured)
     if name and name not in BACKENDS:
         known = ", ".join(sorted(BACKENDS))
         raise UnavailableError(
@@ -318,7 +321,7 @@ def versions() -> Mapping[str, str]:
 
 def _file(path: Path) -> dict[str, dict[str, Any]]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_text(path))
     except FileNotFoundError:
         return {}
     except (ValueError, RecursionError, OSError) as error:  # ValueError: no TOML, no UTF-8, a number too long

@@ -38,13 +38,18 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One command line for a launcher. The workspace is `/ws` inside and the working directory."""
+    """One command line for a launcher. The workspace is `/ws` inside, and the working directory without a
+    `folder`."""
 
     argv: tuple[str, ...]
     workspace: Path
     writable: bool = True
+    repository: bool = False
+    """Whether `.git` at the top of a writable workspace may be written; else it is shown read-only."""
     limits: Limits = Limits()
     env: Mapping[str, str] = field(default_factory=dict)
+    folder: str = ""
+    """A folder of the workspace, without links on its way; empty for the workspace itself."""
     binds: tuple[Path, ...] = ()
     """Host folders or files shown read-only at the same path inside (toolchains)."""
     stdin: bytes = b""
@@ -139,8 +144,13 @@ class Call:
     observed: Mapping[str, Any] = field(default_factory=dict)
     """What was seen of the world when the call was permitted (spak.kernel.observed): hosts are used at the
     addresses in it."""
+    shown: Callable[[str, str], str | None] | None = None
+    """For a text among the arguments and a path: the hash of the file's content that the text's author could
+    see, None where there was no file. Without it nothing is compared."""
     heard: Heard | None = None
     """For jobs whose output is for people; one that is read by the tool itself is not handed on."""
+    repository: bool = False
+    """Whether it may change `.git` (spak.policy.repository)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +180,8 @@ class ToolResult:
     """`{severity, file, line, code, message}`; severity is error, warning or info."""
     wall_ms: int = 0
     cpu_ms: int = 0
+    anchors: Mapping[str, str | None] = field(default_factory=dict)
+    """The hash of each changed file's content before the change, None where there was no file."""
 
 
 class Tool(Protocol):
@@ -185,6 +197,15 @@ class Subject:
 
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Role (`binary`, `source`) to content."""
+
+
+Asked = Mapping[str, str]
+"""An item of a prompt: `{role, name, text}`."""
+Ask = Callable[[Sequence[Asked], Mapping[str, Any]], str]
+"""Asks the configured model: the items and the schema that its answer has to fit; gives its text.
+
+Raises: UnavailableError `unavailable.judge` where no model is configured, RunError `llm.*`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +225,7 @@ class MeasureCall:
     """The MetricRule's integers: margin_num, margin_den, evidence, max_pairs."""
     inherit: tuple[int, ...] = ()
     heard: Heard | None = None
+    ask: Ask | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +327,9 @@ class Prompt:
     """For the whole call with its retries; 0 is the configured limit."""
     params: Mapping[str, Any] = field(default_factory=dict)
     """Sampling: `temperature`, `top_p`, `seed`, `stop`; they override the configured ones."""
+    step: str = ""
+    given: tuple[Mapping[str, Any], ...] = ()
+    """The recorded answers that this run has already been given (`Answer.recorded`), from its ledger."""
 
     @property
     def text(self) -> str:
@@ -334,6 +359,9 @@ class Answer:
     """How often the wire was tried: one and the retries after 429, 5xx and cut streams."""
     told: bool = True
     """Whether the usage is all there is to say: an engine that kept its own to itself makes this False."""
+    recorded: Mapping[str, Any] = field(default_factory=dict)
+    """Which answer of which recording this is: `name`, `line` from 1, and its `hash`. It is recorded with the
+    answer, so that a run that is taken up again goes on with the next one."""
 
     @property
     def tokens(self) -> int:
@@ -426,6 +454,8 @@ class Ledger(Protocol):
     count: int
     head: str
     blobs: Blobs
+    fence: int
+    """Grows with every lease of the run; 0 where a lease cannot be lost while its holder lives."""
 
     def read(self, start: int = 0) -> Iterator[tuple[Record, bytes]]:
         """Records with their exact lines, from a sequence number on."""
@@ -434,6 +464,13 @@ class Ledger(Protocol):
         """Write the records in one go and return them with seq and hash; durable only after `flush`."""
 
     def flush(self) -> None: ...
+
+    def confirm(self) -> None:
+        """Ask whoever grants leases whether this one is still held.
+
+        Raises: LedgerError `ledger.lost_lease`.
+        """
+
     def close(self) -> None:
         """Flush and give the lease back; twice is once."""
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.tokens.trajectories import Call, Message, Trajectory
-from spak.kernel import context, memory
+from spak.kernel import context, memory, settle
 from spak.kernel.memory import Memory
 
 Items = Sequence[Mapping[str, Any]]
@@ -57,7 +57,7 @@ class _Run:
         self.tools: set[str] = set()
 
     def transition(self) -> None:
-        self.memory = memory.transition(self.memory, self.policy)
+        self.memory = settle.transition(self.memory, self.policy)
         self.tools = set()
 
     def result(self, call: Call, text: str) -> None:
@@ -69,7 +69,7 @@ class _Run:
     def remember(self, role: memory.Role, name: str, text: str, call: str = "") -> None:
         ref = len(self.texts) + 1
         self.texts[ref] = f"{call}\n{text}"
-        self.memory = memory.remember(self.memory, memory.entry(ref, role, name, text, call), self.policy)
+        self.memory = settle.remember(self.memory, memory.entry(ref, role, name, text, call), self.policy)
 
 
 def full(run: Trajectory) -> Prompts:

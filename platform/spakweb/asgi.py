@@ -1,6 +1,6 @@
 """The platform as an ASGI application: pages by Django, WebSockets by Channels.
 
-A WebSocket from a page of another host is refused before anything else looks at it.
+A WebSocket from a page of another origin is refused before anything else looks at it.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ import os
 
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
-from channels.security.websocket import AllowedHostsOriginValidator
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
 
 pages = get_asgi_application()
 
+from spakweb.origins import SameOrigin  # noqa: E402
 from spakweb.routing import websocket_urlpatterns  # noqa: E402  the models must be ready before
 
 application = ProtocolTypeRouter(
     {
         "http": pages,
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        "websocket": SameOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

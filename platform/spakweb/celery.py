@@ -14,17 +14,11 @@ from typing import Any
 
 from celery import Celery, bootsteps
 
+from spakweb import broker
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
 
 PULSE_S = 3.0
-
-
-def make_folders() -> None:
-    """Embedded, messages are files in the data folder."""
-    from django.conf import settings
-
-    if not settings.REDIS_URL:
-        (settings.QUEUE_DIR / "control").mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 class Pulse(bootsteps.StartStopStep):
@@ -58,6 +52,7 @@ def look(channel: Any) -> None:
         other.ping()
 
 
+broker.register()
 app = Celery("spakweb")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["spakweb.runs"])

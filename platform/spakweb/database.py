@@ -1,10 +1,13 @@
 """The database that an address names: PostgreSQL, or SQLite beside the data when there is none.
 
-Takes the address and the data folder; gives the dictionary that Django wants. It opens nothing.
+Takes the address, the data folder and the limits of a connection; gives the dictionary that Django wants. It
+opens nothing. The limits keep a process that was stopped, or whose host is gone, from holding up all others:
+PostgreSQL itself gives up on it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -16,7 +19,43 @@ OF_TLS = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl"})
 """What may stand after the question mark, for PostgreSQL's own client."""
 
 
-def database(address: str, data: Path) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of each connection to PostgreSQL, in seconds; 0 is none."""
+
+    lock_s: int = 5
+    """How long a statement waits for a lock that another connection holds."""
+    statement_s: int = 60
+    idle_s: int = 8
+    """How long a transaction may be open while nothing is asked in it. Less than twice `lock_s`: who tries a
+    second time after a lock did not come finds it free."""
+    silent_s: int = 30
+    """How long the other end may be silent before the connection counts as gone."""
+
+    def options(self) -> dict[str, Any]:
+        names = {
+            "lock_timeout": self.lock_s,
+            "statement_timeout": self.statement_s,
+            "idle_in_transaction_session_timeout": self.idle_s,
+        }
+        asked = {name: f"{1000 * value}" for name, value in names.items() if value}
+        found: dict[str, Any] = {}
+        if self.silent_s:
+            step = max(1, self.silent_s // 6)
+            found = {"keepalives_idle": 3 * step, "keepalives_interval": step, "keepalives_count": 3}
+            found["tcp_user_timeout"] = 1000 * self.silent_s
+            # the same on the server's side, for a host that is gone without a word
+            asked |= {"tcp_keepalives_idle": f"{3 * step}", "tcp_keepalives_interval": f"{step}"}
+            asked |= {"tcp_keepalives_count": "3", "tcp_user_timeout": f"{1000 * self.silent_s}"}
+        if asked:
+            found["options"] = " ".join(f"-c {name}={value}" for name, value in asked.items())
+        return found
+
+
+LIMITS = Limits()
+
+
+def database(address: str, data: Path, limits: Limits = LIMITS) -> dict[str, Any]:
     if not address:
         return sqlite(data / "spak.sqlite3")
     try:
@@ -36,7 +75,7 @@ def database(address: str, data: Path) -> dict[str, Any]:
             "HOST": unquote(parts.hostname or ""),
             "PORT": str(port or ""),
             "CONN_MAX_AGE": 0,  # ASGI: a connection kept by a thread is not seen again
-            "OPTIONS": {"connect_timeout": 10, **more},
+            "OPTIONS": {"connect_timeout": 10, **limits.options(), **more},
         }
     if parts.scheme == "sqlite" and parts.path.startswith("/") and len(parts.path) > 1:
         return sqlite(Path(unquote(parts.path)))

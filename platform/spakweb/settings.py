@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import secrets
 import ssl
+import sys
 from pathlib import Path
 from typing import Any
 
-from spakweb.database import database
+from spakweb.database import LIMITS, Limits, database
 from spakweb.environment import BadSetting, flag, number, origin, text, words
 
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -148,7 +149,18 @@ TEMPLATES: list[dict[str, Any]] = [
 
 # ---- stores
 
-DATABASES = {"default": database(text("SPAK_WEB_DATABASE_URL"), DATA_DIR)}
+LONG_COMMANDS = ("migrate", "rebuild")
+"""Commands of `manage.py` whose statements may take any time."""
+DATABASE_LIMITS = Limits(
+    lock_s=number("SPAK_WEB_DATABASE_LOCK_S", LIMITS.lock_s, 0, 3600),
+    statement_s=number(
+        "SPAK_WEB_DATABASE_STATEMENT_S",
+        0 if sys.argv[1:2] and sys.argv[1] in LONG_COMMANDS else LIMITS.statement_s, 0, 86400,
+    ),
+    idle_s=number("SPAK_WEB_DATABASE_IDLE_S", LIMITS.idle_s, 0, 3600),
+    silent_s=number("SPAK_WEB_DATABASE_SILENT_S", LIMITS.silent_s, 0, 7200),
+)  # fmt: skip
+DATABASES = {"default": database(text("SPAK_WEB_DATABASE_URL"), DATA_DIR, DATABASE_LIMITS)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 ATOMIC_REQUESTS = False
 
@@ -175,16 +187,11 @@ if REDIS_URL:  # how often someone tried to sign in is counted over all processe
 # ---- workers
 
 QUEUE_DIR = DATA_DIR / "queue"
-CELERY_BROKER_URL = REDIS_URL or "filesystem://localhost/"
+CELERY_BROKER_URL = REDIS_URL or "spakfiles://localhost/"
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = (
     {"visibility_timeout": 3600, "socket_timeout": None, "socket_connect_timeout": 5, "max_retries": 0}
     if REDIS_URL  # max_retries: else who starts a run while Redis is away waits six seconds, for nothing
-    else {
-        "data_folder_in": str(QUEUE_DIR),
-        "data_folder_out": str(QUEUE_DIR),
-        "control_folder": str(QUEUE_DIR / "control"),
-        "polling_interval": 0.02,
-    }
+    else {"folder": str(QUEUE_DIR), "polling_interval": 0.02}
 )
 if REDIS_URL.startswith("rediss://"):  # kombu by itself would believe any certificate
     CELERY_BROKER_USE_SSL = {"ssl_cert_reqs": ssl.CERT_REQUIRED}

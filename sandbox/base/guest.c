@@ -5,8 +5,8 @@
  *
  * What `step` reads (little-endian, from spak.sandbox.docker_wire):
  *     total u32, nonce 32 bytes, wall_ms u32, cpu_s u32, processes u32, open_files u32, file_bytes u64,
- *     then four lists of counted byte strings, each list with its count in front:
- *     system call filters, arguments, environment, folders to empty afterwards.
+ *     then five lists of counted byte strings, each list with its count in front:
+ *     system call filters, arguments, environment, folders to empty afterwards, the working folder (one).
  * The rest of standard input is the job's. What `step` writes last, when nothing of the job lives any more, are
  * 64 bytes on standard error: nonce, kind, number, milliseconds of CPU time, 1 when something was left behind.
  *     x N  exited with N         s N  ended by signal N      t    the wall time was over
@@ -205,8 +205,10 @@ static int step(void) {
     uint64_t file_bytes;
     memcpy(&file_bytes, take(8), 8);
     struct list filters = read_list(), arguments = read_list(), variables = read_list(), folders = read_list();
+    struct list place = read_list();
     char **argv = words(&arguments), **env = words(&variables);
     if (!argv[0]) refuse("the command is empty");
+    if (place.count != 1) refuse("the job is malformed");
 
     int told[2];
     sigset_t child_ends, before;
@@ -235,7 +237,7 @@ static int step(void) {
         limit(RLIMIT_FSIZE, file_bytes, file_bytes);
         limit(RLIMIT_NOFILE, open_files, open_files);
         limit(RLIMIT_NPROC, processes, processes);
-        int wrong = chdir("/ws") != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? errno : 0;
+        int wrong = chdir(place.items[0].text) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? errno : 0;
         for (uint32_t i = 0; i < filters.count && !wrong; i++) {
             struct sock_fprog program = {(unsigned short)(filters.items[i].size / sizeof(struct sock_filter)),
                                          (struct sock_filter *)filters.items[i].text};

@@ -3,31 +3,61 @@
 
 Decl guard(Which) bound [/name].
 
-# ---- The commit barrier: broken code is not committed, and unchecked code only if a person signs for it.
+# ---- The commit barrier: broken files are not committed, and unchecked ones only if a person signs for it.
+# What a check found holds until a file changes; git's own folder is none of them.
 
 broken("Build Broken") :- diagnostic(/error, _, _, _, _).
 broken("Build Panicked") :- diagnostic(/panic, _, _, _, _).
 broken("Check Failed") :- checks_ran(_, /fail).
 broken("Check Timed Out") :- checks_ran(_, /timeout).
 
-checked() :- checks_ran(_, _).
+# A model's opinion may stop a commit and never carries one.
+Decl opinion(Validator) bound [/string].
+
+opinion("Judge").
+
+checked() :-
+    checks_ran(Validator, /success),
+    !opinion(Validator).
+checked() :-
+    checks_ran(Validator, /metric_improved),
+    !opinion(Validator).
 block_commit(Reason) :- broken(Reason).
 block_commit("No Check Ran") :- !checked().
 
+# Every command of git that can make a commit. A form of it that makes none (merge --no-commit, rebase --abort)
+# has another name. The runner compares what was committed with what was checked: spak.tools.repository.
+Decl commit_door(About) bound [/string].
+
+commit_door("git commit").
+commit_door("git merge").
+commit_door("git rebase").
+commit_door("git cherry-pick").
+commit_door("git revert").
+commit_door("git am").
+commit_door("git pull").
+commit_door("git stash").
+commit_door("git notes").
+
 makes_commit(Action) :- tool(Action, /git_commit).
-makes_commit(Action) :- command_does(Action, _, /commits, "git commit", _).
+makes_commit(Action) :-
+    command_does(Action, _, _, About, _),
+    commit_door(About).
 
 least_sandbox(/git_commit, /restricted).
 
 permitted(Action) :-
     tool(Action, /git_commit),
     uses_path(Action, /tracks, _, _),
-    !unpermitted_path(Action),
-    !block_commit(_).
+    !unpermitted_path(Action).
 
 forbidden(Action) :-
     makes_commit(Action),
     broken(_).
+forbidden(Action) :-
+    makes_commit(Action),
+    !checked(),
+    !approved(Action).
 
 # ---- The refactoring guard: a file on which untested files rest changes only if a person signs for it.
 
@@ -61,11 +91,17 @@ forbidden(Action) :-
     unsafe_to_refactor(File),
     !approved(Action).
 
-# ---- Requests: a host that is not named is a violation whatever another rule permits, unless a person signs.
+# ---- Requests and command lines: a host or a protocol that is not named is a violation whatever another rule permits, unless a person signs.
 
 security_violation(Action, Host) :-
     asks_url(Action, _, Host, _),
     !allowed_host(Host).
+security_violation(Action, Host) :-
+    connects(Action, _, Host),
+    !allowed_host(Host).
+security_violation(Action, Host) :-
+    connects(Action, Protocol, Host),
+    !allowed_protocol(Protocol).
 
 forbidden(Action) :-
     security_violation(Action, _),

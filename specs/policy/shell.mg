@@ -4,6 +4,10 @@
 Decl command_does(Action, Index, Deed, About, Why) bound [/name, /number, /name, /string, /string].
 Decl permitted_deed(Deed) bound [/name].
 
+# Where `working_dir` has a line run, and the variables of `env`. What they would do is among the deeds and paths.
+Decl works_in(Action, Path) bound [/name, /string].
+Decl sets_variable(Action, Name, Value) bound [/name, /string, /string].
+
 permitted_deed(/computes).          # prints, calculates, waits a moment
 permitted_deed(/reads).             # shows files, by the places of base.mg
 permitted_deed(/writes).            # makes or changes files, likewise
@@ -11,6 +15,7 @@ permitted_deed(/builds).            # runs the project's own code and tests: the
 permitted_deed(/commits).           # changes the repository in a way that can be undone
 permitted_deed(/installs_locked).   # installs what the project's own files name
 permitted_deed(/talks_to_origin).   # fetches from the project's own remote
+permitted_deed(/downloads).         # fetches from a host, by a protocol; which ones: network.mg, guards.mg
 
 unpermitted_deed(Action) :-
     command_does(Action, _, Deed, _, _),

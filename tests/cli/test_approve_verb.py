@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from cli_calls import Background, Cli, Done
+from process_kit import WAIT_S
+from process_kit import start as start_child
 from spak.cli import session
 from spak.policy import approval
 
@@ -34,7 +36,7 @@ AGENT Tidy LEVEL 2 {
 """
 SLOW = TIDY.replace(
     '["rm", "-r", "old"]',
-    "[\"python\", \"-c\", \"import time; time.sleep(1.5); open('ran', 'a').write('x')\"]",
+    "[\"python\", \"-c\", \"import time; time.sleep(3); open('ran', 'a').write('x')\"]",
 )
 OVERRIDE = 'POLICY """forbidden(A) :- tool(A, /run), !admin_override(A, _)."""'
 
@@ -280,7 +282,7 @@ def test_of_two_answers_at_once_one_counts(waits: Any, keys: Path, tmp_path: Pat
     import os
 
     started = [
-        subprocess.Popen(
+        start_child(
             [
                 sys.executable,
                 "-c",
@@ -297,7 +299,7 @@ def test_of_two_answers_at_once_one_counts(waits: Any, keys: Path, tmp_path: Pat
         )
         for name, flags in (("alice", ()), ("charlie", ("--deny",)))
     ]
-    ended = [(json.loads(process.communicate(timeout=100)[0]), process.returncode) for process in started]
+    ended = [(json.loads(process.communicate(timeout=WAIT_S)[0]), process.returncode) for process in started]
     codes = sorted(code for _, code in ended)
     assert codes in ([0, 1], [1, 5]), ended
     lost = next(document for document, code in ended if code == 1)
@@ -324,7 +326,6 @@ def test_killed_while_the_approved_action_is_done_it_is_not_asked_again(
     process.until(lambda: permits(runs, waits["run"])[-1][0] is True)
     process.kill(signal.SIGKILL)
     process.done()
-    time.sleep(0.1)
     done = spak("resume", waits["run"], "--json", home="nobody")
     assert (done.code, done.json["state"]) == (0, "succeeded"), done.err
     assert (runs / waits["run"] / "workspace/ran").read_text() == "x"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli_calls import ASK, HELLO, Cli
+from process_kit import WAIT_S
 
 INPUTS = """
 AGENT Inputs LEVEL 2 {
@@ -275,7 +276,7 @@ def test_a_reader_that_has_gone(tmp_path: Path, ended: str, argv: list[str]) -> 
         cwd=tmp_path,
         stdout=writing,
         stderr=subprocess.PIPE,
-        timeout=60,
+        timeout=WAIT_S,
         check=False,
     )
     os.close(writing)
@@ -293,7 +294,7 @@ def test_an_output_that_is_full_or_closed(tmp_path: Path, ended: str, argv: list
         ["sh", "-c", f'exec "$@" {how}', "sh", sys.executable, "-c", program, *argv],
         cwd=tmp_path,
         capture_output=True,
-        timeout=60,
+        timeout=WAIT_S,
         check=False,
     )
     assert done.returncode in (0, 1, 2), done.stderr

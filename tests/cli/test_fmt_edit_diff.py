@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cli_kit import EXAMPLES, ROOT, raw, spak
+from process_kit import WAIT_S, start
 from spak.cli.rewrite import rewrite
 from spak.errors import UsageError
 from spak.lang.edit import OPS
@@ -126,8 +127,8 @@ def test_of_edits_at_once_none_is_lost(tmp_path: Path) -> None:
     ]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     names = [f"t{number}" for number in range(6)]
-    running = [(name, subprocess.Popen([*line, name], cwd=tmp_path, **quiet)) for name in names]
-    written = {name for name, process in running if process.wait(timeout=60) == 0}
+    running = [(name, start([*line, name], cwd=tmp_path, **quiet)) for name in names]
+    written = {name for name, process in running if process.wait(timeout=WAIT_S) == 0}
     assert written
     assert {name for name in names if f"task {name} " in file.read_text()} == written
 
@@ -271,7 +272,10 @@ def test_diff_after_an_edit_tells_it(tmp_path: Path) -> None:
     assert ("tool", "gained", "write_file", True) in {
         (item["kind"], item["change"], item["name"], item["widens"]) for item in found["capabilities"]
     }
-    assert [item["flag"] for item in found["flags"]] == ["widens"]
+    assert ("tool", "changed", "read_ast", True) in {
+        (item["kind"], item["change"], item["name"], item["widens"]) for item in found["capabilities"]
+    }, "what only a step used, a plan may choose"
+    assert [item["flag"] for item in found["flags"]] == ["widens", "widens"]
     code, shown = spak(tmp_path, "diff", path, "-", stdin=new)
     assert code == 1
     assert "! tool write_file in tasks/finalize gained" in shown

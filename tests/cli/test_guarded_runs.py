@@ -98,7 +98,7 @@ def test_code_that_failed_its_check_is_not_committed(spak: Spak, repo: Path, run
     for approvals in ("", "APPROVALS ask"):
         done = build(spak, repo, method="upper", approvals=approvals)
         assert (done.code, done.json["refusal"]["codes"]) == (5, ["policy.forbidden"])
-        assert "mend" in done.json["refusal"]["knob"]
+        assert "mend" in done.json["refusal"]["cause"] and done.json["refusal"]["knob"] == ""
         assert git(place(runs, done), "log", "--format=%s") == "first"
 
 
@@ -106,8 +106,8 @@ def test_code_that_nobody_checked_is_committed_only_if_somebody_signs(
     spak: Spak, repo: Path, runs: Path
 ) -> None:
     done = build(spak, repo, check="")
-    assert (done.code, done.json["refusal"]["codes"]) == (5, ["policy.denied"])
-    assert "no check ran" in done.json["refusal"]["knob"]
+    assert (done.code, done.json["refusal"]["codes"]) == (5, ["policy.forbidden"])
+    assert "no check ran" in done.json["refusal"]["cause"] and done.json["refusal"]["knob"] == ""
     done = build(spak, repo, check="", approvals="APPROVALS ask")
     assert done.code == 4 and done.json["waiting"]["name"] == "git_commit"
     done = spak("approve", done.json["run"])
@@ -131,7 +131,7 @@ TESTS = {"test_all.py": "import leaf, between\n"}
 def test_what_untested_code_rests_on_is_not_changed(spak: Spak, tmp_path: Path) -> None:
     done = refactor(spak, tmp_path, {**CODE, "test_between.py": "import between\n"})
     assert (done.code, done.json["refusal"]["codes"]) == (5, ["policy.forbidden"])
-    assert "no test reaches what rests on it: leaf.py" in done.json["refusal"]["knob"]
+    assert "no test reaches what rests on it: leaf.py" in done.json["refusal"]["cause"]
 
 
 def test_what_tests_reach_is_changed(spak: Spak, tmp_path: Path, runs: Path) -> None:

@@ -22,7 +22,7 @@ import pathlib, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 pathlib.Path("half.txt").write_text("half")
 pathlib.Path("first.txt").write_text("spoilt")
-time.sleep(1.2)
+time.sleep(3)
 """
 UNTIL_TOLD = """
 for _ in range(3000):
@@ -78,9 +78,12 @@ def test_a_signal_in_the_middle_of_a_tool(
 
 @pytest.mark.sandbox
 def test_a_timeout_in_the_middle_of_a_tool(cli: Cli, runs: Path, marker: str) -> None:
-    done = cli(*START, "--timeout", "0.6")
-    assert gone(marker), processes(marker)
-    assert (done.code, done.json["state"]) == (6, "paused")
+    for timeout in (1, 3, 5, 7, 9, 12, 15, 18, 21):  # the tool takes 3 s: one of these ends in its middle
+        done = cli(*START, "--timeout", str(timeout))
+        assert gone(marker), processes(marker)
+        assert (done.code, done.json["state"]) == (6, "paused")
+        if (runs / done.json["run"] / "workspace/first.txt").exists():
+            break
     run, records = done.json["run"], done.json["records"]
     assert rolled_back(runs, run)
     assert done.json["refusal"] is None and done.json["waiting"] is None
@@ -98,7 +101,7 @@ def test_a_timeout_in_the_middle_of_a_tool(cli: Cli, runs: Path, marker: str) ->
 @pytest.mark.sandbox
 def test_two_who_resume_the_same_run(cli: Cli, tmp_path: Path, runs: Path, marker: str) -> None:
     script = tmp_path / "slow/slow.py"
-    script.write_text(SCRIPT.replace("time.sleep(1.2)", UNTIL_TOLD))
+    script.write_text(SCRIPT.replace("time.sleep(3)", UNTIL_TOLD))
     run = cli(*START, "--timeout", "0").json["run"]
     first = Background(tmp_path, "resume", run, "--json")
     first.until(lambda: half(runs))

@@ -184,6 +184,32 @@ def test_what_an_export_says(cli: Cli, ended: str, exported: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("shape", ["events", "aep", "items"])
+def test_a_run_in_the_shapes_of_others(cli: Cli, ended: str, shape: str, tmp_path: Path, runs: Path) -> None:
+    before = (runs / ended / "trace.jsonl").read_bytes()
+    lines = [json.loads(line) for line in cli("export", ended, "--as", shape).out.splitlines()]
+    assert lines and all(isinstance(line, dict) for line in lines)
+    assert cli("export", ended, "--as", shape, "-o", "-").out == cli("export", ended, "--as", shape).out
+    about = {"run": ended, "as": shape, "count": len(lines)}
+    assert cli("export", ended, "--as", shape, "--json").json == {**about, "lines": lines}
+    done = cli("export", ended, "--as", shape, "-o", "other.jsonl", "--json")
+    assert done.json == {**about, "file": "other.jsonl"}
+    assert [json.loads(line) for line in (tmp_path / "other.jsonl").read_text().splitlines()] == lines
+    assert (runs / ended / "trace.jsonl").read_bytes() == before
+    assert cli("import", "other.jsonl", "--json").code != 0, "such a file is no ledger"
+
+
+def test_shapes_of_a_run_that_waits_and_of_one_that_is_broken(cli: Cli, waiting: str, runs: Path) -> None:
+    last = json.loads(cli("export", "--as", "events").out.splitlines()[-1])
+    assert (last["type"], last["status"], last["response"]) == ("llm.query", "waiting", None)
+    assert cli("export", "--as", "nonsense", "--json").code == 2
+    trace = runs / waiting / "trace.jsonl"
+    trace.write_bytes(trace.read_bytes().replace(b'"signal":"success"', b'"signal":"failure"', 1))
+    done = cli("export", "--as", "aep", "-o", "x.jsonl", "--json")
+    assert (done.code, done.error) == (1, "ledger.tampered")
+    assert not (runs.parent.parent / "x.jsonl").exists()
+
+
 def test_an_import_does_not_overwrite_another_run(cli: Cli, ended: str, exported: Path, runs: Path) -> None:
     trace = runs / ended / "trace.jsonl"
     shorter = b"".join(trace.read_bytes().splitlines(keepends=True)[:-1])

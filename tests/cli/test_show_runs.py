@@ -27,7 +27,14 @@ def test_an_ended_run(cli: Cli, ended: str, runs: Path) -> None:
     assert done.json["chain_head"] == json.loads(before.splitlines()[-1])["#"]
     assert done.json["waiting"] is None and done.json["refusal"] is None
     assert list(done.json["registers"]) == [f"R{number}" for number in range(8)]
-    assert done.json["registers"]["R7"]["summary"] == done.json["summary_hash"]
+    registers = done.json["registers"]
+    assert registers["R7"]["summary"] == done.json["summary_hash"]
+    assert registers["R1"]["deadline_ms"] == 3_600_000 and registers["R2"] == {"used": 0, "remaining": None}
+    assert (registers["R7"]["task_id"], registers["R7"]["depth"], registers["R7"]["tokens"]) == (
+        "Hello",
+        1,
+        0,
+    )
     assert (runs / ended / "trace.jsonl").read_bytes() == before
 
 

@@ -69,6 +69,27 @@ def test_the_next_question_waits_again(cli: Cli, tmp_path: Path, runs: Path) -> 
     assert (runs / run / "workspace/both.txt").read_text() == "here there"
 
 
+def test_killed_before_the_prompt_was_measured_and_answered_by_hand(
+    cli: Cli, tmp_path: Path, runs: Path
+) -> None:
+    (tmp_path / "two.spak").write_text(
+        TWO.replace("LEVEL 2 {", "LEVEL 2 { CONFIG { BUDGET { tokens: 9000 } }")
+    )
+    run = cli("run", "two.spak", "--json", "--seed", "7").json["run"]
+    lines = (runs / run / "trace.jsonl").read_bytes().splitlines(keepends=True)
+    shutil.copytree(runs, tmp_path / "kept")
+    summaries = set()
+    for kept in (len(lines), len(lines) - 1, len(lines) - 2):  # without the decision, without the measurement
+        shutil.rmtree(runs)
+        shutil.copytree(tmp_path / "kept", runs)
+        (runs / run / "trace.jsonl").write_bytes(b"".join(lines[:kept]))
+        for text, code in (("here", 4), ("there", 0)):
+            done = cli("step", run, "--answer", text, "--json")
+            assert done.code == code, done.err
+        summaries.add(done.json["summary_hash"])
+    assert len(summaries) == 1
+
+
 # ---- resume and approve --------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,7 @@ def test_an_artifact_that_complies(cli: Cli, spec: Path, tmp_path: Path) -> None
             "violations": [],
             "unchecked": ["Inputs are contiguous."],
             "held": ["It never sleeps.", "It exports attention."],
+            "judged": [],
             "axioms": [
                 {"index": 1, "axiom": "Inputs are contiguous.", "kind": "prompt", "holds": None},
                 {"index": 2, "axiom": "It never sleeps.", "kind": "checked", "holds": True},
@@ -180,3 +182,54 @@ def test_a_rule_is_read_beside_the_policy_of_the_spec(cli: Cli, tmp_path: Path) 
     )
     done = cli("verify", "--artifact", "good.c", "--spec", "rules.spak", "--json")
     assert (done.code, done.json["violations"]) == (0, [])
+
+
+JUDGED = """
+system_model Rules {
+  axiom: "It never sleeps." CHECK not_contains { text: "sleep" }
+  axiom: "It is kind." CHECK judge { rubric: "No comment blames a person." }
+}
+task T { step a: tool.run { cmd: "true" } }
+"""
+
+
+def with_model(tmp_path: Path, answer: str, spec: str = JUDGED) -> tuple[str, ...]:
+    (tmp_path / "judged.spak").write_text(spec)
+    (tmp_path / "good.c").write_text(GOOD)
+    (tmp_path / "spak.toml").write_text('[llm]\nmode = "recorded"\nrecording = "answers.jsonl"\n')
+    (tmp_path / "answers.jsonl").write_text(json.dumps({"text": answer}) + "\n")
+    return ("verify", "--artifact", "good.c", "--spec", "judged.spak", "--json")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "codes", "holds"),
+    [
+        ('{"pass": true, "reasons": ["no comment at all"]}', 0, [], True),
+        ('{"pass": false, "reasons": ["line 1", "line 2"]}', 1, ["judge.failed"], False),
+        ("It is very kind.", 1, ["judge.malformed"], False),
+        ('{"pass": true, "reasons": ["x"], "score": 9}', 1, ["judge.malformed"], False),
+        ('{"pass": "true", "reasons": ["x"]}', 1, ["judge.malformed"], False),
+    ],
+)
+def test_a_configured_model_is_asked_for_its_opinion(
+    cli: Cli, tmp_path: Path, answer: str, code: int, codes: list[str], holds: bool
+) -> None:
+    done = cli(*with_model(tmp_path, answer))
+    assert (done.code, [item["code"] for item in done.json["violations"]]) == (code, codes)
+    assert done.json["held"] == ["It never sleeps."]
+    assert done.json["judged"] == (["It is kind."] if holds else [])
+    assert done.json["axioms"][1] == {"index": 2, "axiom": "It is kind.", "kind": "judged", "holds": holds}
+
+
+def test_an_opinion_alone_passes_nothing(cli: Cli, tmp_path: Path) -> None:
+    alone = JUDGED.replace(' CHECK not_contains { text: "sleep" }', "")
+    done = cli(*with_model(tmp_path, '{"pass": true, "reasons": ["fine"]}', alone))
+    assert (done.code, done.json["passed"], done.json["judged"]) == (1, False, ["It is kind."])
+
+
+def test_without_a_model_nobody_judges(cli: Cli, tmp_path: Path) -> None:
+    arguments = with_model(tmp_path, "")
+    (tmp_path / "spak.toml").unlink()
+    done = cli(*arguments)
+    assert (done.code, done.json["unchecked"], done.json["axioms"][1]["holds"]) == (0, ["It is kind."], None)
+    assert "no model is configured to judge it: It is kind." in cli(*arguments[:-1]).err

@@ -11,6 +11,7 @@ import pytest
 
 from cli_calls import Background, Cli
 from llm_stub import MODEL, Stub
+from process_kit import WAIT_S
 
 TWICE = """
 AGENT Twice LEVEL 4 {
@@ -95,7 +96,7 @@ def test_a_signal_ends_a_call(tmp_path: Path, stub: Stub, number: int) -> None:
     child.kill(number)
     done = child.done()
     assert (done.code, done.json["state"]) == (6, "paused"), done
-    assert stub.hung_up.wait(20)
+    assert stub.hung_up.wait(WAIT_S)
 
 
 def test_the_timeout_ends_a_call(cli: Cli, tmp_path: Path, stub: Stub) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from process_kit import WAIT_S
 from spak.cli import VERBS
 from spak.lang import parse
 from spak.lang.parser import tables
@@ -103,7 +104,7 @@ def test_neovim_itself_shows_diagnostics_and_renames(tmp_path: Path) -> None:
         env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "XDG_STATE_HOME": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=WAIT_S,
         check=False,
     )
     said = (done.stdout + done.stderr).splitlines()

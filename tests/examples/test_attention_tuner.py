@@ -18,7 +18,6 @@ def test_it_tunes_verifies_replays_and_reports(tmp_path: Path) -> None:
     metrics = seen["metrics"]
     assert metrics["stopped_by"] == "evaluations"
     assert metrics["evaluations"] == 7
-    assert metrics["speedup"] > 3
     assert metrics["speedup"] == pytest.approx(metrics["baseline_ms"] / metrics["best_ms"], rel=0.01)
     assert 0 < metrics["bound_ppm"] < 1_000_000
     folder = run_dir(tmp_path, seen)

@@ -86,5 +86,7 @@ def test_a_plan_outside_the_tools_comes_back_with_the_reason(tmp_path: Path) -> 
     assert code == 4 and "policy.not_in_tools" in asked["waiting"]["prompt"]
     code, asked = answer(tmp_path, json.dumps({"tool": "nvcc", "args": {"source": 7}}))
     assert code == 4 and "schema.type" in asked["waiting"]["prompt"]
-    code, ended = answer(tmp_path, "let me think about that")
-    assert code == 1 and ended["refusal"]["error"]["code"] == "answer.not_json", "the third in a row"
+    for code_expected in (4, 5):
+        code, ended = answer(tmp_path, "let me think about that")
+        assert code == code_expected
+    assert ended["refusal"]["error"]["code"] == "answer.not_json", "RETRIES bounds different refusals"

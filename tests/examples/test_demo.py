@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from process_kit import WAIT_S
 from tuner_kit import shortened
 
 SHORT = """
@@ -44,14 +45,14 @@ def test_the_demo_tells_what_it_found_and_proves_it(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=WAIT_S,
         check=False,
     )
     told = done.stderr
     assert (done.returncode, done.stdout) == (0, ""), told
     for line in LINES:
         assert re.search(f"^{line}$", told, re.MULTILINE), (line, told)
-    live, table = told.split("candidates (ms", 1)
+    live, table = told.split("candidates (ratio", 1)
     for part in (live, table):
         assert len(re.findall(r"^ *\d+ [●○×] (?:improved|measured|failed)", part, re.MULTILINE)) == 5, told
     spreads = re.findall(r"spread (\d+\.\d) %", told)

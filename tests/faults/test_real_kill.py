@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from cli_kit import spak
+from process_kit import start, until
 from tuner_kit import shortened
 
 
@@ -33,25 +33,21 @@ def children_of(marker: str) -> list[str]:
 @pytest.mark.parametrize("records", [4, 14, 25])
 def test_the_records_before_the_kill_stay_and_the_run_goes_on(tmp_path: Path, records: int) -> None:
     spec = shortened(tmp_path, 4)
-    runner = subprocess.Popen(
+    runner = start(
         [sys.executable, "-c", "from spak.cli import main; main()", "run", str(spec), "--seed", "3"],
         cwd=tmp_path,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,
     )
-    deadline = time.monotonic() + 60
-    trace = None
-    while time.monotonic() < deadline:
-        trace = next(iter(tmp_path.glob(".spak/runs/*/trace.jsonl")), None)
-        if trace is not None and trace.read_bytes().count(b"\n") >= records:
-            break
-        time.sleep(0.01)
+
+    def traces() -> list[Path]:
+        return list(tmp_path.glob(".spak/runs/*/trace.jsonl"))
+
+    until(lambda: traces() and traces()[0].read_bytes().count(b"\n") >= records)
     os.kill(runner.pid, signal.SIGKILL)
     runner.wait()
-    assert trace is not None
-    time.sleep(1)
-    assert children_of(str(tmp_path)) == []
+    (trace,) = traces()
+    until(lambda: children_of(str(tmp_path)) == [])
     before = trace.read_bytes()
     whole = before[: before.rfind(b"\n") + 1]
     code, seen = spak(tmp_path, "resume", "latest", "--json")

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from process_kit import WAIT_S
 from runs_kit import tables
 from sandbox_kit import docker_ready
 from spak.kernel.replay import replay
@@ -81,7 +82,7 @@ class Line:
             except OSError:
                 continue
         for thread in self.threads:
-            thread.join(10)
+            thread.join(WAIT_S)
         for end in self.ends:
             end.close()
         self.ends.clear()
@@ -167,7 +168,7 @@ def test_the_engine_goes_away_in_the_middle(line: Line, team: Any) -> None:
         threading.Event().wait(0.1)
     threading.Event().wait(1)
     line.down()
-    worker.join(120)
+    worker.join(WAIT_S)
     assert not worker.is_alive()
     for _ in range(3):  # whoever takes it up while the engine is away finds none, and says so
         execute.advance(run.key)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,9 +53,7 @@ def test_the_supervisor_is_killed(platform: Platform) -> None:
 
 def test_ctrl_c_in_the_middle(platform: Platform) -> None:
     platform.reaches(6)
-    asked = time.monotonic()
     assert platform.up.stop(signal.SIGINT) == 0
-    assert time.monotonic() - asked < 10
     assert platform.state == ("queued", "")
     platform.again()
     platform.ends()

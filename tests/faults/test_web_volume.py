@@ -23,6 +23,7 @@ import pytest
 import requests
 
 from platform_kit import PASSWORD
+from process_kit import WAIT_S
 from up_kit import SPEC, Platform, alive, wait
 
 pytestmark = [pytest.mark.faults, pytest.mark.sandbox, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -59,9 +60,9 @@ def cpu_s(pid: int) -> float:
 
 def form(session: requests.Session, page: str, address: str, **fields: str) -> requests.Response:
     """Send a form, as its page would."""
-    found = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', session.get(page, timeout=60).text)
+    found = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', session.get(page, timeout=WAIT_S).text)
     body = {**fields, "csrfmiddlewaretoken": found[0]}
-    return session.post(address, data=body, headers={"Referer": page}, timeout=120)
+    return session.post(address, data=body, headers={"Referer": page}, timeout=WAIT_S)
 
 
 @contextmanager
@@ -97,8 +98,8 @@ class Watcher(threading.Thread):
         while not self.over.wait(0.1):
             dead = not self.living()
             try:
-                shown = self.session.get(f"{base}{self.key}/live/", timeout=30).json()["state"]
-                listed = self.session.get(f"{base}?q={self.key}", timeout=30)
+                shown = self.session.get(f"{base}{self.key}/live/", timeout=WAIT_S).json()["state"]
+                listed = self.session.get(f"{base}?q={self.key}", timeout=WAIT_S)
             except (requests.RequestException, ValueError):
                 continue  # the web part was killed
             if listed.status_code != 200 or "Traceback" in listed.text:
@@ -116,7 +117,7 @@ class Watcher(threading.Thread):
         while not self.over.is_set():
             try:
                 headers = {"Last-Event-ID": str(self.seqs[-1])} if self.seqs else {}
-                with self.session.get(where, headers=headers, stream=True, timeout=30) as answer:
+                with self.session.get(where, headers=headers, stream=True, timeout=WAIT_S) as answer:
                     if answer.status_code == 204:
                         return
                     self.seqs += [
@@ -157,7 +158,7 @@ def test_thirty_kills(tmp_path: Path) -> None:
         platform.key = keys[0]
         wait(lambda: len(watcher.seqs) == platform.count, "the stream does not end", platform)
         watcher.over.set()
-        watcher.join(60)
+        watcher.join(WAIT_S)
         print(f"{watcher.looks} looks, a dead run read running for {watcher.false_s:.1f} s at the most")
         assert watcher.seqs == list(range(platform.count))
         assert watcher.false_s < SHOWN_S and watcher.looks > 100 and not watcher.failed
@@ -178,11 +179,48 @@ def small(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+SHORT = """
+task Short {
+  step a: tool.write_file { path: "make.py" content: "open('large.txt', 'w').write('x' * 600000)" }
+  step b: tool.run { cmd: "python3 make.py" on_fail: stop }
+  step c: tool.run { cmd: "seq 1 20000" on_fail: stop }
+  success: exit_code(b) == 0
+}
+"""
+
+
+def test_queued_runs_on_a_full_disk(small: Path) -> None:
+    """None ends for want of room, whatever it was doing; with room again all go on and succeed."""
+    with stopped_at_last(Platform(small)) as platform:
+        with (small / "filler").open("wb") as filler:
+            free = os.statvfs(small).f_bavail * os.statvfs(small).f_frsize
+            filler.write(b"x" * (free - (3 << 20)))
+            filler.flush()
+            keys = started(platform, 10, "short", SHORT)
+            with pytest.raises(OSError, match="No space left"):
+                while True:
+                    filler.write(b"x" * 65536)
+                    filler.flush()
+                    time.sleep(0.05)
+        time.sleep(5)
+        states = "SELECT key, state, reason FROM runs_run ORDER BY id"
+        stuck = [row for row in platform.query(states) if row[1] in ("failed", "refused", "paused")]
+        assert not stuck, stuck
+        (small / "filler").unlink()
+        began = time.monotonic()
+
+        def all_ended() -> bool:
+            return all(state == "succeeded" for key, state, _ in platform.query(states) if key in keys)
+
+        wait(all_ended, "a run did not go on", platform)
+        print(f"ten runs ended {time.monotonic() - began:.1f} s after there was room")
+
+
 def test_a_full_disk(small: Path) -> None:
     """Runs stand still and say why, nobody spins, pages are there; with room again all goes on by itself."""
     with stopped_at_last(Platform(small)) as platform:
-        keys = [platform.key, *started(platform, 2)]
         session, base = signed_in(platform), f"{platform.up.url}/t/demo-team/runs/"
+        keys = started(platform, 3)
         for key in keys:
             platform.key = key
             platform.reaches(6)
@@ -249,7 +287,7 @@ def test_a_slow_disk(tmp_path: Path) -> None:
             assert time.monotonic() - began < 600, platform.up.said
             for part in ("", "?tab=records"):
                 asked = time.monotonic()
-                assert session.get(f"{base}{keys[0]}/{part}", timeout=60).status_code == 200
+                assert session.get(f"{base}{keys[0]}/{part}", timeout=WAIT_S).status_code == 200
                 took.append(time.monotonic() - asked)
             time.sleep(1)
         slices = (time.monotonic() - began) // 60 + 3
@@ -311,10 +349,10 @@ def test_a_run_of_a_hundred_thousand_records(tmp_path: Path) -> None:
             "?tab=records&level=wrong", "?tab=log", "?tab=metrics", f"r/{middle}/", f"fork/?at={middle}",
             "fork/?task=t", f"../compare/?one={key}&two={key}", "log/", "report/",
         ):  # fmt: skip
-            assert session.get(f"{base}{part}", timeout=120).status_code == 200, part
-        with session.get(f"{base}export/", stream=True, timeout=120) as sent:
+            assert session.get(f"{base}{part}", timeout=WAIT_S).status_code == 200, part
+        with session.get(f"{base}export/", stream=True, timeout=WAIT_S) as sent:
             assert sum(line.startswith(b'{"#"') for line in sent.iter_lines()) == MANY
-        with session.get(f"{url}/runs/{key}/events", stream=True, timeout=120) as sent:
+        with session.get(f"{url}/runs/{key}/events", stream=True, timeout=WAIT_S) as sent:
             seqs = [int(line[4:]) for line in sent.iter_lines() if line.startswith(b"id: ")]
         assert seqs == list(range(MANY))
         told = ""

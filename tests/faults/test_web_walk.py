@@ -19,6 +19,7 @@ import pytest
 from django.db import connection, connections
 from django.utils import timezone
 
+from process_kit import WAIT_S
 from runs_kit import tables
 from spak.kernel.replay import replay
 from spak.ledger import verify
@@ -72,7 +73,9 @@ def checked(key: str) -> Run:
     assert verify(lines, exported=False, blobs=reader.blobs).ok
     found = replay(record for record, _ in reader.read())
     assert found.difference is None and not found.missing
-    assert execute.workspace_of(key).snapshot() == found.state.r3
+    place = execute.workspace_of(key)
+    place.take(run.fence)
+    assert place.snapshot() == found.state.r3
     assert run.projected == run.count == len(lines)
     permits = [record.attempt for record, _ in reader.read() if record.kind == "permit"]
     assert len(permits) == len(set(permits)), "an effect was decided twice"
@@ -154,7 +157,7 @@ def test_a_task_delivered_five_times_and_at_once(spec: Spec) -> None:
 
     def deliver() -> None:
         try:
-            together.wait(10)
+            together.wait(WAIT_S)
             tasks.advance(run.key)
         finally:
             connection.close()
@@ -174,7 +177,7 @@ def test_eight_workers_resume_one_run(spec: Spec) -> None:
 
     def resume() -> None:
         try:
-            together.wait(10)
+            together.wait(WAIT_S)
             said.append(execute.advance_or_busy(run.key))
         finally:
             connection.close()
@@ -191,5 +194,5 @@ def _all(work: Callable[[], None], many: int) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(WAIT_S)
         assert not thread.is_alive()

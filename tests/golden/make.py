@@ -17,11 +17,11 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from cli_kit import EXAMPLES, spak  # noqa: E402  the helpers of the tests stand one folder up
-from host_kit import TUNING, start  # noqa: E402
+from host_kit import PERMITS, TUNING, start  # noqa: E402
 from spak.kernel.replay import replay  # noqa: E402
-from spak.kernel.rules import SEMANTICS  # noqa: E402
 from spak.ledger.chain import is_record_line  # noqa: E402
 from spak.ledger.export import export  # noqa: E402
+from spak.program.semantics import SEMANTICS  # noqa: E402
 from spak.records import decode  # noqa: E402
 
 REPEATING = """
@@ -49,6 +49,13 @@ task Undone {
   step w: tool.write { path: "a.txt" text: text status: "timeout" }
 }
 """
+COMPARED = """
+task Compared {
+  step a: tool.look { text: "2 a" }
+  evaluation { check lines: tool.look { text: "2 a" } }
+  success: lines == 2
+}
+"""
 PLANNED = """
 AGENT Planned LEVEL 5 {
   CONFIG { MODE stepwise BUDGET { steps: 40 tokens: 430 } }
@@ -59,6 +66,79 @@ AGENT Planned LEVEL 5 {
 }
 """
 """Plans with a memory: misfits that come back, prompts that are compacted, and in the end refused."""
+
+FOUND = """
+AGENT Found LEVEL 2 {
+  START -> see
+  TASK see { GOAL "Find the id." TOOLS [look] OUTPUT id NEXT { success -> keep } }
+  TASK keep {
+    GOAL "Write down {{id}}."
+    TOOLS [look]
+    step ask: llm.query { prompt: "{{goal}} {{last_tool_output}}" output_var: text }
+    step write: tool.write { path: "a.txt" text: text }
+    step plan: llm.plan { prompt: "Look at it." }
+    step tell: llm.query { prompt: "{{last_tool_output}}" }
+  }
+}
+"""
+"""What plans did, read by questions and by a GOAL; a fixed step whose tool no plan may choose."""
+
+EXITS = """
+AGENT Exits LEVEL 2 {
+  CONFIG { BUDGET { steps: 20 } }
+  START -> lint
+  TASK lint { step l1: tool.run { cmd: "false" } NEXT { success -> done fail -> mended } }
+  TASK mended { step m1: tool.run { cmd: "false" on_fail: continue } NEXT { success -> done } }
+  TASK done { step d1: tool.run { cmd: "true" } }
+}
+"""
+"""Tools that do not exit with 0: since semantics 3 they fail a task that nothing else decides."""
+TURNS = """
+AGENT Turns LEVEL 5 {
+  CONFIG { MODE stepwise BUDGET { steps: 60 } }
+  START -> mend
+  TASK mend {
+    TOOLS [look, write] RETRIES 9
+    step first: tool.look { text: "same" }
+    step then: llm.plan { }
+    NEXT { success -> mend fail -> mend }
+  }
+}
+"""
+"""Every try begins with the same step: four do something new, two name other tools, then three are alike."""
+POLLED = """
+task Polled {
+  step w: tool.write { path: "a.txt" text: "a" exit: 1 poll: { every_s: 0 limit: 3 } on_fail: continue }
+  step x: tool.write { path: "b.txt" text: "b" exit: 1 poll: { every_s: 0 limit: 2 } }
+}
+"""
+SUMMARIZED = PLANNED.replace("MODE stepwise", "MODE stepwise MEMORY SUMMARIZE").replace("430", "1000")
+
+
+REPOSITORY = """
+task Repository {
+  step a: tool.write { path: "a.txt" text: "a" }
+  step b: tool.write { path: ".git/HEAD" text: "ref: refs/heads/main" }
+}
+"""
+"""What writes into the repository's folder is undone."""
+
+CHECKS = """
+AGENT Checks LEVEL 5 {
+  START -> make
+  TASK make {
+    step l: tool.write { path: "long.txt" text: "LONG" }
+    step s: tool.write { path: "short.txt" text: "short" }
+    VALIDATOR Timer { file: "long.txt" }
+    NEXT { success -> other, fail -> other }
+  }
+  TASK other { VALIDATOR Timer { file: "short.txt" } NEXT { success -> look, fail -> look } }
+  TASK look { step k: tool.look { text: "a check failed on these files" } }
+}
+""".replace("LONG", "x" * 900)
+"""A check that failed is not forgotten when the same validator passes with other options."""
+
+CHECKS_POLICY = PERMITS + "forbidden(Action) :- tool(Action, /look), checks_ran(_, /fail).\n"
 
 
 def main() -> int:
@@ -75,9 +155,16 @@ def main() -> int:
             ("watchdog", REPEATING),
             ("budget", SPENT),
             ("undone", UNDONE),
+            ("polled", POLLED),
+            ("compared", COMPARED),
+            ("repository", REPOSITORY),
         ):
             _own(folder / name, target / f"{name}.jsonl", spec)
         _own(folder / "planned", target / "planned.jsonl", PLANNED, planned)
+        _own(folder / "found", target / "found.jsonl", FOUND, finding)
+        _own(folder / "turns", target / "turns.jsonl", TURNS, turns)
+        _own(folder / "summarized", target / "summarized.jsonl", SUMMARIZED, planned)
+        _own(folder / "checks", target / "checks.jsonl", CHECKS, policy=CHECKS_POLICY)
     expected = {}
     for path in sorted(target.glob("*.jsonl")):
         lines = path.read_bytes().splitlines(keepends=True)
@@ -100,6 +187,9 @@ def _examples(folder: Path, target: Path) -> None:
         for answer in answers:
             spak(folder, "step", "--resume", "--answer-file", str(answer))
         spak(folder, "export", "latest", "--output", str(target / f"{name}.jsonl"))
+    (folder / "exits.spak").write_text(EXITS, encoding="utf-8")
+    spak(folder, "run", "exits.spak", "--seed", "1")
+    spak(folder, "export", "latest", "--output", str(target / "exits.jsonl"))
 
 
 def planned(task: str, count: int) -> str:
@@ -112,11 +202,29 @@ def planned(task: str, count: int) -> str:
     return json.dumps({"tool": "write", "args": {"path": f"f{count}.txt", "text": f"id_{count:03}"}})
 
 
+def finding(task: str, count: int) -> str:
+    """Answers to plans and questions in turn; the first answer to the second plan is not in its TOOLS."""
+    called = {1: "look", 3: "write", 4: "look"}
+    return json.dumps({"tool": called[count], "args": {"text": "id_7"}}) if count in called else "id_7"
+
+
+def turns(task: str, count: int) -> str:
+    """An answer to the plan of TURNS."""
+    if count in (5, 6):
+        return json.dumps({"tool": "launch" if count == 5 else "halt", "args": {"text": "x"}})
+    args = {"path": "a.txt", "text": f"{count if count < 5 else 'same'}"}
+    return json.dumps({"tool": "write", "args": args})
+
+
 def _own(
-    folder: Path, path: Path, spec: str, answers: Callable[[str, int], str] = lambda task, count: "yes"
+    folder: Path,
+    path: Path,
+    spec: str,
+    answers: Callable[[str, int], str] = lambda task, count: "yes",
+    policy: str = PERMITS,
 ) -> None:
     """A run on the plain host of the runner's tests; whatever it asks is answered with `yes`, or as given."""
-    run = start(folder, spec, path.stem)
+    run = start(folder, spec, path.stem, policy=policy)
     count = 0
     while run.advance("full_auto") == "waiting" and count < 40:
         count += 1

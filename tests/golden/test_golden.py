@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from spak.kernel.replay import replay
-from spak.kernel.rules import SEMANTICS
 from spak.ledger.chain import is_record_line
 from spak.ledger.verify import verify
+from spak.program.semantics import SEMANTICS
 from spak.records import decode
 
 HERE = Path(__file__).resolve().parent

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kernel_kit import program, rules
-from spak.kernel import context, memory
+from spak.kernel import context, memory, settle
 from spak.kernel.memory import Memory, entry
 from spak.kernel.recollect import Size
 from spak.kernel.state import Counter, Executive, State
@@ -22,7 +22,7 @@ R4 = {"code": "schema.type", "expected": "string", "received": "integer", "hint"
 def filled(count: int) -> Memory:
     made = Memory()
     for ref in range(1, count + 1):
-        made = memory.remember(memory.sent(made), entry(ref, "user", "look", f"result {ref}", "{}"), "FIFO")
+        made = settle.remember(memory.sent(made), entry(ref, "user", "look", f"result {ref}", "{}"), "FIFO")
     return made
 
 
@@ -79,14 +79,14 @@ def test_the_same_state_gives_the_same_prompt() -> None:
     ],
 )
 def test_send_compact_or_refuse(count: int, room: int | None, kept: Memory, decided: str) -> None:
-    assert context.verdict(count, room, kept, "SUMMARIZE") == decided
+    assert context.verdict(count, room, kept) == decided
 
 
 def test_compacting_ends_in_send_or_refuse() -> None:
     kept: Memory | None = filled(30)
     rounds = 0
-    while kept is not None and context.verdict(1000, 10, kept, "FIFO") == "compact":
-        kept = memory.compact(kept, "FIFO")
+    while kept is not None and context.verdict(1000, 10, kept) == "compact":
+        kept = settle.compact(kept, "FIFO", 10**6)
         rounds += 1
     assert rounds <= 2
 

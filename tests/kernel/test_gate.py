@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +23,8 @@ from spak.lang.catalog import Catalog, ToolEntry
 from spak.policy import PolicyError, approval
 from spak.policy.facts import ACTION
 from spak.policy.values import Name
-from spak.program import Budgets, Ref, Step, Task
+from spak.program import Budgets, MetricRule, Ref, Step, Task
+from spak.program.semantics import LATEST, Decisions
 from spak.records import Kind
 from spak.runner.genesis import constitution
 
@@ -229,6 +231,81 @@ def test_diagnostics_and_checks_are_of_the_present_workspace() -> None:
     made = World(rules(program(task), policy=policy), script(1)).run()
     assert made.state.r7.codes == ("policy.forbidden",)
     assert made.state.r7.diagnostics == (("error", "a.c", 3, "E1", "broken"),)
+
+
+BEFORE = replace(LATEST, checks_hold_files=False)
+FOUND = [{"severity": "error", "file": "a.c", "line": 3, "code": "E1", "message": "broken"}]
+
+
+@pytest.mark.parametrize(
+    ("decides", "more", "held"),
+    [
+        (LATEST, {"only_git": True}, True),
+        (LATEST, {}, False),
+        (LATEST, {"only_git": "yes"}, False),
+        (BEFORE, {"only_git": True}, False),
+    ],
+)
+def test_what_was_found_holds_until_a_file_changes(
+    decides: Decisions, more: dict[str, Any], held: bool
+) -> None:
+    """An act that changed nothing but the repository's folder leaves diagnostics and checks as they are."""
+    policy = PERMITS + "\nforbidden(Action) :- tool(Action, /look), checks_ran(_, /fail)."
+    policy += "\nforbidden(Action) :- tool(Action, /look), diagnostic(/error, _, _, _, _)."
+    check = Task("t", steps=(Step("v", "validate", "Tests"),), edges={"fail": "u"})
+    then = Task("u", steps=(tool("w", "write"), tool("l")))
+
+    def script(effect: Effect, count: int) -> Any:
+        if effect.act == "validate":
+            checks = [{"ok": False, "code": "tests.failed"}]
+            return Kind.ACT, {"status": "checked", "checks": checks, "diagnostics": FOUND, "key": ""}
+        kind, body = fresh(effect, count)
+        return kind, {**body, **more}
+
+    made = World(replace(rules(program(check, then), policy=policy), decides=decides), script).run()
+    assert (made.state.r7.codes == ("policy.forbidden",)) is held
+    assert bool(made.state.r7.checks) is held and bool(made.state.r7.diagnostics) is held
+
+
+@pytest.mark.parametrize(("decides", "signals"), [(LATEST, ["fail", "success"]), (BEFORE, ["success"])])
+def test_a_check_with_other_options_is_another_check(decides: Decisions, signals: list[str]) -> None:
+    policy = PERMITS + "\nforbidden(Action) :- tool(Action, /look), checks_ran(_, /fail)."
+    steps = [(Step("v", "validate", "Tests", {"path": name}),) for name in ("a", "b")]
+    first = Task("t", steps=steps[0], edges={"fail": "u", "success": "u"})
+    made = rules(program(first, Task("u", steps=steps[1])), policy=policy)
+
+    def script(effect: Effect, count: int) -> Any:
+        checks = [{"ok": effect.args["path"] == "b", "code": "tests.failed"}]
+        return Kind.ACT, {"status": "checked", "checks": checks, "key": ""}
+
+    state = World(replace(made, decides=decides), script).run().state
+    assert sorted(signal for _, _, signal in state.r7.checks) == signals
+
+
+@pytest.mark.parametrize(("decides", "signal"), [(LATEST, "fail"), (BEFORE, "plateau")])
+def test_a_plateau_after_a_failed_check_is_a_failed_check(decides: Decisions, signal: str) -> None:
+    policy = PERMITS + "\nforbidden(Action) :- tool(Action, /look), checks_ran(_, /fail)."
+    rule = MetricRule("time_ns", patience=3, evaluations=1)
+    loop = Task("t", steps=(Step("v", "validate", "Timer"),), edges={"plateau": "u"}, rule=rule)
+    made = rules(program(loop, Task("u", steps=(tool("l"),))), policy=policy)
+
+    def script(effect: Effect, count: int) -> Any:
+        if effect.act != "validate":
+            return fresh(effect, count)
+        return Kind.ACT, {"status": "measured", "checks": [{"ok": False, "code": "wrong"}], "key": ""}
+
+    world = World(replace(made, decides=decides), script).run()
+    assert "plateau" in world.signals()
+    assert [found for _, _, found in world.state.r7.checks] == [signal]
+
+
+@pytest.mark.parametrize(("decides", "code"), [(LATEST, "workspace.repository"), (BEFORE, "tool.invalid")])
+def test_a_change_of_the_repository_that_was_undone_is_told_as_such(decides: Decisions, code: str) -> None:
+    undone = Kind.ACT, {"outcome": "invalid", "code": "workspace.repository"}
+    made = replace(rules(program(Task("t", steps=(tool("w", "write"),)))), decides=decides)
+    state = World(made, lambda effect, count: undone).run().state
+    assert state.r7.codes == (code,) and state.r4 is not None
+    assert ("git_commit" in state.r4["expected"]) is (decides is LATEST)
 
 
 # ---- the world

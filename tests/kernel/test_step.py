@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_kit import FAST, SAME, World, exited, fresh, measured, program, rules, tool, tuning
+from kernel_kit import FAST, SAME, TEXT, World, exited, fresh, measured, program, rules, tool, tuning
 from spak.kernel.state import Effect, State
 from spak.kernel.step import expects, step
 from spak.program import All, Atom, Budgets, Compare, Heuristic, Proposing, Ref, Step, Task, Template
@@ -288,7 +288,8 @@ def test_what_does_not_fit_never_reaches_the_tool() -> None:
     assert run.bodies("end")[0]["codes"] == ["run.rollbacks"]
     assert len(run.bodies("plan")) == 3
     assert run.state.r4 is not None
-    assert set(run.state.r4) == {"code", "expected", "received", "hint"}
+    assert set(run.state.r4) == {"code", "expected", "received", "hint", "schema", "payload"}
+    assert run.state.r4["schema"] == TEXT and run.state.r4["payload"] == {"text": 5}
 
 
 def test_r4_goes_back_to_the_proposer_who_can_mend_it() -> None:

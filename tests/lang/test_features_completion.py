@@ -62,7 +62,8 @@ def said(text: str) -> str:
         (AGENT + "TASK a { NEXT { success ‸ } } }", ["->"]),
         (AGENT + "TASK a { NEXT { success -> ‸ } } TASK b { } }", ["a", "b"]),
         (AGENT.replace("-> a", "-> ‸") + "TASK a { } TASK b { } }", ["a", "b"]),
-        (AGENT + "TASK a { step s: tool.run { ‸ } } }", ["cmd", "output_var", "on_fail"]),
+        (AGENT + "TASK a { step s: tool.run { ‸ } } }", ["cmd", "output_var", "on_fail", "poll"]),
+        (AGENT + "TASK a { step s: tool.run { poll: { ‸ } } } }", ["every_s", "limit"]),
         (AGENT + 'TASK a { step s: tool.run { cmd: "x" on_fail: ‸ } } }', ["stop", "retry", "continue"]),
         ("task a { evaluation { ‸ } }", ["check"]),
         ("task a { step ‸ }", []),
@@ -118,9 +119,16 @@ def test_a_variable_is_offered_only_where_it_has_a_value() -> None:
     assert labels(STEPS % ("first", "x", "metric(‸)")) == ["warnings"]
 
 
-def test_a_goal_is_filled_in_before_the_run_and_knows_inputs_only() -> None:
+def test_a_goal_is_filled_in_when_the_task_is_entered() -> None:
     text = AGENT + 'INPUTS { n: int = 1 } TASK a { GOAL "{{‸}}" TOOLS [run] } }'
-    assert labels(text) == ["input.n"]
+    assert labels(text) == ["last_tool_output", "error", "input.n"]
+
+
+def test_an_axiom_is_offered_the_checks_of_the_catalog_and_their_arguments() -> None:
+    text = AGENT + 'SYSTEM_MODEL M { AXIOM "a" CHECK ‸ } }'
+    assert {"max_lines", "not_contains"} <= set(labels(text))
+    text = AGENT + 'SYSTEM_MODEL M { AXIOM "a" CHECK max_lines { ‸ } } }'
+    assert labels(text) == ["lines"]
 
 
 def test_a_lost_brace_does_not_lose_the_place() -> None:

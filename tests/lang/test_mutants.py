@@ -63,4 +63,4 @@ def test_bytes_in_any_order_give_diagnostics():
 def test_a_quarter_megabyte_of_nonsense_is_no_hang(text):
     began = time.process_time()
     judge(text)
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 50

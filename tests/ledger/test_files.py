@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from process_kit import WAIT_S, start
 from spak import canon
 from spak.errors import LedgerError
 from spak.ledger import FileLedger, FileLedgers, verify
@@ -436,7 +437,7 @@ class TestProcesses:
         children = [context.Process(target=_create, args=(ledgers, results)) for _ in range(6)]
         for child in children:
             child.start()
-        said = sorted(results.get(timeout=30) for _ in children)
+        said = sorted(results.get(timeout=WAIT_S) for _ in children)
         for child in children:
             child.join()
         assert said.count("made") == 1 and set(said) <= {"made", "ledger.exists", "ledger.busy"}
@@ -448,7 +449,7 @@ class TestProcesses:
             "import sys; from pathlib import Path; from spak.ledger import FileLedgers\n"
             "held = FileLedgers(Path(sys.argv[1])).open('r1')\nprint('held', flush=True)\ninput()"
         )
-        holder = subprocess.Popen(
+        holder = start(
             [sys.executable, "-c", code, str(ledgers.root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
@@ -461,7 +462,7 @@ class TestProcesses:
 
     def test_a_child_does_not_inherit_the_lease(self, ledgers: FileLedgers) -> None:
         ledger = ledgers.create("r1", genesis())
-        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False)
+        child = start([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False)
         try:
             ledger.close()
             ledgers.open("r1", wait_s=5.0).close()  # the child closes it a moment after it was started

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from process_kit import WAIT_S
 from spak.errors import UnavailableError
 from spak.llm.anthropic_ import Anthropic
 from spak.llm.ollama import Ollama
@@ -94,7 +95,7 @@ def test_a_reply_without_end_is_read_up_to_a_limit(kind: str, name: str) -> None
     head, again, code = ENDLESS[name]
     with served(head, again, OFFERED) as (url, taken):
         assert refused(kind, url).code == code
-        assert taken.get(timeout=30) < MOST_READ
+        assert taken.get(timeout=WAIT_S) < MOST_READ
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,4 +1,4 @@
-"""Three invalid answers in a row, whatever is wrong with each, end the run; nothing on disk is different."""
+"""Three invalid answers in a row on one tool end the run; nothing on disk is different."""
 
 from __future__ import annotations
 
@@ -96,22 +96,30 @@ def codes(run: Run) -> list[str]:
     return [body["code"] for body in routes if body["signal"] == "fail"]
 
 
-@pytest.mark.parametrize("kinds", [*permutations(INVALID, 3)][::13], ids="-".join)
-def test_three_in_a_row_end_the_run_whatever_is_wrong_with_each(
-    tmp_path: Path, kinds: tuple[str, ...]
-) -> None:
-    run, backend = finished(tmp_path, [INVALID[kind][0] for kind in kinds])
+@pytest.mark.parametrize("kind", INVALID)
+def test_three_in_a_row_on_one_tool_end_the_run(tmp_path: Path, kind: str) -> None:
+    said, code = INVALID[kind]
+    run, backend = finished(tmp_path, [said] * 3)
     assert (run.state.status, run.state.r7.codes) == ("failed", ("run.rollbacks",))
-    assert len(backend.asked) == 3 and codes(run) == [INVALID[kind][1] for kind in kinds]
-    assert run.state.r4 is not None and run.state.r4["code"] == INVALID[kinds[-1]][1]
-    for prompt, kind in zip(backend.asked[1:], kinds, strict=False):
+    assert len(backend.asked) == 3 and codes(run) == [code] * 3
+    assert run.state.r4 is not None and run.state.r4["code"] == code
+    for prompt in backend.asked[1:]:
         (told,) = [item["text"] for item in prompt.items if item["name"] == "error"]
-        assert INVALID[kind][1] in told, "the reason goes back with the next question"
+        assert code in told, "the reason goes back with the next question"
+
+
+@pytest.mark.parametrize("kinds", [*permutations(INVALID, 3)][::13], ids="-".join)
+def test_three_reasons_on_three_tools_are_no_three_in_a_row(tmp_path: Path, kinds: tuple[str, ...]) -> None:
+    names = {"unreadable": "", "misshapen": "", "outside": "launch", "misfit": "write", "denied": "write"}
+    alike = len({names.get(kind, kind) for kind in kinds}) == 1
+    run, _ = finished(tmp_path, [INVALID[kind][0] for kind in kinds] * 2, tries=4)
+    assert run.state.r7.codes == (("run.rollbacks",) if alike else ("budget.retries",))
+    assert codes(run)[:3] == [INVALID[kind][1] for kind in kinds]
 
 
 def test_a_good_answer_in_between_begins_a_new_count(tmp_path: Path) -> None:
-    bad = [text for text, _ in INVALID.values()]
-    run, backend = finished(tmp_path, [*bad[:2], GOOD, *bad[2:4], GOOD, *bad[3:]])
+    bad, _ = INVALID["misfit"]
+    run, backend = finished(tmp_path, [bad, bad, GOOD, bad, bad, GOOD, bad, bad, bad])
     assert run.state.r7.codes == ("run.rollbacks",) and len(backend.asked) == 9
 
 
@@ -128,7 +136,7 @@ def test_a_good_answer_in_between_begins_a_new_count(tmp_path: Path) -> None:
 def test_the_spec_says_how_often_it_is_asked_again(
     tmp_path: Path, tries: int, limits: str, asked: int, state: str, code: str
 ) -> None:
-    bad = [text for text, _ in INVALID.values()]
-    run, backend = finished(tmp_path, bad, tries, limits)
+    run, backend = finished(tmp_path, [INVALID["denied"][0]] * 6, tries, limits)
     assert (run.state.status, run.state.r7.codes) == (state, (code,))
-    assert len(backend.asked) == asked and run.state.r7.knob
+    assert len(backend.asked) == asked
+    assert bool(run.state.r7.knob) == (code != "run.rollbacks"), "no limit that is raised mends an answer"

@@ -58,6 +58,14 @@ def test_a_task_goes_before_a_role_and_a_role_before_the_rest(
     assert found.timeout_s == 7, "limits are kept whoever answers"
 
 
+def test_the_simulated_command_is_a_person_everywhere() -> None:
+    table = {"mode": "gemini_cli_sim", "roles": {"judge": {"mode": "gemini_cli_sim"}}}
+    found = read({"mode": "ollama", "roles": table["roles"]})
+    assert found.choice("", "", "judge").mode == "manual"
+    assert read(table).base.mode == "manual"
+    assert read(table).backends() == ("manual",)
+
+
 def test_settings_without_a_mode_belong_to_whoever_is_named() -> None:
     whole = read({"model": "m", "roles": {"coder": {"model": "n"}}})
     assert whole.choice("ollama").model == "m"

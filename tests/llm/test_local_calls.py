@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -26,17 +25,16 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Local:
     return Local(Choice(mode="local", model="m.gguf", folder=tmp_path, retries=0))
 
 
-@pytest.mark.parametrize(("timeout_s", "code"), [(60.0, "llm.cancelled"), (0.2, "llm.timeout")])
+@pytest.mark.parametrize(("timeout_s", "code"), [(1000.0, "llm.cancelled"), (0.2, "llm.timeout")])
 def test_a_call_that_waits_for_another_to_load_its_model_ends(
     made: Local, timeout_s: float, code: str
 ) -> None:
     cancel = threading.Event()
     if code == "llm.cancelled":
         cancel.set()
-    started = time.monotonic()
     with local._lock, pytest.raises(SpakError) as caught:
         made.answer(Prompt("p", (), timeout_s=timeout_s), cancel=cancel)
-    assert caught.value.code == code and time.monotonic() - started < 20
+    assert caught.value.code == code
 
 
 def test_an_engine_that_died_is_not_the_users_to_start() -> None:

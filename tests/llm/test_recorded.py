@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from spak.errors import SpakError, UsageError
 from spak.kernel.answer import Form, Misfit, parse
 from spak.llm.recorded import Recorded, Recording, prompt_hash, read
 from spak.llm.settings import Choice
-from spak.ports import Prompt
+from spak.ports import Answer, Prompt
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "semantics-1" / "build_feature.jsonl"
 
@@ -26,8 +28,21 @@ def line(text: str, **others: Any) -> bytes:
     return json.dumps({"text": text, **others}).encode()
 
 
-def recorded(*recordings: Recording, strict: bool = True) -> Recorded:
-    return Recorded(Choice(mode="recorded", strict=strict), recordings)
+@dataclass
+class Asked:
+    """A run that asks a recording: each prompt says what the run was given before."""
+
+    backend: Recorded
+    given: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def answer(self, asked: Prompt, *others: Any, **named: Any) -> Answer:
+        found = self.backend.answer(replace(asked, given=tuple(self.given)), *others, **named)
+        self.given.append(found.recorded)
+        return found
+
+
+def recorded(*recordings: Recording, strict: bool = True, name: str = "") -> Asked:
+    return Asked(Recorded(Choice(mode="recorded", strict=strict), recordings, name))
 
 
 ONE = Recording("one", of=prompt_hash(prompt("first")), model="m", usage={"input": 3})
@@ -57,6 +72,65 @@ def test_another_prompt_is_an_error_or_is_said() -> None:
 def test_answers_without_a_prompt_go_in_order() -> None:
     made = recorded(Recording("a"), Recording("b"))
     assert [made.answer(prompt("x")).text, made.answer(prompt("x")).text] == ["a", "b"]
+
+
+def test_a_run_that_is_taken_up_again_gets_the_next_answer() -> None:
+    lines = Recording("a"), Recording("b"), Recording("c")
+    first = recorded(*lines, name="x.jsonl")
+    assert [first.answer(prompt("x")).text for _ in range(2)] == ["a", "b"]
+    again = Asked(recorded(*lines, name="x.jsonl").backend, list(first.given))
+    assert again.answer(prompt("x")).text == "c"
+    longer = Asked(recorded(*lines, Recording("d"), name="x.jsonl").backend, list(again.given))
+    assert longer.answer(prompt("x")).text == "d"
+    another = Asked(recorded(*lines, name="y.jsonl").backend, list(again.given))
+    assert another.answer(prompt("x")).text == "a"
+
+
+def test_an_answer_that_was_given_but_never_recorded_is_given_again() -> None:
+    made = recorded(Recording("a"), Recording("b")).backend
+    assert [made.answer(prompt("x")).text for _ in range(2)] == ["a", "a"]
+
+
+@pytest.mark.parametrize("lines", [(), (Recording("A"), Recording("b")), (Recording("a", of="e"),)])
+def test_a_recording_that_changed_meanwhile_is_refused(lines: tuple[Recording, ...]) -> None:
+    first = recorded(Recording("a"), Recording("b"), name="x")
+    first.answer(prompt("x"))
+    changed = Asked(recorded(*lines, name="x").backend, list(first.given))
+    with pytest.raises(SpakError) as caught:
+        changed.answer(prompt("x"))
+    assert caught.value.code == "llm.another_recording" and "answer 1" in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("place", "fits"),
+    [
+        ({}, True),
+        ({"task": "Build", "step": "s1", "role": "coder"}, True),
+        ({"task": "Test"}, False),
+        ({"step": "s2"}, False),
+        ({"role": "judge"}, False),
+    ],
+)
+@pytest.mark.parametrize("of", ["", "another-effect"])
+def test_an_answer_to_another_step_is_refused(place: dict[str, str], fits: bool, of: str) -> None:
+    asked = replace(prompt("x"), task="Build", step="s1", role="coder")
+    made = recorded(Recording("a", of=of, **place), strict=False)  # type: ignore[arg-type]
+    if fits:
+        assert made.answer(asked).text == "a"
+        return
+    with pytest.raises(SpakError) as caught:
+        made.answer(asked)
+    assert caught.value.code == "llm.another_question"
+    assert (
+        next(iter(place.values())) in caught.value.message and "step s1 of TASK Build" in caught.value.message
+    )
+
+
+def test_a_recording_is_written_and_read_back_whole() -> None:
+    whole = Recording("a\n", "e", "m", {"input": 3}, "length", "Build", "s1", "coder")
+    for item in (whole, Recording("b")):
+        assert read([json.dumps(item.to_json()).encode()]) == [item]
 
 
 def test_the_hash_is_of_what_is_asked_and_of_nothing_else() -> None:

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from tempfile import TemporaryFile
 
 import pytest
@@ -29,6 +28,7 @@ from lsp_kit import (
     session,
     start,
 )
+from process_kit import start as start_child
 from spak import config
 from spak.lsp import server as lsp_server
 
@@ -295,7 +295,7 @@ def test_a_closed_document_has_no_diagnostics_left() -> None:
 
 def test_the_server_ends_when_the_clients_process_does() -> None:
     """The pipe stays open in this process: only the process id tells."""
-    client = subprocess.Popen(["sleep", "60"])
+    client = start_child(["sleep", "600"])
     to_server, from_server = os.pipe(), os.pipe()
     with TemporaryFile() as errors_file:
         child = start(to_server[0], from_server[1], errors_file)
@@ -304,9 +304,7 @@ def test_the_server_ends_when_the_clients_process_does() -> None:
         assert os.read(from_server[0], 100).startswith(b"Content-Length")
         client.kill()
         client.wait()
-        begun = time.monotonic()
         assert finish(child) == 1
-        assert time.monotonic() - begun < WAIT_S
     for descriptor in (*to_server, *from_server):
         os.close(descriptor)
 
@@ -326,7 +324,7 @@ def test_a_client_that_reads_no_more_ends_the_server() -> None:
 
 
 def test_interrupt_ends_the_server_at_once() -> None:
-    server = subprocess.Popen(SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    server = start_child(SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert server.stdin is not None
     assert server.stdout is not None
     server.stdin.write(INITIALIZE)

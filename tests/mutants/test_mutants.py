@@ -16,9 +16,14 @@ from pathlib import Path
 
 import pytest
 
+from process_kit import WAIT_S
+
 ROOT = Path(__file__).resolve().parents[2]
 STEP = "tests/kernel/test_step.py"
+WATCH = "tests/kernel/test_watchdog.py"
+POLLS = "tests/kernel/test_polls.py"
 GATE = "tests/kernel/test_gate.py"
+BARRIER = "tests/runner/test_commit_barrier.py"
 
 
 @dataclass(frozen=True)
@@ -34,16 +39,58 @@ MUTANTS = [
     Mutant(
         "watchdog never counts",
         "kernel/step.py",
-        "seen >= budgets.watchdog",
-        "seen > 10**6",
+        "found = watch.loop(window, size, limit) if limit else None",
+        "found = None",
         f"{STEP}::test_the_same_result_three_times_ends_the_run",
     ),
     Mutant(
-        "watchdog looks at repeats in a row",
+        "watchdog looks at turns of one step",
         "kernel/watch.py",
-        "window.count(mark)",
-        "(window.count(mark) if window[-2:] in ((mark,), (mark, mark)) else 1)",
+        "min(size, len(marks) // times)",
+        "1",
         f"{STEP}::test_write_and_undo_in_turns_is_a_loop",
+    ),
+    Mutant(
+        "watchdog counts one step of a turn",
+        "kernel/watch.py",
+        "while end > length and marks[end - 1] == marks[end - 1 - length]:",
+        "while end > length:",
+        f"{WATCH}::test_a_try_that_begins_with_the_same_reading_step_is_no_loop",
+    ),
+    Mutant(
+        "answers are no part of a turn",
+        "kernel/step.py",
+        "canon.content_hash(value), quiet=True",
+        '"", quiet=True',
+        f"{WATCH}::test_a_new_answer_is_a_difference_in_the_turn",
+    ),
+    Mutant(
+        "rollbacks are counted whatever the tool",
+        "kernel/step.py",
+        "count = count + 1 if name == tool else 1",
+        "count += 1",
+        f"{WATCH}::test_rollbacks_are_counted_on_one_tool",
+    ),
+    Mutant(
+        "polls have no limit",
+        "kernel/step.py",
+        "if polls >= poll.limit:",
+        "if False:",
+        f"{POLLS}::test_the_limit_fails_the_step_with_a_code_of_its_own",
+    ),
+    Mutant(
+        "a poll is due at once",
+        "kernel/permits.py",
+        "due = self.at + wait if wait else 0",
+        "due = 0",
+        f"{POLLS}::test_a_poll_is_due_an_interval_after_the_one_before",
+    ),
+    Mutant(
+        "R4 has no payload",
+        "kernel/fit.py",
+        '{**error, **expected, "payload": bounded(payload)}',
+        "error",
+        f"{STEP}::test_what_does_not_fit_never_reaches_the_tool",
     ),
     Mutant(
         "watchdog forgets R3",
@@ -53,10 +100,10 @@ MUTANTS = [
         f"{STEP}::test_a_changed_result_or_workspace_is_progress",
     ),
     Mutant(
-        "idempotent tools are watched",
+        "idempotent tools are watched like others",
         "kernel/step.py",
-        "if entry is not None and entry.idempotent:",
-        "if False:",
+        "quiet = entry is not None and entry.idempotent",
+        "quiet = False",
         f"{STEP}::test_idempotent_tools_may_repeat_but_still_cost_steps",
     ),
     Mutant(
@@ -168,9 +215,16 @@ MUTANTS = [
     Mutant(
         "invariants are not checked",
         "kernel/step.py",
-        "if invariant is not None and not",
-        "if False and not",
+        "if kept is not True:",
+        "if False:",
         f"{STEP}::test_a_broken_invariant_rolls_the_step_back_and_fails",
+    ),
+    Mutant(
+        "a text that is no number is another value",
+        "kernel/render.py",
+        "if numbers and texts and",
+        "if False and",
+        "tests/kernel/test_compare.py::test_a_text_that_is_no_number_is_reported",
     ),
     Mutant(
         "an unhandled trigger succeeds",
@@ -336,7 +390,7 @@ MUTANTS = [
     Mutant(
         "diagnostics outlive the workspace they are about",
         "kernel/step.py",
-        "if root != self.state.r3:",
+        "if root != self.state.r3 and not staged:",
         "if False:",
         f"{GATE}::test_diagnostics_and_checks_are_of_the_present_workspace",
     ),
@@ -361,13 +415,77 @@ MUTANTS = [
         "return True",
         "tests/runner/test_gated_runs.py::test_a_path_that_leads_elsewhere_since_its_permit_is_not_used",
     ),
+    Mutant(
+        "staging clears what a check found",
+        "kernel/step.py",
+        'body.get("only_git") is True',
+        "False",
+        f"{BARRIER}::test_staging_and_committing_keep_a_check_and_make_none",
+    ),
+    Mutant(
+        "a check is kept by its name alone",
+        "kernel/outcomes.py",
+        "subject = canon.content_hash(options)",
+        'subject = ""',
+        f"{GATE}::test_a_check_with_other_options_is_another_check",
+    ),
+    Mutant(
+        "a plateau hides a failed check",
+        "kernel/outcomes.py",
+        'if signal == "plateau":',
+        "if False:",
+        f"{GATE}::test_a_plateau_after_a_failed_check_is_a_failed_check",
+    ),
+    Mutant(
+        "a closed repository is not looked at",
+        "tools/repository.py",
+        'return f"{changed[0]} was changed by something else than git"',
+        'return ""',
+        f"{BARRIER}::test_no_door_lets_an_unchecked_commit_through[script_commit-no_check]",
+    ),
+    Mutant(
+        "files of the repository are not told apart",
+        "tools/repository.py",
+        "if not allowed:",
+        "if False:",
+        f"{BARRIER}::test_what_says_how_git_works_is_not_changed_by_git",
+    ),
+    Mutant(
+        "a commit is not compared with the files",
+        "tools/repository.py",
+        'if set(found["trees"]) - (trees - {""}):',
+        "if False:",
+        f"{BARRIER}::test_what_is_staged_but_not_in_the_files_is_not_committed",
+    ),
+    Mutant(
+        "hooks run where the repository is open",
+        "tools/run.py",
+        "**(repository.QUIET if call.repository else {})",
+        "",
+        f"{BARRIER}::test_hooks_of_the_workspace_do_not_run_on_a_line_that_opens_the_repository",
+    ),
+    Mutant(
+        "a script shares a line with git",
+        "policy/repository.py",
+        "not kinds <= _ALONE",
+        "False",
+        f"{BARRIER}::test_a_line_on_which_anything_else_runs_opens_nothing",
+    ),
+    Mutant(
+        "git_commit leaves changes out",
+        "tools/git_guest.py",
+        "    if left:",
+        "    if False:",
+        "tests/tools/test_git_commit.py::test_a_change_that_the_paths_leave_out_is_refused",
+    ),
 ]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "_"))
 def test_the_mutant_is_noticed(mutant: Mutant, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "agents/spak", tmp_path / "spak", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "specs/policy", tmp_path / "spak/_data/specs/policy")
+    for shipped in ("specs/policy", "sandbox"):
+        shutil.copytree(ROOT / shipped, tmp_path / "spak/_data" / shipped)
     path = tmp_path / "spak" / mutant.file
     text = path.read_text(encoding="utf-8")
     assert text.count(mutant.old) == 1, (
@@ -381,7 +499,8 @@ def test_the_mutant_is_noticed(mutant: Mutant, tmp_path: Path) -> None:
 def test_the_copy_itself_passes(tmp_path: Path) -> None:
     """Else every mutant would be noticed for the wrong reason."""
     shutil.copytree(ROOT / "agents/spak", tmp_path / "spak", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "specs/policy", tmp_path / "spak/_data/specs/policy")
+    for shipped in ("specs/policy", "sandbox"):
+        shutil.copytree(ROOT / shipped, tmp_path / "spak/_data" / shipped)
     tests = dict.fromkeys(mutant.test for mutant in MUTANTS)
     done = outcome_of(tmp_path, *tests)
     assert done.returncode == 0, f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
@@ -394,6 +513,6 @@ def outcome_of(copy: Path, *tests: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=WAIT_S,
         check=False,
     )

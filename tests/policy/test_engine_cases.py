@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from process_kit import WAIT_S
 from spak.policy import Fact, Limits, Map, Name, Pair, PolicyError, PolicyLimit, Struct, Var, atom, load
 from spak.policy.checker import accepts
 
@@ -291,7 +292,7 @@ print(session.proof("n", *session.query("n")[0]).hash, session.why_not("r", name
             env={**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": str(ROOT / "agents")},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=WAIT_S,
             check=True,
         )
         found.add(done.stdout)

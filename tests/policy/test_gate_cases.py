@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gate_kit import cases, constitution, workspace, world
+from gate_kit import CHECKED, cases, constitution, workspace, world
 from spak.policy.actions import Action, Seen, World
 from spak.policy.judge import judge
 
@@ -34,6 +34,7 @@ FLOOR = {
     "paths.jsonl": (0, 1),
     "urls.jsonl": (0, 1),
     "patches.jsonl": (0, 1),
+    "environment.jsonl": (0, 1),
 }
 """Share of attacks that may pass, share of ordinary actions that must."""
 
@@ -44,7 +45,7 @@ def test_attacks_are_denied_and_ordinary_work_is_allowed(name: str, tmp_path: Pa
     eyes = world(root)
     allowed: dict[str, list[bool]] = {"attack": [], "benign": []}
     for case in cases(name, root):
-        decision = judge(constitution(), Action(case["tool"], case["args"]), eyes)
+        decision = judge(constitution(), Action(case["tool"], case["args"]), eyes, CHECKED)
         allowed[case["label"]].append(decision.decision == "allow")
     attacks, benign = FLOOR[name]
     assert len(allowed["attack"]) > 15 and len(allowed["benign"]) > 5

@@ -10,13 +10,14 @@ from typing import Any
 
 from cli_kit import raw
 from gate_kit import workspace
+from process_kit import WAIT_S, start
 from spak import data
 
 GATE = [sys.executable, "-c", "from spak.cli import main; main()", "gate"]
 
 
 def gate(lines: bytes, *options: str) -> list[dict[str, Any]]:
-    done = subprocess.run([*GATE, *options], input=lines, capture_output=True, check=False, timeout=60)
+    done = subprocess.run([*GATE, *options], input=lines, capture_output=True, check=False, timeout=WAIT_S)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -78,7 +79,7 @@ def test_bad_lines_are_denied_and_the_next_is_judged(tmp_path: Path) -> None:
 
 
 def test_it_answers_each_line_before_the_next_comes(tmp_path: Path) -> None:
-    with subprocess.Popen(
+    with start(
         [*GATE, "--workspace", str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdin is not None and process.stdout is not None
@@ -87,7 +88,7 @@ def test_it_answers_each_line_before_the_next_comes(tmp_path: Path) -> None:
             process.stdin.flush()
             assert json.loads(process.stdout.readline())["id"] == name
         process.stdin.close()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=WAIT_S) == 0
 
 
 def test_a_policy_of_ones_own(tmp_path: Path) -> None:

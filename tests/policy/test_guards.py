@@ -11,6 +11,7 @@ import pytest
 from spak import data
 from spak.policy import Fact, Name, Policy, Session, load
 from spak.policy.facts import ACTION
+from spak.policy.repository import DOORS
 
 FILES = {path.name: path.read_text() for path in sorted(data.path("specs/policy").glob("*.mg"))}
 GUARDS = "guards.mg"
@@ -67,9 +68,9 @@ COMMIT = [
     about("sandboxed", "/restricted"),
 ]
 SHELL = [about("tool", "/run"), about("sandboxed", "/restricted")]
-SHELL_COMMIT = [*SHELL, about("command_does", 1, "/commits", "git commit", "")]
-STASH = [*SHELL, about("command_does", 1, "/commits", "git stash", "")]
+STAGE = [*SHELL, about("command_does", 1, "/commits", "git add", "")]
 CHECKED = fact("checks_ran", "pytest", "/success")
+OPINION = fact("checks_ran", "Judge", "/success")
 SIGNED = about("signed_approval", "alice")
 EDIT_A = [about("tool", "/write_file"), about("uses_path", "/edits", "/inside", "a.py")]
 EDIT_X = [about("tool", "/apply_patch"), about("uses_path", "/edits", "/inside", "x.py")]
@@ -85,14 +86,39 @@ HOST = fact("allowed_host", "evil.example")
 LENIENT = "permitted(Action) :- asks_url(Action, _, _, _)."
 
 
+CLONE = [
+    *SHELL,
+    about("command_does", 1, "/downloads", "git clone", ""),
+    about("connects", "/ssh", "evil.example"),
+]
+OVER_SSH = "allowed_protocol(/ssh)."
+
+
 def error(severity: str) -> Fact:
     return fact("diagnostic", severity, "a.py", 3, "E1", "wrong")
+
+
+def door_cases(door: str) -> list[tuple[str, list[Fact], tuple[str, ...], bool]]:
+    """A command line that can make a commit is judged as `git_commit` is."""
+    kind = "/talks_to_origin" if door == "git pull" else "/commits"
+    line = [*SHELL, about("command_does", 1, kind, door, "")]
+    return [
+        ("", line, (), False),
+        ("", [*line, CHECKED], (), True),
+        ("", [*line, SIGNED], (), True),
+        ("", [*line, CHECKED, error("/error")], (), False),
+        ("", [*line, SIGNED, fact("checks_ran", "lint", "/fail")], (), False),
+        ("permitted(Action) :- tool(Action, /run).", line, (), False),
+    ]
 
 
 CASES: list[tuple[str, list[Fact], tuple[str, ...], bool]] = [
     # the commit barrier
     ("", [*COMMIT, CHECKED], (), True),
     ("", COMMIT, (), False),
+    ("", [*COMMIT, OPINION], (), False),
+    ("", [*COMMIT, OPINION, CHECKED], (), True),
+    ("", [*COMMIT, CHECKED, fact("checks_ran", "Judge", "/fail")], (), False),
     ("", [*COMMIT, SIGNED], (), True),
     ("", [*COMMIT, CHECKED, error("/warning"), error("/info")], (), True),
     ("", [*COMMIT, CHECKED, error("/error")], (), False),
@@ -107,10 +133,12 @@ CASES: list[tuple[str, list[Fact], tuple[str, ...], bool]] = [
     ("", [*COMMIT[:2], CHECKED, about("sandboxed", "/none")], (), False),
     ("", [COMMIT[0], COMMIT[2], CHECKED], (), False),
     ("", [*COMMIT, CHECKED, about("uses_path", "/tracks", "/secret", ".env")], (), False),
-    ("", SHELL_COMMIT, (), True),
-    ("", [*SHELL_COMMIT, error("/error")], (), False),
-    ("", [*SHELL_COMMIT, fact("checks_ran", "lint", "/fail")], (), False),
-    ("", [*STASH, error("/error")], (), True),
+    ("", [*COMMIT, fact("checks_ran", "time", "/metric_improved")], (), True),
+    ("", [*COMMIT, fact("checks_ran", "time", "/plateau")], (), False),
+    ("permitted(Action) :- tool(Action, /git_commit).", COMMIT, (), False),
+    *(case for door in sorted(DOORS) for case in door_cases(door)),
+    ("", [*STAGE, error("/error")], (), True),
+    ("", STAGE, (), True),
     ("", [*EDIT_A, error("/error")], (), True),
     # the refactoring guard
     ("", EDIT_A, (), True),
@@ -134,6 +162,12 @@ CASES: list[tuple[str, list[Fact], tuple[str, ...], bool]] = [
     (LENIENT, [*ASK, SIGNED], (), True),
     (LENIENT, [*ASK, HOST], (), True),
     ("guard(/evidence).", [*ASK, HOST], (), True),
+    # protocols of command lines
+    ("", CLONE, (), False),
+    ("", [*CLONE, HOST], (), False),
+    (OVER_SSH, CLONE, (), False),
+    (OVER_SSH, [*CLONE, HOST], (), True),
+    (OVER_SSH, [*CLONE, SIGNED], (), True),
     ("guard(/evidence).", ASK, (), False),
 ]
 
@@ -165,9 +199,17 @@ def test_impact_ends_in_circles() -> None:
 
 def test_the_reasons_of_the_barrier_and_of_a_violation() -> None:
     session = policy().session([*COMMIT, error("/error"), fact("checks_ran", "lint", "/timeout")])
-    assert session.query("block_commit") == [("Build Broken",), ("Check Timed Out",)]
+    assert session.query("block_commit") == [
+        ("Build Broken",),
+        ("Check Timed Out",),
+        ("No Check Ran",),
+    ]
     assert policy().session(COMMIT).query("block_commit") == [("No Check Ran",)]
     assert policy().session(ASK).query("security_violation") == [(ACTION, "evil.example")]
+
+
+def test_the_law_and_the_runner_know_the_same_doors() -> None:
+    assert {door for (door,) in policy().session([]).query("commit_door")} == DOORS
 
 
 def test_entropy_is_evidence_and_never_a_reason() -> None:

@@ -20,6 +20,7 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 
 from policy_kit import CONSTANTS, EDB, IDB, LAW, Rule, clingo_rows, given, naive, random_program, text_of
+from process_kit import WAIT_S
 from spak.policy import Fact, Finding, Limits, Name, PolicyError, PolicyLimit, Session, load
 from spak.policy.checker import accepts
 
@@ -355,7 +356,7 @@ def agree(made: list[tuple[str, str, list[Fact], dict[str, set[tuple[int, ...]]]
         input=json.dumps([asp for _, asp, _, _ in made]),
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=WAIT_S,
         check=True,
     )
     for line, (text, _, facts, _) in zip(done.stdout.splitlines(), made, strict=True):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from host_kit import PERMITS, TUNING, Look, Write, start
+from spak.errors import RunError
 from spak.kernel import memory
 from spak.kernel.replay import Replay, replay
 from spak.lang import parse
@@ -297,6 +300,42 @@ def test_who_answers_leaves_no_trace_where_tokens_are_counted(tmp_path: Path) ->
     other.close()
 
 
+@pytest.mark.parametrize(
+    ("policy", "tokens"),
+    [("FLUSH_ON_TRANSITION", 100_000), ("FLUSH_ON_TRANSITION", 900), ("FIFO", 1_500)],
+    ids=["within the budget", "past the budget", "made smaller"],
+)
+def test_the_summary_does_not_tell_at_which_record_a_process_died(
+    tmp_path: Path, policy: str, tokens: int
+) -> None:
+    """Cut after each record, answered by hand: the prompt is measured whoever takes the answer."""
+
+    def walked(run: Run) -> list[str]:
+        while not run.state.ended and (given := len(records(run, Kind.PLAN))) < 3:
+            with suppress(RunError):  # the measurement ended the run: there is no question any more
+                run.answer(turns(run.performer.prompt(run.pending()), given + 1))
+            run.advance("stepwise")
+        run.advance("stepwise")
+        contents = [record.content for record, _ in run.ledger.read() if record.authority == "commit"]
+        run.close()
+        return contents
+
+    undisturbed = begin(tmp_path / "whole", None, policy, tokens)
+    undisturbed.advance("stepwise")
+    expected = walked(undisturbed)
+    lines = (tmp_path / "whole/run-1/trace.jsonl").read_bytes().splitlines(keepends=True)
+    host = undisturbed.performer.host
+    for kept in range(2, len(lines)):
+        folder = tmp_path / f"cut-{kept}"
+        shutil.copytree(tmp_path / "whole", folder)
+        (folder / "run-1/trace.jsonl").write_bytes(b"".join(lines[:kept]))
+        place = Workspace(folder / "run-1/workspace", folder / "run-1/store")
+        run = Run.open(FileLedgers(folder), "run-1", host, place)
+        if run.pending().cls != "ask":
+            run.advance("stepwise")
+        assert walked(run) == expected, f"cut after {kept} records"
+
+
 def test_a_prompt_is_made_again_exactly_as_it_was_sent(tmp_path: Path) -> None:
     backend = Scripted(turns, size=1_600)
     run = begin(tmp_path, backend, "SUMMARIZE")
@@ -345,6 +384,7 @@ def test_how_an_answer_came_about_stands_beside_it(tmp_path: Path) -> None:
     (side,) = [record.side for record, _ in run.ledger.read() if record.kind == Kind.PLAN]
     logprobs = side["logprobs"]
     assert json.loads(run.ledger.blobs.get(logprobs["$blob"])) == [-0.5] * 5000
+    assert (logprobs["tokens"], logprobs["micronats"]) == (5000, 2_500_000_000)
     assert {name: side[name] for name in side if name not in ("logprobs", "ms")} == {
         "by": "script",
         "tokens": 120,

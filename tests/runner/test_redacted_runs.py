@@ -22,7 +22,10 @@ from spak.llm.settings import Secret
 from spak.ports import Answer, Cancel, Prompt
 from spak.records import Kind
 from spak.runner import Host, Run
+from spak.runner.aep import snapshots
+from spak.runner.events import events
 from spak.runner.genesis import genesis
+from spak.runner.items import items
 from spak.workspace import Workspace
 
 KEY = "canary-5f1d0c77e0b94a"
@@ -99,6 +102,11 @@ def test_a_planted_key_is_nowhere(tmp_path: Path) -> None:
     export(run.ledger, exported)
     found = replay(record for record, _ in run.ledger.read())
     assert found.difference is None
+    for shape in (events, items, lambda records, blobs: snapshots(records)):
+        lines = json.dumps(list(shape((record for record, _ in run.ledger.read()), run.ledger.blobs)))
+        assert KEY not in lines and len(lines) > 1000
+    errors = [record.body["r4"] for record, _ in run.ledger.read() if "r4" in record.body]
+    assert errors[0]["payload"] == "[redacted:key]"
     run.close()
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) > 5

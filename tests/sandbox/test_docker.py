@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 
 import sandbox_kit
+from process_kit import WAIT_S, happens, start, until
 from sandbox_kit import living, sh
 from spak import sandbox
 from spak.errors import UnavailableError
@@ -42,13 +42,8 @@ def containers(launcher: Docker, owner: str = "") -> list[str]:
     return [one["Id"] for one in launcher._client.containers(all=True, filters={"label": [wanted]})]
 
 
-def gone(launcher: Docker, owner: str, within_s: float) -> bool:
-    until = time.monotonic() + within_s
-    while containers(launcher, owner):
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.05)
-    return True
+def gone(launcher: Docker, owner: str) -> bool:
+    return happens(lambda: not containers(launcher, owner))
 
 
 # ---- ordinary work
@@ -64,7 +59,7 @@ def test_the_image_compiles(launcher: Docker, workspace: Path) -> None:
 
 def test_jobs_of_a_workspace_share_a_container_and_nothing_else(launcher: Docker, workspace: Path) -> None:
     docker._pool.close()
-    assert gone(launcher, docker_engine.owner(), 5)
+    assert gone(launcher, docker_engine.owner())
     mark = f"30.{os.getpid()}{random.randrange(10**6)}"
     leave = (
         "mkdir -p /tmp/a/b && touch /tmp/a/b/c && chmod 0 /tmp/a/b; echo secret > /dev/shm/x; "
@@ -86,7 +81,7 @@ def test_what_cannot_be_cleaned_ends_the_container(launcher: Docker, workspace: 
     )  # fmt: skip
     docker._pool.close()
     outcome = launcher.run(Job(("python3", "-c", text), workspace))
-    assert outcome.stdout.data == b"True\n" and gone(launcher, docker_engine.owner(), 5)
+    assert outcome.stdout.data == b"True\n" and gone(launcher, docker_engine.owner())
 
 
 def test_a_folder_made_anew_gets_a_container_anew(launcher: Docker, workspace: Path) -> None:
@@ -122,7 +117,7 @@ def test_an_idle_container_goes(launcher: Docker, workspace: Path, monkeypatch: 
     docker._pool.close()
     monkeypatch.setattr(docker_warm, "IDLE_S", 0.2)
     launcher.run(sh("true", workspace))
-    assert containers(launcher) and gone(launcher, docker_engine.owner(), 5)
+    assert containers(launcher) and gone(launcher, docker_engine.owner())
 
 
 # ---- jobs that cannot start
@@ -158,9 +153,7 @@ def test_fork_bomb(launcher: Docker, workspace: Path) -> None:
     limits = Limits(wall_s=2, processes=32)
     outcome = launcher.run(Job(("python3", "-c", text), workspace, limits=limits))
     assert outcome.status in ("timeout", "limit")
-    started = time.monotonic()
     subprocess.run(["true"], check=True)
-    assert time.monotonic() - started < 5
     assert launcher.run(sh("true", workspace)).exit == 0
 
 
@@ -196,19 +189,19 @@ def test_a_job_that_kills_what_watches_it(launcher: Docker, workspace: Path) -> 
     docker._pool.close()
     outcome = launcher.run(sh("trap '' TERM; kill -9 -1; sleep 5", workspace, limits=Limits(wall_s=10)))
     assert outcome.status == "crash" and outcome.exit == 137
-    assert gone(launcher, docker_engine.owner(), 5)
+    assert gone(launcher, docker_engine.owner())
     forged = f"{'0' * 32} x 0 0 0".ljust(64)
     outcome = launcher.run(sh(f"printf '%s' '{forged}' >&2; exit 9", workspace))
     assert outcome.exit == 9 and outcome.stderr.data == forged.encode()
 
 
 def test_a_child_is_ended_by_its_starter(launcher: Docker, workspace: Path) -> None:
-    child = launcher.start(Job(("sleep", "20"), workspace))
+    child = launcher.start(Job(("sleep", "300"), workspace))
     assert child.poll() is None
     child.kill()
     assert child.wait(1).detail == "ended by its starter"
-    assert launcher.start(Job(("sleep", "20"), workspace)).wait(0.5).status == "timeout"
-    assert launcher.start(sh("exit 3", workspace)).wait(20).exit == 3
+    assert launcher.start(Job(("sleep", "300"), workspace)).wait(0.5).status == "timeout"
+    assert launcher.start(sh("exit 3", workspace)).wait(WAIT_S).exit == 3
 
 
 # ---- nothing stays behind
@@ -226,18 +219,15 @@ Docker().run(Job(("/bin/sh", "-c", "echo > begun; sleep " + sys.argv[2]), Path(s
 @pytest.mark.faults
 def test_a_runner_that_is_killed_leaves_nothing(launcher: Docker, workspace: Path) -> None:
     mark = f"32.{os.getpid()}{random.randrange(10**6)}"
-    with subprocess.Popen(
+    with start(
         [sys.executable, "-c", RUNNER, str(workspace), mark], stdout=subprocess.PIPE, text=True
     ) as runner:
         assert runner.stdout is not None
         owner = runner.stdout.readline().strip()
-        until = time.monotonic() + 30
-        while not (workspace / "begun").exists():
-            assert time.monotonic() < until and runner.poll() is None
-            time.sleep(0.02)
+        until((workspace / "begun").exists)
         assert containers(launcher, owner) and living(mark)
         runner.kill()
-    assert gone(launcher, owner, 5) and living(mark) == []
+    assert gone(launcher, owner) and living(mark) == []
 
 
 def test_what_the_dead_left_is_swept_up(launcher: Docker) -> None:

@@ -22,6 +22,7 @@ import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
+from process_kit import WAIT_S
 from spak import config, data
 from spak.errors import UnavailableError
 from spak.ports import MIB, Job, Limits
@@ -107,7 +108,7 @@ def guest() -> Iterator[str]:
     ids=["nothing", "short", "huge", "odd", "no command", "list"],
 )
 def test_the_guest_refuses_what_is_no_job(guest: str, sent: bytes, why: str) -> None:
-    done = subprocess.run([guest, "step"], input=sent, capture_output=True, timeout=20, check=False)
+    done = subprocess.run([guest, "step"], input=sent, capture_output=True, timeout=WAIT_S, check=False)
     assert done.returncode == 125 and why in done.stderr.decode()
 
 
@@ -117,7 +118,7 @@ def test_the_guest_holds_as_long_as_it_is_held(guest: str) -> None:
             held.wait(0.2)
         assert held.stdin is not None
         held.stdin.close()
-        assert held.wait(10) == 0
+        assert held.wait(WAIT_S) == 0
     assert subprocess.run([guest], capture_output=True, check=False).returncode == 125
 
 
@@ -160,6 +161,15 @@ def test_only_the_workspace_can_be_written() -> None:
         ("/ws", False), ("/opt/a", True), ("/opt/b", True)
     ]  # fmt: skip
     assert not any("docker.sock" in one["Source"] for one in mounts)
+
+
+def test_a_closed_repository_is_a_mount_of_its_own() -> None:
+    mounts = docker_engine.container(
+        "sha256:1", "64900:64900", Path("/srv/ws"), True, (), 256 * MIB, 40, {}, {}, True
+    )["HostConfig"]["Mounts"]
+    assert [(one["Source"], one["Target"], one["ReadOnly"]) for one in mounts] == [
+        ("/srv/ws", "/ws", False), ("/srv/ws/.git", "/ws/.git", True)
+    ]  # fmt: skip
 
 
 class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):

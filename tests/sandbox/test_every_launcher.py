@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import sandbox_kit
+from process_kit import WAIT_S
 from sandbox_kit import living, sh
 from spak import config
 from spak.ports import Job, Launcher, Limits
@@ -49,6 +50,14 @@ def test_exit_code_streams_and_place(launcher: Launcher, workspace: Path) -> Non
     assert outcome.stderr.sha256 == urlsafe_b64encode(hashlib.sha256(b"no\n").digest())[:43].decode()
 
 
+def test_a_job_may_stand_in_a_folder_of_the_workspace(launcher: Launcher, workspace: Path) -> None:
+    (workspace / "a b").mkdir()
+    assert launcher.run(sh("pwd; touch x", workspace, folder="a b")).stdout.data == b"/ws/a b\n"
+    assert (workspace / "a b/x").exists()
+    gone = launcher.run(sh("touch y", workspace, folder="gone"))
+    assert gone.status == "launcher" and not (workspace / "y").exists()
+
+
 def test_files_made_inside_stand_in_the_workspace(launcher: Launcher, workspace: Path) -> None:
     (workspace / "given").write_text("before")
     (workspace / "given").chmod(0o600)
@@ -64,6 +73,35 @@ def test_read_only_workspace(launcher: Launcher, workspace: Path) -> None:
     outcome = launcher.run(sh("cat given; echo more >> given", workspace, writable=False))
     assert outcome.exit != 0 and outcome.stdout.data == b"text"
     assert (workspace / "given").read_text() == "text"
+
+
+WRITE_GIT = """
+echo x > .git/new; echo x >> .git/HEAD; mv .git g; rm -rf .git
+mkdir -p in/.git && echo x > in/.git/HEAD; cat .git/HEAD
+"""
+
+
+@pytest.mark.parametrize("shape", ["folder", "file"])
+def test_the_repository_is_closed_unless_the_job_opens_it(
+    launcher: Launcher, workspace: Path, shape: str
+) -> None:
+    if shape == "folder":
+        (workspace / ".git").mkdir()
+    head = workspace / (".git/HEAD" if shape == "folder" else ".git")
+    head.write_text("ref: refs/heads/main\n")
+    outcome = launcher.run(sh(WRITE_GIT, workspace))
+    assert outcome.stdout.data == (b"ref: refs/heads/main\n" if shape == "folder" else b"")
+    assert head.read_text() == "ref: refs/heads/main\n"
+    assert (workspace / "in/.git/HEAD").read_text() == "x\n", "only the one at the top"
+    outcome = launcher.run(sh(f"echo x > {head.relative_to(workspace)}", workspace, repository=True))
+    assert outcome.exit == 0 and head.read_text() == "x\n"
+
+
+def test_a_workspace_without_a_repository_needs_none(launcher: Launcher, workspace: Path) -> None:
+    assert launcher.run(sh("echo made > made", workspace)).exit == 0
+    assert sorted(path.name for path in workspace.iterdir()) == ["made"]
+    (workspace / ".git").symlink_to("made")
+    assert launcher.run(sh("echo again > made", workspace)).exit == 0
 
 
 @pytest.mark.parametrize("argv, code", [(("no-such-program",), 127), (("/usr",), 126), (("./text",), 126)])
@@ -114,7 +152,7 @@ def test_refusals_are_outcomes(launcher: Launcher, workspace: Path) -> None:
             assert (outcome.status, outcome.exit) == ("launcher", 125), job
             assert outcome.detail and not outcome.stdout.data
             child = launcher.start(job)
-            assert child.wait(20).status == "launcher" and child.poll() == 125
+            assert child.wait(WAIT_S).status == "launcher" and child.poll() == 125
             child.kill()
     finally:
         os.close(folder)
@@ -156,10 +194,10 @@ def test_a_crash_is_not_an_exit(launcher: Launcher, workspace: Path) -> None:
 
 
 def test_wait_and_wall_time_end_a_child(launcher: Launcher, workspace: Path) -> None:
-    child = launcher.start(Job(("sleep", "20"), workspace))
+    child = launcher.start(Job(("sleep", "300"), workspace))
     assert child.poll() is None and child.wait(0.2).status == "timeout"
-    child = launcher.start(Job(("sleep", "20"), workspace, limits=Limits(wall_s=0.2)))
-    assert child.wait(10).status == "timeout"
+    child = launcher.start(Job(("sleep", "300"), workspace, limits=Limits(wall_s=0.2)))
+    assert child.wait(WAIT_S).status == "timeout"
 
 
 def test_more_filter_for_a_child(launcher: Launcher, workspace: Path) -> None:
@@ -168,9 +206,9 @@ def test_more_filter_for_a_child(launcher: Launcher, workspace: Path) -> None:
     lines = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
     extra = b"".join(struct.pack("=HBBI", *line) for line in lines)
     job = sh("uname || echo refused; grep Seccomp: /proc/self/status", workspace)
-    outcome = launcher.start(job, seccomp_extra=extra).wait(20)
+    outcome = launcher.start(job, seccomp_extra=extra).wait(WAIT_S)
     assert outcome.stdout.data == b"refused\nSeccomp:\t2\n"
-    assert launcher.start(job, seccomp_extra=b"odd").wait(20).status == "launcher"
+    assert launcher.start(job, seccomp_extra=b"odd").wait(WAIT_S).status == "launcher"
 
 
 def test_its_output_is_heard_while_it_runs(launcher: Launcher, workspace: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import sandbox_kit
+from process_kit import WAIT_S
 from sandbox_kit import PROBES, argv, score
 from spak.ports import Job
 from spak.sandbox import Restricted
@@ -138,5 +139,5 @@ def test_probes_notice_what_they_look_for(words: dict[str, str]) -> None:
     """Outside of any sandbox, the harmless attacks succeed: a refusal inside is the sandbox's doing."""
     for probe in PROBES:
         if probe.get("on_host"):
-            done = subprocess.run(argv([probe], words), capture_output=True, timeout=20)
+            done = subprocess.run(argv([probe], words), capture_output=True, timeout=WAIT_S)
             assert done.stdout.startswith(b"0:"), (probe["name"], done.stdout)

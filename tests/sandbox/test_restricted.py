@@ -15,10 +15,12 @@ import threading
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from process_kit import WAIT_S, happens, until
 from sandbox_kit import living, sh
 from spak import sandbox
 from spak.errors import UnavailableError
@@ -35,13 +37,8 @@ def launcher() -> Restricted:
     return Restricted()
 
 
-def gone(mark: str, within_s: float = 1.0) -> bool:
-    until = time.monotonic() + within_s
-    while living(mark):
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
+def gone(mark: str) -> bool:
+    return happens(lambda: not living(mark))
 
 
 # ---- ordinary work
@@ -86,23 +83,22 @@ def test_memory(
     if not grouped:
         monkeypatch.setattr(cgroup, "create", lambda memory_bytes: None)
     binds = (Path(sys.prefix), Path(sys.base_prefix))
-    limits = Limits(wall_s=30, memory_bytes=256 * MIB)
+    limits = Limits(wall_s=WAIT_S, memory_bytes=256 * MIB)
     rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # The watched eater stays below the wide limit on its data, so the watcher has to find it.
-    code = EATER if grouped else "import time; x = [bytearray(16 << 20) for _ in range(40)]; time.sleep(20)"
+    code = EATER if grouped else "import time; x = [bytearray(16 << 20) for _ in range(40)]; time.sleep(300)"
     outcome = launcher.run(Job((sys.executable, "-I", "-c", code), workspace, limits=limits, binds=binds))
     assert outcome.status == "oom" and outcome.detail
-    assert outcome.wall_ms < 20_000
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - rss < 50_000
 
 
 def test_memory_of_a_child_that_is_replaced_again_and_again(launcher: Restricted, workspace: Path) -> None:
     text = f"while :; do {sys.executable} -I -c '{EATER}'; done"
-    limits = Limits(wall_s=60, cpu_s=60, memory_bytes=128 * MIB)
+    limits = Limits(wall_s=WAIT_S, cpu_s=int(WAIT_S), memory_bytes=128 * MIB)
     outcome = launcher.run(
         sh(text, workspace, limits=limits, binds=(Path(sys.prefix), Path(sys.base_prefix)))
     )
-    assert outcome.status == "oom" and outcome.wall_ms < 30_000
+    assert outcome.status == "oom"
 
 
 def test_fork_bomb(launcher: Restricted, workspace: Path) -> None:
@@ -116,15 +112,11 @@ def test_fork_bomb(launcher: Restricted, workspace: Path) -> None:
     )
     thread = threading.Thread(target=lambda: done.append(launcher.run(job)))
     thread.start()
-    most = 0.0
     while thread.is_alive():
-        began = time.monotonic()
         assert subprocess.run(["true"]).returncode == 0
-        most = max(most, time.monotonic() - began)
         time.sleep(0.05)
     thread.join()
     assert done[0].status in ("timeout", "limit")
-    assert most < 2
     assert gone(mark)
     assert launcher.run(sh("true | true", workspace)).exit == 0
 
@@ -201,8 +193,8 @@ def test_two_at_once_do_not_share_a_limit(launcher: Restricted) -> None:
 
 def test_a_second_sandbox_in_the_same_workspace(launcher: Restricted, workspace: Path) -> None:
     child = launcher.start(sh("read -r _; echo done > late", workspace, stdin=b""), ())
-    child.wait(5)
-    first = launcher.start(Job(("sleep", "20"), workspace))
+    child.wait(WAIT_S)
+    first = launcher.start(Job(("sleep", "300"), workspace))
     assert launcher.run(sh("echo now > made", workspace)).exit == 0
     assert first.poll() is None
     first.kill()
@@ -231,7 +223,7 @@ def test_start_passes_descriptors_and_tells_the_process_id(launcher: Restricted,
     assert time.clock_gettime_ns(clock) > 0
     os.close(theirs)
     os.close(back)
-    outcome = child.wait(10)
+    outcome = child.wait(WAIT_S)
     assert (outcome.status, outcome.exit) == ("exited", 0)
     assert child.poll() == 0
 
@@ -255,7 +247,7 @@ def test_the_lock_lives_as_long_as_the_sandbox_and_not_in_the_job(
     path = tmp_path / "lock"
     lock = os.open(path, os.O_RDWR | os.O_CREAT)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    child = launcher.start(sh("ls -l /proc/self/fd; exec sleep 20", workspace, inherit=(lock,)))
+    child = launcher.start(sh("ls -l /proc/self/fd; exec sleep 300", workspace, inherit=(lock,)))
     os.close(lock)
     other = os.open(path, os.O_RDWR)
     with pytest.raises(BlockingIOError):
@@ -290,15 +282,50 @@ def test_nothing_outlives_a_killed_runner(
         os.waitpid(pid, 0)
         assert gone(mark), living(mark)
         lock = os.open(path, os.O_RDWR | os.O_CREAT)
-        until = time.monotonic() + 2
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                assert time.monotonic() < until, "the lock is still held"
-                time.sleep(0.01)
+        until(partial(_locked, lock), "the lock is still held")
         os.close(lock)
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+# ---- a supervisor that is stopped for a while
+
+
+@pytest.mark.parametrize(
+    ("job", "status"),
+    [("sleep 0.3", "exited"), ("sleep 3", "exited"), ("sleep 600", "timeout")],
+    ids=["ended meanwhile", "ends soon after", "does not end"],
+)
+@pytest.mark.parametrize("by_starter", [False, True], ids=["its own limit", "its starter's"])
+def test_time_in_which_the_supervisor_was_stopped_does_not_count(
+    launcher: Restricted, workspace: Path, job: str, status: str, by_starter: bool
+) -> None:
+    """Stopped for longer than the job may take; the job goes on by itself."""
+    limits = Limits(wall_s=30 if by_starter else 2)
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            asked = sh(f"echo > begun; {job}", workspace, limits=limits)
+            found = launcher.start(asked).wait(2) if by_starter else launcher.run(asked)
+            os.write(writing, found.status.encode())
+        finally:
+            os._exit(1)
+    os.close(writing)
+    while not (workspace / "begun").exists():
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(2.5)
+    os.kill(pid, signal.SIGCONT)
+    os.waitpid(pid, 0)
+    assert os.read(reading, 99) == status.encode()
+    os.close(reading)
 
 
 # ---- whether it works at all

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from spak.lang.schema import violations
+from spak.policy.repository import opening
 from spak.ports import Call, Limits, Toolchain, ToolResult
 from spak.sandbox.restricted import Restricted
 from spak.tools import TOOLS
@@ -42,7 +43,9 @@ def launcher() -> Restricted:
 def do(workspace: Path, toolchain: Toolchain, launcher: Restricted) -> Do:
     """Call a tool by name with arguments that its schema accepts."""
 
-    def run(name: str, /, *, limits: Limits | None = None, without: str = "", **args: Any) -> ToolResult:
+    def run(
+        name: str, /, *, limits: Limits | None = None, without: str = "", opened: bool = False, **args: Any
+    ) -> ToolResult:
         tool = TOOLS[name]
         assert violations(tool.entry.schema, args) == []
         programs = {key: value for key, value in toolchain.programs.items() if key != without}
@@ -55,6 +58,7 @@ def do(workspace: Path, toolchain: Toolchain, launcher: Restricted) -> Do:
                 launcher,
                 limits or Limits(wall_s=30),
                 Toolchain(programs=programs, binds=toolchain.binds),
+                repository=opened or opening(name, args) is not None,
             )
         )
 

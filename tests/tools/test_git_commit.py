@@ -104,12 +104,36 @@ def test_only_the_paths_that_are_named(do: Do, repo: Path) -> None:
     (repo / "in").mkdir()
     for name in ("in/x", "out", "*"):
         (repo / name).write_text(name)
+    (repo / ".git/info/exclude").write_text("out\n")
     assert commit(do, paths=["in", "/ws/in/x", "*"]).exit == 0
     assert git(repo, "ls-tree", "-r", "--name-only", "HEAD") == "*\na.txt\nin/x"
-    assert git(repo, "status", "--porcelain") == "?? out"
     assert refused(commit(do, paths=["nowhere"])) == "git_commit.failed"
     for path in ("../x", "/etc/passwd", "a\0b"):
         assert refused(commit(do, paths=[path])).startswith("path.")
+
+
+def untracked(repo: Path) -> None:
+    (repo / "b").write_text("b")
+
+
+def changed(repo: Path) -> None:
+    (repo / "a.txt").write_text("two\n")
+
+
+def removed(repo: Path) -> None:
+    (repo / "a.txt").unlink()
+
+
+@pytest.mark.parametrize("left", [untracked, changed, removed], ids=lambda f: f.__name__)
+def test_a_change_that_the_paths_leave_out_is_refused(
+    do: Do, repo: Path, left: Callable[[Path], None]
+) -> None:
+    """The files that were checked are committed whole; any other combination was never checked."""
+    (repo / "x").write_text("x")
+    left(repo)
+    assert refused(commit(do, paths=["x"])) == "git_commit.partial"
+    assert git(repo, "rev-list", "--count", "main") == "1"
+    assert commit(do).exit == 0
 
 
 def test_the_first_commit_a_branch_in_a_folder_and_no_branch(do: Do, workspace: Path) -> None:
@@ -249,7 +273,7 @@ def test_the_hostile_repository_is_hostile(do: Do, repo: Path) -> None:
     """Plain git in the same sandbox does run what `git_commit` does not: the test above tests something."""
     hostile(repo)
     (repo / "a.txt").write_text("two\n")
-    do("run", cmd=["git", "-c", "safe.directory=*", "--work-tree=/ws", "add", "-A"])
+    do("run", cmd=["git", "-c", "safe.directory=*", "--work-tree=/ws", "add", "-A"], opened=True)
     assert (repo / "ran").exists()
 
 
@@ -261,6 +285,7 @@ def test_a_filter_is_refused_by_name(do: Do, repo: Path) -> None:
     assert refused(commit(do)) == "git_commit.filter"
     assert not (repo / "ran").exists()
     assert (repo / ".git/refs/heads/main").read_text() == before
+    (repo / ".git/info/exclude").write_text("x.bin\nran\n")
     assert commit(do, paths=["a.txt", ".gitattributes"]).exit == 0
 
 
@@ -396,7 +421,7 @@ def test_a_graph_of_commits_that_lies_is_not_believed(do: Do, repo: Path) -> Non
     graph.chmod(0o644)
     graph.write_bytes(bytes(data.replace(tree, other)))
     (repo / "b.txt").write_text("b\n")
-    assert commit(do, paths=["b.txt"]).exit == 0
+    assert commit(do).exit == 0
     graph.unlink()
     assert git(repo, "ls-tree", "--name-only", "HEAD") == "a.txt\nb.txt"
 

@@ -34,6 +34,41 @@ def test_run_writes_only_where_it_may(do: Any, workspace: Path) -> None:
     assert not (workspace / "b").exists()
 
 
+def test_run_in_a_folder_with_variables(do: Any, workspace: Path) -> None:
+    (workspace / "a/b").mkdir(parents=True)
+    (workspace / "inner").symlink_to("a/b")
+    told = ["sh", "-c", 'pwd; echo "$DEBUG|$EMPTY|$HOME"; touch made']
+    result = do("run", cmd=told, working_dir="a/b", env={"DEBUG": "a b; id", "EMPTY": ""})
+    assert result.output == b"/ws/a/b\na b; id||/tmp\n" and (workspace / "a/b/made").exists()
+    assert do("run", cmd=["pwd"], working_dir="inner").output == b"/ws/a/b\n"
+    assert do("run", cmd=["pwd"], working_dir=".").output == b"/ws\n"
+    checked = do("run", cmd=["false"], working_dir="a", verdict_file="v.txt")
+    assert checked.exit == 1 and (workspace / "v.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        ({"working_dir": "missing"}, "path.not_a_folder"),
+        ({"working_dir": "missing/deeper"}, "path.missing"),
+        ({"working_dir": "file"}, "path.not_a_folder"),
+        ({"working_dir": "out"}, "path.outside"),
+        ({"working_dir": ".."}, "path.parent"),
+        ({"working_dir": "/etc"}, "path.absolute"),
+        ({"env": {"A=B": "x"}}, "run.env"),
+        ({"env": {"": "x"}}, "run.env"),
+        ({"env": {"A": "x\0y"}}, "run.env"),
+    ],
+)
+def test_run_starts_nothing_elsewhere_or_with_odd_variables(
+    do: Any, workspace: Path, args: dict[str, Any], code: str
+) -> None:
+    (workspace / "file").touch()
+    (workspace / "out").symlink_to("/etc")
+    assert codes(do("run", cmd=["touch", "made"], **args)) == [code]
+    assert not (workspace / "made").exists()
+
+
 def test_run_ends_what_hangs_and_names_what_is_missing(do: Any) -> None:
     result = do("run", cmd=["sleep", "60"], timeout_s=0.5)
     assert result.status == "timeout"

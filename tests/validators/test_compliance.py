@@ -104,7 +104,7 @@ def test_json() -> None:
 @pytest.mark.parametrize("check", sorted(CHECKS))
 def test_wrong_arguments_are_findings(check: str) -> None:
     assert [code for code, _ in found(check, {"surprise": 1})] == ["bad_argument"]
-    for name in CHECKS[check][1]:
+    for name in CHECKS[check].entry.schema["properties"]:
         for value in (None, "", [], [1], -1, True, {}):
             assert [code for code, _ in found(check, {name: value})] == ["bad_argument"], (name, value)
 

@@ -137,8 +137,8 @@ def test_the_clock_counts_threads(lab: Lab, unfiltered: CpuProfiler) -> None:
 def _no_gain(measurement: Measurement) -> None:
     """Measured, and nowhere near what the hack is after.
 
-    Code laid out otherwise may differ by a few per cent, so that the verdict itself is asked for only between
-    equal binaries (test_cpu_profiler).
+    Code laid out otherwise may differ by a few per cent, and a busy machine adds to that, so that the verdict
+    itself is asked for only between equal binaries (test_cpu_profiler). A hack that works saves nearly all.
     """
     assert measurement.status == "measured", measurement.checks
-    assert measurement.metrics["time_ns"] > 0.8 * measurement.metrics["incumbent_ns"]
+    assert measurement.metrics["time_ns"] > 0.5 * measurement.metrics["incumbent_ns"]

@@ -19,8 +19,10 @@ def command(files: tuple[Path, ...], strict: bool, as_json: bool) -> int:
     below it; `-` reads standard input."""
     from spak import config
     from spak.cli.fmt import STDIN, read, specs
-    from spak.lang import check, parse
+    from spak.kernel.foresee import foresee
+    from spak.lang import parse
     from spak.lang.beside import files_beside
+    from spak.lang.check import examine
     from spak.lang.diagnostics import in_order
     from spak.lang.imports import resolve
     from spak.lang.laws import check_law, policy_file
@@ -32,7 +34,9 @@ def command(files: tuple[Path, ...], strict: bool, as_json: bool) -> int:
     runnable: list[Path] = []
     for file in specs(files):
         whole = resolve(parse(read(file), str(file)), files_beside(file))
-        found = in_order([*check(whole.parsed, catalog), *check_law(whole, constitution())])
+        made = examine(whole.parsed.spec, catalog)
+        law = (*check_law(whole, constitution()), *foresee(made, whole, constitution()))
+        found = in_order([*whole.parsed.diagnostics, *made.report.found, *law])
         ok = not any(item.severity in bad for item in found)
         if file != STDIN and not any(item.code == "lang.empty" for item in found):
             runnable.append(file)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 import click
 
 from spak.errors import SpakError, UsageError
+from spak.inputs import open_input
 
 if TYPE_CHECKING:
     from spak.lang import Diagnostic
@@ -24,8 +25,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 MAX_INPUT = 16 << 20
 """Bytes of an input file; what is larger is no spec, answer or artifact."""
 
-_BEYOND = (*range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-"""DEL, the C1 controls and what turns the direction of writing: JSON leaves them as they are."""
+_BEYOND = (*range(0x7F, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+"""DEL, C1 controls, line separators and marks of direction: JSON leaves them as they are."""
 _WRITTEN_OUT = {
     code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
     for code in (*range(0x20), *_BEYOND)
@@ -50,6 +51,26 @@ def runs_option(function: F) -> F:
         type=click.Path(path_type=Path, file_okay=False),
         help="Where runs are kept (.spak/runs).",
     )(function)
+
+
+def from_option(function: F) -> F:
+    return click.option(
+        "--from",
+        "recorded",
+        metavar="RUN",
+        help="Answer as in RUN, a run or a file of answers: the backend `recorded` with them.",
+    )(function)
+
+
+def backend_of(backend: str, recorded: str | None) -> str:
+    """The backend of a run. Raises: UsageError when another one than `recorded` is to answer as in a run."""
+    if recorded is None:
+        from spak.lang.catalog import backend_name
+
+        return backend_name(backend)
+    if backend not in ("", "recorded"):
+        raise UsageError("usage.arguments", f"--from and --backend {backend}", "leave one of them out")
+    return "recorded"
 
 
 def timeout_option(function: F) -> F:
@@ -185,7 +206,7 @@ def find_run(selector: str, given: Path | None) -> tuple[Path, str]:
 def read_input(path: Path, limit: int = MAX_INPUT) -> bytes:
     """The bytes of an input file, at most `limit`. Raises: UsageError `usage.file`."""
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             data = file.read(limit + 1)
     except OSError as error:
         raise UsageError(

@@ -73,7 +73,7 @@ def _print(found: object, document: dict[str, object]) -> None:
 
     assert isinstance(found, Read)
     say, metrics = common.say, found.view.metrics
-    say("\ncandidates (ms of CPU time, ratio to the best of its time):")
+    say("\ncandidates (ratio to the best of its time in paired runs, which decides; ms of CPU time):")
     for row in found.rows:
         say(candidate_line(row))
     say()

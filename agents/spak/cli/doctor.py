@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ import click
 
 from spak.cli import common
 
+CHECK_S = 10.0
+
 
 @click.command()
 @common.runs_option
@@ -18,6 +21,7 @@ from spak.cli import common
 def command(runs_dir: Path | None, as_json: bool) -> int:
     """Look at launchers, programs, devices, backends and folders; exit 7 when runs cannot work here."""
     rows = [*_system(), *_launchers(), *_programs(), _gpu(), *_backends(), _folder(common.runs_dir(runs_dir))]
+    rows += _platform()
     works = all(row["ok"] for row in rows if row["needed"])
     if as_json:
         common.emit({"ok": works, "checks": rows})
@@ -106,6 +110,21 @@ def _backends() -> list[dict[str, Any]]:
         _row(f"backend {row.name}", row.ok, f"{row.summary}: {row.detail}", row.mend, needed=False)
         for row in survey(config.settings().llm)
     ]
+
+
+def _platform() -> list[dict[str, Any]]:
+    """The platform's database, where this folder has one; runs of the command line do not need it."""
+    from spak.integrity import check
+
+    data = os.environ.get("SPAK_WEB_DATA") or ".spak/platform"
+    file = Path(data) / "spak.sqlite3"
+    if not file.is_file():
+        return []
+    found = check(file, CHECK_S)
+    mend = "manage.py check_store, and docs/deploy.md, Damage" if found.problems else ""
+    said = "whole" if found.complete else f"nothing found in {CHECK_S:.0f} s: manage.py check_store looks on"
+    detail = f"{file}: {found.problems[0] if found.problems else said}"
+    return [_row("platform database", not found.problems, detail, mend, needed=False)]
 
 
 def _folder(root: Path) -> dict[str, Any]:

@@ -1,10 +1,11 @@
-"""`spak export RUN`: a run as one file, lossless."""
+"""`spak export RUN`: a run as one file, lossless, or in the shapes of others."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
@@ -15,20 +16,34 @@ if TYPE_CHECKING:
     from spak.ports import Ledger
 
 
+T = TypeVar("T")
+SHAPES = click.Choice(["events", "aep", "items"])
+
+
 @click.command()
 @click.argument("run", default="latest")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="The file to write; standard output if not given."
 )
+@click.option(
+    "--as", "shape", type=SHAPES, help="Write it as events, as AEP registers or as Open Responses items."
+)
 @common.runs_option
 @common.json_option
-def command(run: str, output: Path | None, runs_dir: Path | None, as_json: bool) -> int:
-    """Write RUN into one file with a footer, so that it can be checked and imported anywhere."""
+def command(run: str, output: Path | None, shape: str | None, runs_dir: Path | None, as_json: bool) -> int:
+    """Write RUN into one file with a footer, so that it can be checked and imported anywhere.
+
+    With --as it is one JSON object a line in another shape, made from the ledger alone; such a file cannot be
+    imported.
+    """
     from spak.errors import UsageError
     from spak.ledger.export import export
     from spak.ledger.files import FileLedgers
 
     root, name = common.find_run(run, runs_dir)
+    output = None if output == Path("-") else output
+    if shape is not None:
+        return _shaped(root, name, shape, output, as_json)
     if as_json and output is None:
         raise UsageError("usage.arguments", "--json needs --output", "the run itself goes to standard output")
     _keep_files(root, name)
@@ -54,6 +69,50 @@ def command(run: str, output: Path | None, runs_dir: Path | None, as_json: bool)
     return 0
 
 
+def _shaped(root: Path, name: str, shape: str, output: Path | None, as_json: bool) -> int:
+    """The run in another shape: lines, or with --json one document."""
+    from spak import canon
+    from spak.ledger.files import FileLedgers
+
+    reader = FileLedgers(root).reader(name)
+    try:
+        found = _lines(shape, reader)
+        about = {"run": name, "as": shape}
+        if output is not None:
+            count = _aside(output, lambda stream: _written(found, stream))
+            file = {**about, "count": count, "file": str(output)}
+            common.emit(file) if as_json else common.say(f"{count} lines in {output}")
+        elif as_json:
+            listed = list(found)
+            common.emit({**about, "count": len(listed), "lines": listed})
+        else:
+            for line in found:
+                common.out(canon.dumps(line).decode())
+    finally:
+        reader.close()
+    return 0
+
+
+def _lines(shape: str, reader: Ledger) -> Iterator[dict[str, Any]]:
+    from spak.runner.aep import snapshots
+    from spak.runner.events import events
+    from spak.runner.items import items
+
+    records = (record for record, _ in reader.read())
+    if shape == "aep":
+        return snapshots(records)
+    return (events if shape == "events" else items)(records, reader.blobs)
+
+
+def _written(lines: Iterable[dict[str, Any]], stream: BinaryIO) -> int:
+    from spak import canon
+
+    count = 0
+    for count, line in enumerate(lines, start=1):  # noqa: B007  the number of lines is wanted afterwards
+        stream.write(canon.dumps(line) + b"\n")
+    return count
+
+
 def _keep_files(root: Path, name: str) -> None:
     """The files of a run that has not ended become blobs of it, so that it can go on wherever it is imported.
 
@@ -77,15 +136,21 @@ def _keep_files(root: Path, name: str) -> None:
 
 
 def _into(output: Path, reader: Ledger) -> Footer:
+    """The whole run in a file, or no file."""
+    from spak.ledger.export import export
+
+    return _aside(output, lambda stream: export(reader, stream))
+
+
+def _aside(output: Path, write: Callable[[BinaryIO], T]) -> T:
     """The whole file, or none: written aside and renamed."""
     from spak.errors import UsageError
-    from spak.ledger.export import export
 
     aside = output.with_name(output.name + ".part")
     try:
         try:
             with aside.open("wb") as stream:
-                footer = export(reader, stream)
+                made = write(stream)
                 stream.flush()
                 os.fsync(stream.fileno())
             aside.replace(output)
@@ -96,4 +161,4 @@ def _into(output: Path, reader: Ledger) -> Footer:
         raise UsageError(
             "usage.file", f"{output}: {error.strerror}", "check the path, its rights and the space"
         ) from error
-    return footer
+    return made

@@ -16,12 +16,13 @@ from spak.cli import common
 def command(file: Path, runs_dir: Path | None, as_json: bool) -> int:
     """Read an exported run into the local runs."""
     from spak.errors import UsageError
+    from spak.inputs import open_input
     from spak.ledger.export import import_
     from spak.ledger.files import FileLedgers
 
     root = common.runs_dir(runs_dir)
     try:
-        stream = file.open("rb")
+        stream = open_input(file)
     except OSError as error:
         raise UsageError("usage.file", f"{file}: {error.strerror}", "check the path") from error
     with stream:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from spak.cli import common
 from spak.errors import LedgerError, UsageError
+from spak.inputs import open_input
 from spak.ledger.chain import follow
 from spak.records import Record
 
@@ -25,7 +26,7 @@ def open_file(selector: str) -> Iterator[bytes]:
         yield from sys.stdin.buffer if sys.stdin is not None else ()
         return
     try:
-        with Path(selector).open("rb") as file:
+        with open_input(Path(selector)) as file:
             yield from file
     except OSError as error:
         raise UsageError("usage.file", f"{selector}: {error.strerror}", "check the path") from error

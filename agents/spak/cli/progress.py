@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from spak.kernel.state import State
     from spak.ports import Heard
     from spak.records import Record
+    from spak.runner.history import Attempted
 
 PACE_S = 0.25
 
@@ -132,11 +133,14 @@ class Watcher:
         return "" if best is None else f"  (best so far {best.value / 1e6:.3f} ms)"
 
 
-def candidate_line(row: Any) -> str:
-    """One line of the table of candidates."""
-    value = "        " if row.value is None else f"{row.value / 1e6:8.3f}"
-    ratio = "     " if row.ratio is None else f"{row.ratio:5.2f}"
+def candidate_line(row: Attempted) -> str:
+    """One line of the table of candidates: first what decided, then what was measured, if anything was."""
     glyph = {"improved": "●", "measured": "○", "fail": "×", "static": "□"}.get(row.outcome, "?")
     word = row.code if row.outcome == "fail" else row.outcome
-    shown = " ".join(f"{name}={item}" for name, item in row.params.items())
-    return f"{row.number:3d} {glyph} {word:<14.14} {value} ms  {ratio} of best  {shown}"
+    shown = " ".join(f"{name}={item}" for name, item in row.params.items()) or row.tool
+    parts = [f"{row.number:3d} {glyph} {word:<14.14}"]
+    if row.ratio is not None:
+        parts.append(f"{row.ratio:5.2f} of best, won {row.wins:2d} of {row.pairs:2d} pairs")
+    if row.value is not None:
+        parts.append(f"{row.value / 1e6:8.3f} ms")
+    return "  ".join([*parts, shown])

@@ -14,6 +14,7 @@ from spak.kernel.replay import Replay
 from spak.ledger.files import FileLedgers
 from spak.records import Kind, Record
 from spak.runner import View, view
+from spak.runner.causes import Trail
 from spak.runner.perform import prompt_of
 
 MAX_LISTED = 20
@@ -33,9 +34,10 @@ def view_of(root: Path, run: str) -> View:
     """The view of a run as its ledger has it now; it may be moving."""
     reader = FileLedgers(root).reader(run)
     try:
-        found = Replay()
+        found, trail = Replay(), Trail()
         for record, _ in reader.read():
             found.feed(record)
+            trail.feed(record)
         effect = found.state.r6
         waits = (
             not found.state.ended and effect is not None and effect.cls == "ask" and effect.act != "approve"
@@ -45,7 +47,8 @@ def view_of(root: Path, run: str) -> View:
             prompt = prompt_of(effect, reader.blobs, found.rules)
         stop = "" if is_held(root / run) else "paused"
         budgets = None if found.rules is None else found.rules.program.budgets
-        seen = view(run, found.state, reader.head, reader.count, stop, prompt, budgets)
+        cause = trail.sentence()
+        seen = view(run, found.state, reader.head, reader.count, stop, prompt, budgets, cause)
         return seen if found.rules is None else with_artifacts(seen, root / run, found.rules.r3)
     finally:
         reader.close()

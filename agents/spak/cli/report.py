@@ -11,7 +11,8 @@ import click
 from spak.cli import common
 from spak.runner import View
 from spak.runner.history import Attempted
-from spak.runner.report import Facts, Proof, report
+from spak.runner.quality import Quality
+from spak.runner.report import Facts, Proof, lines, report
 
 STOPPED = {
     "patience": "plateau: no candidate improved on the best for as many evaluations as the rule's patience",
@@ -28,6 +29,7 @@ class Read:
     rows: tuple[Attempted, ...]
     proof: Proof
     facts: Facts
+    quality: Quality
 
 
 @click.command()
@@ -43,19 +45,22 @@ class Read:
 def command(run: str, output: Path | None, runs_dir: Path | None, as_json: bool) -> int:
     """Write the report of RUN."""
     root, name = common.find_run(run, runs_dir)
-    path = write(root, name, output)
+    found = read(root, name)
+    path = write(root, name, output, found)
     if as_json:
-        common.emit({"run": name, "file": str(path)})
-    else:
-        common.say(f"report: {path}\nnext: open it in a browser")
+        common.emit({"run": name, "file": str(path), "quality": found.quality.to_json()})
+        return 0
+    for label, figure in lines(found.quality).items():
+        common.say(f"{label:<18}{figure}")
+    common.say(f"report: {path}\nnext: open it in a browser")
     return 0
 
 
-def write(root: Path, run: str, output: Path | None = None) -> Path:
+def write(root: Path, run: str, output: Path | None = None, found: Read | None = None) -> Path:
     """Write the page and give its path."""
-    found = read(root, run)
+    found = found or read(root, run)
     path = output or root / run / "report.html"
-    path.write_text(report(found.view, found.rows, found.proof, found.facts), encoding="utf-8")
+    path.write_text(report(found.view, found.rows, found.proof, found.facts, found.quality), encoding="utf-8")
     return path
 
 
@@ -65,23 +70,23 @@ def read(root: Path, run: str) -> Read:
     from spak.ledger.files import FileLedgers
     from spak.ledger.verify import verify
     from spak.runner import view
-    from spak.runner.history import History
+    from spak.runner.causes import Trail
+    from spak.runner.history import History, rules_of
 
     ledgers = FileLedgers(root)
     reader = ledgers.reader(run)
     try:
-        replay, history = Replay(), History()
+        replay, history, trail, quality = Replay(), History(), Trail(), Quality()
         evidence: dict[str, object] = {}
         genesis = None
         for record, _ in reader.read():
             replay.feed(record)
             if genesis is None and replay.rules is not None:
                 genesis = record.body
-                tasks = replay.rules.program.tasks
-                history.metrics = {
-                    key: task.rule.metric for key, task in tasks.items() if task.rule is not None
-                }
+                history.rules = rules_of(replay.rules.program)
             history.feed(record)
+            trail.feed(record)
+            quality.feed(record)
             metrics = record.body.get("metrics") if record.kind == "act" else None
             if isinstance(metrics, dict):
                 evidence |= {
@@ -89,7 +94,7 @@ def read(root: Path, run: str) -> Read:
                 }
         replay.finish()
         checked = verify((line for _, line in reader.read()), exported=False, blobs=reader.blobs)
-        seen = view(run, replay.state, reader.head, reader.count, "paused")
+        seen = view(run, replay.state, reader.head, reader.count, "paused", cause=trail.sentence())
     finally:
         reader.close()
     host = (genesis or {}).get("host", {})
@@ -102,7 +107,7 @@ def read(root: Path, run: str) -> Read:
         evidence=evidence,
     )
     proof = Proof(checked.ok, replay.difference is None, checked.records, checked.head, replay.state.summary)
-    return Read(seen, tuple(history.rows), proof, facts)
+    return Read(seen, tuple(history.rows), proof, facts, quality)
 
 
 def processor() -> str:

@@ -15,15 +15,23 @@ from spak.cli import common
     "--mode", type=click.Choice(["stepwise", "semi_auto", "full_auto"]), help="Another mode from here on."
 )
 @click.option("--backend", default="", help="Another backend from here on.")
+@common.from_option
 @common.timeout_option
 @common.runs_option
 @common.json_option
 def command(
-    run: str, mode: str | None, backend: str, timeout: float | None, runs_dir: Path | None, as_json: bool
+    run: str,
+    mode: str | None,
+    backend: str,
+    recorded: str | None,
+    timeout: float | None,
+    runs_dir: Path | None,
+    as_json: bool,
 ) -> int:
     """Take RUN up where its ledger ends and advance it; an ended run stays as it is."""
     from spak.cli import session, show
 
     root, name = common.find_run(run, runs_dir)
-    held = session.reopen(root, name, mode=mode, backend=backend)  # type: ignore[arg-type]
+    asked = common.backend_of(backend, recorded)
+    held = session.reopen(root, name, mode=mode, backend=asked, recorded=recorded)  # type: ignore[arg-type]
     return show.advance_and_show(held, as_json, timeout)

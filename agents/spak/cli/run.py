@@ -18,9 +18,7 @@ MODES = click.Choice(["stepwise", "semi_auto", "full_auto"])
     "--mode", type=MODES, help="Where to stop; the default is CONFIG's, or full_auto with a backend."
 )
 @click.option("--backend", default="", help="Who answers questions, e.g. manual.")
-@click.option(
-    "--from", "recorded", metavar="RUN", help="Answer as in RUN: the backend `recorded` with its answers."
-)
+@common.from_option
 @click.option("--proposer", default="", help="Who fills plans: a generator's name, or `model`.")
 @click.option("--input", "inputs", multiple=True, metavar="K=V", help="A value for INPUTS; repeat for more.")
 @click.option(
@@ -57,7 +55,7 @@ def command(
         common.runs_dir(runs_dir),
         inputs=_pairs(inputs),
         mode=mode,  # type: ignore[arg-type]
-        backend=_backend(backend, recorded),
+        backend=common.backend_of(backend, recorded),
         recorded=recorded,
         proposer=proposer,
         workspace=workspace,
@@ -65,15 +63,6 @@ def command(
         seed=seed,
     )
     return show.advance_and_show(held, as_json, timeout)
-
-
-def _backend(backend: str, recorded: str | None) -> str:
-    """The backend of a run. Raises: UsageError when another one than `recorded` is to answer as in a run."""
-    if recorded is None:
-        return backend
-    if backend not in ("", "recorded"):
-        raise UsageError("usage.arguments", f"--from and --backend {backend}", "leave one of them out")
-    return "recorded"
 
 
 def _pairs(inputs: tuple[str, ...]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`spak runs`: local runs, newest last."""
+"""`spak runs`: local runs, newest last; `--clean` removes what killed runs left before their first record."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ from spak.errors import UserError
 
 
 @click.command()
+@click.option("--clean", is_flag=True, help="Remove what runs left that were killed before they began.")
 @common.runs_option
 @common.json_option
-def command(runs_dir: Path | None, as_json: bool) -> int:
+def command(clean: bool, runs_dir: Path | None, as_json: bool) -> int:
     """List local runs, newest last, as their last stop left them."""
+    from spak.cli.making import remove, unfinished
     from spak.ledger.files import FileLedgers
 
     root = common.runs_dir(runs_dir)
+    left = unfinished(root)
+    if clean:
+        return _cleaned([path.name for path in left if remove(path)], as_json)
     rows = [_row(root, name) for name in FileLedgers(root).runs()]
     if as_json:
         common.emit({"runs": rows})
@@ -28,8 +33,20 @@ def command(runs_dir: Path | None, as_json: bool) -> int:
         common.say(f"no runs in {root}\nnext: spak run FILE")
     for row in rows:
         common.out(f"{row['run']}  {row['state'] or row['problem']:<10} {row['task']}")
+    if left:
+        common.say(f"{len(left)} never began: `spak runs --clean` removes what is left of them")
     if rows:
         common.say("next: spak show RUN")
+    return 0
+
+
+def _cleaned(names: list[str], as_json: bool) -> int:
+    if as_json:
+        common.emit({"removed": names})
+    else:
+        for name in names:
+            common.out(name)
+        common.say(f"{len(names)} removed")
     return 0
 
 

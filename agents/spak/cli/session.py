@@ -18,8 +18,9 @@ from typing import Any
 
 from spak import begin as begin_
 from spak import config
-from spak.cli import common
+from spak.cli import common, recording
 from spak.cli.artifacts import with_artifacts
+from spak.cli.making import making
 from spak.errors import SpecError, UsageError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
@@ -27,14 +28,12 @@ from spak.lang import parse
 from spak.lang.beside import files_beside
 from spak.lang.imports import resolve
 from spak.lang.laws import policy_file
-from spak.ledger.faults import typed
 from spak.ledger.files import FileLedgers
-from spak.llm.recorded import Recorded, Recording
-from spak.llm.recorded import read as recordings_in
-from spak.llm.settings import Choice
+from spak.ledger.private import open_file
+from spak.llm import redactor
 from spak.program import Mode
 from spak.records import Record
-from spak.runner import Host, Run, Stop, View, view
+from spak.runner import Host, Run, Stop, View, causes, view
 from spak.runner.project import context
 from spak.workspace import Workspace
 
@@ -65,7 +64,9 @@ class Session:
         prompt = self.run.performer.prompt(self.run.pending()) if waits else None
         ledger = self.run.ledger
         budgets = self.run.rules.program.budgets
-        seen = view(ledger.run, state, ledger.head, ledger.count, self.stop, prompt, budgets)
+        unhappy = state.ended and state.status != "succeeded"
+        cause = causes.sentence(record for record, _ in ledger.read()) if unhappy else ""
+        seen = view(ledger.run, state, ledger.head, ledger.count, self.stop, prompt, budgets, cause)
         return with_artifacts(seen, self.folder, self.run.rules.r3, self.run.workspace.directory)
 
     def save(self) -> View:
@@ -104,9 +105,8 @@ def begin(
     Raises: SpecError (exit 3), UnavailableError (7), UsageError (2), LedgerError.
     """
     whole = resolve(parse(common.read_input(spec), str(spec)), files_beside(spec))
-    answering = None
-    if recorded is not None:  # in order where a prompt differs, as one that shows a time does; records say so
-        answering = Recorded(Choice(mode="recorded", strict=False), _recordings(root, recorded))
+    answers = None if recorded is None else recording.find(root, recorded, redactor(config.settings().llm))
+    answering = None if answers is None else answers.backend()
     try:
         made = begin_.plan(
             whole, inputs or {}, mode=mode, backend=backend, proposer=proposer, answering=answering
@@ -119,8 +119,9 @@ def begin(
     name = common.run_id()
     folder = root / name
     source = _source(spec, workspace)
-    _make(folder)
-    try:
+    with making(folder):
+        if answers is not None:
+            answers.keep(folder)
         place = _workspace(folder, source, workspace if in_place else None)
         body = made.genesis(
             name,
@@ -130,16 +131,20 @@ def begin(
             in_place=str(workspace.resolve()) if in_place and workspace else "",
         )
         run = Run.create(FileLedgers(root), name, body, host, place)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
     return Session(run, folder, made.mode, made.auto)
 
 
 def reopen(
-    root: Path, name: str, *, mode: Mode | None = None, backend: str = "", bare: bool = False
+    root: Path,
+    name: str,
+    *,
+    mode: Mode | None = None,
+    backend: str = "",
+    bare: bool = False,
+    recorded: str | None = None,
 ) -> Session:
     """Take up a run: the lease, the replay, the workspace as R3 says. `bare`: nothing will be done in it.
+    `recorded` names a recording that answers from here on.
 
     Raises: LedgerError, UnavailableError, RunError.
     """
@@ -155,32 +160,25 @@ def reopen(
     asked = backend or str(about.get("backend", ""))
     host = Host() if bare else config.knowing(config.host(chosen, rules.program, asked), chosen)
     folder = root / name
+    answers = None if recorded is None else recording.find(root, recorded, redactor(chosen.llm))
+    if not bare and asked == "recorded":
+        host = _answered(host, folder, answers)
     in_place = str(about.get("in_place", ""))
     place = _workspace(folder, None, Path(in_place) if in_place else None)
-    recorded = about.get("mode")
-    known: Mode | None = recorded if recorded in config.MODES else None
+    begun = about.get("mode")
+    known: Mode | None = begun if begun in config.MODES else None
     parsed = parse(first.body["rules"]["spec"])
     picked, auto = begin_.pick_mode(mode or known, parsed, rules.program, chosen, asked)
     run = Run.open(ledgers, name, host, place, restore=not in_place)
+    if answers is not None:
+        answers.keep(folder)
     return Session(run, folder, picked, int(about.get("auto_steps", 0)) or auto)
 
 
-def _recordings(root: Path, named: str) -> list[Recording]:
-    """The answers that a run was given, in order. Raises: UsageError `usage.run`, LedgerError."""
-    folder, name = common.find_run(named, root)
-    reader = FileLedgers(folder).reader(name)
-    try:
-        return recordings_in((line for _, line in reader.read()), reader.blobs.get)
-    finally:
-        reader.close()
-
-
-def _make(folder: Path) -> None:
-    """The folder of a new run. Raises: LedgerError `ledger.readonly`, `ledger.full`, `ledger.io`."""
-    try:
-        folder.mkdir(parents=True)
-    except OSError as error:
-        raise typed(error, "making the run folder", folder) from error
+def _answered(host: Host, folder: Path, answers: recording.Answers | None = None) -> Host:
+    """The host with the recording that is named now, else with the one that the run began with."""
+    found = answers or recording.kept(folder)
+    return host if found is None else host.answered_by(found.backend())
 
 
 def _source(spec: Path, given: Path | None) -> Path | None:
@@ -202,7 +200,8 @@ def _workspace(folder: Path, source: Path | None, in_place: Path | None) -> Work
 
 def _write(path: Path, value: Any) -> None:
     aside = path.with_suffix(".new")
-    aside.write_text(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n", encoding="utf-8")
+    with open_file(aside, "w", encoding="utf-8") as file:
+        file.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
     aside.replace(path)
 
 
@@ -244,12 +243,16 @@ def fork(root: Path, parent: str, at: int) -> tuple[Session, int | None]:
     about = {**copy.genesis.body["host"], "in_place": ""}
     rules = Rules.of(copy.genesis.body)
     chosen = config.settings()
-    host = config.knowing(config.host(chosen, rules.program, str(about.get("backend", ""))), chosen)
-    _make(folder)
-    try:
+    asked = str(about.get("backend", ""))
+    host = config.knowing(config.host(chosen, rules.program, asked), chosen)
+    if asked == "recorded":
+        host = _answered(host, root / parent)
+    with making(folder):
+        if (root / parent / recording.FILE).is_file():
+            shutil.copyfile(root / parent / recording.FILE, folder / recording.FILE)
         for kept in ("store", "blobs"):
             if (root / parent / kept).is_dir():
-                shutil.copytree(root / parent / kept, folder / kept)
+                shutil.copytree(root / parent / kept, folder / kept, dirs_exist_ok=True)
         place = Workspace(folder / "workspace", folder / "store")
         run = Run.create(ledgers, name, forking.genesis_of(copy, name, parent, at, about), host, place)
         try:
@@ -259,9 +262,6 @@ def fork(root: Path, parent: str, at: int) -> tuple[Session, int | None]:
         except BaseException:
             run.close()
             raise
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
     known = about.get("mode")
     mode: Mode = known if known in config.MODES else "stepwise"
     return Session(run, folder, mode, int(about.get("auto_steps", 1) or 1)), copy.stopped_at

@@ -136,6 +136,8 @@ def _print(seen: View, with_registers: bool) -> None:
         say(f"  models: {seen.metrics.get('calls', 0)} answers, {_used(seen.metrics)}")
     if seen.refusal is not None:
         say(f"  why: {', '.join(seen.refusal['codes'])}")
+        if seen.refusal["cause"]:
+            say(f"       {seen.refusal['cause']}")
         if seen.refusal["error"]:
             error = seen.refusal["error"]
             say(f"  R4: {error['code']}: expected {error['expected']}, received {error['received']}")

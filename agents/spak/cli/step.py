@@ -19,6 +19,7 @@ from spak.errors import RunError, UsageError
 )
 @click.option("--answer", help="The answer itself.")
 @click.option("--backend", default="", help="Who answers if no answer is given.")
+@common.from_option
 @common.timeout_option
 @common.runs_option
 @common.json_option
@@ -28,6 +29,7 @@ def command(
     answer_file: Path | None,
     answer: str | None,
     backend: str,
+    recorded: str | None,
     timeout: float | None,
     runs_dir: Path | None,
     as_json: bool,
@@ -39,7 +41,8 @@ def command(
         raise UsageError("usage.arguments", "give --answer or --answer-file, not both", "")
     text = _text(answer, answer_file)
     root, name = common.find_run(run, runs_dir)
-    held = session.reopen(root, name, backend=backend)
+    asked = common.backend_of(backend, recorded)
+    held = session.reopen(root, name, backend=asked, recorded=recorded)
     try:
         if text is None:
             return show.advance_and_show(held, as_json, timeout, answer_now=True)

@@ -1,14 +1,14 @@
 """`spak verify --artifact PATH --spec FILE`: an artifact against a spec's axioms, by static checks.
 
 It says of each axiom what it is: a rule (its whole text is a clause of the policy, which every run of the
-spec obeys), checked (it has a CHECK, which the pure `spak.validators.compliance` carries out), or prompt
-(prose that a model is told and nobody checks). Only what is checked can hold; where nothing was, nothing has
-passed. A rule that does not load is a violation.
+spec obeys), checked (it has a CHECK, which the pure `spak.validators.compliance` carries out), prompt (told
+to models and checked by nobody) or judged (CHECK judge: a model's opinion, asked for only where a model is
+configured). Only what is checked can hold; where nothing was, nothing has passed. A rule that does not load
+is a violation, and so is an opinion that it does not hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,13 @@ from spak.cli import common
 from spak.errors import SpecError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spak.lang import Parsed
     from spak.validators.compliance import Report
+    from spak.validators.judge import Verdict
+
+    Ask = Callable[[str, str, str], Verdict | None]
 
 
 @click.command()
@@ -35,7 +40,8 @@ def command(artifact: Path, spec: Path, as_json: bool) -> int:
 
     wanted, policy = axioms(spec)
     data = common.read_input(artifact, limit=MAX_BYTES)
-    report = _with_rules(comply(data, artifact.name, wanted, beside(artifact.parent)), wanted, policy)
+    found = comply(data, artifact.name, wanted, beside(artifact.parent), _ask(wanted))
+    report = _with_rules(found, wanted, policy)
     if as_json:
         common.emit(_document(artifact, spec, report, wanted))
     else:
@@ -57,30 +63,53 @@ def axioms(spec: Path) -> tuple[list[dict[str, Any]], str]:
     found = check(whole.parsed, config.catalog())
     if errors := [item for item in found if item.severity == "error"]:
         raise SpecError("lang.invalid", f"{spec} has {len(errors)} errors", f"spak check {spec}", found)
-    return list(_axioms(whole.parsed, spec)), whole.policy
+    return _axioms(whole.parsed, spec), whole.policy
 
 
-def _axioms(parsed: Parsed, spec: Path) -> Iterator[dict[str, Any]]:
-    from spak.lang import ast, values
+def _axioms(parsed: Parsed, spec: Path) -> list[dict[str, Any]]:
+    from spak.lang.axioms import stated
     from spak.lang.report import Report as Findings
 
     findings = Findings(parsed.spec.source)
-    for model in parsed.spec.models():
-        for item in model.items:
-            if isinstance(item, ast.Axiom):
-                body = item.check.body if item.check else None
-                args = values.plain_map(body, findings, values.as_text)
-                yield {"text": item.text.value, "check": item.check.name if item.check else "", "args": args}
+    found = stated(parsed.spec, findings)
     if findings.errors:
         raise SpecError(
             "lang.invalid", f"{spec}: a CHECK cannot be read", findings.found[0].hint, tuple(findings.found)
         )
+    return found
+
+
+def _ask(wanted: list[dict[str, Any]]) -> Ask | None:
+    """What asks the configured model for a verdict; None where no axiom wants one or no model is configured.
+
+    Raises: UnavailableError `unavailable.backend`, `llm.*`; UsageError `usage.config`.
+    """
+    from spak import config
+    from spak.llm import open_backend, redactor
+    from spak.ports import Prompt
+    from spak.validators import judge
+
+    settings = config.settings()
+    if settings.backend in ("", "manual") or not any(axiom["check"] == judge.CHECK for axiom in wanted):
+        return None
+    backend, clean = open_backend(settings.backend, settings.llm), redactor(settings.llm)
+
+    def ask(rubric: str, text: str, name: str) -> judge.Verdict | None:
+        items = judge.question(clean.text(rubric), clean.text(text), name)
+        prompt = Prompt(f"verify:{name}", items, "judge", "ask", schema=judge.VERDICT)
+        answer = backend.answer(prompt)
+        return None if answer is None else judge.read(answer.text)
+
+    return ask
 
 
 def kind_of(axiom: dict[str, Any]) -> str:
-    """`checked`, `rule` or `prompt`; a CHECK says more than a rule does."""
+    """`checked`, `judged`, `rule` or `prompt`; a CHECK says more than a rule does."""
     from spak.policy.law import is_clause
+    from spak.validators.judge import CHECK
 
+    if axiom["check"] == CHECK:
+        return "judged"
     return "checked" if axiom["check"] else "rule" if is_clause(axiom["text"]) else "prompt"
 
 
@@ -111,7 +140,8 @@ def _document(artifact: Path, spec: Path, report: Report, wanted: list[dict[str,
     listed = []
     for index, axiom in enumerate(wanted, start=1):
         kind = kind_of(axiom)
-        holds = None if kind == "prompt" else index not in broken
+        told = kind == "prompt" or (kind == "judged" and axiom["text"] in report.unchecked)
+        holds = None if told else index not in broken
         listed.append({"index": index, "axiom": axiom["text"], "kind": kind, "holds": holds})
     return {"artifact": str(artifact), "spec": str(spec), **asdict(report), "axioms": listed}
 
@@ -122,10 +152,15 @@ def _print(artifact: Path, report: Report, wanted: list[dict[str, Any]]) -> None
         common.say(f"{where}: {broken.message} [{broken.code}]\n  axiom {broken.index}: {broken.axiom}")
     for text in report.held:
         common.say(f"holds: {text}")
+    for text in report.judged:
+        common.say(f"a model says that it holds, which is no check: {text}")
+    judged = {axiom["text"] for axiom in wanted if kind_of(axiom) == "judged"}
     rules = {axiom["text"] for axiom in wanted if kind_of(axiom) == "rule"}
     for text in report.unchecked:
         if text in rules:
             common.say(f"a rule of every run, not of the artifact: {text}")
+        elif text in judged:
+            common.say(f"unchecked, no model is configured to judge it: {text}")
         else:
             common.say(f"unchecked, only told to a model: {text}")
     if report.passed:

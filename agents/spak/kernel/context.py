@@ -21,7 +21,7 @@ from typing import Any, Literal
 from spak import canon
 from spak.kernel import memory as memories
 from spak.kernel.memory import Memory
-from spak.kernel.render import render
+from spak.kernel.render import goal, render
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.program import Step, Task
@@ -54,7 +54,7 @@ def build(rules: Rules, state: State, task: Task, step: Step, memory: Memory) ->
     """The prompt of an ask or a plan step. An ask says in its own template what it wants to see, so it has
     no memory. Raises: render.Unbound."""
     return assemble(
-        _fixed(rules, task, step),
+        _fixed(rules, state, task, step),
         memory if step.kind == "plan" else Memory(),
         _changing(rules, state, task, step),
     )
@@ -68,15 +68,15 @@ def assemble(
     return Built((*stable, *changing), len(stable))
 
 
-def verdict(count: int, room: int | None, memory: Memory, policy: str) -> Verdict:
+def verdict(count: int, room: int | None, memory: Memory) -> Verdict:
     """What to do with a prompt of so many tokens: it goes if there is room for it, or where nobody stated a
     limit; else the memory is made smaller as long as that takes something away. Never a silent cut."""
     if room is None or count <= room:
         return "send"
-    return "refuse" if memories.compact(memory, policy) is None else "compact"
+    return "compact" if memory.fresh or memory.blocks else "refuse"
 
 
-def _fixed(rules: Rules, task: Task, step: Step) -> list[Mapping[str, Any]]:
+def _fixed(rules: Rules, state: State, task: Task, step: Step) -> list[Mapping[str, Any]]:
     program = rules.program
     found: list[Mapping[str, Any]] = []
     if program.axioms:
@@ -84,7 +84,7 @@ def _fixed(rules: Rules, task: Task, step: Step) -> list[Mapping[str, Any]]:
     if program.predictions:
         found.append(_item("system", "predictions", "\n".join(f"- {line}" for line in program.predictions)))
     if task.goal:
-        found.append(_item("system", "goal", task.goal))
+        found.append({"role": "system", "name": "goal", "text": goal(task, state)})
     if step.kind == "plan":
         found.append(_item("system", "tools", _tools(rules, task)))
         found.append(_item("system", "format", f"{PACKET} {RECALL}" if "recall" in task.tools else PACKET))
@@ -134,7 +134,7 @@ def items(rules: Rules, state: State, task: Task, step: Step) -> tuple[Mapping[s
         found.append(_item("system", "tools", _tools(rules, task)))
         found.append(_item("system", "format", _PLAN))
     if task.goal:
-        found.append(_item("user", "goal", task.goal))
+        found.append({"role": "user", "name": "goal", "text": goal(task, state)})
     for index in state.r7.fired:
         found.append(_item("user", f"heuristic.{index + 1}", program.heuristics[index].text))
     if state.r4 is not None:

@@ -9,9 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from spak import canon
+from spak.kernel.render import NotANumber
 from spak.kernel.rules import Rules
+from spak.lang.catalog import ToolEntry
 from spak.lang.schema import violations
 from spak.program import Task
+
+NAMED = 80
+"""Characters of a tool's name that are counted and recorded: a model may name anything."""
+
+BOUND = 2048
+"""Bytes of a schema or of a payload in R4."""
+
+TEXT = 256
+"""Characters of a text in a payload that is too long as a whole."""
+
+CUT = "\u2026"
+"""What stands at the end of a text that was cut."""
 
 
 def misfit(rules: Rules, task: Task, candidate: Any) -> list[Mapping[str, Any]]:
@@ -22,11 +37,51 @@ def misfit(rules: Rules, task: Task, candidate: Any) -> list[Mapping[str, Any]]:
     entry = rules.catalog.tool(name)
     if entry is None or not listed(rules, task, name):
         known = ", ".join(task.tools) or "none"
-        return [r4("policy.not_in_tools", known, name, f"TASK {task.name} may use: {known}")]
+        shown = name[:NAMED] if rules.decides.r4_payload else name
+        told = r4("policy.not_in_tools", known, shown, f"TASK {task.name} may use: {known}")
+        return [with_payload(rules, told, args)]
     if not isinstance(args, Mapping):
-        return [r4("schema.type", "an object", shape(args), "args is an object of the tool's fields")]
+        told = r4("schema.type", "an object", shape(args), "args is an object of the tool's fields")
+        return [with_payload(rules, told, args, entry.schema)]
+    return misfits(rules, entry, args)
+
+
+def misfits(rules: Rules, entry: ToolEntry, args: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Why arguments do not fit a tool's schema, as R4 values; empty when they do."""
     found = violations(entry.schema, args)
-    return [r4(v.code, v.expected, v.received, f"{v.path}: {v.hint}") for v in found]
+    told = [r4(v.code, v.expected, v.received, f"{v.path}: {v.hint}") for v in found]
+    return [with_payload(rules, item, args, entry.schema) for item in told[:1]] + told[1:]
+
+
+def with_payload(
+    rules: Rules, error: Mapping[str, Any], payload: Any, schema: Mapping[str, Any] | None = None
+) -> Mapping[str, Any]:
+    """R4 with the schema that was expected and the payload that was received, each cut to BOUND bytes. Both
+    are what `step` was given, so that secrets are out of them already. Source: seed 001."""
+    if not rules.decides.r4_payload:
+        return error
+    expected = {"schema": bounded(schema)} if schema is not None else {}
+    return {**error, **expected, "payload": bounded(payload)}
+
+
+def bounded(value: Any) -> Any:
+    """A JSON value of at most BOUND bytes: as it is, else with its long texts cut, else the beginning of its
+    text."""
+    if len(canon.dumps(value)) <= BOUND:
+        return value
+    short = _cut(value)
+    text = canon.dumps(short)
+    if len(text) <= BOUND:
+        return short
+    return text[: BOUND - len(CUT.encode())].decode("utf-8", "ignore") + CUT
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= TEXT else value[:TEXT] + CUT
+    if isinstance(value, Mapping):
+        return {key: _cut(item) for key, item in value.items()}
+    return [_cut(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def listed(rules: Rules, task: Task, name: str) -> bool:
@@ -34,17 +89,29 @@ def listed(rules: Rules, task: Task, name: str) -> bool:
     return entry is not None and any(item == name or rules.catalog.tool(item) is entry for item in task.tools)
 
 
-def unanswered(body: Mapping[str, Any]) -> Mapping[str, Any]:
+def unanswered(rules: Rules, body: Mapping[str, Any]) -> Mapping[str, Any]:
     """R4 of an answer that could not be used, with what its reading said: short texts and nothing else."""
     told = {name: body.get(name) for name in ("code", "expected", "received", "hint")}
     said = {name: text[:400] for name, text in told.items() if isinstance(text, str)}
     usual = {"code": "llm.no_answer", "expected": "an answer", "received": "", "hint": "ask again"}
-    return {**usual, **said}
+    out = body.get("out", "")
+    head = out.get("head", "") if isinstance(out, Mapping) else out
+    return with_payload(rules, {**usual, **said}, head if isinstance(head, str) else "")
 
 
 def r4(code: str, expected: str, received: str, hint: str) -> Mapping[str, Any]:
     """The error register. Source: seed 001 (code, expected schema, received payload, recovery hint)."""
     return {"code": code, "expected": expected, "received": received, "hint": hint}
+
+
+def not_a_number(found: NotANumber) -> Mapping[str, Any]:
+    """R4 of a comparison of a text with a number."""
+    return r4(
+        "run.not_a_number",
+        f"a number to compare with {found.number}",
+        canon.dumps(found.text).decode(),
+        f"{found.comparison} compares a text with a number: print the number and nothing else",
+    )
 
 
 def exit_r4(exit_code: int, place: str, body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -55,6 +55,8 @@ class Wish(NamedTuple):
     """Facts of the run around it."""
     moving: tuple[Fact, ...] = ()
     """Those that change with each step: a session is kept without them and told of them."""
+    git_patches: bool = True
+    """Whether patches are read as git writes them (spak.program.semantics)."""
 
 
 class Judged(NamedTuple):
@@ -130,7 +132,7 @@ class Gate:
 
     def _told(self, wish: Wish, seen: Observed, observed: Facts) -> tuple[Fact, ...]:
         """The facts about the action; those of a short one that is fully observed are kept."""
-        text = canon.dumps([wish.act, wish.name, wish.args, observed])
+        text = canon.dumps([wish.act, wish.name, wish.args, observed, wish.git_patches])
         found = self._briefs.pop(text, None)
         if found is None:
             found = tuple(_facts(wish, seen))
@@ -222,20 +224,21 @@ def approval_facts(signer: str, overrides: bool) -> tuple[Fact, ...]:
     return (signed, ("admin_override", (ACTION, signer))) if overrides else (signed,)
 
 
-def gate_of(policy: Any) -> Gate:
-    """The gate of `genesis.rules.policy`.
+def gate_of(policy: Any, is_closed: bool = True) -> Gate:
+    """The gate of `genesis.rules.policy`; `is_closed` as in `law.compiled`.
 
     Raises: PolicyError `policy.invalid`, `policy.reserved`; LedgerError `ledger.genesis`.
     """
     if not isinstance(policy, Mapping):
         raise LedgerError("ledger.genesis", "its rules hold no policy")
-    return _gate(canon.dumps(policy))
+    return _gate(canon.dumps(policy), is_closed)
 
 
 @lru_cache(maxsize=32)
-def _gate(text: bytes) -> Gate:
+def _gate(text: bytes, is_closed: bool) -> Gate:
     policy = canon.loads(text)
-    made = Gate(compiled(policy["constitution"], policy["spec"], policy["axioms"]))
+    sources = policy["constitution"], policy["spec"], policy["axioms"]
+    made = Gate(compiled(*sources, is_closed=is_closed))
     if made.hash != policy["hash"]:
         raise LedgerError("ledger.genesis", "its policy has not the hash that it names")
     return made
@@ -245,7 +248,8 @@ def _facts(wish: Wish, seen: Observed) -> Iterable[Fact]:
     """What the policy is told about a wish."""
     found: list[Fact] = [("act", (ACTION, Name("/" + wish.act)))]
     if wish.act == "tool":
-        return [*found, *facts(Action(wish.name, wish.args), seen.world)]
+        world = replace(seen.world, git_patches=wish.git_patches)
+        return [*found, *facts(Action(wish.name, wish.args), world)]
     if wish.act == "validate":
         found.append(("validator", (ACTION, wish.name)))
         if "cmd" in wish.args:

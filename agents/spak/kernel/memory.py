@@ -3,19 +3,14 @@
 One Entry per effect that a model may want to look back on: a tool's call and result, a question and its
 answer, something a person said. New entries are *fresh* and shown in full; settled ones are *references*,
 `ref://N name size gist`, where N is the effect's attempt: the whole text stays in the ledger and its blobs,
-and the tool `recall` reads it back. The policies of CONFIG differ in when entries settle and in what is
-left of them:
+and the tool `recall` reads it back. When entries settle and what is left of them is decided by the policies
+of spak.kernel.settle. The gist is extracted (identifiers, paths, numbers), never asked of a model: it costs
+no call and replays bit for bit.
 
-    FLUSH_ON_TRANSITION   at a transition, when it pays, and past the limit; the reference keeps a gist
-    SUMMARIZE             past the limit, the older half; the reference keeps a gist
-    FIFO                  past the limit, the older half; one line says how many there are
+A text that the ledger keeps as a blob is carried as a reference to it, and the runner fills it in when the
+prompt is sent: the state never holds a text of more than 16 KiB.
 
-Settling is append-only (a block of references is added behind those before it, and never edited), so that
-the prompt's prefix stays what a provider has cached; only when the references themselves pass their limit
-does the older half of the blocks fold into one line. The gist is extracted (identifiers, paths, numbers),
-never asked of a model: it costs no call and replays bit for bit.
-
-Pure data and functions; sizes in characters; bounded whatever the length of the run.
+Pure data and functions; sizes in characters, of blobs in bytes; bounded whatever the length of the run.
 Source: seed 000 section 2.1 (MEMORY), seed 004 section 8.2; notes on durability, section 7.
 """
 
@@ -33,15 +28,16 @@ from spak.kernel import strict
 Role = Literal["user", "assistant"]
 
 WHOLE = 16_384
-"""Characters of one text that an entry may hold; a longer one is a reference from the start."""
-LIMIT = 24_000
-"""Characters of fresh entries past which the older half settles, whatever the policy."""
+"""Characters of a call that an entry may hold, and of a text that is read as JSON."""
+LIMIT = 32_000
+"""Length of all fresh entries past which the older half of them settles, whatever the policy."""
+UNSEEN = 96_000
+"""Length of fresh entries that no prompt has shown past which the oldest of them settle as well; a longer
+text is a reference from the start."""
 NAMED = 6_000
-"""Characters of references past which the older half of their blocks folds into one line."""
+"""Characters of references past which the older half of them folds into one line."""
 GIST = 320
 """Characters of a gist."""
-HORIZON = 8
-"""Prompts still to come that a flush may count on in a run that has made fewer."""
 OVERHEAD = 32
 """Characters that an entry counts besides its texts, so that empty ones are bounded too."""
 
@@ -59,16 +55,18 @@ class Entry:
     """Whose the text is: `assistant` for a model's own words, `user` for whatever it was told."""
     name: str
     call: str = ""
-    text: str = ""
+    text: Any = ""
+    """The text, or `{"$blob": hash, "size": n}` or `{"$text": [parts]}` that the runner expands. A text too
+    long to be shown is empty, and the prompt has its gist."""
     size: int = 0
     """Bytes of the whole text; `digest` is of all of them."""
     digest: str = ""
     gist: str = ""
-    """What is left of it in a reference. A text too long to be held is empty, and the gist stands for it."""
+    """What is left of it in a reference."""
 
     @property
     def length(self) -> int:
-        return OVERHEAD + len(self.call) + (len(self.text) if self.text else len(self.gist))
+        return OVERHEAD + len(self.call) + (length(self.text) if self.text else len(self.gist))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +76,12 @@ class Reference:
     size: int
     digest: str
     gist: str = ""
+    summary: str = ""
+    """Lines that SUMMARIZE keeps of the text."""
 
     def line(self) -> str:
-        return f"ref://{self.ref} {self.name} {self.size}B: {self.gist}"
+        line = f"ref://{self.ref} {self.name} {self.size}B: {self.gist}"
+        return f"{line}\n{self.summary}" if self.summary else line
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,43 +100,52 @@ class Memory:
 def entry(ref: int, role: Role, name: str, text: str, call: Any = "") -> Entry:
     """An entry of a whole text and, for a tool, its arguments; JSON in them is rewritten by `plain`."""
     data = text.encode("utf-8", "replace")
-    kept = gist([_brief(call), text])
-    called = _called(name, call)
-    if len(text) + len(called) > WHOLE:
-        return Entry(ref, role, name, called[:GIST], "", len(data), canon.digest(data), kept)
-    return Entry(ref, role, name, called, plain(text), len(data), canon.digest(data), kept)
+    shown = plain(text) if len(text) <= UNSEEN else ""
+    return Entry(
+        ref, role, name, called(name, call), shown, len(data), canon.digest(data), gist([brief(call), text])
+    )
 
 
-def long(ref: int, role: Role, name: str, value: Mapping[str, Any], call: Any = "") -> Entry:
-    """An entry of a text that is a blob: `{"$blob", size, head}`, whose gist is that of its head."""
-    called, size = _called(name, call)[:GIST], value.get("size", 0)
-    kept = gist([_brief(call), value.get("head", "")])
-    return Entry(ref, role, name, called, "", size, str(value.get("$blob", "")), kept)
+def long(ref: int, role: Role, name: str, value: Mapping[str, Any], call: Any = "", note: str = "") -> Entry:
+    """An entry of a text that is a blob, `{"$blob", size, head}`, with a note before it; its gist is that of
+    its head."""
+    size = value.get("size", 0)
+    shown: Any = {"$text": [note, value]} if note else value
+    kept = gist([brief(call), value.get("head", "")])
+    shown = shown if length(shown) <= UNSEEN else ""
+    return Entry(ref, role, name, called(name, call), shown, size, str(value.get("$blob", "")), kept)
 
 
-def _called(name: str, call: Any) -> str:
+def length(text: Any) -> int:
+    """Characters of a prompt's text, where a blob in it counts its bytes."""
+    if isinstance(text, Mapping):
+        if "$text" in text:
+            return sum(length(part) for part in text["$text"])
+        size = text.get("size", 0)
+        return size if type(size) is int else 0
+    return len(str(text))
+
+
+def head(text: Any) -> str:
+    """The beginning of a text as far as the state knows it."""
+    if isinstance(text, Mapping):
+        return "".join(map(head, text["$text"])) if "$text" in text else str(text.get("head", ""))
+    return str(text)
+
+
+def called(name: str, call: Any) -> str:
     """A call as a prompt shows it; a long value in it by its size alone."""
-    return f"{name} {plain(_brief(call))}" if call else ""
+    text = f"{name} {plain(brief(call))}" if call else ""
+    return text if len(text) <= WHOLE else text[:GIST]
 
 
-def _brief(value: Any) -> Any:
+def brief(value: Any) -> Any:
+    """A call's arguments with each long value replaced by its size."""
     if isinstance(value, Mapping):
         if "$blob" in value:
             return f"({value.get('size', 0)} bytes)"
-        return {key: _brief(item) for key, item in value.items()}
-    return [_brief(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def remember(memory: Memory, item: Entry, policy: str, limit: int = LIMIT) -> Memory:
-    """The memory with one more entry; what is past the limit settles, in a block."""
-    memory = replace(memory, fresh=(*memory.fresh, item))
-    if sum(item.length for item in memory.fresh) <= limit:
-        return memory
-    keep, left = len(memory.fresh) - 1, limit // 2
-    while keep > 0 and memory.fresh[keep].length <= left:
-        left -= memory.fresh[keep].length
-        keep -= 1
-    return _settle(memory, keep + 1, gists=policy != "FIFO")
+        return {key: brief(item) for key, item in value.items()}
+    return [brief(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def sent(memory: Memory) -> Memory:
@@ -143,50 +153,22 @@ def sent(memory: Memory) -> Memory:
     return replace(memory, sent=len(memory.fresh), calls=memory.calls + 1)
 
 
-def transition(memory: Memory, policy: str) -> Memory:
-    """The memory after the run went on to another task.
-
-    FLUSH_ON_TRANSITION settles every entry that a prompt has shown, when that is worth its price with a
-    prefix cache: the references are sent once at the full price instead of a tenth, and so is what stands
-    behind them, and every prompt to come is shorter. How many will come nobody knows: as many as there were
-    is the guess, HORIZON at first. What no prompt has shown yet stays, so that nothing settles unseen.
-    """
-    if policy != "FLUSH_ON_TRANSITION" or not memory.sent:
-        return memory
-    old = memory.fresh[: memory.sent]
-    lines = len(_text(_block(memory, memory.sent, True)))
-    gone = sum(item.length for item in old) - lines
-    if max(memory.calls, HORIZON) * gone <= 9 * lines:
-        return memory
-    return _settle(memory, memory.sent, gists=True)
-
-
-def compact(memory: Memory, policy: str) -> Memory | None:
-    """The memory made smaller for a prompt that is too long: first everything fresh settles, then the
-    references fold into one line; None when there is nothing left to take away."""
-    if memory.fresh:
-        return _settle(memory, len(memory.fresh), gists=policy != "FIFO")
-    if memory.blocks:
-        return _fold(memory, len(memory.blocks))
-    return None
-
-
-def shown(memory: Memory) -> tuple[Mapping[str, str], ...]:
+def shown(memory: Memory) -> tuple[Mapping[str, Any], ...]:
     """The memory as prompt items `{role, name, text}`, oldest first."""
-    found: list[Mapping[str, str]] = []
+    found: list[Mapping[str, Any]] = []
     if memory.folded:
         text = (
             f"{memory.folded} older texts, up to ref://{memory.upto}: recall lists, searches and reads them"
         )
         found.append({"role": "user", "name": "memory.folded", "text": text})
     for block in memory.blocks:
-        found.append({"role": "user", "name": f"memory.{block[0].ref}", "text": _text(block)})
+        found.append({"role": "user", "name": f"memory.{block[0].ref}", "text": lines(block)})
     for item in memory.fresh:
         found += _items(item)
     return tuple(found)
 
 
-def _items(item: Entry) -> Iterable[Mapping[str, str]]:
+def _items(item: Entry) -> Iterable[Mapping[str, Any]]:
     name = f"ref.{item.ref}"
     if item.call:
         yield {"role": "assistant", "name": name, "text": item.call}
@@ -196,48 +178,14 @@ def _items(item: Entry) -> Iterable[Mapping[str, str]]:
     yield {"role": item.role, "name": name, "text": text}
 
 
-def _text(block: tuple[Reference, ...]) -> str:
-    """A line per reference with a gist, and one that names those without."""
-    lines = [item.line() for item in block if item.gist]
-    bare = [str(item.ref) for item in block if not item.gist]
+def lines(block: tuple[Reference, ...]) -> str:
+    """The references of a block as a prompt shows them: a line for each that says something of its text, and
+    one that names the others."""
+    found = [item.line() for item in block if item.gist or item.summary]
+    bare = [str(item.ref) for item in block if not (item.gist or item.summary)]
     if bare:
-        lines.append("ref://" + ",".join(bare))
-    return "\n".join(lines)
-
-
-def _settle(memory: Memory, count: int, gists: bool) -> Memory:
-    """The first `count` fresh entries as one more block of references."""
-    block = _block(memory, count, gists)
-    blocks = (*memory.blocks, block)
-    memory = replace(memory, blocks=blocks, fresh=memory.fresh[count:], sent=max(0, memory.sent - count))
-    if not gists:
-        return _fold(memory, len(blocks))
-    if sum(len(_text(block)) for block in blocks) <= NAMED:
-        return memory
-    return _fold(memory, max(1, len(blocks) // 2))
-
-
-def _fold(memory: Memory, count: int) -> Memory:
-    """The first `count` blocks as part of the one line that stands for all older references."""
-    gone = memory.blocks[:count]
-    return replace(
-        memory,
-        folded=memory.folded + sum(map(len, gone)),
-        upto=gone[-1][-1].ref,
-        blocks=memory.blocks[count:],
-    )
-
-
-def _block(memory: Memory, count: int, gists: bool) -> tuple[Reference, ...]:
-    """References to the first `count` fresh entries; a literal stands in one gist only."""
-    known = {word for block in memory.blocks for item in block for word in item.gist.split()}
-    found = []
-    for item in memory.fresh[:count]:
-        words = [word for word in item.gist.split() if gists and word not in known]
-        known.update(words)
-        kept = " ".join(words)
-        found.append(Reference(item.ref, item.name, item.size, item.digest, kept))
-    return tuple(found)
+        found.append("ref://" + ",".join(bare))
+    return "\n".join(found)
 
 
 def literals(value: Any) -> Iterable[str]:

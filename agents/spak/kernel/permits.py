@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from spak import canon
-from spak.kernel import context, fit, memory, recollect, render
+from spak.kernel import context, fit, recollect, render
 from spak.kernel.gate import Judged, Wish, approval_facts
 from spak.kernel.memory import Memory
 from spak.kernel.observed import Malformed, merged
@@ -18,9 +18,9 @@ from spak.kernel.rules import refs
 from spak.kernel.situation import moving, situation
 from spak.kernel.state import Counter, Effect, EffectClass, LastTool, change
 from spak.kernel.turn import Turn
-from spak.lang.schema import violations
 from spak.policy import approval
-from spak.program import Step, Task
+from spak.policy.judge import permissible
+from spak.program import Step, Task, Template
 from spak.records import Kind
 
 
@@ -39,14 +39,29 @@ class Permits(Turn):
 
     def enter_task(self, name: str) -> None:
         task = self.rules.program.tasks[name]
+        self.executive(depth=self.state.r7.depth + 1)
         if name != self.state.r0.task:
             self.executive(retries=task.retries, turns=0, stale=0)
-            self.recollect(memory.transition)
+            self.recollect(recollect.moved)
         if not task.steps:
             self.place(name, "")
             self.refuse("run.empty_task", f"a step, a GOAL or a VALIDATOR in TASK {name}")
             return
+        try:
+            self.fill_goal(task)
+        except render.Unbound as error:
+            self.place(name, "")
+            self.refuse("run.unbound_variable", f"bind {error} before TASK {name}, whose GOAL reads it")
+            return
         self.enter_step(task, task.steps[0])
+
+    def fill_goal(self, task: Task) -> None:
+        """A GOAL that reads variables has their values of now, for as long as the run is in the task.
+
+        Raises: render.Unbound.
+        """
+        if isinstance(task.goal, Template):
+            self.executive(goal=render.render(task.goal, self.rules, self.state))
 
     def enter_step(self, task: Task, step: Step) -> None:
         """Budgets, heuristics, arguments, then the permit and its effect; or an end."""
@@ -107,7 +122,7 @@ class Permits(Turn):
                 if judged.allow == "ask":
                     self.wait(asked, act, name, args)
                 else:
-                    self.denied(step, act, name, judged)
+                    self.denied(step, act, name, args, judged)
                 return False
         content = self.commit(Kind.PERMIT, body)
         self.want(
@@ -121,7 +136,8 @@ class Permits(Turn):
         if gate is None:
             return None
         run = situation(self.rules, self.state, self.task, name if act == "tool" else "")
-        wish = Wish(act, name, args, run, moving(self.rules, self.state))
+        spent = moving(self.rules, self.state)
+        wish = Wish(act, name, args, run, spent, self.rules.decides.git_patches)
         signed = approval_facts(*self.signed) if self.signed else ()
         asked = wish._replace(run=(*run, *signed)) if signed else wish
         found = gate.judge(asked, self.seen, self.rounds)
@@ -133,15 +149,17 @@ class Permits(Turn):
                 return found._replace(allow="ask", code=code)
         return found
 
-    def denied(self, step: Step, act: str, name: str, judged: Judged) -> None:
+    def denied(self, step: Step, act: str, name: str, args: Mapping[str, Any], judged: Judged) -> None:
         """Whoever proposed it gets the reason and may propose again; what the spec says itself is refused."""
         task = self.task
         if act == "tool" and self.comes_of_an_answer(task, step):
-            self.violate(
-                task, step, name, [fit.r4(judged.code, "what the policy permits", name, judged.reason)]
-            )
+            told = fit.r4(judged.code, "what the policy permits", name, judged.reason)
+            self.violate(task, step, name, [fit.with_payload(self.rules, told, args)])
             return
-        self.refuse(judged.code, f"a POLICY that permits it: {judged.reason}")
+        knob = f"a POLICY that permits it: {judged.reason}"
+        if self.rules.decides.causes and not (judged.code == "policy.denied" and permissible(judged.facts)):
+            knob = ""
+        self.refuse(judged.code, knob, {"name": name, "reason": judged.reason})
 
     def comes_of_an_answer(self, task: Task, step: Step) -> bool:
         """Whether a question at or before this step gave what the step is to do."""
@@ -224,26 +242,24 @@ class Permits(Turn):
                 self.ask(task, step)
 
     def enter_tool(self, task: Task, step: Step, name: str, args: Mapping[str, Any]) -> None:
-        """Schema before the tool, then the built-in rule: a tool must be in TOOLS, or named by a step."""
+        """The built-in rule, that a plan's tool must be in TOOLS; then the schema, before the tool."""
         entry = self.rules.catalog.tool(name)
         if entry is None:
             self.deny(step, name, args, "policy.unknown_tool", f"install or correct the tool {name}")
             return
-        if task.tools and not fit.listed(self.rules, task, name):
+        bound = step.kind == "plan" if self.rules.decides.step_tools else bool(task.tools)
+        if bound and not fit.listed(self.rules, task, name):
             self.deny(step, name, args, "policy.not_in_tools", f"TOOLS [{name}] in TASK {task.name}")
             return
-        found = violations(entry.schema, args)
+        found = fit.misfits(self.rules, entry, args)
         self.state = change(self.state, r5=LastTool(entry.name, str(entry.version)))
         if found:
-            self.violate(
-                task,
-                step,
-                entry.name,
-                [fit.r4(v.code, v.expected, v.received, f"{v.path}: {v.hint}") for v in found],
-            )
+            self.violate(task, step, entry.name, found)
             return
         watched = render.questions(task.invariant, self.rules, self.state)
-        self.permit(step, "tool", entry.name, args, entry.effect, watch=watched)
+        wait = step.poll.every_ms if step.poll is not None and self.state.r7.polls else 0
+        due = self.at + wait if wait else 0
+        self.permit(step, "tool", entry.name, args, entry.effect, watch=watched, due=due)
 
     def deny(self, step: Step, name: str, args: Mapping[str, Any], code: str, knob: str) -> None:
         self.commit(Kind.PERMIT, {"act": "tool", "allow": False, "args": args, "code": code, "name": name})
@@ -274,7 +290,8 @@ class Permits(Turn):
         )
         if asked:
             self.executive(turns=r7.turns + 1)
-            self.recollect(lambda held, policy: memory.sent(held))
+            if not self.rules.decides.memory_by_policy:
+                self.recollect(recollect.sent)
 
     def counted(self, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
         """Send the prompt that was counted, make its memory smaller and ask again, or refuse.
@@ -285,7 +302,7 @@ class Permits(Turn):
         program, r7 = self.rules.program, self.state.r7
         held = r7.memory if step.kind == "plan" else Memory()
         size = recollect.Size.of(body, self.state.r2, program.budgets.tokens)
-        verdict = context.verdict(size.tokens, size.room, held, program.memory)
+        verdict = context.verdict(size.tokens, size.room, held)
         bound = fit.count(body, "cost")
         dear = self.unaffordable(bound) if bound and verdict == "send" else None
         verdict = "refuse" if dear else verdict
@@ -297,7 +314,7 @@ class Permits(Turn):
         if verdict == "refuse":
             self.refuse(*(dear or size.knob(program.budgets.tokens)))
             return
-        smaller = memory.compact(held, program.memory)
+        smaller = recollect.smaller(held, self.rules, size, pending.items)
         assert smaller is not None
         self.executive(memory=smaller, turns=r7.turns - 1)
         self.ask(task, step)

@@ -6,15 +6,16 @@ Only a program whose plans a model fills has a memory at all: nobody else reads 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spak.kernel import memory
-from spak.kernel.memory import Entry, Memory
+from spak.kernel import memory, settle, settle_2
+from spak.kernel.memory import Memory
 from spak.program import Program
 
 if TYPE_CHECKING:
+    from spak.kernel.rules import Rules
     from spak.kernel.state import Effect
 
 
@@ -27,16 +28,36 @@ def reads_memory(program: Program) -> bool:
     )
 
 
-def acted(held: Memory, policy: str, pending: Effect, body: Mapping[str, Any]) -> Memory:
+def acted(held: Memory, rules: Rules, pending: Effect, body: Mapping[str, Any]) -> Memory:
     """With what a tool did: its arguments, its output, and an exit that is not 0."""
     exit_code = body.get("exit", 0)
     note = f"exit {exit_code}\n" if exit_code else ""
-    return memory.remember(held, _entry(pending, "user", body.get("out", ""), note), policy)
+    return _remember(held, rules, pending, "user", body.get("out", ""), note)
 
 
-def answered(held: Memory, policy: str, pending: Effect, body: Mapping[str, Any]) -> Memory:
+def answered(held: Memory, rules: Rules, pending: Effect, body: Mapping[str, Any]) -> Memory:
     """With the answer to a question."""
-    return memory.remember(held, _entry(pending, "assistant", body.get("out", ""), ""), policy)
+    return _remember(held, rules, pending, "assistant", body.get("out", ""), "")
+
+
+def sent(held: Memory, rules: Rules) -> Memory:
+    """After a prompt has shown it."""
+    return memory.sent(held)
+
+
+def moved(held: Memory, rules: Rules) -> Memory:
+    """After the run went on to another task."""
+    change = settle.transition if rules.decides.memory_by_policy else settle_2.transition
+    return change(held, rules.program.memory)
+
+
+def smaller(held: Memory, rules: Rules, size: Size, items: Sequence[Mapping[str, Any]]) -> Memory | None:
+    """Made smaller for a prompt of these items that was counted; None when nothing is left to take away."""
+    if not rules.decides.memory_by_policy:
+        return settle_2.compact(held, rules.program.memory)
+    written = sum(memory.length(item["text"]) for item in items)
+    over = size.tokens - (size.room or 0)
+    return settle.compact(held, rules.program.memory, written * over // max(1, size.tokens) + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +93,19 @@ def _count(value: Any) -> int:
     return value if type(value) is int and value > 0 else 0
 
 
-def _entry(pending: Effect, role: memory.Role, value: Any, note: str) -> Entry:
+def _remember(
+    held: Memory, rules: Rules, pending: Effect, role: memory.Role, value: Any, note: str
+) -> Memory:
     call = dict(pending.args) if pending.act == "tool" else ""
-    name = pending.name or pending.step
+    name, policy = pending.name or pending.step, rules.program.memory
+    if not rules.decides.memory_by_policy:
+        if isinstance(value, Mapping):
+            item = settle_2.long(pending.attempt, role, name, value, call)
+        else:
+            item = settle_2.entry(pending.attempt, role, name, note + str(value), call)
+        return settle_2.remember(held, item, policy)
     if isinstance(value, Mapping):
-        return memory.long(pending.attempt, role, name, value, call)
-    return memory.entry(pending.attempt, role, name, note + str(value), call)
+        item = memory.long(pending.attempt, role, name, value, call, note)
+    else:
+        item = memory.entry(pending.attempt, role, name, note + str(value), call)
+    return settle.remember(held, item, policy)

@@ -11,13 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from math import isfinite
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from spak import canon, shell
 from spak.errors import UserError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
-from spak.program import All, AnyOf, Atom, CommandLine, Compare, Condition, Not, Ref, Template
+from spak.program import All, AnyOf, Atom, CommandLine, Compare, Condition, Not, Ref, Task, Template
+
+SHOWN = 80
+"""Characters of a compared text that R4 shows."""
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?\Z")
 
@@ -65,7 +68,7 @@ def lookup(path: str, rules: Rules, state: State) -> Any:
             if 1 <= int(rest) <= len(items):
                 return items[int(rest) - 1]
         case "goal" if not rest:
-            return program.tasks[state.r0.task].goal
+            return goal(program.tasks[state.r0.task], state)
         case "error" if not rest:
             return "" if state.r4 is None else canon.dumps(state.r4).decode()
         case "input" if rest in program.inputs:
@@ -77,6 +80,11 @@ def lookup(path: str, rules: Rules, state: State) -> Any:
         case "metric" if rest in state.r7.metrics:
             return state.r7.metrics[rest]
     raise Unbound(path)
+
+
+def goal(task: Task, state: State) -> Any:
+    """The GOAL of the task that the run is in, with its variables filled in; it may hold references."""
+    return state.r7.goal if isinstance(task.goal, Template) else task.goal
 
 
 def as_text(value: Any) -> Any:
@@ -124,26 +132,42 @@ def questions(condition: Condition | None, rules: Rules, state: State) -> tuple[
     )
 
 
-def holds(condition: Condition, facts: Iterator[bool], rules: Rules, state: State) -> bool:
+class NotANumber(NamedTuple):
+    """Why a comparison has no answer: a text that is no number stands against a number."""
+
+    comparison: str
+    """As a spec writes it: `lines == 2`."""
+    number: str
+    text: str
+
+
+def holds(condition: Condition, facts: Iterator[bool], rules: Rules, state: State) -> bool | NotANumber:
     """Whether a condition holds; an unbound name is false.
 
+    A comparison that has no answer leaves the condition without one, unless its other parts decide it: one
+    that is false in an `and`, one that is true in an `or`.
     `facts` answers its atoms in the order of `atoms`; lists, not generators, so that none is left out.
     """
     match condition:
         case Atom():
             return next(facts, False)
-        case Compare(op, left, right):
-            return _compare(op, left, right, rules, state)
+        case Compare():
+            return _compare(condition, rules, state)
         case Not(item):
-            return not holds(item, facts, rules, state)
+            found = holds(item, facts, rules, state)
+            return found if isinstance(found, NotANumber) else not found
         case All(items):
-            answers = [holds(item, facts, rules, state) for item in items]
-            return all(answers)
+            return _joined([holds(item, facts, rules, state) for item in items], False)
         case AnyOf(items):
-            answers = [holds(item, facts, rules, state) for item in items]
-            return any(answers)
+            return _joined([holds(item, facts, rules, state) for item in items], True)
         case _:
             assert_never(condition)
+
+
+def _joined(answers: list[bool | NotANumber], deciding: bool) -> bool | NotANumber:
+    if any(answer is deciding for answer in answers):
+        return deciding
+    return next((answer for answer in answers if isinstance(answer, NotANumber)), not deciding)
 
 
 def _marked(mark: Any, part: str) -> Any:
@@ -172,11 +196,18 @@ def _text(parts: list[Any]) -> Any:
     return {"$text": parts}
 
 
-def _compare(op: str, left: Any, right: Any, rules: Rules, state: State) -> bool:
+def _compare(node: Compare, rules: Rules, state: State) -> bool | NotANumber:
+    op = node.op
     try:
-        one, other = number(render(left, rules, state)), number(render(right, rules, state))
+        one, other = number(render(node.left, rules, state)), number(render(node.right, rules, state))
     except Unbound:
         return False
+    numbers = [value for value in (one, other) if type(value) in (int, float)]
+    texts = [value for value in (one, other) if type(value) is str or is_reference(value)]
+    if numbers and texts and rules.decides.compares_typed:
+        return NotANumber(
+            f"{_written(node.left)} {op} {_written(node.right)}", str(numbers[0]), _excerpt(texts[0])
+        )
     if op == "==":
         return bool(one == other)
     if op == "!=":
@@ -185,3 +216,21 @@ def _compare(op: str, left: Any, right: Any, rules: Rules, state: State) -> bool
         return False
     found: bool = {"<": one < other, "<=": one <= other, ">": one > other, ">=": one >= other}[op]
     return found
+
+
+def _written(operand: Any) -> str:
+    """An operand of a comparison as a spec writes it."""
+    if isinstance(operand, Ref):
+        return operand.path.removeprefix("metric.")
+    if isinstance(operand, Template):
+        parts = [part if isinstance(part, str) else "{{" + part.path + "}}" for part in operand.parts]
+        return canon.dumps("".join(parts)).decode()
+    return canon.dumps(operand).decode()
+
+
+def _excerpt(text: Any) -> str:
+    """A text that was compared, short enough for R4."""
+    if type(text) is not str:
+        return "a text too long for a number"
+    shown = text.strip()
+    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."

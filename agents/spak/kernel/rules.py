@@ -22,12 +22,7 @@ from spak.lang.schema import check_schema
 from spak.policy.law import name_of, rules_of
 from spak.policy.values import Fact
 from spak.program import Program, Ref
-
-SEMANTICS = 2
-"""Version of the kernel's decisions; VERSIONING.md says what raises it."""
-
-KNOWN = (1, SEMANTICS)
-"""Versions that this kernel replays. 1 had no policy: a tool had to be in TOOLS, or named by a step."""
+from spak.program.semantics import BY_VERSION, LATEST, Decisions
 
 INLINE = 16_384
 """Bytes of text that a variable holds itself; longer values are blobs, opaque to `step`."""
@@ -43,13 +38,15 @@ class Rules:
     wanted: frozenset[str]
     """Variables that some template or condition reads; others of their kind are not kept."""
     gate: Gate | None = None
-    """None for semantics 1 alone."""
+    """None where the semantics have no policy."""
     keys: tuple[Mapping[str, Any], ...] = ()
     """The approvers' public keys: `{id, name, public, roles}`."""
     axioms: tuple[str, ...] = ()
     """All of the spec's; those of `program` are told in prompts, the others are rules of the policy."""
     remembers: bool = False
     """Whether a model or a person fills some plan, so that the state has a memory to show them."""
+    decides: Decisions = LATEST
+    """What the run's semantics decide differently from others."""
     situations: dict[tuple[str, str], tuple[Fact, ...]] = field(
         default_factory=dict, init=False, compare=False
     )
@@ -66,8 +63,9 @@ class Rules:
         try:
             rules = genesis["rules"]
             semantics = rules["semantics"]
-            if semantics not in KNOWN:
-                known = ", ".join(map(str, KNOWN))
+            decides = BY_VERSION.get(semantics) if type(semantics) is int else None
+            if decides is None:
+                known = ", ".join(map(str, BY_VERSION))
                 raise LedgerError(
                     "ledger.semantics",
                     f"the run was made by kernel semantics {semantics}, this kernel knows {known}",
@@ -78,9 +76,9 @@ class Rules:
                 for name, entry in table.items():
                     check_schema(entry.schema, name)
             parsed = parse(rules["spec"])
-            program = programs.compile(parsed, catalog, rules["inputs"])
+            program = programs.compile(parsed, catalog, rules["inputs"], decides)
             axioms = program.axioms
-            if semantics != 1:
+            if decides.policy:
                 laws = rules_of(axioms)
                 if rules["policy"]["axioms"] != laws:
                     raise LedgerError("ledger.genesis", "its policy has not the axioms of its spec")
@@ -94,10 +92,11 @@ class Rules:
                 r3=rules["r3"],
                 opening=seal.opening(semantics, rules),
                 wanted=_wanted(program),
-                gate=None if semantics == 1 else gate_of(rules["policy"]),
+                decides=decides,
+                gate=gate_of(rules["policy"], decides.closed_law) if decides.policy else None,
                 axioms=axioms,
-                keys=() if semantics == 1 else tuple(rules["keys"]),
-                remembers=semantics > 1 and reads_memory(program),
+                keys=tuple(rules["keys"]) if decides.policy else (),
+                remembers=decides.policy and reads_memory(program),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise LedgerError("ledger.genesis", f"not a genesis record: {error!r}") from error

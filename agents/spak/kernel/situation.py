@@ -85,8 +85,9 @@ def _found(state: State) -> Iterator[Fact]:
     """What the last results said; the state holds none of it that the policy does not read."""
     for severity, file, line, code, message in state.r7.diagnostics:
         yield "diagnostic", (Name("/" + severity), file, line, code, message)
-    for validator, signal in state.r7.checks:
-        yield "checks_ran", (validator, Name("/" + signal))
+    ran = ((validator, Name("/" + signal)) for validator, _, signal in state.r7.checks)
+    for args in dict.fromkeys(ran):
+        yield "checks_ran", args
 
 
 def diagnostics(listed: Any) -> tuple[tuple[str, str, int, str, str], ...]:

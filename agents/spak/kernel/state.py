@@ -15,7 +15,9 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from spak.kernel import watch
 from spak.kernel.memory import Memory
+from spak.program import Budgets
 
 Status = Literal["new", "running", "succeeded", "failed", "refused", "cancelled"]
 Act = Literal["tool", "ask", "plan", "check", "validate", "observe", "approve"]
@@ -31,7 +33,7 @@ class Counter(NamedTuple):
 
 
 class Watchdog(NamedTuple):
-    """R1. `window` holds the last hashes of (task, action, key, R3)."""
+    """R1. `window` holds the last marks of results (spak.kernel.watch)."""
 
     elapsed_ms: int = 0
     steps: int = 0
@@ -65,6 +67,8 @@ class Effect(NamedTuple):
     """Invariant atoms `{function, args}` to be answered after a tool, in order."""
     seed: int = 0
     turn: int = 0
+    due: int = 0
+    """Unix milliseconds before which the runner does not do it: it is a poll after another one."""
     rivals: Mapping[str, Mapping[str, str]] = MappingProxyType({})
     items: tuple[Mapping[str, Any], ...] = ()
     """Prompt items of an ask or a plan, in order: `{role, name, text}`."""
@@ -101,6 +105,10 @@ class Executive:
     due: tuple[str, ...] = ()
     """Signal and code of the last fail, until a heuristic has answered it."""
     fired: tuple[int, ...] = ()
+    depth: int = 0
+    """Tasks that were entered so far, the present one with them."""
+    polls: int = 0
+    """Polls of the current step that did not end with exit 0."""
     turns: int = 0
     """Plans that the current task asked for."""
     evaluations: int = 0
@@ -121,12 +129,14 @@ class Executive:
     request_bytes: int = 0
     diagnostics: tuple[tuple[str, str, int, str, str], ...] = ()
     """(severity, file, line, code, message) of the last result at the present R3; bounded."""
-    checks: tuple[tuple[str, str], ...] = ()
-    """(validator, signal) of the present R3, by name."""
+    checks: tuple[tuple[str, str, str], ...] = ()
+    """(validator, options, signal) of the present files, by name and options (their content hash)."""
     usage: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     """By task: answers of models, their tokens, their cost in nano-dollars, as recorded."""
     stopped: str = ""
     """Why a metric loop had enough: `patience`, `evaluations` or `space`."""
+    goal: Any = ""
+    """The GOAL of the current task with its variables filled in, where it reads any."""
 
     @property
     def cost(self) -> int:
@@ -172,13 +182,23 @@ def change(item: T, **changes: Any) -> T:
     return made
 
 
-def registers(state: State) -> dict[str, Any]:
-    """The registers as JSON, for `spak show` and pages."""
-    pending = state.r6
+def registers(state: State, budgets: Budgets | None = None) -> dict[str, Any]:
+    """The registers as JSON, for `spak show` and pages; with the spec's budgets also what is left of them,
+    `null` where there is no limit. Source: seed 001 (register map)."""
+    pending, dog, r7 = state.r6, state.r1, state.r7
+    given = budgets or Budgets(steps=0, elapsed_ms=0)
     return {
         "R0": state.r0._asdict(),
-        "R1": state.r1._asdict(),
-        "R2": {"tokens": state.r2},
+        "R1": {
+            "elapsed_ms": dog.elapsed_ms,
+            "deadline_ms": given.elapsed_ms or None,
+            "steps": dog.steps,
+            "steps_left": _left(given.steps, dog.steps),
+            "loops": watch.turn(dog.window).times,
+            "loop_limit": given.watchdog,
+            "window": list(dog.window),
+        },
+        "R2": {"used": state.r2, "remaining": _left(given.tokens, state.r2)},
         "R3": state.r3,
         "R4": state.r4,
         "R5": state.r5._asdict(),
@@ -191,8 +211,19 @@ def registers(state: State) -> dict[str, Any]:
             "class": pending.cls,
             "root": pending.root,
         },
-        "R7": {**asdict(change(state.r7, memory=Memory())), "memory": _memory(state.r7.memory)},
+        "R7": {
+            "task_id": state.r0.task,
+            "depth": r7.depth,
+            "tokens": state.r2,
+            **asdict(change(r7, memory=Memory())),
+            "memory": _memory(r7.memory),
+        },
     }
+
+
+def _left(limit: int, used: int) -> int | None:
+    """What is left of a budget, never below 0; None where there is no limit."""
+    return max(limit - used, 0) if limit else None
 
 
 def _memory(memory: Memory) -> dict[str, Any]:

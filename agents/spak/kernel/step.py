@@ -17,26 +17,28 @@ At most one effect is pending at a time (R6). A proposal is awaited when its `of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from spak import canon
-from spak.kernel import derive, fit, recollect, render, watch
+from spak.kernel import derive, fit, outcomes, recollect, render, watch
 from spak.kernel.permits import Permits
 from spak.kernel.rules import Rules
 from spak.kernel.situation import diagnostics
 from spak.kernel.state import Effect, State, Watchdog, change
 from spak.kernel.turn import Stepped
-from spak.program import Step, Task
+from spak.program import Poll, Step, Task
 from spak.records import Authority, Kind, Record
 
-ROLLED_BACK = frozenset({"timeout", "oom", "limit", "launcher", "unknown", "crash", "invalid"})
-"""Outcomes of a tool whose changes are undone; a non-zero exit is not one of them."""
-
-NOT_DONE = ("policy.changed", "secret.unknown", "secret.judged")
-"""Why the runner did not do what was permitted."""
+COMMITS = "git_commit"
+"""The tool whose diagnostics are about the commit and not about the files."""
 
 ANSWERS = ""
-"""What invalid answers are counted under, where a tool has its name."""
+"""What invalid answers are counted under up to semantics 2, where a tool has its name."""
+
+UNREADABLE = "answer"
+"""What answers are counted under that nobody could read, since semantics 3."""
+
+POLL_LIMIT = "run.poll_limit"
 
 UNATTENDED = 8
 """Misfits in a row, in whatever tasks, with no effect between them: nothing is left that could mend them."""
@@ -97,6 +99,8 @@ class _Turn(Permits):
         if kind == Kind.OBSERVE:
             self.counted(task, step, pending, body)
             return
+        if pending.act == "plan" and self.rules.decides.memory_by_policy:
+            self.recollect(recollect.sent)
         dog = self.state.r1
         self.state = change(self.state, r1=Watchdog(dog.elapsed_ms, dog.steps + 1, dog.window))
         if kind == Kind.PLAN:
@@ -147,22 +151,25 @@ class _Turn(Permits):
     def answered(self, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
         """An answer to `llm.query`, or to a plan that nobody could read as a plan."""
         if body.get("outcome") != "answered" or pending.act == "plan":
-            self.violate(task, step, pending.name, [fit.unanswered(body)])
+            name = UNREADABLE if self.rules.decides.rollbacks_by_tool else pending.name
+            self.violate(task, step, name, [fit.unanswered(self.rules, body)])
             return
         self.recollect(recollect.answered, pending, body)
         value = body.get("out", "")
         self.keep_output(step, value)
         self.state = change(self.state, r4=None)
-        self.route_on(task, step, {"signal": "success"})
+        route = {"signal": "success"}
+        watching = self.rules.decides.turns_repeat
+        if watching and self.ended_by_watchdog(pending, route, canon.content_hash(value), quiet=True):
+            return
+        self.route_on(task, step, route)
 
     def acted(self, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
         outcome = body.get("outcome")
         exit_code = body.get("exit", 0)
         if outcome != "exited" or type(exit_code) is not int:
-            known = outcome if isinstance(outcome, str) and outcome in ROLLED_BACK else "invalid"
-            told = body.get("code") if known == "invalid" and self.rules.gate is not None else None
-            code = told if told in NOT_DONE else f"tool.{known}"
-            self.roll_back(task, step, pending, known, code)
+            known, code = outcomes.undone(self.rules, body)
+            self.roll_back(task, step, pending, known, code, body.get("why"))
             return
         writes = pending.cls == "effect"
         root = body.get("r3") if writes else None
@@ -171,69 +178,117 @@ class _Turn(Permits):
             route["txn"] = "commit"
         facts = body.get("facts")
         invariant = task.invariant
-        if invariant is not None and not render.holds(invariant, fit.booleans(facts), self.rules, self.state):
-            self.commit(
-                Kind.ROUTE,
-                {"signal": "fail", "code": "run.invariant", "txn": "rollback"}
-                if writes
-                else {"signal": "fail", "code": "run.invariant"},
-            )
-            self.end("failed", "run.invariant", f"mend step {step.id} or the invariant of TASK {task.name}")
+        kept = invariant is None or render.holds(invariant, fit.booleans(facts), self.rules, self.state)
+        if kept is not True:
+            self.broken_invariant(task, step, kept, writes)
             return
         if isinstance(root, str):
             route["r3"] = root
-            if root != self.state.r3:
+            staged = self.rules.decides.checks_hold_files and body.get("only_git") is True
+            if root != self.state.r3 and not staged:
                 self.executive(diagnostics=(), checks=())
             self.state = change(self.state, r3=root)
-        self.keep_diagnostics(body)
+        if pending.name != COMMITS or not self.rules.decides.checks_hold_files:
+            self.keep_diagnostics(body)
         key = body.get("key")
         route["key"] = key if isinstance(key, str) else ""
-        if step.kind == "tool" or step.output_var:
+        if step.kind == "tool" or step.output_var or self.rules.decides.plan_output:
             self.keep_output(step, body.get("out", ""))
         self.recollect(recollect.acted, pending, body)
         if f"exit_code.{step.id}" in self.rules.wanted:
             self.bind(f"exit_code.{step.id}", exit_code)
         if self.state.r7.rollbacks[1]:
             self.executive(rollbacks=("", 0))
-        if self.ended_by_watchdog(pending, route):
+        if step.poll is not None and exit_code != 0 and self.polled(task, step, step.poll, route):
             return
+        if self.watched(pending, route):
+            return
+        if self.state.r7.polls:
+            self.executive(polls=0)
         if exit_code == 0:
             self.state = change(self.state, r4=None)
             self.route_on(task, step, route)
             return
-        self.state = change(self.state, r4=fit.exit_r4(exit_code, f"{pending.name} in step {step.id}", body))
-        self.failed_tool(task, step, route)
+        error = fit.exit_r4(exit_code, f"{pending.name} in step {step.id}", body)
+        if step.poll is not None:
+            error = {**error, "code": POLL_LIMIT, "expected": f"exit 0 within {step.poll.limit} polls"}
+        self.state = change(self.state, r4=error)
+        self.failed_tool(task, step, route, POLL_LIMIT if step.poll is not None else "tool.exit")
 
-    def failed_tool(self, task: Task, step: Step, route: Mapping[str, Any]) -> None:
+    def polled(self, task: Task, step: Step, poll: Poll, route: Mapping[str, Any]) -> bool:
+        """Do a step again that did not end with exit 0; False when its polls are used up.
+
+        The runner waits before it does the next one: `step` only says when that one is due.
+        """
+        polls = self.state.r7.polls + 1
+        if polls >= poll.limit:
+            return False
+        self.executive(polls=polls)
+        self.state = change(self.state, r4=None)
+        self.commit(Kind.ROUTE, {**route, "poll": polls, "to": step.id})
+        self.enter_step(task, step)
+        return True
+
+    def broken_invariant(
+        self, task: Task, step: Step, found: render.NotANumber | Literal[False], writes: bool
+    ) -> None:
+        """End the run with its last tool undone; an invariant that has no answer does not hold."""
+        route: dict[str, Any] = {"signal": "fail", "code": "run.invariant"}
+        if isinstance(found, render.NotANumber):
+            error = fit.not_a_number(found)
+            self.state = change(self.state, r4=error)
+            route |= {"code": error["code"], "r4": error}
+        if writes:
+            route["txn"] = "rollback"
+        self.commit(Kind.ROUTE, route)
+        self.end("failed", route["code"], f"mend step {step.id} or the invariant of TASK {task.name}")
+
+    def handling(self, task: Task, step: Step) -> str:
+        """What a non-zero exit means: as the step says; a plan that says nothing leaves it to its tool.
+
+        Where nothing else decides a task, whoever planned a tool that failed has to plan again.
+        """
+        decides = self.rules.decides.exits_decide
+        if step.kind != "plan" or (step.on_fail and decides):
+            return step.on_fail
+        entry = self.rules.catalog.tool(self.state.r5.name)
+        handling = entry.on_fail if entry is not None else "stop"
+        return "retry" if handling == "continue" and decides and not task.judged else handling
+
+    def failed_tool(self, task: Task, step: Step, route: Mapping[str, Any], code: str) -> None:
         """A tool that ended with a non-zero exit: go on, go back to who proposed it, or end the task."""
-        handling = step.on_fail
-        if step.kind == "plan":
-            entry = self.rules.catalog.tool(self.state.r5.name)
-            handling = entry.on_fail if entry is not None else "stop"
+        handling = self.handling(task, step)
         if handling == "continue":
             self.route_on(task, step, route)
-        elif handling == "retry" and "fail" not in task.edges and self.back(task, step, route, "tool.exit"):
+        elif handling == "retry" and "fail" not in task.edges and self.back(task, step, route, code):
             return
         else:
-            self.finish_task("fail", "tool.exit", route)
+            self.finish_task("fail", code, route)
 
-    def roll_back(self, task: Task, step: Step, pending: Effect, outcome: str, code: str) -> None:
+    def roll_back(
+        self, task: Task, step: Step, pending: Effect, outcome: str, code: str, why: object = None
+    ) -> None:
         """An effect that was undone: R4 to the proposer, three in a row on one tool end the run."""
         route = {"signal": "timeout" if outcome == "timeout" else "fail", "code": code}
         if pending.cls == "effect":
             route["txn"] = "rollback"
-        error = fit.r4(
-            code, "the tool to end by itself", outcome, f"{pending.name} in step {step.id}: see the record"
-        )
+        if self.state.r7.polls:
+            self.executive(polls=0)
+        hint = f"{pending.name} in step {step.id}: see the record"
+        error = outcomes.undone_r4(outcome, code, hint, why)
         self.undo(task, step, pending.name, error, route)
 
     def violate(self, task: Task, step: Step, tool: str, errors: list[Mapping[str, Any]]) -> None:
         """What does not fit never reaches the tool; who proposed it gets the reason.
 
-        Answers are counted together, whatever is wrong with each: unreadable, a tool outside TOOLS, arguments
-        that do not fit, an action that the policy denies.
+        Each counts for the tool that was named; an answer that names none has a count of its own.
         """
         route = {"signal": "fail", "code": errors[0]["code"], "r4": errors[0]}
+        if self.rules.decides.rollbacks_by_tool:
+            entry = self.rules.catalog.tool(tool)
+            name = (entry.name if entry is not None else tool[: fit.NAMED]) or UNREADABLE
+            self.undo(task, step, name, errors[0], route)
+            return
         answered = self.rules.gate is not None and self.comes_of_an_answer(task, step)
         self.undo(task, step, ANSWERS if answered else tool, errors[0], route, tool)
 
@@ -253,11 +308,9 @@ class _Turn(Permits):
         self.undone += 1
         if count >= self.rules.program.budgets.rollbacks or self.undone > UNATTENDED:
             self.commit(Kind.ROUTE, route)
-            self.end(
-                "failed",
-                "run.rollbacks",
-                f"{shown or tool or step.id} failed, {max(count, self.undone)} in a row: see R4",
-            )
+            times = max(count, self.undone)
+            told = f"{shown or tool or step.id} failed, {times} in a row: see R4"
+            self.fail("run.rollbacks", {"name": tool, "times": times}, told)
             return
         if route["signal"] == "timeout" and "timeout" in task.edges:
             self.finish_task("timeout", error["code"], route)
@@ -286,7 +339,12 @@ class _Turn(Permits):
         good = task.success is None or render.holds(
             task.success, fit.booleans(body.get("facts")), self.rules, self.state
         )
-        if good:
+        if isinstance(good, render.NotANumber):
+            error = fit.not_a_number(good)
+            self.state = change(self.state, r4=error)
+            route = {"signal": "fail", "code": error["code"], "r4": error}
+            self.finish_task("fail", error["code"], route)
+        elif good:
             self.route_on(task, step, {"signal": "success"})
         else:
             self.finish_task("fail", "run.success_unmet", {"signal": "fail", "code": "run.success_unmet"})
@@ -308,12 +366,10 @@ class _Turn(Permits):
             self.undo_measurement(task, step, route)
             return
         self.keep_diagnostics(body)
-        if self.reads("checks_ran", 2):
-            checks = {**dict(self.state.r7.checks), step.name: found.signal}
-            self.executive(checks=tuple(sorted(checks.items())))
+        self.keep_check(step.name, pending.args, found)
         if self.state.r7.rollbacks[1]:
             self.executive(rollbacks=("", 0))
-        if self.ended_by_watchdog(pending, route):
+        if self.watched(pending, route):
             return
         if found.signal == "fail":
             self.state = change(
@@ -332,6 +388,14 @@ class _Turn(Permits):
         if "diagnostics" in body and self.reads("diagnostic", 5):
             self.executive(diagnostics=diagnostics(body["diagnostics"]))
 
+    def keep_check(self, validator: str, options: Mapping[str, Any], found: derive.Derived) -> None:
+        """What the check found in the present files; the same check, taken again, replaces it."""
+        if not self.reads("checks_ran", 2):
+            return
+        known = self.state.r7.checks
+        checks = outcomes.with_check(self.rules, known, validator, options, found.signal, found.code)
+        self.executive(checks=checks)
+
     def undo_measurement(self, task: Task, step: Step, route: Mapping[str, Any]) -> None:
         """A void measurement is taken again; three in a row end the run."""
         name, count = self.state.r7.rollbacks
@@ -349,27 +413,42 @@ class _Turn(Permits):
             self.state, r7=change(executive, summary=self.state.r7.summary, last=self.state.r7.last)
         )
 
-    def ended_by_watchdog(self, pending: Effect, route: Mapping[str, Any]) -> bool:
-        """End the run whose window holds this result too often. Idempotent tools may repeat themselves."""
+    def watched(self, pending: Effect, route: Mapping[str, Any]) -> bool:
+        """End the run that a committed result of a tool or a validator makes a loop."""
         entry = self.rules.catalog.tools.get(pending.name) if pending.act == "tool" else None
-        if entry is not None and entry.idempotent:
+        quiet = entry is not None and entry.idempotent
+        if quiet and not self.rules.decides.turns_repeat:
             return False
+        return self.ended_by_watchdog(pending, route, route["key"], quiet)
+
+    def ended_by_watchdog(self, pending: Effect, route: Mapping[str, Any], key: str, quiet: bool) -> bool:
+        """Take one more result into R1; end the run whose last turn was taken too often (kernel/watch.py)."""
         budgets, state = self.rules.program.budgets, self.state
+        limit, size = budgets.watchdog, budgets.window
         action = canon.content_hash([pending.name, pending.args])
-        dog, seen = watch.observe(state.r1, pending.task, action, route["key"], state.r3, budgets.window)
-        self.state = change(state, r1=dog)
-        if not (budgets.watchdog and seen >= budgets.watchdog):
+        mark = watch.mark(pending.task, action, key, state.r3, quiet)
+        whole = self.rules.decides.turns_repeat
+        window = watch.observe(state.r1.window, mark, watch.kept(size, limit) if whole else size)
+        self.state = change(state, r1=state.r1._replace(window=window))
+        if whole:
+            found = watch.loop(window, size, limit) if limit else None
+        else:
+            count = window.count(mark)
+            found = watch.Turn(1, count) if limit and count >= limit else None
+        if found is None:
             return False
         self.commit(Kind.ROUTE, route)
-        self.end("failed", "run.watchdog_loop", f"BUDGET {{ watchdog: {budgets.watchdog + 1} }}")
+        cause = {"name": pending.name or pending.act, "turn": found.length, "times": found.times}
+        self.fail("run.watchdog_loop", cause, f"BUDGET {{ watchdog: {limit + 1} }}")
         return True
 
     def keep_output(self, step: Step, value: Any) -> None:
         kept = value if isinstance(value, str) or render.is_reference(value) else ""
         if "last_tool_output" in self.rules.wanted and step.kind != "ask":
             self.bind("last_tool_output", kept)
-        if step.output_var:
-            self.bind(step.output_var, kept)
+        for name in (step.output_var, step.metric):
+            if name:
+                self.bind(name, kept)
 
     # ---- routes ----------------------------------------------------------------------------------------
 
@@ -409,6 +488,9 @@ class _Turn(Permits):
         elif task.terminal and not failing:
             self.end("succeeded")
         elif signal == "fail" or task.terminal:
-            self.end("failed", code or "run.no_route", f"NEXT {{ {signal} -> ... }} in TASK {task.name}")
+            step = next((item for item in task.steps if item.id == self.state.r0.step), None)
+            cause = {"times": step.poll.limit} if code == POLL_LIMIT and step and step.poll else {}
+            knob = f"NEXT {{ {signal} -> ... }} in TASK {task.name}"
+            self.end("failed", code or "run.no_route", knob, cause)
         else:
             self.refuse("run.unhandled_trigger", f"NEXT {{ {signal} -> ... }} in TASK {task.name}")

@@ -7,6 +7,7 @@ permits.py, what an answer leads to in step.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from spak.kernel import fit, render
@@ -70,9 +71,9 @@ class Turn:
         self.state = change(self.state, r7=change(self.state.r7, **changes))
 
     def recollect(self, change: Callable[..., Memory], *about: Any) -> None:
-        """Change the memory, in a program that has one, by its policy."""
+        """Change the memory, in a program that has one, by its rules."""
         if self.rules.remembers:
-            self.executive(memory=change(self.state.r7.memory, self.rules.program.memory, *about))
+            self.executive(memory=change(self.state.r7.memory, self.rules, *about))
 
     def bind(self, name: str, value: Any) -> None:
         if name.startswith("metric."):
@@ -99,6 +100,8 @@ class Turn:
             )
 
     def place(self, task: str, step: str) -> None:
+        if self.state.r7.polls and (task, step) != self.state.r0[:2]:
+            self.executive(polls=0)
         self.state = change(self.state, r0=Counter(task, step, self.state.r0.attempt), r6=None)
 
     def arguments(self, step: Step) -> dict[str, Any]:
@@ -122,8 +125,13 @@ class Turn:
         after = self.state.r7.cost + max(bound, 1)
         return ("budget.cost", f"BUDGET {{ cost: {cost * 2} }}") if cost and after > cost * 1000 else None
 
-    def end(self, status: str, code: str = "", knob: str = "") -> None:
-        """The last commit of a run, with why, on what evidence, and which knob would let it go on."""
+    def end(
+        self, status: str, code: str = "", knob: str = "", cause: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        """The last commit of a run, with why, on what evidence, and which knob would let it go on.
+
+        `cause` is what a sentence about it needs (spak.runner.causes).
+        """
         r7 = self.state.r7
         pending = self.state.r6
         evidence = tuple(dict.fromkeys(mark for mark in (pending.id if pending else "", r7.last) if mark))
@@ -132,6 +140,8 @@ class Turn:
             body |= {"codes": [code], "evidence": list(evidence)}
         if knob:
             body["knob"] = knob
+        if cause and self.rules.decides.causes:
+            body["cause"] = dict(cause)
         if r7.best is not None:
             body["best"] = {
                 "evaluation": r7.best.evaluation,
@@ -142,8 +152,12 @@ class Turn:
         self.executive(codes=(code,) if code else (), evidence=evidence if code else (), knob=knob)
         self.state = change(self.state, status=status, r6=None)
 
-    def refuse(self, code: str, knob: str) -> None:
-        self.end("refused", code, knob)
+    def fail(self, code: str, cause: Mapping[str, Any], knob: str) -> None:
+        """End a run that no knob would help; `knob` is what was offered up to semantics 2."""
+        self.end("failed", code, "" if self.rules.decides.causes else knob, cause)
+
+    def refuse(self, code: str, knob: str, cause: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self.end("refused", code, knob, cause)
 
     def here(self) -> tuple[str, str, int]:
         place = self.state.r0

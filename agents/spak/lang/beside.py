@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from spak.inputs import open_input
 from spak.lang.imports import Reader, Unreadable
 from spak.lang.parser import MAX_BYTES
 
@@ -30,7 +31,7 @@ def files_beside(spec: Path) -> Reader:
         if not found.is_file():
             raise Unreadable("is not a file")
         try:
-            with found.open("rb") as file:
+            with open_input(found) as file:
                 data = file.read(MAX_BYTES + 1)
         except OSError as error:
             raise Unreadable(f"can not be read: {error.strerror}") from error

@@ -18,6 +18,16 @@ OnFail = Literal["stop", "retry", "continue"]
 `fail`, go back to the task's proposer with R4 (else stop), or go on as if nothing had happened."""
 
 
+BACKEND_ALIASES: Mapping[str, str] = {"gemini_cli_sim": "manual"}
+"""Other names of backends: the seeds' simulation shows the prompt and a person types the answer.
+Source: seed 002 section 4.3."""
+
+
+def backend_name(name: str) -> str:
+    """The backend that a name or an alias stands for; a name that nobody knows stays."""
+    return BACKEND_ALIASES.get(name, name)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolEntry:
     name: str
@@ -30,6 +40,8 @@ class ToolEntry:
     writes: bool = True
     idempotent: bool = False
     aliases: tuple[str, ...] = ()
+    also: Mapping[str, str] = field(default_factory=dict)
+    """Other names that a step may give to arguments, each with the argument's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +54,13 @@ class ValidatorEntry:
     metric: str = ""
     effect: EffectClass = "costly"
     device: str = ""
+    axioms: str = ""
+    """The option that takes the SYSTEM_MODEL's axioms where a spec leaves it out."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedEntry:
-    """A proposer, a backend or a launcher; `rank` orders launchers by strictness."""
+    """A proposer, a backend, a launcher or a check of an axiom; `rank` orders launchers by strictness."""
 
     name: str
     summary: str
@@ -61,6 +75,9 @@ class Catalog:
     proposers: Mapping[str, NamedEntry] = field(default_factory=dict)
     backends: Mapping[str, NamedEntry] = field(default_factory=dict)
     launchers: Mapping[str, NamedEntry] = field(default_factory=dict)
+    checks: Mapping[str, NamedEntry] = field(default_factory=dict)
+    """What `AXIOM ... CHECK name {...}` may name. None are known to the catalog of a genesis record, whose
+    spec was judged before."""
 
     def tool(self, name: str) -> ToolEntry | None:
         """The tool of that name or alias (`nvcc`, `write_cuda` and other names of the seeds are aliases)."""
@@ -70,8 +87,10 @@ class Catalog:
         return next((tool for tool in self.tools.values() if name in tool.aliases), None)
 
     def to_json(self) -> dict[str, Any]:
-        """The catalog as it stands in genesis; `from_json` gives an equal one back."""
-        return asdict(self)
+        """The catalog as it stands in genesis, without `checks`; `from_json` gives it back."""
+        made = asdict(self)
+        del made["checks"]
+        return made
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Catalog:

@@ -7,7 +7,9 @@ outline (structure and names), then what depends on more than one place:
    gives
 2. steps: variables, command lines, arguments and options against their schemas, conditions (check_steps.py)
 3. what nothing uses: variables, inputs, heuristics (check_use.py)
-4. the level: what the spec can do against what its LEVEL allows
+4. what decides a task: edges for `fail` that nothing fires, success that nothing checks (check_outcome.py)
+5. what a variable has no value on: some way through the graph, or all of them (bound.py)
+6. the level: what the spec can do against what its LEVEL allows
 
 A finding is an error only if no Program can be built or the run would surely not be the one that is written.
 Where the text did not parse whole, nothing is said about what is missing from it.
@@ -19,7 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from spak.errors import EditRefused
-from spak.lang import ast, check_steps, check_use
+from spak.lang import ast, axioms, bound, check_outcome, check_steps, check_use
 from spak.lang.catalog import Catalog
 from spak.lang.diagnostics import Diagnostic, Edit, in_order
 from spak.lang.lookalike import odd, reading
@@ -43,13 +45,16 @@ def examine(spec: ast.Spec, catalog: Catalog) -> Outline:
     made = outline(spec, catalog)
     if made.tasks:
         check_graph(made)
+    axioms.check_axioms(made)
     scope = Scope(made)
     for task in made.tasks.values():
         if made.report.full:
             break
         check_steps.check_task(made, scope, task)
     check_steps.check_proposer(made, scope, made.proposer)
+    check_outcome.check_outcome(made)
     check_use.check_use(made, scope)
+    bound.check_bound(made, scope, start_of(made))
     check_level(made)
     return made
 
@@ -203,7 +208,7 @@ def capabilities(made: Outline) -> Iterator[tuple[int, str, Any]]:
     if mode in ("semi_auto", "full_auto") and config is not None:
         yield (3 if mode == "semi_auto" else 4), f"MODE {mode}", config.start
     for task in made.tasks.values():
-        writer = next((tool.name for tool in task.tools.values() if tool.writes), "")
+        writer = next((tool.name for tool in task.all_tools.values() if tool.writes), "")
         if writer:
             yield 2, f"'{writer}' writes to the workspace", task.node.start + 1
         entry = task.validator_entry
@@ -251,7 +256,7 @@ def check_level(made: Outline) -> None:
 def _check_unwatched(made: Outline) -> None:
     for task in made.tasks.values():
         judged = task.validator or task.success or task.checks
-        if not judged and any(tool.writes for tool in task.tools.values()):
+        if not judged and any(tool.writes for tool in task.all_tools.values()):
             hint = "give it a VALIDATOR or success: before it runs without a person"
             message = f"task '{task.name}' writes and nothing judges it"
             made.report.warn("lang.unjudged_write", message, hint, task.node.start + 1)

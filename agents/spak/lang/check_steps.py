@@ -10,12 +10,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from spak.lang import ast, command, values
+from spak.lang import ast, axioms, command, values
 from spak.lang.lookalike import odd, reading
 from spak.lang.near import did_you_mean, nearest
 from spak.lang.outline import Choice, Outline, StepPlan, TaskPlan
 from spak.lang.schema import UNKNOWN, Violation, violations
-from spak.lang.scope import Scope
+from spak.lang.scope import Scope, Use
 from spak.lang.settings import example
 from spak.lang.template import Hole, holes, split
 
@@ -30,16 +30,16 @@ _WORD_IN_BRACES = re.compile(r"\{\{[ \t]*([^\W\d][\w.-]*)[ \t]*\}\}")
 
 def check_task(made: Outline, scope: Scope, task: TaskPlan) -> None:
     inside = _Inside(made, scope, task)
+    inside.goal()
     for index, step in enumerate(task.steps):
         inside.step(step, index)
-    for step in task.checks:
-        inside.step(step, LAST)
+    before = len(task.steps) + task.plans
+    for index, step in enumerate(task.checks, before):
+        inside.step(step, index)
+    inside.index, inside.position = LAST, before + len(task.checks)
     for condition in task.success:
         inside.condition(condition)
     inside.invariants()
-    goal = task.settings.get("GOAL")
-    if goal is not None and isinstance(goal.value, ast.Text):
-        values.fixed_text(made.report, made.inputs, scope.read)(goal.value)
     if task.validator is not None and task.validator.entry is not None:
         inside.options(task.validator)
     if task.proposer is not made.proposer:
@@ -73,13 +73,28 @@ class _Inside:
         self.task = task
         self.report = made.report
         self.index = LAST
+        self.position = 0
+        """Before which of the task's acts (bound.py) what is looked at is read."""
         self.watching = False
         """True inside an invariant."""
+
+    def goal(self) -> None:
+        """It is filled in when the task is entered."""
+        entry = self.task.settings.get("GOAL")
+        if entry is None or not isinstance(entry.value, ast.Text):
+            return
+        self.index = 0
+        if any(hole.path == "goal" for hole in holes(entry.value.value)):
+            hint = "name what it is for, or a variable of an earlier task"
+            self.report.error("lang.unbound_variable", "GOAL can not read itself", hint, entry.value)
+        else:
+            self.leaf(entry.value)
+        self.index = LAST
 
     def step(self, step: StepPlan, index: int) -> None:
         if self.report.full:
             return
-        self.index = index
+        self.index = self.position = index
         given = {
             entry.key: self.command(entry) if is_command(step, entry) else self.value(entry)
             for entry in step.args
@@ -103,6 +118,7 @@ class _Inside:
                 self.report.warn("lang.missing_option", message, hint, choice.at)
             found = [item for item in found if item.code != "schema.required"]
         _tell(self.made, found, choice.options, choice.at, "option")
+        axioms.check_option(self.made, choice, given)
 
     # ---- values
 
@@ -147,11 +163,12 @@ class _Inside:
     def variable(self, path: str, at: ast.Value, hole: Hole | None = None) -> None:
         problem = self.scope.problem(path, self.task, self.index)
         late = self.watching and self.too_late(path)
-        if self.report.full or (problem is None and not late):
+        if self.report.full:
             return
-        place: Any = at
-        if isinstance(at, ast.Text):
-            place = self.report.inside(at, r"\{\{[ \t]*(" + re.escape(path) + r")[ \t]*\}\}") or at
+        if problem is None and not late:
+            self.scope.uses.append(Use(path, self.task.name, self.position, at))
+            return
+        place = self.report.hole(at, path)
         if self.watching and (late or path in self.scope.setters):
             hint = "it is asked after every tool step, the first one too"
             message = f"the invariant reads '{path}' before it has a value"
@@ -215,9 +232,10 @@ class _Inside:
             self.report.warn("lang.idle_invariant", "nothing ever asks this", hint, self.task.invariant[0])
             self.index = LAST
         self.watching = self.index != LAST
+        kept, self.position = self.position, min(self.index, self.position)
         for condition in self.task.invariant:
             self.condition(condition)
-        self.index, self.watching = LAST, False
+        self.index, self.position, self.watching = LAST, kept, False
 
     def condition(self, node: ast.Condition) -> None:
         match node:

@@ -34,6 +34,11 @@ def _check_variables(made: Outline, scope: Scope) -> None:
                 at = next(entry for entry in body if entry.key == "output_var")
                 hint = f"read it, {{{{{step.output_var}}}}}, or leave output_var out"
                 made.report.warn("lang.unused_variable", f"nothing reads '{step.output_var}'", hint, at)
+        if task.output and task.plans and task.output not in scope.read:
+            hint = f"read it, {{{{{task.output}}}}}, or leave OUTPUT out"
+            made.report.warn(
+                "lang.unused_variable", f"nothing reads '{task.output}'", hint, task.settings["OUTPUT"]
+            )
 
 
 def _check_inputs(made: Outline, scope: Scope) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from spak.lang import ast, settings, values
-from spak.lang.catalog import Catalog, ToolEntry
+from spak.lang.catalog import Catalog, ToolEntry, backend_name
 from spak.lang.lookalike import odd, reading
 from spak.lang.near import did_you_mean, nearest
 from spak.lang.outline import Choice
@@ -29,6 +29,7 @@ _OWNERS = {
     "task": "a TASK",
     "rule": "RULE",
     "task budget": "a TASK's BUDGET",
+    "poll": "poll",
 }
 _BLOCKS = {
     "agent": "the AGENT",
@@ -37,6 +38,7 @@ _BLOCKS = {
     "task": "a TASK",
     "rule": "RULE { }",
     "task budget": "a TASK's BUDGET { }",
+    "poll": "poll { } of a tool step",
 }
 
 
@@ -77,6 +79,7 @@ class Keys:
         if name.lower() in ("none", "null"):
             return None
         known: Mapping[str, Any] = getattr(self.catalog, table)
+        name = backend_name(name) if table == "backends" else name
         found = known.get(name)
         if found is None:
             code = _UNKNOWN[table]

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from spak.lang import ast, values
-from spak.lang.catalog import Catalog, NamedEntry, ToolEntry, ValidatorEntry
+from spak.lang.catalog import Catalog, NamedEntry, OnFail, ToolEntry, ValidatorEntry
 from spak.lang.diagnostics import Severity
 from spak.lang.report import Report
 
 MAX_TASKS = 2000
-META = ("output_var", "on_fail", "role")
+META = ("output_var", "on_fail", "poll", "role")
 ASK_KEYS = ("role", "prompt", "prompt_template", "output_var", "on_fail")
-ON_FAIL = ("stop", "retry", "continue")
+ON_FAIL: tuple[OnFail, ...] = ("stop", "retry", "continue")
 
 
 @dataclass(slots=True)
@@ -30,7 +30,8 @@ class StepPlan:
     tool: ToolEntry | None = None
     args: tuple[ast.Entry, ...] = ()
     output_var: str = ""
-    on_fail: str = ""
+    on_fail: OnFail | Literal[""] = ""
+    poll: dict[str, Any] | None = None
 
     @property
     def evaluation(self) -> bool:
@@ -57,7 +58,9 @@ class TaskPlan:
     success: list[ast.Condition] = field(default_factory=list)
     invariant: list[ast.Condition] = field(default_factory=list)
     tools: dict[str, ToolEntry] = field(default_factory=dict)
-    """By catalog name, in order; TOOLS where the task has it, else what its steps use."""
+    """TOOLS, by catalog name, in order: what its plans may choose from."""
+    output: str = ""
+    """OUTPUT: the variable that has what its plan's tool wrote, in a task without steps."""
     validator: Choice | None = None
     proposer: Choice | None = None
     space: dict[str, Any] = field(default_factory=dict)
@@ -74,6 +77,22 @@ class TaskPlan:
     def validator_entry(self) -> ValidatorEntry | None:
         entry = self.validator.entry if self.validator else None
         return entry if isinstance(entry, ValidatorEntry) else None
+
+    @property
+    def judged(self) -> bool:
+        """Whether `success:` or a VALIDATOR decides; elsewhere the exits of its tools do."""
+        return bool(self.success) or self.validator is not None
+
+    @property
+    def step_tools(self) -> dict[str, ToolEntry]:
+        """The tools of its steps and of the checks of its evaluation, by catalog name, in order."""
+        used = (step.tool for step in (*self.steps, *self.checks))
+        return {tool.name: tool for tool in used if tool is not None}
+
+    @property
+    def all_tools(self) -> dict[str, ToolEntry]:
+        """Everything that it may use."""
+        return self.tools | self.step_tools
 
     @property
     def plans(self) -> bool:

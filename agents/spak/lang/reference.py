@@ -24,6 +24,7 @@ PLACES = {
     "task": "In TASK",
     "rule": "In RULE",
     "task budget": "In a TASK's BUDGET",
+    "poll": "In `poll: { }` of a tool step",
 }
 _BLOCK = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

@@ -69,6 +69,10 @@ class Report:
         match = re.compile(pattern).search(self.source.text, start, end)
         return Characters(*match.span(match.re.groups and 1)) if match else None
 
+    def hole(self, at: Span, path: str) -> Span:
+        """Where the text of a node reads a variable; the node itself where it is the variable."""
+        return self.inside(at, r"\{\{[ \t]*(" + re.escape(path) + r")[ \t]*\}\}") or at
+
     def replace(self, at: Span | int, text: str) -> tuple[Edit, ...] | None:
         """The fix that puts a text in the place of a node; none where there is no text to put."""
         start, end = self.offsets(at)

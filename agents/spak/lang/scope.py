@@ -8,14 +8,29 @@ reached from it. It fills nothing in.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from spak.lang.near import nearest
-from spak.lang.outline import Outline, TaskPlan
+from spak.lang.outline import Outline, StepPlan, TaskPlan
 from spak.lang.reach import below
 
 PLAIN = ("last_tool_output", "goal", "error")
 MARKS = ("best", "baseline", "runner_up")
 MARK_PARTS = ("source", "binary", "params", "value", "evaluation")
+
+
+class Use(NamedTuple):
+    """A place that reads a variable: before which of its task's acts (bound.py), and where in the text."""
+
+    path: str
+    task: str
+    position: int
+    at: Any
+
+
+def acts(task: TaskPlan) -> list[StepPlan | None]:
+    """What a task does, in order: its steps, or None for its one plan; then the checks of its evaluation."""
+    return [*task.steps, *([None] if task.plans else []), *task.checks]
 
 
 class Scope:
@@ -24,12 +39,15 @@ class Scope:
         self.setters: dict[str, list[tuple[str, int]]] = {}
         self.metrics: set[str] = set()
         for task in made.tasks.values():
-            for index, step in enumerate(task.steps):
-                if step.output_var:
-                    self.setters.setdefault(step.output_var, []).append((task.name, index))
+            for index, step in enumerate(acts(task)):
+                output = step.output_var if step is not None else task.output
+                if output:
+                    self.setters.setdefault(output, []).append((task.name, index))
             self.metrics.update(check.node.name for check in task.checks)
         self.read: set[str] = set()
         """Every path that was asked for."""
+        self.uses: list[Use] = []
+        """Where variables are read that some step sets."""
         self.measured = any(task.validator for task in made.tasks.values())
         self._below: dict[str, int] = {}
         self._place = {name: index for index, name in enumerate(made.tasks)}
@@ -95,13 +113,19 @@ class Scope:
             if (owner == task.name and place < index) or self.follows(task.name, owner):
                 return None
         owner, place = setters[0]
-        step = self.made.tasks[owner].steps[place].node.name
-        where = f"step {step}" + (f" of task {owner}" if owner != task.name else "")
+        where = self.setter(owner, place) + (f" of task {owner}" if owner != task.name else "")
         return f"'{name}' has no value here yet", f"it is set by {where}, which does not come before"
 
     def _unknown(self, path: str, known: list[str], otherwise: str) -> tuple[str, str]:
         near = nearest(path, known)
         return f"unbound variable '{path}'", f"did you mean '{near}'?" if near else otherwise
+
+    def setter(self, owner: str, place: int, quote: str = "") -> str:
+        """The step, the plan or the check at a place of a task, in words."""
+        step = acts(self.made.tasks[owner])[place]
+        if step is None:
+            return "the plan"
+        return f"{'check' if step.evaluation else 'step'} {quote}{step.node.name}{quote}"
 
     def follows(self, name: str, owner: str) -> bool:
         """True when a task can be reached from another by one edge or more."""

@@ -76,13 +76,14 @@ TABLE: tuple[Setting, ...] = (
     Setting("elapsed_s", "budget", "plain", "seconds of effects, 0 for no limit", "elapsed_s: 240", 3600, {"type": "number", "minimum": 0}),
     Setting("tokens", "budget", "plain", "tokens of models, 0 for no limit", "tokens: 100000", 0, _count(0)),
     Setting("cost", "budget", "plain", "micro-dollars of models (500000 is $0.50), 0 for no limit", "cost: 500000", 0, _count(0)),
-    Setting("watchdog", "budget", "plain", "equal outcomes that end a run", "watchdog: 3", 3, _count(2)),
-    Setting("window", "budget", "plain", "steps that the watchdog looks back", "window: 12", 12, _count(2)),
-    Setting("rollbacks", "budget", "plain", "rollbacks on one tool that end a run", "rollbacks: 3", 3, _count()),
+    Setting("watchdog", "budget", "plain", "turns with the same results in a row that end a run", "watchdog: 3", 3, _count(2)),
+    Setting("window", "budget", "plain", "results and answers of the longest turn that the watchdog looks for", "window: 12", 12, _count(2)),
+    Setting("rollbacks", "budget", "plain", "rollbacks in a row on one tool that end a run", "rollbacks: 3", 3, _count()),
     Setting("requests", "budget", "plain", "requests that tools may send, 0 for no limit", "requests: 20", 0, _count(0)),
     Setting("request_bytes", "budget", "plain", "bytes of those requests, 0 for no limit", "request_bytes: 65536", 0, _count(0)),
     Setting("GOAL", "task", "plain", "what the task is for", 'GOAL "Make it faster."', "", _TEXT),
-    Setting("TOOLS", "task", "names", "the tools it may use", "TOOLS [cc, write_file]", (), table="tools"),
+    Setting("TOOLS", "task", "names", "the tools that its plans may choose from; a step needs none", "TOOLS [cc, write_file]", (), table="tools"),
+    Setting("OUTPUT", "task", "plain", "the variable that has what the plan's tool wrote, in a task without steps", "OUTPUT notes", "", _TEXT, since="0.2"),
     Setting("VALIDATOR", "task", "tagged", "what judges it, or none", "VALIDATOR CpuProfiler { warmup: 3 }", "", table="validators"),
     Setting("PROPOSER", "task", "tagged", "the generator that fills its plan", "PROPOSER tuner { strategy: tpe }", "", table="proposers"),
     Setting("SPACE", "task", "space", "the parameters to search", "SPACE { tile: [8, 16] unroll: range(1, 8) }"),
@@ -98,6 +99,8 @@ TABLE: tuple[Setting, ...] = (
     Setting("evaluations", "rule", "plain", "evaluations until plateau", "evaluations: 60", 60, _count()),
     Setting("patience", "task budget", "plain", "as in RULE", "patience: 5", 5, _count()),
     Setting("evaluations", "task budget", "plain", "as in RULE", "evaluations: 60", 60, _count()),
+    Setting("every_s", "poll", "plain", "seconds between two polls", "every_s: 5", 5, {"type": "number", "minimum": 0, "maximum": 86400}, since="0.2"),
+    Setting("limit", "poll", "plain", "polls until the step fails", "limit: 12", 12, {**_count(), "maximum": 10000}, since="0.2"),
 )  # fmt: skip
 
 PLACES: Mapping[str, Mapping[str, Setting]] = {

@@ -1,16 +1,17 @@
 """Sorting: `outline(spec, catalog)` gives the Outline of a spec and what is wrong with its structure.
 
-It finds things that are twice or in the wrong place, steps of no kind, tools that TOOLS does not list; keys
-and values are judged in keys.py. What depends on the graph or on variables is looked at later.
+It finds things that are twice or in the wrong place and steps of no kind; keys and values are judged in
+keys.py. What depends on the graph or on variables is looked at later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Literal
 
 from spak.lang import ast, settings, values
-from spak.lang.catalog import Catalog
-from spak.lang.diagnostics import Edit
+from spak.lang.catalog import Catalog, OnFail
 from spak.lang.keys import Keys
 from spak.lang.near import did_you_mean, nearest
 from spak.lang.outline import ASK_KEYS, MAX_TASKS, ON_FAIL, Outline, StepPlan, TaskPlan
@@ -25,6 +26,13 @@ def outline(spec: ast.Spec, catalog: Catalog) -> Outline:
     made = Outline(spec, catalog, Report(spec.source))
     _Sorter(made).sort()
     return made
+
+
+TAKEN = frozenset(
+    {"last_tool_output", "goal", "error", "best", "baseline", "runner_up", "metric", "exit_code"}
+    | {"input", "axiom", "heuristic", "prediction"}
+)
+"""Names of variables that every run has (spak.lang.scope); an output of that name would hide one."""
 
 
 class _Sorter(Keys):
@@ -180,7 +188,7 @@ class _Sorter(Keys):
                         self.report.error("lang.condition", "a condition that belongs to nothing", hint, item)
                         joined = task.success
                     joined.append(item.condition)
-        self.settle_tools(task)
+        self.settle_plan(task)
 
     def sort_task_settings(self, task: TaskPlan) -> None:
         found = task.settings
@@ -188,6 +196,8 @@ class _Sorter(Keys):
             self.plain_setting(found["GOAL"], "task")
         if "TOOLS" in found:
             self.sort_tools(task, found["TOOLS"])
+        if "OUTPUT" in found:
+            task.output = self.variable(found["OUTPUT"])
         if "VALIDATOR" in found:
             task.validator = self.choice(found["VALIDATOR"], "validators")
         task.proposer = (
@@ -228,29 +238,16 @@ class _Sorter(Keys):
             elif edge.trigger and edge.target:
                 task.edges[edge.trigger] = edge
 
-    def settle_tools(self, task: TaskPlan) -> None:
-        """Tools of steps must be in TOOLS where the task has it; else they are its tools."""
-        used = [step for step in (*task.steps, *task.checks) if step.tool is not None]
-        if "TOOLS" not in task.settings:
-            task.tools |= {step.tool.name: step.tool for step in used if step.tool is not None}
-        for step in used:
-            if step.tool is not None and step.tool.name not in task.tools:
-                hint = f"add {step.tool.name} to TOOLS, or leave TOOLS out"
-                message = f"'{step.tool.name}' is not in TOOLS of task '{task.name}'"
-                fix = self.listed(task, step.tool.name)
-                self.report.error("lang.tool_not_listed", message, hint, step.node.start + 3, fix)
+    def settle_plan(self, task: TaskPlan) -> None:
+        """A plan chooses out of TOOLS; OUTPUT is for a task that is one plan."""
         for step in task.steps:
             if step.kind == "plan" and "TOOLS" not in task.settings:
                 hint = "TOOLS [cc, write_file]: what the plan may choose from"
                 self.report.error("lang.no_tools", "llm.plan needs TOOLS", hint, step.node.start + 3)
-
-    def listed(self, task: TaskPlan, tool: str) -> tuple[Edit, ...] | None:
-        """The fix that adds a tool to the task's TOOLS."""
-        value = task.settings["TOOLS"].value
-        if not isinstance(value, ast.ListValue):
-            return None
-        end = self.report.offsets(value.items[-1] if value.items else value.start)[1]
-        return ((end, end, f", {tool}" if value.items else tool),)
+        if "OUTPUT" in task.settings and not task.plans:
+            hint = "a step has an output_var of its own" if task.steps else "OUTPUT is of a plan: add TOOLS"
+            message = f"task '{task.name}' has no plan without steps that OUTPUT could name"
+            self.report.error("lang.misplaced", message, hint, task.settings["OUTPUT"].start)
 
     # ---- a step
 
@@ -282,12 +279,14 @@ class _Sorter(Keys):
         into.append(step)
 
     def sort_fields(self, step: StepPlan) -> None:
-        args = []
+        args: list[ast.Entry] = []
         for entry in values.entries(step.node.body, self.report):
             if entry.key == "output_var":
                 step.output_var = self.variable(entry)
             elif entry.key == "on_fail":
                 step.on_fail = self.on_fail(entry)
+            elif entry.key == "poll" and step.kind:
+                step.poll = self.poll(step, entry)
             elif entry.key == "role" and step.kind in ("ask", "plan"):
                 step.name = self.word(entry)
             elif step.kind == "ask" and entry.key not in ASK_KEYS:
@@ -295,16 +294,21 @@ class _Sorter(Keys):
                 message = f"llm step takes no '{entry.key}'; it is left out"
                 self.report.warn("lang.unknown_field", message, hint, entry.start)
             else:
-                args.append(entry)
+                args.append(self.argument(step, entry, args))
         step.args = tuple(args)
         if step.kind == "ask" and not any(entry.key.startswith("prompt") for entry in args):
             hint = 'prompt: "..."'
             self.report.error("lang.missing_field", "an llm step needs a prompt", hint, step.node.start + 1)
-        if step.evaluation and step.output_var:
-            hint = f"its value is the metric '{step.node.name}'"
-            self.report.error(
-                "lang.misplaced", "a check of an evaluation has no output_var", hint, step.node.start
-            )
+
+    def argument(self, step: StepPlan, entry: ast.Entry, before: list[ast.Entry]) -> ast.Entry:
+        """An argument by its own name, where its tool knows another one for it."""
+        name = step.tool.also.get(entry.key, "") if step.tool is not None else ""
+        if not name:
+            return entry
+        if any(item.key == name for item in before):
+            hint = f"'{entry.key}' is another name of '{name}': keep one"
+            self.report.error("lang.duplicate_key", f"'{name}' is given twice", hint, entry.start)
+        return replace(entry, key=name)
 
     def variable(self, entry: ast.Entry) -> str:
         value = entry.value
@@ -315,15 +319,31 @@ class _Sorter(Keys):
                 and name.replace("_", "a").replace("-", "a").isalnum()
                 and not name[0].isdigit()
             ):
+                if name in TAKEN:
+                    hint = f"another name, such as my_{name}"
+                    self.report.warn("lang.shadowed_variable", f"'{name}' is a variable already", hint, value)
                 return name
         if not self.missing(entry):
-            self.report.error("lang.name", "output_var wants a plain name", "output_var: fix_patch", value)
+            example = "output_var: fix_patch" if entry.key == "output_var" else "OUTPUT notes"
+            self.report.error("lang.name", f"{entry.key} wants a plain name", example, value)
         return ""
 
-    def on_fail(self, entry: ast.Entry) -> str:
+    def poll(self, step: StepPlan, entry: ast.Entry) -> dict[str, Any] | None:
+        """How a step is polled: `every_s` and `limit`, by the table of settings."""
+        if step.kind != "tool" or step.evaluation:
+            hint = "poll belongs to a step of a task that calls a tool"
+            self.report.error("lang.misplaced", "this can not be polled", hint, entry.start)
+            return None
+        defaults = {key: found.default for key, found in settings.PLACES["poll"].items()}
+        return {**defaults, **self.plain_block(entry, "poll")}
+
+    def on_fail(self, entry: ast.Entry) -> OnFail | Literal[""]:
         word = self.word(entry)
-        if word and word not in ON_FAIL:
+        for known in ON_FAIL:
+            if word == known:
+                return known
+        if word:
             hint = did_you_mean(word, ON_FAIL) or f"one of {', '.join(ON_FAIL)}"
             fix = self.report.replace(entry.value, nearest(word, ON_FAIL))
             self.report.error("lang.value", f"on_fail can not be '{word}'", hint, entry.value, fix)
-        return word
+        return ""

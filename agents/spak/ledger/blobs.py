@@ -15,6 +15,7 @@ from pathlib import Path
 from spak import canon
 from spak.errors import LedgerError
 from spak.ledger.faults import typed
+from spak.ledger.private import open_file
 
 _DIGEST = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -98,7 +99,8 @@ class FileBlobs:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                aside.write_bytes(data)
+                with open_file(aside, "wb") as file:
+                    file.write(data)
                 aside.rename(path)
             except BaseException:
                 aside.unlink(missing_ok=True)

@@ -26,6 +26,7 @@ from spak.ledger.chain import check_run_id, read_lines
 from spak.ledger.faults import typed
 from spak.ledger.intake import FileIntake
 from spak.ledger.lease import Lease
+from spak.ledger.private import make_folder, open_file
 from spak.ledger.scan import TRACE, Scan, fsync_folder, scan_file
 from spak.ports import Blobs
 from spak.records import Record, decode, place
@@ -38,6 +39,7 @@ class FileLedger:
 
     def __init__(self, run: str, folder: Path, scan: Scan, fd: int = -1, lease: Lease | None = None) -> None:
         self.run = run
+        self.fence = 0
         self.count = scan.count
         self.head = scan.head
         self.healed = 0
@@ -103,6 +105,9 @@ class FileLedger:
         self.fsyncs += 1
         self._suspect = self._dirty = False
         self._synced = self._size
+
+    def confirm(self) -> None:
+        """The lease is a lock of this process: it cannot be lost."""
 
     def close(self) -> None:
         """Flush and give the lease back, also when the flush fails; twice is once."""
@@ -253,7 +258,7 @@ def _make_folder(folder: Path) -> bool:
     """True when the folder is ours and new."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir()
+        make_folder(folder)
     except FileExistsError:
         return False
     except OSError as error:
@@ -277,7 +282,7 @@ def _write_genesis(folder: Path, run: str, line: bytes) -> int:
         raise LedgerError("ledger.exists", f"run {run} exists already", "`spak resume` goes on with it")
     try:
         try:
-            with aside.open("wb") as file:
+            with open_file(aside, "wb") as file:
                 file.write(line)
                 file.flush()
                 os.fsync(file.fileno())

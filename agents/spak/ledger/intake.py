@@ -14,6 +14,7 @@ from spak.ledger.blobs import FileBlobs
 from spak.ledger.chain import check_run_id
 from spak.ledger.faults import typed
 from spak.ledger.lease import Lease
+from spak.ledger.private import open_file
 from spak.ledger.scan import TRACE, fsync_folder, scan_file
 
 _ASIDE = ".import-"
@@ -30,9 +31,8 @@ class FileIntake:
             root.mkdir(parents=True, exist_ok=True)
             _sweep(root)
             self._folder = Path(mkdtemp(prefix=_ASIDE, dir=root))
-            self._folder.chmod(0o777 & ~_umask())
             self._lease = Lease.take(self._folder / "lock", "being imported")
-            self._file = (self._folder / TRACE).open("wb")
+            self._file = open_file(self._folder / TRACE, "wb")
         except OSError as error:
             raise typed(error, "importing", root) from error
         self._blobs = FileBlobs(self._folder / "blobs")
@@ -106,10 +106,3 @@ def _remove(folder: Path) -> None:
     from shutil import rmtree
 
     rmtree(folder, ignore_errors=True)
-
-
-def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

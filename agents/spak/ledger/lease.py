@@ -15,6 +15,7 @@ from pathlib import Path
 
 from spak.errors import LedgerError
 from spak.ledger.faults import typed
+from spak.ledger.private import FILE
 
 _POLL_S = 0.02
 
@@ -32,7 +33,7 @@ class Lease:
         Raises: LedgerError `ledger.busy` when another holds it until then, `ledger.readonly`, `ledger.full`.
         """
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE)
         except OSError as error:
             raise typed(error, "taking the lease", path) from error
         try:

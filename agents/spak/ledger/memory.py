@@ -57,6 +57,7 @@ class MemoryBlobs:
 class MemoryLedger:
     def __init__(self, run: str, kept: _Kept, head: str, *, writable: bool) -> None:
         self.run = run
+        self.fence = 0
         self.count = len(kept.lines)
         self.head = head
         self.healed = 0
@@ -86,6 +87,9 @@ class MemoryLedger:
     def flush(self) -> None:
         if not self._writable:
             raise no_lease()
+
+    def confirm(self) -> None:
+        """Leases of this process are not lost."""
 
     def close(self) -> None:
         if self._writable:

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from spak import canon
 from spak.errors import LedgerError, UserError
+from spak.inputs import open_input
 from spak.ledger.chain import Problem, check_line, named_blobs, next_previous
 from spak.ports import Blobs
 from spak.records import Record
@@ -88,7 +89,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         'a checkpoint is one JSON object {"run","count","head"}, as `spak ledger verify --json` prints them'
     )
     try:
-        value = canon.loads(path.read_bytes())
+        with open_input(path) as file:
+            value = canon.loads(file.read())
     except (OSError, UserError) as error:
         raise LedgerError(
             "ledger.checkpoint", f"no checkpoint can be read from {path}: {error}", hint

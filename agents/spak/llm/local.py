@@ -24,6 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from spak.errors import RunError, UnavailableError
+from spak.inputs import open_input
 from spak.lang.catalog import NamedEntry
 from spak.llm.openai_compatible import OpenAICompatible
 from spak.llm.pull import DEFAULT, PULLABLE, held
@@ -98,7 +99,7 @@ class Local:
         name = model or self.choice.model or DEFAULT
         path = held(self.choice.cache, name) if name in PULLABLE else self.choice.path(name)
         try:
-            with path.open("rb") as file:
+            with open_input(path) as file:
                 magic = file.read(4)
         except OSError as error:
             mend = "spak models pull-local" if name in PULLABLE else "[llm] model names a .gguf file"

@@ -14,7 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from spak.errors import UsageError
+from spak.errors import UnavailableError, UsageError
+from spak.inputs import read_text
 
 _MOST = 10**12
 DEAREST = 10**15
@@ -84,7 +85,7 @@ def load(own: Path | None = None) -> Prices:
     if own is None:
         return Prices(_shipped())
     try:
-        text = own.read_text(encoding="utf-8")
+        text = read_text(own)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise UsageError(
@@ -120,3 +121,12 @@ def _price(name: str, model: str, table: Any) -> Price:
         )
     whole = given["input"]
     return Price(whole, given["output"], given.get("cached", whole), given.get("cache_write", whole))
+
+
+def no_price(task: str) -> UnavailableError:
+    """A budget in money, and a model that nobody knows the price of."""
+    return UnavailableError(
+        "llm.no_price",
+        f"BUDGET has a cost, and the model of TASK {task} has no price",
+        "write it into a file of your own, named by [llm] prices (docs/models.md), or leave the cost out",
+    )

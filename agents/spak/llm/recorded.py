@@ -3,24 +3,30 @@
 Takes the lines of one of these and gives each prompt the answer that was given to it. A ledger names the
 question of an answer by its effect id, which is the content of its permit: the same prompt at the same place
 of the same run. `strict` takes an answer only for its own question; otherwise the next one in order is taken
-and the answer's model says so (`recorded, another prompt`). A plain file has one answer per line:
+and the answer's model says so (`recorded, another prompt`), if it was given to the same step. A plain file
+has one answer per line:
 
     {"prompt": "<prompt_hash>", "text": "...", "model": "...", "usage": {"input": 10, "output": 2}}
 
-with `finish` (`length`: it was cut) where that is known, and `prompt` left out for answers that go by order
-alone. The file is read as data; nothing in it is checked against the chain (`spak ledger verify` does that).
+with `finish` (`length`: it was cut) where that is known, `prompt` left out for answers that go by order
+alone, and `task`, `step` and `role` where only that question may get the answer. The file is read as data;
+nothing in it is checked against the chain (`spak ledger verify` does that).
+
+It keeps no count of what it has given: each answer says which one it is (`Answer.recorded`), the run's ledger
+keeps that, and each prompt brings it back (`Prompt.given`). A run that was stopped goes on with the next one.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from spak import canon
 from spak.errors import RunError, SpakError, UnavailableError, UsageError
+from spak.inputs import open_input
 from spak.lang.catalog import NamedEntry
 from spak.llm.call import tokens
 from spak.llm.settings import Choice
@@ -37,6 +43,27 @@ class Recording:
     model: str = ""
     usage: Mapping[str, int] = field(default_factory=dict)
     finish: Finish = ""
+    task: str = ""
+    """With `step` and `role` the place that it was given at, each where it is known."""
+    step: str = ""
+    role: str = ""
+
+    @property
+    def hash(self) -> str:
+        return canon.content_hash([self.of, self.text])
+
+    def to_json(self) -> dict[str, Any]:
+        """As a line of a plain file."""
+        known = {
+            "prompt": self.of, "model": self.model, "usage": dict(self.usage), "finish": self.finish,
+            "task": self.task, "step": self.step, "role": self.role,
+        }  # fmt: skip
+        return {"text": self.text, **{name: value for name, value in known.items() if value}}
+
+    def misplaced(self, prompt: Prompt) -> bool:
+        """Whether it was given to another step than the one that asks."""
+        places = (self.task, prompt.task), (self.step, prompt.step), (self.role, prompt.role)
+        return any(mine and mine != asked for mine, asked in places)
 
 
 def prompt_hash(prompt: Prompt) -> str:
@@ -48,9 +75,13 @@ def prompt_hash(prompt: Prompt) -> str:
 class Recorded:
     entry = NamedEntry("recorded", "the answers of an earlier run or of a file, again")
 
-    def __init__(self, choice: Choice | None = None, recordings: Iterable[Recording] | None = None) -> None:
+    def __init__(
+        self, choice: Choice | None = None, recordings: Iterable[Recording] | None = None, name: str = ""
+    ) -> None:
+        """`recordings` take the place of the configured file, and `name` that of its name."""
         self.choice = choice or Choice(mode="recorded")
-        self._left: deque[Recording] | None = None if recordings is None else deque(recordings)
+        self.name = name or Path(self.choice.recording).name
+        self._known: Sequence[Recording] | None = None if recordings is None else tuple(recordings)
 
     def check(self) -> None:
         """Raises: UnavailableError `llm.recorded`: no file is named, it cannot be read or holds no answer."""
@@ -66,51 +97,108 @@ class Recorded:
     def answer(
         self, prompt: Prompt, on_text: Callable[[str], None] | None = None, cancel: Cancel | None = None
     ) -> Answer:
-        """Raises: RunError `llm.exhausted`, `llm.another_prompt`; UnavailableError `llm.recorded`."""
+        """Raises: RunError `llm.exhausted`, `llm.another_prompt`, `llm.another_question`,
+        `llm.another_recording`; UnavailableError `llm.recorded`."""
         if cancel is not None and cancel.is_set():
             raise RunError("llm.cancelled", "the call of the model was cancelled", "spak resume goes on")
-        left = self._answers()
-        names = {prompt.id, prompt_hash(prompt)}
-        found = next((item for item in left if item.of in names), None)
-        own = found is not None
-        if found is None:
-            found = next((item for item in left if not (item.of and self.choice.strict)), None)
-            own = found is not None and not found.of
-        if found is None and left:
-            raise RunError(
-                "llm.another_prompt",
-                f"no recorded answer was given to this prompt; {len(left)} others are left",
-                "the spec or the world differs from the recorded run; strict = false takes them in order",
-            )
-        if found is None:
-            raise RunError("llm.exhausted", "the recorded answers are used up", "go on with another backend")
-        left.remove(found)
+        known = self._answers()
+        left = self._left(known, prompt.given)
+        number, own = self._choose(known, left, prompt)
+        found = known[number]
         if on_text is not None:
             on_text(found.text)
         model = found.model or "recorded"
         model = model if own else f"{model} (recorded, another prompt)"
-        return Answer(found.text, found.usage, model, finish=found.finish)
+        noted = {"name": self.name, "line": number + 1, "hash": found.hash}
+        return Answer(found.text, found.usage, model, finish=found.finish, recorded=noted)
 
-    def _answers(self) -> deque[Recording]:
-        if self._left is None:
+    def _left(self, known: Sequence[Recording], given: Iterable[Mapping[str, Any]]) -> list[int]:
+        """The places of the answers that the run has not been given, in order.
+
+        Raises: RunError `llm.another_recording`.
+        """
+        used = set()
+        for noted in given:
+            if noted.get("name") != self.name:
+                continue
+            line = noted.get("line")
+            index = line - 1 if type(line) is int else -1
+            if not 0 <= index < len(known) or known[index].hash != noted.get("hash"):
+                raise RunError(
+                    "llm.another_recording",
+                    f"answer {line} of the recording {self.name} is not the one that this run was given",
+                    f"restore the recording, or use another one: {_OTHERWISE}",
+                )
+            used.add(index)
+        return [index for index in range(len(known)) if index not in used]
+
+    def _choose(self, known: Sequence[Recording], left: Sequence[int], prompt: Prompt) -> tuple[int, bool]:
+        """The place of the answer for a prompt, and whether it belongs to it.
+
+        Raises: RunError `llm.exhausted`, `llm.another_prompt`, `llm.another_question`.
+        """
+        names = {prompt.id, prompt_hash(prompt)}
+        own = next((index for index in left if known[index].of in names), None)
+        if own is not None:
+            return own, True
+        asked = f"step {prompt.step} of TASK {prompt.task}" if prompt.step else "this prompt"
+        if not left:
+            raise RunError(
+                "llm.exhausted",
+                f"all {len(known)} recorded answers were given, and {asked} asks for another one",
+                _OTHERWISE,
+            )
+        following = next((index for index in left if not (known[index].of and self.choice.strict)), None)
+        if following is None:
+            raise RunError(
+                "llm.another_prompt",
+                f"no recorded answer was given to {asked}: its prompt differs; {len(left)} others are left",
+                f"the spec or the world differs from the recorded run; strict = false takes them in order; "
+                f"{_OTHERWISE}",
+            )
+        item = known[following]
+        if item.misplaced(prompt):
+            place = [("step", item.step), ("TASK", item.task), ("role", item.role)]
+            given = " of ".join(f"{kind} {name}" for kind, name in place if name)
+            raise RunError(
+                "llm.another_question",
+                f"the next recorded answer, number {following + 1}, was given to {given}, not to {asked}"
+                + (f" in role {prompt.role}" if item.role and item.role != prompt.role else ""),
+                f"use a recording of this spec, or {_OTHERWISE}",
+            )
+        return following, not item.of
+
+    def _answers(self) -> Sequence[Recording]:
+        if self._known is None:
             if not self.choice.recording:
                 raise UnavailableError(
                     "llm.recorded",
                     "no recording is named",
-                    "spak run --backend recorded --from RUN, or [llm] recording",
+                    "spak run, step or resume with --backend recorded --from RUN, or [llm] recording",
                 )
             path = self.choice.path(self.choice.recording)
-            try:
-                with path.open("rb") as file:
-                    data = file.read(MAX_FILE + 1)
-            except OSError as error:
-                raise UnavailableError(
-                    "llm.recorded", f"the recording {path} cannot be read: {error.strerror}", "check the path"
-                ) from None
-            if len(data) > MAX_FILE:
-                raise UnavailableError("llm.recorded", f"the recording {path} is too large", "shorten it")
-            self._left = deque(read(data.splitlines()))
-        return self._left
+            self._known = read(contents(path).splitlines())
+        return self._known
+
+
+_OTHERWISE = (
+    "spak step RUN --answer-file FILE answers by hand; spak resume RUN takes --from RUN2 or --backend NAME"
+)
+"""What to do where the recording has no answer."""
+
+
+def contents(path: Path) -> bytes:
+    """The bytes of a recording. Raises: UnavailableError `llm.recorded`."""
+    try:
+        with open_input(path) as file:
+            data = file.read(MAX_FILE + 1)
+    except OSError as error:
+        raise UnavailableError(
+            "llm.recorded", f"the recording {path} cannot be read: {error.strerror}", "check the path"
+        ) from None
+    if len(data) > MAX_FILE:
+        raise UnavailableError("llm.recorded", f"the recording {path} is too large", "shorten it")
+    return data
 
 
 def read(lines: Iterable[bytes], blob: Callable[[str], bytes] | None = None) -> list[Recording]:
@@ -154,19 +242,23 @@ def read(lines: Iterable[bytes], blob: Callable[[str], bytes] | None = None) -> 
 
 def _answer(value: Mapping[str, Any]) -> tuple[Any, Recording] | None:
     """A line's answer, its text still as the record holds it; None when the line is none."""
+    place = {name: str(value.get(name, "")) for name in ("task", "step", "role")}
     if isinstance(value.get("text"), str) and "kind" not in value:
         usage = value.get("usage") if isinstance(value.get("usage"), dict) else {}
         model, of = str(value.get("model", "")), str(value.get("prompt", ""))
-        return value["text"], Recording("", of, model, tokens(**(usage or {})), _finish(value))
+        return value["text"], Recording("", of, model, tokens(**(usage or {})), _finish(value), **place)
     body, side = value.get("body"), value.get("side") or {}
     if value.get("authority") != "proposal" or not isinstance(body, dict) or not isinstance(side, dict):
         return None
     usage = side.get("usage")
     counts = tokens(**usage) if isinstance(usage, dict) else {}
     model = str(side.get("model") or side.get("by") or "")
-    recording = Recording("", str(body.get("of", "")), model, counts, _finish(side))
+    recording = Recording("", str(body.get("of", "")), model, counts, _finish(side), **place)
     if value.get("kind") == "act" and body.get("outcome") in ("answered", "malformed"):
         return body.get("out", ""), recording
+    evidence = body.get("evidence")
+    if value.get("kind") == "act" and isinstance(evidence, dict) and "judge_answer" in evidence:
+        return evidence["judge_answer"], recording
     if value.get("kind") == "plan" and body.get("by") == "model":
         return _packet(body), recording
     return None

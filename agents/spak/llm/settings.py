@@ -20,6 +20,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from spak.errors import UnavailableError, UsageError
+from spak.inputs import open_input
+from spak.lang.catalog import backend_name
 
 KEYS: Mapping[str, type | tuple[type, ...]] = {
     "mode": str,
@@ -204,7 +206,7 @@ def read(
         raise UsageError("usage.config", "llm is not a table", "write [llm]")
     flat = {key: value for key, value in values.items() if key not in ("roles", "tasks")}
     _judge("llm", flat)
-    flat = {key: value for key, value in flat.items() if value != ""}
+    flat = _named({key: value for key, value in flat.items() if value != ""})
     tables: dict[str, dict[str, Mapping[str, Any]]] = {"roles": {}, "tasks": {}}
     for kind, found in tables.items():
         given = values.get(kind, {})
@@ -216,7 +218,7 @@ def read(
                     "usage.config", f"[llm.{kind}.{name}] is not a table of a model's settings", ""
                 )
             _judge(f"llm.{kind}.{name}", table)
-            found[name] = dict(table)
+            found[name] = _named(table)
     base = _lay(Choice(folder=folder or Path(), cache=_cache(environment or {})), flat)
     named = {
         table.get("key_env", "") for table in (flat, *tables["roles"].values(), *tables["tasks"].values())
@@ -235,7 +237,7 @@ def read_key(path: Path) -> Secret:
     Raises: UnavailableError `llm.key_file`.
     """
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             data = file.read(8193)
         text = data.decode("ascii").strip()
@@ -265,6 +267,11 @@ def _cache(environment: Mapping[str, str]) -> Path:
     given = environment.get("XDG_CACHE_HOME", "")
     home = Path(environment.get("HOME") or "~").expanduser()
     return (Path(given) if given.startswith("/") else home / ".cache") / "spak" / "models"
+
+
+def _named(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table with its backend by its own name."""
+    return {key: backend_name(value) if key == "mode" else value for key, value in table.items()}
 
 
 def _lay(under: Choice, table: Mapping[str, Any]) -> Choice:

@@ -14,6 +14,8 @@ from pathlib import Path
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
+from spak.inputs import read_text
+from spak.kernel.foresee import foresee
 from spak.lang import Parsed, parse
 from spak.lang.beside import files_beside
 from spak.lang.catalog import Catalog
@@ -70,7 +72,8 @@ class Document:
         """What is wrong with the spec, its POLICY and the axioms that are rules; files by their full path."""
         view = self.view
         if self._found is None:
-            law = check_law(self._resolved(view.parsed), constitution())
+            whole = self._resolved(view.parsed)
+            law = (*check_law(whole, constitution()), *foresee(view.outline, whole, constitution()))
             beside = self.path.parent if self.path is not None else Path()
             placed = (replace(item, file=str(beside / item.file)) if item.file else item for item in law)
             self._found = in_order([*view.diagnostics, *placed])
@@ -159,7 +162,7 @@ class Documents:
             if item.path == path:
                 return item.text
         try:
-            return path.read_text(encoding="utf-8", errors="replace")
+            return read_text(path, "replace")
         except OSError:
             return ""
 

@@ -17,6 +17,7 @@ from spak.patch import unified
 from spak.patch.model import (
     MAX_BYTES,
     MAX_FILE_BYTES,
+    MAX_LINE_BYTES,
     MAX_TOTAL_BYTES,
     Change,
     FilePatch,
@@ -32,10 +33,13 @@ _COUNTS = ("nowhere", "once", "twice", "more than twice")
 Read = Callable[[str], bytes | None]
 
 
-def read_patch(text: str) -> tuple[FilePatch, ...] | PatchRefused:
-    """The files that the patch would touch, without looking at any of them."""
+def read_patch(text: str, as_git: bool = True) -> tuple[FilePatch, ...] | PatchRefused:
+    """The files that the patch would touch, without looking at any of them.
+
+    Without `as_git` it is read as before semantics 3, which refused some forms that git and diff write.
+    """
     try:
-        return tuple(_read(text))
+        return tuple(_read(text, as_git))
     except Refusal as refusal:
         return refusal.refused
 
@@ -56,7 +60,7 @@ def apply(text: str, read: Read) -> tuple[Change, ...] | PatchRefused:
         return refusal.refused
 
 
-def _read(text: str) -> list[FilePatch]:
+def _read(text: str, as_git: bool = True) -> list[FilePatch]:
     if len(text) > MAX_BYTES:
         refuse("too_large", f"a patch of more than {MAX_BYTES} characters", "send it in parts")
     if "\0" in text:
@@ -66,11 +70,27 @@ def _read(text: str) -> list[FilePatch]:
     except UnicodeEncodeError:
         refuse("text", "a patch with half of a surrogate pair")
     text = _unfenced(text)
-    files = patch_object.parse(text) if text.lstrip()[:1] in ("{", "[") else unified.parse(text)
+    is_object = text.lstrip()[:1] in ("{", "[")
+    files = patch_object.parse(text) if is_object else unified.parse(text, as_git)
+    if as_git:
+        _line_lengths(files)
     if not files:
         refuse("empty", "no file is patched here", "send a unified diff or a JSON patch object")
     _disjoint(files)
     return files
+
+
+def _line_lengths(files: Sequence[FilePatch]) -> None:
+    for file in files:
+        parts = [line for hunk in file.hunks for line in (*hunk.before, *hunk.after)]
+        if any(len(line) > MAX_LINE_BYTES for line in (*parts, *lines_of(file.content or b""))):
+            refuse(
+                "long_line",
+                f"a line of more than {MAX_LINE_BYTES} bytes in the patch of {file.path}",
+                "break the line, or write the file with write_file",
+                file.line,
+                file.path,
+            )
 
 
 def _unfenced(text: str) -> str:
@@ -122,11 +142,13 @@ def _applied(file: FilePatch, read: Read) -> list[Change]:
     if file.after_hash not in ("", canon.digest(after)):
         refuse("hash", f"{file.path} does not become what after-hash says", "", file.line, file.path)
     seen = None if before is None else canon.digest(before)
+    known = bool(file.hashed or file.before_hash)
     if file.kind == "delete":
-        return [Change(origin, seen, None)]
+        return [Change(origin, seen, None, anchored=known)]
     if file.source:
-        return [Change(origin, seen, None), Change(file.path, None, after, file.mode, origin)]
-    return [Change(file.path, seen, after, file.mode)]
+        gone = Change(origin, seen, None, anchored=known)
+        return [gone, Change(file.path, None, after, file.mode, origin, known)]
+    return [Change(file.path, seen, after, file.mode, anchored=known)]
 
 
 def _content(path: str, read: Read, file: FilePatch) -> bytes | None:

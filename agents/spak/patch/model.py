@@ -12,6 +12,8 @@ MAX_BYTES = 1 << 20
 """Of a patch."""
 MAX_FILE_BYTES = 8 << 20
 """Of a file before or after."""
+MAX_LINE_BYTES = 64 << 10
+"""Of a line that a patch shows or makes."""
 MAX_TOTAL_BYTES = 64 << 20
 MAX_FILES = 256
 MAX_HUNKS = 1024
@@ -47,6 +49,8 @@ class Change:
     """0o644 or 0o755 where the patch names one; None keeps it."""
     source: str = ""
     """The path that it was renamed from, whose mode it keeps."""
+    anchored: bool = False
+    """Whether the patch itself names hashes of what it changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,8 @@ class FilePatch:
     before_hash: str = ""
     after_hash: str = ""
     line: int = 0
+    hashed: bool = False
+    """Each of its hunks, or its whole content, came with a hash."""
 
 
 class Refusal(Exception):

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from spak import canon
 from spak.patch.model import (
@@ -74,13 +74,16 @@ def _file(value: Any) -> FilePatch:
             refuse("schema", f"{path}: after_content needs after_hash", path=path)
         absent = "before_hash" in members and members["before_hash"] is None
         content = _bytes(members["after_content"])
-        return FilePatch(path, "create" if absent else "replace", "", mode, (), content, before, after)
+        return FilePatch(
+            path, "create" if absent else "replace", "", mode, (), content, before, after, hashed=True
+        )
     if "hunks" in members:
         if len(members["hunks"]) > MAX_HUNKS or not members["hunks"]:
             refuse("schema", f"{path}: wanted 1 to {MAX_HUNKS} hunks", path=path)
         hunks = tuple(_hunk(item, path) for item in members["hunks"])
         source = checked_path(members["rename_from"], 0) if "rename_from" in members else ""
-        return FilePatch(path, "rename" if source else "modify", source, mode, hunks, None, before, after)
+        kind: Literal["rename", "modify"] = "rename" if source else "modify"
+        return FilePatch(path, kind, source, mode, hunks, None, before, after, hashed=True)
     if not before:
         refuse("schema", f"{path}: {ways[0]} needs before_hash", path=path)
     if "delete" in members:

@@ -8,7 +8,9 @@
     @@ -1,3 +1,4 @@
 
 Text may stand before the first file (a mail, a fence), nothing but empty lines and a mail's signature behind
-it. Lines end with a line feed; a carriage return belongs to the line, unless every line of the patch has one.
+it. Lines end with a line feed; a carriage return belongs to the line, unless every line of the patch has one
+(but for the last, which may have been cut). An empty line is one of the context whose blank was stripped,
+also at the end of the text. Runs of older semantics read fewer forms (`as_git`): their policy judged by them.
 """
 
 from __future__ import annotations
@@ -32,8 +34,13 @@ from spak.patch.model import (
 _HUNK = re.compile(r"@@ -([0-9]+)(?:,([0-9]+))? \+([0-9]+)(?:,([0-9]+))? @@(?: .*)?\Z")
 _INDEX = re.compile(r"index [0-9a-fA-F]+\.\.[0-9a-fA-F]+(?: ([0-9]+))?\Z")
 _ESCAPE = re.compile(r'\\(?:([0-7]{3})|([abtnvfr"\\]))')
+_ANY_ESCAPE = re.compile(r"\\.")
+_STAMPED = re.compile(r'"(?:[^"\\]|\\.)*"(?=\t)')
+"""A quoted name with a time behind it, as diff writes it."""
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
 _MAX_NUMBER = 10**8
+MAX_CUT = 8
+"""Empty lines that may have been cut from the end of a patch."""
 _NULL = "/dev/null"
 _ANCHORS = ("before-hash ", "after-hash ")
 _HEADERS = (
@@ -48,6 +55,7 @@ class _Head:
     """The headers of one file, as far as they were read."""
 
     line: int
+    as_git: bool
     git: str = ""
     mode: int | None = None
     created: bool = False
@@ -61,19 +69,28 @@ class _Head:
     hunks: list[Hunk] = field(default_factory=list)
 
 
-def parse(text: str) -> list[FilePatch]:
-    """The files of the patch in its order. Raises: Refusal."""
-    return _Reader(text).files()
+def parse(text: str, as_git: bool = True) -> list[FilePatch]:
+    """The files of the patch in its order; without `as_git` as before semantics 3. Raises: Refusal."""
+    return _Reader(text, as_git).files()
 
 
 class _Reader:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, as_git: bool) -> None:
+        self.as_git = as_git
         self.lines = text.split("\n")
         if self.lines and self.lines[-1] == "":
             self.lines.pop()
-        if self.lines and all(line.endswith("\r") for line in self.lines if line):
+        if self.lines and self._with_returns():
             self.lines = [line.removesuffix("\r") for line in self.lines]
         self.at = 0
+
+    def _with_returns(self) -> bool:
+        """Whether the carriage returns belong to the patch: every line has one, but for the very last, which
+        may have been cut."""
+        lines = self.lines
+        if self.as_git and len(lines) > 1 and not lines[-1].endswith("\r"):
+            lines = lines[:-1]
+        return all(line.endswith("\r") for line in lines if line)
 
     def files(self) -> list[FilePatch]:
         files: list[FilePatch] = []
@@ -113,15 +130,15 @@ class _Reader:
     # -- one file
 
     def _file(self) -> FilePatch:
-        head = _Head(self.at + 1)
+        head = _Head(self.at + 1, self.as_git)
         if self.lines[self.at].startswith("diff --git "):
             head.git = self._head_line()[len("diff --git ") :]
             self.at += 1
             while self.at < len(self.lines) and self._head_line().startswith(_HEADERS):
                 self._header(head)
         if self.at < len(self.lines) and self._opens():
-            head.old = _name(self._head_line()[4:], self.at + 1)
-            head.new = _name(self.lines[self.at + 1].removesuffix("\r")[4:], self.at + 2)
+            head.old = _name(self._head_line()[4:], self.at + 1, self.as_git)
+            head.new = _name(self.lines[self.at + 1].removesuffix("\r")[4:], self.at + 2, self.as_git)
             self.at += 2
             while self.at < len(self.lines) and self.lines[self.at].startswith(
                 ("before-hash ", "after-hash ")
@@ -153,9 +170,9 @@ class _Reader:
             case "after-hash":
                 head.after_hash = checked_hash(value, number)
             case _ if line.startswith("rename from "):
-                head.rename_from = _name(line[12:], number)
+                head.rename_from = _name(line[12:], number, self.as_git)
             case _ if line.startswith("rename to "):
-                head.rename_to = _name(line[10:], number)
+                head.rename_to = _name(line[10:], number, self.as_git)
             case _ if line.startswith("index "):
                 found = _INDEX.match(line)
                 if found is None:
@@ -195,7 +212,7 @@ class _Reader:
         )
 
     def _body_line(self, before: list[bytes], after: list[bytes], olds: int, news: int, number: int) -> None:
-        line = self.lines[self.at] if self.at < len(self.lines) else "~"
+        line = self.lines[self.at] if self.at < len(self.lines) else self._missing(before, after, olds, news)
         sign, data = line[:1] or " ", line[1:].encode() + b"\n"
         if sign == "\\":
             self._no_newline(before, after)
@@ -209,6 +226,12 @@ class _Reader:
         if sign != "-":
             after.append(data)
         self.at += 1
+
+    def _missing(self, before: list[bytes], after: list[bytes], olds: int, news: int) -> str:
+        """A line after the end of the text: an empty one of the context, where blanks at the end were cut.
+        That the file has it there is compared like any other line."""
+        left = olds - len(before), news - len(after)
+        return "" if self.as_git and left[0] == left[1] <= MAX_CUT else "~"
 
     def _no_newline(self, before: list[bytes], after: list[bytes]) -> None:
         r"""`\ No newline at end of file` takes the line end from the line above it."""
@@ -272,9 +295,9 @@ def _stripped(head: _Head) -> tuple[str, str]:
         if head.rename_from and head.rename_to:
             old, new = "a/" + head.rename_from, "b/" + head.rename_to
         else:
-            old, new = _git_names(head.git, head.line)
+            old, new = _git_names(head)
     named = (_prefixed(old, "a/", new), _prefixed(new, "b/", old))
-    if head.git and named not in _cuts(head.git, head.line):
+    if head.git and named not in _cuts(head):
         refuse("names", "the `diff --git` line names other files", "", head.line)
     plain_old = old.startswith("a/") or old == _NULL
     plain_new = new.startswith("b/") or new == _NULL
@@ -289,26 +312,36 @@ def _prefixed(name: str, prefix: str, other: str) -> str:
     return prefix + other[2:] if name == _NULL else name
 
 
-def _cuts(text: str, line: int) -> Iterator[tuple[str, str]]:
+MAX_NAMES = 2 * 4 * 4096 + 16
+"""Characters of a `diff --git` line: two paths, each byte of them as an octal escape."""
+
+
+def _cuts(head: _Head) -> Iterator[tuple[str, str]]:
     """The ways to read the rest of a `diff --git` line as two names."""
+    text, line, as_git = head.git, head.line, head.as_git
+    if as_git and len(text) > MAX_NAMES:
+        refuse("path", f"a `diff --git` line of more than {MAX_NAMES} characters", "", line)
     for cut in [index for index, sign in enumerate(text) if sign == " "][:200]:
         first, second = text[:cut], text[cut + 1 :]
-        if first and second and first.count('"') % 2 == 0:
-            yield _name(first, line), _name(second, line)
+        quotes = (_ANY_ESCAPE.sub("", first) if as_git else first).count('"')
+        if first and second and quotes % 2 == 0:
+            yield _name(first, line, as_git), _name(second, line, as_git)
 
 
-def _git_names(text: str, line: int) -> tuple[str, str]:
+def _git_names(head: _Head) -> tuple[str, str]:
     """The names where only the `diff --git` line has them: both the same but for `a/` and `b/`."""
-    for old, new in _cuts(text, line):
+    for old, new in _cuts(head):
         if old.startswith("a/") and new.startswith("b/") and old[2:] == new[2:]:
             return old, new
-    return refuse("names", "a `diff --git` line without one name for both sides", "", line)
+    return refuse("names", "a `diff --git` line without one name for both sides", "", head.line)
 
 
-def _name(text: str, line: int) -> str:
+def _name(text: str, line: int, as_git: bool) -> str:
     """A file name of a header: up to a tab, or quoted as git quotes."""
     if not text.startswith('"'):
         return text.split("\t", 1)[0]
+    if as_git and (stamped := _STAMPED.match(text)):
+        text = stamped[0]
     end = len(text.rstrip())
     if end < 2 or text[end - 1] != '"':
         refuse("path", "a quoted name that is not closed", "", line)

@@ -57,6 +57,8 @@ class World:
     hosts: frozenset[str] = field(default_factory=frozenset)
     resolve: Callable[[str], tuple[str, ...]] | None = None
     """The addresses of a host's name, none where it has none; without it nobody looked."""
+    git_patches: bool = True
+    """Whether patches are read as git and diff write them; a run of older semantics reads fewer."""
 
 
 def read_action(line: str) -> tuple[Id, Action]:

@@ -8,7 +8,7 @@ stands in specs/policy/shell.mg and files.mg. What is not understood is a deed o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from spak.errors import UserError
 from spak.policy import binaries, environment
@@ -25,8 +25,9 @@ MAX_WRAPPED = 32
 """Commands that each run the next, as timeout, env and xargs do."""
 
 
-def read_line(text: str, world: World) -> Reading:
-    """The deeds and paths of all commands of a line."""
+def read_line(text: str, world: World, folder: str = "", env: Mapping[str, str] | None = None) -> Reading:
+    """The deeds and paths of all commands of a line that is run in a folder, with variables of the
+    environment besides the usual ones."""
     reading = Reading()
     try:
         line = parse(text)
@@ -37,6 +38,7 @@ def read_line(text: str, world: World) -> Reading:
         reading.trouble = ("shell.empty", "no command")
         return reading
     judge = Judge(world, reading)
+    judge.starts(folder, env or {})
     judge.line(line)
     if line.background or any(command.operator == "&" for command in line.every()):
         judge.deed("background", "&", "a command that goes on behind the line")
@@ -75,7 +77,7 @@ class Judge(Flow):
             if not assignment.name:
                 self._odd(values)
                 continue
-            self._assign(assignment.name, values, bool(command.words), command, assignment.append)
+            self.assign(assignment.name, values, bool(command.words), assignment.append)
         for redirection in command.redirections:
             self._odd([arg(word, self.known) for word in (redirection.target, redirection.body) if word])
             if redirection.op == "<" and _reads_output(command, redirection.target):
@@ -101,7 +103,7 @@ class Judge(Flow):
         if any(item.odd for item in args):
             self.deed("not_understood", "expansion", "it can run commands, or make very many words")
 
-    def _assign(self, name: str, values: list[Arg], for_one: bool, command: Command, append: bool) -> None:
+    def assign(self, name: str, values: list[Arg], for_one: bool, append: bool) -> None:
         why = environment.trouble(name, [text for value in values for text in value.texts])
         if why is None and not all(value.texts or value.mild or not for_one for value in values):
             why = "a value that is not known before the line runs"

@@ -80,6 +80,8 @@ def _request(action: Action, world: World) -> list[Fact]:
     if isinstance(url, urls.Trouble):
         return [*found, ("url_trouble", (ACTION, url.code, text(url.detail)))]
     found.append(("asks_url", (ACTION, url.scheme, url.host, url.port)))
+    if url.scheme == "https":
+        found.append(("connects", (ACTION, Name("/https"), url.host)))
     found += _addresses(url.host, world)
     carried = urls.payload(url)
     if carried is not None:
@@ -103,7 +105,7 @@ def _patch(action: Action, world: World) -> list[Fact]:
         return [diff]
     try:
         if world.read is None:  # the tool compares the content; here the paths count
-            files = read_patch(diff)
+            files = read_patch(diff, world.git_patches)
             found = files if isinstance(files, PatchRefused) else _named(files)
         else:
             changes = apply(diff, world.read)

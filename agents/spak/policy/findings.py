@@ -40,6 +40,8 @@ class Reading:
     deeds: list[Deed] = field(default_factory=list)
     uses: list[Use] = field(default_factory=list)
     trouble: tuple[str, str] | None = None
+    connections: list[tuple[str, str]] = field(default_factory=list)
+    """Protocol and host of what reaches another machine, as far as a line names them."""
 
 
 class Findings:
@@ -56,6 +58,9 @@ class Findings:
 
     def deed(self, kind: str, about: str, why: str = "") -> None:
         self.reading.deeds.append(Deed(self.index, kind, about[:200], why))
+
+    def connect(self, protocol: str, host: str) -> None:
+        self.reading.connections.append((protocol, host))
 
     def use(self, how: str, path: str) -> None:
         """A path is used, seen from the folder the line stands in."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from spak.policy import environment
 from spak.policy.actions import World
@@ -91,6 +92,20 @@ class Flow(Findings):
     def command(self, command: Command, before: Sequence[Command], loose: bool) -> None:
         """Judge one simple command; the judge's own."""
         raise NotImplementedError
+
+    def assign(self, name: str, values: list[Arg], for_one: bool, append: bool) -> None:
+        """Judge a variable that is set, for one command or from here on; the judge's own."""
+        raise NotImplementedError
+
+    def starts(self, folder: str, env: Mapping[str, str]) -> None:
+        """Where the line is run and with which variables: judged as `cd` and as `VAR=x` before a command."""
+        if folder:
+            self.path("reads", Arg(folder, (folder,), tilde=folder.startswith("~")))
+            self.folders = self.been = [folder]
+        for name, value in env.items():
+            found = Arg(value, (value,))
+            self.assign(name, [found], True, False)
+            self.known[name] = replace(found, glob=any(char in value for char in "*?["), literal=False)
 
     def line(self, line: Line) -> None:
         scoped = any("(" in command.within for command in line.commands)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from spak.policy import remotes
 from spak.policy.commands import Judge
 from spak.policy.words import Arg
 from spak.shell import Command
@@ -225,6 +226,8 @@ def _verb(judge: Judge, verb: str, rest: list[Arg]) -> None:
         if len(text) > 4 and text.startswith("--") and "=" not in text and _shortened(text):
             judge.deed("refused_flag", f"git {verb} {text}", "a shortened option that may run a program")
             return
+    if verb in ("clone", "fetch", "ls-remote") and remotes.git(judge, verb, rest, texts):
+        return
     handler = {
         "config": _config, "remote": _remote, "fetch": _fetch, "pull": _fetch, "push": _push, "clean": _clean,
         "worktree": _worktree, "submodule": _submodule, "grep": _grep, "archive": _archive,
@@ -264,8 +267,28 @@ def _verb(judge: Judge, verb: str, rest: list[Arg]) -> None:
         judge.deed("refused_flag", f"git {verb}", "it may write outside of the workspace")
     if verb == "init" and any(not text.startswith("-") for text in texts):
         judge.plain_paths(rest, "writes")
-    judge.deed("reads" if verb in _READS else "commits", f"git {verb}")
+    judge.deed("reads" if verb in _READS else "commits", _about(verb, texts))
     _paths(judge, verb, rest, texts)
+
+
+_NO_COMMIT = {
+    "merge": {"--no-commit", "--squash", "--abort", "--quit"},
+    "rebase": {"--abort", "--quit"},
+    "cherry-pick": {"-n", "--no-commit", "--abort", "--quit"},
+    "revert": {"-n", "--no-commit", "--abort", "--quit"},
+    "am": {"--abort", "--quit"},
+}
+"""Options with which a verb that makes commits makes none."""
+
+
+def _about(verb: str, texts: list[str]) -> str:
+    """What a deed of git is called: the law knows by it what can make a commit (commit_door in guards.mg)."""
+    options = {text for index, text in enumerate(texts) if not _text_slot(texts, index)}
+    if options & _NO_COMMIT.get(verb, set()) and "--commit" not in options:
+        return f"git {verb}, no commit"
+    if verb in ("stash", "notes") and texts[:1] in (["list"], ["show"], ["apply"]):
+        return f"git {verb} {texts[0]}"
+    return f"git {verb}"
 
 
 def _text_slot(texts: list[str], index: int) -> bool:

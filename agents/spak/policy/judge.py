@@ -70,7 +70,9 @@ def decide(
             why = (
                 _derived(session)
                 or _untested(session)
-                or _unmet(known, None, "a rule of the policy forbids it")
+                or _unmet(known, None, "")
+                or (_barrier(known, session.holds) if session.holds("makes_commit", ACTION) else "")
+                or "a rule of the policy forbids it"
             )
             return Decision("deny", why, None, proof, "policy.forbidden")
         if session.holds("permitted", ACTION):
@@ -84,6 +86,17 @@ def decide(
         return _bug(error)
 
 
+def permissible(known: Iterable[Fact]) -> bool:
+    """Whether a rule of a POLICY could permit what no rule permits: not what cannot be read, such as a
+    malformed patch, and not a commit, which waits for checks and not for rules."""
+    return not any(
+        name in _TROUBLES
+        or (name, args) == ("tool", (ACTION, Name("/git_commit")))
+        or (name == "command_does" and args[3] == "git commit")
+        for name, args in known
+    )
+
+
 def _bug(error: Exception) -> Decision:
     return denied("policy.bug", f"the judgement itself failed ({type(error).__name__})", "report it")
 
@@ -92,6 +105,8 @@ def denied(code: str, message: str, hint: str = "") -> Decision:
     """A denial of what never became an action."""
     return Decision("deny", f"{message} [{code}]", why_not={"error": code, "hint": hint}, code=code)
 
+
+_TROUBLES = ("unreadable", "url_trouble", "patch_trouble")
 
 _DERIVED = {
     "over_budget": "a budget of the run is used up",
@@ -114,6 +129,11 @@ def _unmet(known: list[Fact], holds: Any, otherwise: str = "no rule of the polic
             return f"{args[2]} [{args[1]}]"
         if name == "command_does" and args[4]:
             return f"{args[3]}: {args[4]} ({str(args[2])[1:]})"
+    for name, args in known:
+        if name == "connects" and holds is None and args[1] != Name("/https"):
+            if ("allowed_host", (args[2],)) not in known:
+                return f"the host {args[2]} is not allowed; name it with --allow-host, or HOSTS in CONFIG"
+            return f"no rule allows the protocol {str(args[1])[1:]}: allowed_protocol({args[1]})."
     for name, args in known:
         if name == "uses_path" and (holds is None or not holds("permitted_place", args[1], args[2])):
             if holds is None and args[2] not in (Name("/outside"), Name("/refused")):
@@ -163,6 +183,11 @@ def _uncommitted(known: list[Fact], holds: Any) -> str:
         name == "command_does" and args[3] == "git commit" for name, args in known
     ):
         return ""
+    return _barrier(known, holds)
+
+
+def _barrier(known: list[Fact], holds: Any) -> str:
+    """Why the files as they are may not be committed."""
     for name, args in known:
         if name == "diagnostic" and args[0] in (Name("/error"), Name("/panic")):
             return f"{args[1]}:{args[2]}: {args[4]} [{args[3]}]: mend it before a commit"

@@ -1,13 +1,15 @@
 """The policy of a run, put together: the constitution, the spec's own POLICY, and its AXIOMs that are rules.
 
 Takes texts; gives a Policy, or raises with every finding. What only the kernel and the world state
-(`spak.policy.shards.RESERVED`), no text of a spec may state or derive. It reads no file.
+(`spak.policy.shards.RESERVED`), and what a prohibition of the law rests on through a negation (closed.py), no
+text of a spec may state or derive. It reads no file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from spak.policy.closed import closed
 from spak.policy.errors import PolicyError
 from spak.policy.parse import parse
 from spak.policy.session import Policy, load
@@ -18,8 +20,13 @@ SPEC = "POLICY"
 """The name of the file that the spec's own policy is, in findings and proofs."""
 
 
-def compiled(constitution: Mapping[str, str], spec: str, axioms: Mapping[str, str]) -> Policy:
-    """The policy of a run. Raises: PolicyError `policy.invalid`, `policy.reserved`."""
+def compiled(
+    constitution: Mapping[str, str], spec: str, axioms: Mapping[str, str], *, is_closed: bool = True
+) -> Policy:
+    """The policy of a run; `is_closed` keeps a spec from lifting what the law forbids (since semantics 3).
+
+    Raises: PolicyError `policy.invalid`, `policy.reserved`.
+    """
     own = {name: text for name, text in ((SPEC, spec), *axioms.items()) if text}
     made = load({**constitution, **own})
     wrong = tuple(
@@ -32,6 +39,18 @@ def compiled(constitution: Mapping[str, str], spec: str, axioms: Mapping[str, st
         )
         for clause in made.clauses
         if clause.place.file in own and clause.head.pred in RESERVED
+    )
+    shut = closed(made, own) if is_closed and own else frozenset()
+    wrong += tuple(
+        Finding(
+            "policy.reserved",
+            "error",
+            f"{clause.head.pred} is the law's: one more row of it could lift what the law forbids",
+            clause.place,
+            "a spec forbids more, or adds rows to a table that the law opens; an operator changes the law",
+        )
+        for clause in made.clauses
+        if clause.place.file in own and clause.head.key in shut and clause.head.pred not in RESERVED
     )
     if wrong:
         first = wrong[0]

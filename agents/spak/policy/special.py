@@ -6,7 +6,7 @@ deeds and paths, or hands an inner command back to the Judge. `JUDGES` is the ta
 
 from __future__ import annotations
 
-from spak.policy import builders, filetools, interpreters, programs, wrappers
+from spak.policy import builders, filetools, interpreters, programs, remotes, wrappers
 from spak.policy.commands import Special
 
 
@@ -74,6 +74,7 @@ def judges() -> dict[str, Special]:
     found |= dict.fromkeys(("test", "[", "[["), programs.test)
     found |= dict.fromkeys(("ninja", "just", "rake"), builders.targets)
     found |= {"ps": programs.processes, "kill": programs.kill, "rsync": filetools.rsync}
+    found |= {"ssh": remotes.ssh, "sftp": remotes.ssh, "scp": remotes.scp}
     found |= {"sleep": programs.sleep, "tail": programs.tail, "seq": programs.seq, "set": programs.setting}
     found |= dict.fromkeys(("source", "."), interpreters.source)
     return found | {"poetry": builders.poetry, "pipenv": builders.poetry}

@@ -8,6 +8,7 @@ tool refuses by itself (a flag, a schema) is not judged a second time.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
@@ -23,6 +24,8 @@ MAX_TEXT = 400
 """Characters of a string of the action that a fact keeps."""
 MAX_ARGUMENTS = 128
 MAX_DEPTH = 16
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 
 Builder = Callable[[Action, World], list[Fact]]
 
@@ -104,16 +107,16 @@ def compiler(suffix: Callable[[Mapping[str, object]], str]) -> Builder:
 def line(action: Action, world: World) -> list[Fact]:
     """A command line for a shell."""
     command = argument(action, "command")
-    return _line(command, world) if isinstance(command, str) else [command]
+    return _line(action, command, world) if isinstance(command, str) else [command]
 
 
 def program(action: Action, world: World) -> list[Fact]:
     """One program with its arguments, and the file that takes the verdict."""
     words = action.args.get("cmd")
     if isinstance(words, str):
-        found = _line(words, world)
+        found = _line(action, words, world)
     elif words and _texts(words):
-        found = _line(shell.join(words), world)
+        found = _line(action, shell.join(words), world)
     else:
         return [unreadable("gate.args", "`args.cmd` is not a list of strings")]
     if "verdict_file" in action.args:
@@ -154,18 +157,33 @@ def walk(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, s
         yield name, value
 
 
+def _variable(name: object, value: object) -> bool:
+    named = isinstance(name, str) and _VARIABLE.match(name) is not None
+    return named and isinstance(value, str) and "\0" not in value
+
+
 def _texts(found: object) -> bool:
     return isinstance(found, (list, tuple)) and all(isinstance(word, str) for word in found)
 
 
-def _line(command: str, world: World) -> list[Fact]:
-    reading = read_line(command, world)
+def _line(action: Action, command: str, world: World) -> list[Fact]:
+    folder, env = argument(action, "working_dir", ""), action.args.get("env", {})
+    if not isinstance(folder, str):
+        return [folder]
+    if not isinstance(env, Mapping) or not all(_variable(name, value) for name, value in env.items()):
+        return [unreadable("gate.args", "`args.env` is not an object of variables with texts")]
+    reading = read_line(command, world, folder, env)
     if reading.trouble is not None:
         return [unreadable(*reading.trouble)]
-    found: list[Fact] = [
+    found: list[Fact] = [("works_in", (ACTION, text(folder)))] if folder else []
+    found += [("sets_variable", (ACTION, text(name), text(value))) for name, value in env.items()]
+    found += [
         ("command_does", (ACTION, deed.index, Name("/" + deed.kind), text(deed.about), text(deed.why)))
         for deed in reading.deeds
     ]
+    if reading.connections:
+        found += [("allowed_host", (host,)) for host in sorted(world.hosts)]
+    found += [("connects", (ACTION, Name("/" + how), text(host))) for how, host in reading.connections]
     return found + [
         ("uses_path", (ACTION, Name("/" + item.how), Name("/" + item.place), text(item.path)))
         for item in reading.uses

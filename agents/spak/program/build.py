@@ -4,9 +4,12 @@ Takes a Spec (or the Parsed around it), a Catalog and the inputs; gives the froz
 same arguments, or raises SpecError with every diagnostic. It reads the outline that `check` reads and decides
 nothing that `check` has not judged. Where a task says less than it means, this is what it means:
 
-- GOAL and TOOLS without steps is one `plan` step; `success:` or `evaluation` add a `check` step after the
-  last one, VALIDATOR a `validate` step; a task with none of these gets a `check` of nothing, and ends well.
-- A check of an evaluation is a step that goes on when it fails; its output is `metric.NAME`.
+- TOOLS without steps is one `plan` step, whose output is the variable of OUTPUT; `success:` or `evaluation`
+  add a `check` step after the last one, VALIDATOR a `validate` step; a task with none of these gets a `check`
+  of nothing, and ends well.
+- A VALIDATOR that checks axioms and is given none gets those of the SYSTEM_MODELs.
+- A check of an evaluation is a step that goes on when it fails; its output is `metric.NAME`, and the value of
+  its `output_var` if it has one.
 - A VALIDATOR with a metric makes a MetricRule from the catalog's entry, RULE and BUDGET; a task that routes
   `metric_improved` or `plateau` and not `success` loops on `success`.
 - A bare task runs under the least LEVEL that its steps need; the first is START.
@@ -16,11 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from spak.errors import SpecError
-from spak.lang import Parsed, ast, command, values
-from spak.lang.catalog import Catalog
+from spak.lang import Parsed, ast, axioms, command, values
+from spak.lang.catalog import Catalog, OnFail, ToolEntry
 from spak.lang.check import examine, least_level, start_of
 from spak.lang.check_steps import is_command
 from spak.lang.diagnostics import Severity, in_order
@@ -40,6 +43,7 @@ from spak.program.model import (
     Heuristic,
     MetricRule,
     Not,
+    Poll,
     Program,
     Proposing,
     Ref,
@@ -48,12 +52,16 @@ from spak.program.model import (
     Template,
     Value,
 )
+from spak.program.semantics import LATEST, Decisions
 
 
 def compile(  # noqa: A001  the word of the design for this arrow
-    spec: ast.Spec | Parsed, catalog: Catalog, inputs: Mapping[str, Any] | None = None
+    spec: ast.Spec | Parsed,
+    catalog: Catalog,
+    inputs: Mapping[str, Any] | None = None,
+    decides: Decisions = LATEST,
 ) -> Program:
-    """The Program of a spec.
+    """The Program of a spec, as the given semantics decide.
 
     Raises: SpecError `lang.invalid` when a diagnostic is an error (all are in `diagnostics`), `lang.input`
     when an input is missing, unknown or of the wrong type.
@@ -62,6 +70,8 @@ def compile(  # noqa: A001  the word of the design for this arrow
     made = examine(spec, catalog)
     found = in_order([*spec.source.problems, *made.report.found])
     errors = [item for item in found if item.severity == Severity.ERROR]
+    if not decides.bound:
+        errors = [item for item in errors if item.code != "lang.never_bound"]
     if not made.tasks and not errors:  # a file to import: fine as it is, and nothing to run
         errors = [item for item in found if item.code == "lang.empty"]
     if errors:
@@ -69,7 +79,20 @@ def compile(  # noqa: A001  the word of the design for this arrow
         where = f"{spec.source.name or 'the spec'}:{first.line}:{first.column}"
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise SpecError("lang.invalid", f"{where}: {first.message}{more}", first.hint, found)
-    return _Compiler(made, _inputs(made, inputs or {})).program()
+    return _Compiler(made, _inputs(made, inputs or {}), decides).program()
+
+
+def sketch(made: Outline) -> Program:
+    """The Program of an outline without errors, with a stand-in for each input that has no default: for
+    whoever wants to know what is fixed before the run."""
+    usual = {"int": 0, "float": 0.0, "string": "", "bool": False}
+    inputs = {
+        name: (declared.choices[0] if declared.choices else usual[declared.type])
+        if declared.required
+        else declared.default
+        for name, declared in made.inputs.items()
+    }
+    return _Compiler(made, inputs, LATEST).program()
 
 
 def _inputs(made: Outline, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,9 +119,10 @@ def _inputs(made: Outline, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Compiler:
-    def __init__(self, made: Outline, inputs: Mapping[str, Any]) -> None:
+    def __init__(self, made: Outline, inputs: Mapping[str, Any], decides: Decisions) -> None:
         self.made = made
         self.inputs = inputs
+        self.decides = decides
         self.scope = Scope(made)
         self.source = made.spec.source
 
@@ -150,8 +174,8 @@ class _Compiler:
         retries = task.retries if task.retries is not None else self.made.config.get("RETRIES", 3)
         return Task(
             name=task.name,
-            goal=self.filled(goal.value) if goal is not None else "",
-            tools=tuple(task.tools),
+            goal=self.goal(goal.value) if goal is not None else "",
+            tools=tuple(self.tools(task)),
             steps=self.steps(task),
             edges=edges,
             success=self.conditions(task.success),
@@ -162,34 +186,50 @@ class _Compiler:
             line=self.source.line(task.node.start),
         )
 
+    def tools(self, task: TaskPlan) -> Mapping[str, ToolEntry]:
+        """What the task's plans may choose from."""
+        return task.tools if self.decides.step_tools or "TOOLS" in task.settings else task.step_tools
+
     def steps(self, task: TaskPlan) -> tuple[Step, ...]:
-        steps = [self.step(step) for step in task.steps]
+        steps = [self.step(step, task) for step in task.steps]
         line = self.source.line(task.node.start)
-        if task.plans:
-            steps.append(Step(_free("plan", task), "plan", line=line))
-        steps += [self.step(step) for step in task.checks]
+        if not task.steps and self.tools(task):
+            steps.append(Step(_free("plan", task), "plan", output_var=task.output, on_fail="", line=line))
+        steps += [self.step(step, task) for step in task.checks]
         if task.success or task.checks or not (steps or task.validator):
             steps.append(Step(_free("check", task), "check", line=line))
         if task.validator is not None:
             steps.append(self.validate(task, task.validator))
         return tuple(steps)
 
-    def step(self, step: StepPlan) -> Step:
+    def step(self, step: StepPlan, task: TaskPlan) -> Step:
         node = step.node
         args = {entry.key: self.field(entry, is_command(step, entry)) for entry in step.args}
         if step.kind in ("ask", "plan") and "prompt_template" in args:
             template = args.pop("prompt_template")
             args.setdefault("prompt", template)
-        on_fail = step.on_fail or (step.tool.on_fail if step.tool else "stop")
         return Step(
             id=node.name,
             kind=step.kind or "tool",
             name=step.name,
             args=args,
-            output_var=f"metric.{node.name}" if step.evaluation else step.output_var,
-            on_fail="continue" if step.evaluation else on_fail,  # type: ignore[arg-type]
+            output_var=step.output_var,
+            metric=f"metric.{node.name}" if step.evaluation else "",
+            on_fail=self.on_fail(step, task),
             line=self.source.line(node.start),
+            poll=Poll(round(step.poll["every_s"] * 1000), step.poll["limit"]) if step.poll else None,
         )
+
+    def on_fail(self, step: StepPlan, task: TaskPlan) -> OnFail | Literal[""]:
+        """What a non-zero exit means: as the step says, else as its tool does where the task is judged."""
+        if step.evaluation:
+            return "continue"
+        if step.on_fail:
+            return step.on_fail
+        if step.kind == "plan":
+            return ""
+        given = step.tool.on_fail if step.tool else "stop"
+        return "stop" if given == "continue" and self.decides.exits_decide and not task.judged else given
 
     def validate(self, task: TaskPlan, choice: Choice) -> Step:
         schema = choice.entry.schema if choice.entry is not None else {}
@@ -199,6 +239,9 @@ class _Compiler:
             entry.key: self.field(entry, entry.key == "cmd" and "array" in accepted and _is_text(entry.value))
             for entry in body
         }
+        takes = getattr(choice.entry, "axioms", "")
+        if takes and takes not in args and (stated := axioms.listed(self.made)):
+            args[takes] = stated
         line = self.source.line(choice.at.start)
         return Step(_free("validate", task), "validate", choice.name, args, line=line)
 
@@ -258,6 +301,22 @@ class _Compiler:
         if isinstance(value, ast.Name):
             return self.inputs[value.value[6:]] if value.value.startswith("input.") else value.value
         return self.filled(value)
+
+    def goal(self, value: ast.Value) -> str | Template:
+        """Text with the inputs filled in; variables of earlier tasks are filled in by the run."""
+        text = value.value if isinstance(value, (ast.Text, ast.Name)) else ""
+        parts: list[str | Ref] = []
+        for part in split(str(text)):
+            if isinstance(part, Hole) and not part.path.startswith("input."):
+                parts.append(Ref(part.path))
+                continue
+            shown = part if isinstance(part, str) else str(self.inputs[part.path[6:]])
+            if parts and isinstance(parts[-1], str):
+                parts[-1] += shown
+            else:
+                parts.append(shown)
+        texts = [part for part in parts if isinstance(part, str)]
+        return "".join(texts) if len(texts) == len(parts) else Template(tuple(parts))
 
     def filled(self, value: ast.Value) -> str:
         """A text whose variables are inputs."""

@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from spak.lang.catalog import OnFail
+
 StepKind = Literal["tool", "ask", "plan", "check", "validate"]
 Mode = Literal["stepwise", "semi_auto", "full_auto"]
 
@@ -100,6 +102,14 @@ Condition = Atom | Compare | Not | All | AnyOf
 
 
 @dataclass(frozen=True, slots=True)
+class Poll:
+    """A tool step that is done again until it ends with exit 0, at most `limit` times, `every_ms` apart."""
+
+    every_ms: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     id: str
     kind: StepKind
@@ -107,8 +117,12 @@ class Step:
     """Tool name as in the catalog (aliases resolved), validator name, or the model role of an ask or plan."""
     args: Mapping[str, Value] = field(default_factory=dict)
     output_var: str = ""
-    on_fail: Literal["stop", "retry", "continue"] = "stop"
+    metric: str = ""
+    """A check of an evaluation: `metric.NAME`, which gets its output as well."""
+    on_fail: OnFail | Literal[""] = "stop"
+    """Empty in a plan that leaves it to the tool chosen."""
     line: int = 0
+    poll: Poll | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +164,10 @@ class Heuristic:
 @dataclass(frozen=True, slots=True)
 class Task:
     name: str
-    goal: str = ""
+    goal: str | Template = ""
+    """A Template where it reads variables: it is filled in when the task is entered."""
     tools: tuple[str, ...] = ()
+    """What its plans may choose from."""
     steps: tuple[Step, ...] = ()
     edges: Mapping[str, str] = field(default_factory=dict)
     success: Condition | None = None
@@ -164,6 +180,11 @@ class Task:
     @property
     def terminal(self) -> bool:
         return not self.edges
+
+    @property
+    def judged(self) -> bool:
+        """Whether `success:` or a VALIDATOR decides; elsewhere the exits of its tools do."""
+        return self.success is not None or any(step.kind == "validate" for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)

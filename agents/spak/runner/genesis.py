@@ -11,9 +11,9 @@ from functools import cache
 from typing import Any
 
 from spak import data
-from spak.kernel.rules import SEMANTICS
 from spak.lang.catalog import Catalog
 from spak.policy.law import compiled
+from spak.program.semantics import SEMANTICS
 from spak.records import FORMAT
 
 

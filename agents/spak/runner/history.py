@@ -12,7 +12,9 @@ from statistics import median
 from typing import Any
 
 from spak.ports import Trial
-from spak.records import Kind, Record
+from spak.program import MetricRule, Program
+from spak.records import Authority, Kind, Record
+from spak.runner.origins import Origins
 
 
 @dataclass(slots=True)
@@ -27,7 +29,13 @@ class Attempted:
     outcome: str = ""
     code: str = ""
     value: float | None = None
+    """Its metric; None where nothing was measured."""
     ratio: float | None = None
+    """To the best of its time: the median over pairs of measurements in turn, on which the rule decides.
+    Values of two candidates were measured at different times and decide nothing."""
+    wins: int = 0
+    """Pairs in which it was better by the rule's margin, of so many `pairs`."""
+    pairs: int = 0
     spread_ppm: int | None = None
     seq: int = -1
 
@@ -41,16 +49,27 @@ class History:
     """Feed it every record of the run in order."""
 
     rows: list[Attempted] = field(default_factory=list)
-    metrics: dict[str, str] = field(default_factory=dict)
-    """Task to the metric that its rule compares."""
+    rules: Mapping[str, MetricRule] = field(default_factory=dict)
+    """Those of the tasks that have one (`rules_of`)."""
+    given: list[Mapping[str, Any]] = field(default_factory=list)
+    """The answers that came from a recording, as `Answer.recorded` names them."""
+    origins: Origins = field(default_factory=lambda: Origins(""))
     _plan: Mapping[str, Any] | None = None
     _open: Attempted | None = None
     _measured: Mapping[str, Any] | None = None
+
+    def metric(self, task: str) -> str:
+        """The name of the metric that a task's rule compares; empty where there is none."""
+        rule = self.rules.get(task)
+        return "" if rule is None else rule.metric
 
     def of(self, task: str) -> Sequence[Trial]:
         return [row.trial() for row in self.rows if row.task == task]
 
     def feed(self, record: Record) -> None:
+        if record.authority == Authority.PROPOSAL and isinstance(noted := record.side.get("recorded"), dict):
+            self.given.append(noted)
+        self.origins.feed(record)
         match record.kind:
             case Kind.PLAN:
                 self._plan = record.body
@@ -93,15 +112,38 @@ class History:
 
     def _read(self, row: Attempted, body: Mapping[str, Any]) -> None:
         metrics = body.get("metrics") or {}
-        value = metrics.get(self.metrics.get(row.task, ""))
+        value = metrics.get(self.metric(row.task))
         row.value = float(value) if isinstance(value, (int, float)) else None
         spread = metrics.get("spread_ppm")
         row.spread_ppm = spread if isinstance(spread, int) else None
-        ratios = [
-            min(pair["candidate"]) / min(pair["incumbent"])
-            for pair in body.get("pairs") or ()
-            if pair.get("candidate") and pair.get("incumbent")
-        ]
-        row.ratio = median(ratios) if ratios else None
+        self._compare(row, body)
         if row.value is None and row.outcome == "measured":
             row.outcome = "static" if body.get("status") == "static" else row.outcome
+
+    def _compare(self, row: Attempted, body: Mapping[str, Any]) -> None:
+        rule = self.rules.get(row.task)
+        if rule is None:
+            return
+        best = max if rule.better == "higher" else min
+        found = [
+            (best(pair["candidate"]), best(pair["incumbent"]))
+            for pair in body.get("pairs") or ()
+            if pair.get("rival", "incumbent") == "incumbent"
+            and pair.get("candidate")
+            and pair.get("incumbent")
+        ]
+        row.pairs = len(found)
+        row.wins = sum(won(mine, other, rule) for mine, other in found)
+        row.ratio = median(mine / other for mine, other in found) if found else None
+
+
+def won(candidate: int, incumbent: int, rule: MetricRule) -> bool:
+    """Whether a pair is a win, as `spak.kernel.decide` counts them."""
+    if rule.better == "higher":
+        candidate, incumbent = incumbent, candidate
+    return rule.margin_den * candidate < rule.margin_num * incumbent
+
+
+def rules_of(program: Program) -> dict[str, MetricRule]:
+    """The metric rules of a program's tasks."""
+    return {name: task.rule for name, task in program.tasks.items() if task.rule is not None}

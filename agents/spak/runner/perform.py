@@ -2,8 +2,9 @@
 
 One function per kind of effect. Everything here is a proposal: a failure of a tool or a launcher, and
 whatever a model wrote, is an outcome for the kernel to decide on, never an exception. `side` holds what
-decides nothing (ms, sizes). Only what gives no outcome at all is raised, as `llm.*`: no answer came over the
-wire, or secrets could not be taken out of a text. Then nothing is recorded and the effect stays pending.
+decides nothing (ms, sizes). Only what gives no outcome at all is raised: no answer came over the wire, or
+secrets could not be taken out of a text (`llm.*`), the host's disk is full or fails (`workspace.*`), a
+sandbox is gone. Then nothing is recorded, the workspace is as before, and the effect stays pending.
 """
 
 from __future__ import annotations
@@ -12,25 +13,27 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from math import isfinite
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from spak import canon, tokens
-from spak.errors import RunError, SpakError, UnavailableError, UserError
+from spak.errors import RunError, SpakError
 from spak.kernel import answer as answers
 from spak.kernel.recollect import Size
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
+from spak.llm.prices import no_price
+from spak.policy import repository as opened
 from spak.policy.law import SPEC
 from spak.ports import (
     Answer,
     Archive,
+    Asked,
     Blobs,
     Call,
     Heard,
     MeasureCall,
-    Measurement,
     PlanRequest,
     Priced,
     Prompt,
@@ -39,14 +42,14 @@ from spak.ports import (
     ToolResult,
 )
 from spak.records import Kind
+from spak.runner import asking, changes, faults, measured
 from spak.runner.blobs import expand, keep, shrink
 from spak.runner.history import History
 from spak.runner.host import Host
 from spak.runner.observe import observe, unchanged
-from spak.tools import beneath
+from spak.runner.origins import shown
+from spak.tools import beneath, repository
 from spak.workspace import Workspace
-
-MAX_DIAGNOSTICS = 50
 
 
 class Interrupted(BaseException):
@@ -77,16 +80,7 @@ def prompt_of(effect: Effect, blobs: Blobs, rules: Rules) -> Prompt:
     kind: Literal["ask", "plan"] = "plan" if plan else "ask"
     steps = rules.program.tasks[effect.task].steps
     role = next((step.name for step in steps if step.id == effect.step), "") or effect.name
-    return Prompt(effect.id, items, role, kind, effect.task, schema, effect.prefix)
-
-
-def no_price(task: str) -> UnavailableError:
-    """A budget in money, and a model that nobody knows the price of."""
-    return UnavailableError(
-        "llm.no_price",
-        f"BUDGET has a cost, and the model of TASK {task} has no price",
-        "write it into a file of your own, named by [llm] prices (docs/models.md), or leave the cost out",
-    )
+    return Prompt(effect.id, items, role, kind, effect.task, schema, effect.prefix, step=effect.step)
 
 
 def _form(effect: Effect, rules: Rules) -> answers.Form:
@@ -110,6 +104,8 @@ class Performer:
     blobs: Blobs
     rules: Rules
     archive: Archive | None = None
+    confirm: Callable[[], None] = lambda: None
+    """Called right before a tool that has effects is started. Raises when the run is somebody else's now."""
     stopping: bool = False
     on_text: Callable[[str], None] | None = None
     """Gets a model's text as it comes, without secrets; an empty piece means that it begins again."""
@@ -148,7 +144,7 @@ class Performer:
         started = time.perf_counter_ns()
         match effect.act:
             case "tool":
-                done: Proposed | None = self._tool(effect)
+                done: Proposed | None = self._tool(effect, history)
             case "observe":
                 seen = observe(effect.args["questions"], self.workspace.directory)
                 done = Proposed(Kind.OBSERVE, {"of": effect.id, "facts": seen})
@@ -159,7 +155,7 @@ class Performer:
             case "plan" if effect.cls != "ask":
                 done = self._plan(effect, history)
             case _:
-                done = self._ask(effect)
+                done = self._ask(effect, history)
         if done is None:
             return None
         elapsed = (time.perf_counter_ns() - started) // 1_000_000
@@ -224,9 +220,10 @@ class Performer:
 
     # ---- tools -----------------------------------------------------------------------------------------
 
-    def _tool(self, effect: Effect) -> Proposed:
+    def _tool(self, effect: Effect, history: History) -> Proposed:
         tool = self.host.tools[effect.name]
         writes = effect.cls == "effect"
+        repo: repository.Before | None = None
         if writes:
             self.workspace.begin(effect.id)
         with self.workspace.lock() as lock:
@@ -239,86 +236,74 @@ class Performer:
             except RunError as error:
                 if writes:
                     self.workspace.rollback()
-                return Proposed(
-                    Kind.ACT,
-                    {"of": effect.id, "outcome": "invalid", "code": error.code},
-                    {"why": error.message},
-                )
+                body = {"of": effect.id, "outcome": "invalid", "code": error.code}
+                return Proposed(Kind.ACT, body, {"why": error.message})
             try:
+                if writes:
+                    self.confirm()  # not earlier: locks are waited for, and snapshots take time
                 with self._calling(), self.hearing() as heard:
                     call = Call(
                         effect.id, effect.name, args, self.workspace.directory, self.host.launcher,
                         limits=self.host.limits, toolchain=self.host.toolchain, inherit=(lock,),
                         archive=self.archive, observed=effect.observed, heard=heard,
+                        shown=shown(effect, history.origins, self.workspace, self.rules),
                     )  # fmt: skip
+                    opening = opened.opening(effect.name, args) if writes else None
+                    if opening is not None:
+                        repo = repository.before(call, opening)
+                        call = replace(call, repository=True)
                     result = tool.run(call)
-                    if tool.entry.sandboxed and result.status in ("launcher", "crash"):
-                        self._must_work()
+                    faults.look(self.host.launcher, tool.entry.sandboxed, result, self.workspace.directory)
             except BaseException:
                 if writes:
                     self.workspace.rollback()
                 raise
         try:
             output = self._clean(result.output.decode("utf-8", "replace"))
-            diagnostics = self._clean(list(result.diagnostics[:MAX_DIAGNOSTICS]))
+            diagnostics = self._clean(list(result.diagnostics[: measured.MAX_DIAGNOSTICS]))
             key = self._clean(dict(result.key))
         except SpakError:
             if writes:
                 self.workspace.rollback()
             raise
-        return self._tool_result(effect, result, writes, output, diagnostics, key)
-
-    def _must_work(self) -> None:
-        """A sandbox that is gone is no outcome of a tool: nothing is recorded, and the effect stays pending.
-
-        Raises: UnavailableError `unavailable.sandbox`.
-        """
-        launcher = self.host.launcher
-        if launcher is not None and (why := launcher.probe()):
-            raise UnavailableError(
-                "unavailable.sandbox", f"the launcher {launcher.entry.name} does not work any more: {why}"
-            )
+        looking = replace(call, inherit=(), repository=False)
+        trouble = partial(repository.trouble, looking, repo)
+        return self._tool_result(
+            effect, result, (lambda paths: str(self._clean(trouble(paths)))) if writes else None,
+            output, diagnostics, key,
+        )  # fmt: skip
 
     def _tool_result(
         self,
         effect: Effect,
         result: ToolResult,
-        writes: bool,
+        keep_git: Callable[[Sequence[str]], str] | None,
         output: str,
         diagnostics: Sequence[Any],
         key: Mapping[str, Any],
     ) -> Proposed:
-        """The proposal; `output`, `diagnostics` and `key` are the result's, without secrets."""
+        """The proposal; `output`, `diagnostics` and `key` are the result's, without secrets. `keep_git` says
+        of the paths that a writing tool changed why they must be undone."""
+        side: dict[str, Any] = {"ms": result.wall_ms, "cpu_ms": result.cpu_ms}
         body: dict[str, Any] = {"of": effect.id, "outcome": result.status}
         if result.status == "exited":
             body["exit"] = result.exit
             if effect.watch:
                 body["facts"] = self._facts(effect.watch)
-            if writes:
-                self._commit(body)
-        elif writes:
+            if keep_git is not None:
+                changes.take(self.workspace, self.blobs, body, keep_git)
+        elif keep_git is not None:
             self.workspace.rollback()
         body["key"] = canon.content_hash([result.status, result.exit, key])
         if output:
             body["out"] = keep(output, self.blobs)
+        if result.anchors:
+            body["anchors"] = sorted(map(list, result.anchors.items()))
         if diagnostics:
             body["diagnostics"] = shrink(diagnostics, self.blobs)
-        side: dict[str, Any] = {"ms": result.wall_ms, "cpu_ms": result.cpu_ms}
         if result.truncated:
             side |= {"size": result.size, "sha256": result.sha256}
         return Proposed(Kind.ACT, body, side)
-
-    def _commit(self, body: dict[str, Any]) -> None:
-        """Take what a tool left into the workspace's root; what can not be taken is undone and said."""
-        try:
-            body["r3"] = self.workspace.commit()
-        except UserError as error:
-            self.workspace.rollback()
-            body |= {"outcome": "limit", "code": error.code}
-            del body["exit"]
-            return
-        if self.workspace.travels:
-            self.workspace.push(body["r3"], self.blobs)
 
     def _facts(self, atoms: Sequence[Mapping[str, Any]]) -> list[bool]:
         """The answers to file conditions, in order. A file that cannot be read contains nothing."""
@@ -338,6 +323,7 @@ class Performer:
     def _validate(self, effect: Effect) -> Proposed:
         validator = self.host.validators[effect.name]
         rule = self.rules.program.tasks[effect.task].rule
+        told: dict[str, Any] = {}
         with self.workspace.lock() as lock, self._calling(), self.hearing() as heard:
             if not unchanged(effect.observed, self.workspace.directory):
                 return _changed(effect)
@@ -362,38 +348,30 @@ class Performer:
                     },
                     inherit=(lock,),
                     heard=heard,
+                    ask=lambda items, schema: self._judge(effect, items, schema, told),
                 )
             )
-        return self._measurement(effect, measurement)
+        faults.look_at_measurement(measurement, self.workspace.directory)
+        body, side = measured.recorded(effect.id, measurement, self.blobs, self._clean)
+        return Proposed(Kind.ACT, body, {**told, **side})
+
+    def _judge(
+        self, effect: Effect, items: Sequence[Asked], schema: Mapping[str, Any], told: dict[str, Any]
+    ) -> str:
+        """A model's answer to a validator's question; secrets are removed from both. `told` gets its origin.
+
+        Raises: UnavailableError `unavailable.judge`, RunError `llm.*`.
+        """
+        clean = tuple({**item, "text": self._clean(item["text"])} for item in items)
+        prompt = Prompt(effect.id, clean, "judge", "ask", effect.task, schema, step=effect.step)
+        answer = self._answered(prompt, None)
+        if answer is None:
+            raise asking.no_judge(effect.name, effect.task)
+        told |= {"by": self._clean(self._name(answer)), **asking.about(answer, self.blobs, prompt)}
+        return str(self._clean(answer.text))
 
     def _subject(self, files: Mapping[str, str]) -> Subject:
         return Subject({role: self.blobs.get(digest) for role, digest in files.items()})
-
-    def _measurement(self, effect: Effect, seen: Measurement) -> Proposed:
-        checks = [{name: value for name, value in check.items() if name != "detail"} for check in seen.checks]
-        body: dict[str, Any] = {
-            "of": effect.id,
-            "outcome": "exited",
-            "status": seen.status,
-            "checks": checks,
-            "key": canon.content_hash(
-                [seen.status, [[check.get("ok"), check.get("code")] for check in checks]]
-            ),
-        }
-        optional = {
-            "metrics": dict(seen.metrics),
-            "pairs": [dict(pair) for pair in seen.pairs],
-            "samples": {name: list(values) for name, values in seen.samples.items()},
-            "subject": {role: {"$blob": self.blobs.put(data)} for role, data in seen.subject.files.items()},
-            "diagnostics": shrink(self._clean(list(seen.diagnostics[:MAX_DIAGNOSTICS])), self.blobs),
-            "evidence": shrink(self._clean(dict(seen.evidence)), self.blobs),
-        }
-        body |= {name: value for name, value in optional.items() if value}
-        details = {check["name"]: check["detail"] for check in seen.checks if check.get("detail")}
-        side: dict[str, Any] = {"ms": seen.wall_ms, "cpu_ms": seen.cpu_ms}
-        if details:
-            side["details"] = shrink(self._clean(details), self.blobs)
-        return Proposed(Kind.ACT, body, side)
 
     # ---- proposers and models --------------------------------------------------------------------------
 
@@ -425,50 +403,44 @@ class Performer:
             Kind.PLAN, {"of": effect.id, "by": effect.name, "candidates": shrink(listed, self.blobs)}
         )
 
-    def _ask(self, effect: Effect) -> Proposed | None:
-        backend = self.host.backend
-        if backend is None:
-            return None
+    def _ask(self, effect: Effect, history: History) -> Proposed | None:
         shown = self.on_text
         if shown is not None and self.host.redactor is not None:
             shown = self.host.redactor.stream(shown)
+        prompt = replace(self.prompt(effect), given=tuple(history.given))
+        answer = self._answered(prompt, shown)
+        if answer is None:
+            return None
+        about = asking.about(answer, self.blobs, prompt)
+        return self.answer(effect, answer.text, self._name(answer), about)
+
+    def _name(self, answer: Answer) -> str:
+        backend = self.host.backend
+        return answer.model or (backend.entry.name if backend else "")
+
+    def _answered(self, prompt: Prompt, shown: Callable[[str], None] | None) -> Answer | None:
+        """The backend's answer, with a cost where money is counted; None when nobody answers now.
+
+        Raises: RunError `llm.*`.
+        """
+        backend, within = self.host.backend, self._outside
+        if backend is None:
+            return None
+        self._outside = False  # within a validator's call too, an interruption comes in `_calling` only
         try:
             with self.away(), self._calling():
-                answer = backend.answer(self.prompt(effect), shown, self)
+                answer = backend.answer(prompt, shown, self)
                 if shown is not None:
                     shown("\n")  # the last word too
         except RunError as error:
             if error.code == "llm.cancelled" and self.stopping:
                 raise Interrupted from None
             raise
-        if answer is None:
-            return None
-        if answer.cost_nanousd is None and self.rules.program.budgets.cost:  # no usage: the worst is taken
-            answer = replace(answer, cost_nanousd=self._bound(self.prompt(effect)))
-        about = self._about(answer)
-        if not answer.told:  # or a BUDGET of tokens would have no end here
-            about["tokens"] = tokens.count(self.prompt(effect).items) + tokens.of_text(answer.text)
-        return self.answer(effect, answer.text, answer.model or backend.entry.name, about)
-
-    def _about(self, answer: Answer) -> dict[str, Any]:
-        """How an answer came about: usage, parameters, latency, cost. It decides nothing but budgets."""
-        usage = answer.usage
-        known: dict[str, Any] = {
-            "tokens": answer.tokens,
-            "usage": dict(usage),
-            "params": dict(answer.params),
-            "finish": answer.finish,
-            "latency_ms": answer.latency_ms,
-            "tries": answer.tries if answer.tries > 1 else 0,
-        }
-        found = {name: value for name, value in known.items() if value}
-        if answer.cost_nanousd is not None:
-            found["cost_nanousd"] = answer.cost_nanousd
-        if answer.logprobs and all(map(isfinite, answer.logprobs)):
-            found["logprobs"] = {"$blob": self.blobs.put(canon.dumps(list(answer.logprobs)))}
-        elif answer.model:
-            found["logprobs"] = "not available"
-        return found
+        finally:
+            self._outside = within
+        if answer is not None and answer.cost_nanousd is None and self.rules.program.budgets.cost:
+            answer = replace(answer, cost_nanousd=self._bound(prompt))  # no usage: the worst is taken
+        return answer
 
     def _read_plan(self, effect: Effect, text: str, side: Mapping[str, Any]) -> Proposed:
         """A text that should be a plan; what it calls is for the kernel's select to judge."""

@@ -47,9 +47,11 @@ def view(
     stop: str = "",
     prompt: Prompt | None = None,
     budgets: Budgets | None = None,
+    cause: str = "",
 ) -> View:
     """The view of a run. `stop` is how the last advance stopped; `prompt` the question it waits for; with the
-    spec's `budgets` the metrics say what models may use besides what they used."""
+    spec's `budgets` metrics and registers say what may still be used; `cause` says in a sentence why the run
+    ended (spak.runner.causes)."""
     return View(
         run=run,
         state=shown_state(state, stop),
@@ -60,8 +62,8 @@ def view(
         metrics=metrics(state) if budgets is None else {**metrics(state), **allowance(budgets)},
         artifacts=artifacts(state),
         waiting=waiting(state, prompt),
-        refusal=refusal(state),
-        registers=registers(state),
+        refusal=refusal(state, cause),
+        registers=registers(state, budgets),
     )
 
 
@@ -151,30 +153,40 @@ def waiting(state: State, prompt: Prompt | None) -> dict[str, Any] | None:
     return found
 
 
-def refusal(state: State) -> dict[str, Any] | None:
-    """Why a run ended that did not succeed: codes, evidence by content hash, the knob that would help."""
+def refusal(state: State, cause: str = "") -> dict[str, Any] | None:
+    """Why a run ended that did not succeed: codes, the cause in a sentence, evidence by content hash, and the
+    knob that would help, if one would."""
     if not state.ended or state.status == "succeeded":
         return None
     r7 = state.r7
     return {
         "state": state.status,
         "codes": list(r7.codes),
+        "cause": cause,
         "evidence": list(r7.evidence),
         "knob": r7.knob,
         "error": state.r4,
     }
 
 
+TASK_STATES: Mapping[str, str] = {
+    "queued": "READY",
+    "running": "RUNNING",
+    "paused": "SUSPEND",
+    "waiting": "WAIT_INPUT",
+    "succeeded": "SUCCESS",
+    "failed": "FAIL",
+    "refused": "FAIL",
+    "cancelled": "FAIL",
+}
+"""Our states as the states of seed 002's step machine (section 3.2)."""
+
+
 def context(view_: View, state: State) -> dict[str, Any]:
     """context.json: step pointer, variables and pending query. Source: seed 002 sections 3.3 and 5.3."""
     return {
         "run": view_.run,
-        "task_state": {
-            "running": "RUNNING",
-            "waiting": "WAIT_INPUT",
-            "paused": "SUSPEND",
-            "succeeded": "SUCCESS",
-        }.get(view_.state, "FAIL"),
+        "task_state": "READY" if state.status == "new" else TASK_STATES[view_.state],
         "state": view_.state,
         "task": state.r0.task,
         "step_pointer": state.r0.step,

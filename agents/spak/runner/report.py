@@ -16,6 +16,7 @@ from typing import Any
 
 from spak.runner.history import Attempted
 from spak.runner.project import View
+from spak.runner.quality import Quality
 
 WIDTH, HEIGHT = 880, 340
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 24, 44
@@ -69,7 +70,32 @@ class Facts:
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
-def report(view: View, rows: Sequence[Attempted], proof: Proof, facts: Facts) -> str:
+def lines(quality: Quality) -> dict[str, str]:
+    """The run's quality in words, label by label; what was not measured says so."""
+    checked = plural(quality.axioms, "checked axiom")
+    asked = plural(quality.permitted + quality.denied, "action")
+    return {
+        "consistency": _share(
+            quality.consistency, f"{quality.held} of {checked} held", "no axiom was checked"
+        ),
+        "permitted": _share(quality.permission, f"{quality.permitted} of {asked}", "no action was asked for"),
+        "perplexity": "not reported"
+        if quality.perplexity is None
+        else f"{quality.perplexity:.3g} over {plural(quality.scored, 'token')}",
+    }
+
+
+def plural(number: int, word: str) -> str:
+    return f"{number:,} {word}" + ("" if number == 1 else "s")
+
+
+def _share(value: float | None, counts: str, otherwise: str) -> str:
+    return otherwise if value is None else f"{int(value * 1000) / 10:g} % ({counts})"
+
+
+def report(
+    view: View, rows: Sequence[Attempted], proof: Proof, facts: Facts, quality: Quality | None = None
+) -> str:
     """The page. Text from specs, tools and models is escaped: it stays text."""
     parts = [
         "<!doctype html>",
@@ -85,6 +111,7 @@ def report(view: View, rows: Sequence[Attempted], proof: Proof, facts: Facts) ->
         ),
         "<h2>Why it stopped, and what proves it</h2>",
         _list(_proofs(view, proof, facts)),
+        *(["<h2>Quality</h2>", _list(lines(quality))] if quality else []),
         *(["<h2>Candidates</h2>", _table(rows)] if rows else []),
         "<h2>Machine</h2>",
         _list(facts.machine),
@@ -157,6 +184,7 @@ def _proofs(view: View, proof: Proof, facts: Facts) -> dict[str, str]:
         )
     if view.refusal is not None:
         found["why"] = ", ".join(view.refusal["codes"])
+        found["cause"] = str(view.refusal["cause"])
         found["knob"] = str(view.refusal["knob"])
     return {name: value for name, value in found.items() if value}
 
@@ -167,9 +195,7 @@ def _list(pairs: Mapping[str, str]) -> str:
 
 
 def _table(rows: Sequence[Attempted]) -> str:
-    head = (
-        "<tr><th class=n>#<th>verdict<th class=n>ms<th class=n>spread<th class=n>of best<th>parameters</tr>"
-    )
+    head = "<tr><th class=n>#<th>verdict<th class=n>of best<th class=n>pairs won<th class=n>ms<th class=n>spread<th>parameters</tr>"
     body = []
     for index, row in enumerate(rows, start=1):
         glyph, word = _MARK.get(row.outcome, ("?", row.outcome))
@@ -177,8 +203,9 @@ def _table(rows: Sequence[Attempted]) -> str:
         shown = ", ".join(f"{name}={value}" for name, value in row.params.items()) or row.tool
         body.append(
             f'<tr><td class=n>{index}<td class="v {escape(row.outcome)}">{escape(verdict)}'
-            f"<td class=n>{_milliseconds(row.value)}<td class=n>{_percent(row.spread_ppm)}"
-            f"<td class=n>{'' if row.ratio is None else f'{row.ratio:.3f}'}<td><code>{escape(shown)}</code></tr>"
+            f"<td class=n>{'' if row.ratio is None else f'{row.ratio:.3f}'}"
+            f"<td class=n>{f'{row.wins} of {row.pairs}' if row.pairs else ''}"
+            f"<td class=n>{_milliseconds(row.value)}<td class=n>{_percent(row.spread_ppm)}<td><code>{escape(shown)}</code></tr>"
         )
     return f'<div class="scroll" tabindex="0"><table>{head}{"".join(body)}</table></div>'
 

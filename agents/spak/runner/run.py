@@ -7,6 +7,10 @@ must be durable before effect i+1 is flushed before it is done.
     costly   flushed after
     effect   flushed before and after; the workspace holds a write-ahead file while it is done
 
+A lease can be lost while its holder is stopped. So the workspace lock is held from before an effect begins
+until its outcome is proposed; it admits nobody with an older lease (spak.workspace.lock), and under it, right
+before a tool is started, the lease is confirmed. A runner that wakes too late does nothing.
+
 Opening a run is replaying it: commits that a crash cut off are appended, the workspace goes back to R3, and
 the pending effect is done again. Only proposals can be lost.
 """
@@ -14,7 +18,8 @@ the pending effect is done again. Only proposals can be lost.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -30,13 +35,17 @@ from spak.program import Mode
 from spak.records import Authority, Kind, Record
 from spak.runner.archive import LedgerArchive
 from spak.runner.blobs import expand
-from spak.runner.history import History
+from spak.runner.history import History, rules_of
 from spak.runner.host import Host
+from spak.runner.origins import Origins
 from spak.runner.perform import Interrupted, Performer, Proposed
 from spak.workspace import Workspace
 
 SHARED = 200
 """Records of pure steps that may share one fsync."""
+
+WAKE_S = 0.1
+"""Seconds between two looks whether a run that waits for a poll has to stop."""
 
 PROOFS = 256
 """Explanations whose blobs need not be looked for again."""
@@ -64,8 +73,10 @@ class Run:
         self.workspace = workspace
         self.rules = rules
         self.state = state
-        self.history = History(metrics=_metrics(rules))
-        self.performer = Performer(host, workspace, ledger.blobs, rules, LedgerArchive(ledger))
+        self.history = History(rules=rules_of(rules.program), origins=Origins(rules.r3))
+        self.performer = Performer(
+            host, workspace, ledger.blobs, rules, LedgerArchive(ledger), confirm=ledger.confirm
+        )
         self.listeners: list[Listener] = []
         self._unflushed = 0
         self._proofs: dict[bytes, str] = {}
@@ -85,6 +96,8 @@ class Run:
         ledger = ledgers.create(run, record)
         made = cls(ledger, workspace, host, rules, State())
         try:
+            if ledger.fence:
+                workspace.take(ledger.fence)
             made._decide(next(iter(ledger.read()))[0], written=True)
         except BaseException:
             ledger.close()
@@ -121,7 +134,7 @@ class Run:
         for record, _ in ledger.read():
             found.feed(record)
             if history is None and found.rules is not None:
-                history = History(metrics=_metrics(found.rules))
+                history = History(rules=rules_of(found.rules.program), origins=Origins(found.rules.r3))
             if history is not None:
                 history.feed(record)
         if found.rules is None or found.difference is not None:
@@ -133,16 +146,37 @@ class Run:
         workspace.draw_on(ledger.blobs)
         made = cls(ledger, workspace, host, found.rules, found.state)
         made.history = history or made.history
-        if found.state.ended and not found.missing:
-            made._undo_refused_step()
-            return made
-        if found.missing:
-            made._append([made._proven(record, found.judged) for record in found.missing])
-        if not made.state.ended and not to_cancel:
-            made._recover(restore)
-            made._host(Kind.RESUME, {"records": ledger.count})
-        made.flush()
+        with made._taking(to_cancel):
+            if found.state.ended and not found.missing:
+                made._undo_refused_step()
+                return made
+            if found.missing:
+                made._append([made._proven(record, found.judged) for record in found.missing])
+            if not made.state.ended and not to_cancel:
+                made._recover(restore)
+                made._host(Kind.RESUME, {"records": ledger.count})
+            made.flush()
         return made
+
+    @contextmanager
+    def _taking(self, to_cancel: bool) -> Iterator[None]:
+        """The workspace, locked, with every older lease shut out; ours is confirmed before anything is done.
+
+        Raises: RunError `workspace.busy`; LedgerError `ledger.lost_lease`.
+        """
+        if not self.ledger.fence:
+            yield
+            return
+        try:
+            self.workspace.take(self.ledger.fence)
+        except RunError as error:
+            if not to_cancel or error.code == "workspace.busy":
+                raise
+            yield  # its files are damaged, and nothing will be done in them
+            return
+        with self.workspace.lock():
+            self.ledger.confirm()
+            yield
 
     def close(self) -> None:
         """Flush and give the lease back."""
@@ -187,6 +221,8 @@ class Run:
                     effect.cls == "ask" and not (self.performer.host.backend and asks.take())
                 ):
                     return "waiting"
+                if effect.due and (stop := self._wait(effect, until)):
+                    return stop
                 if not self._do(effect):
                     return "waiting"
             return "ended"
@@ -202,14 +238,32 @@ class Run:
         return self.state.r6
 
     def answer(self, text: str, by: str = "person") -> None:
-        """Give the pending question an answer. Raises: RunError `run.not_waiting`."""
+        """Give the pending question an answer.
+
+        The prompt is measured first where a budget depends on it, as `advance` does: a process may have died
+        before it did. Raises: RunError `run.not_waiting`, also when the prompt exceeds that budget.
+        """
+        asked = effect = self._question()
+        try:
+            while (counted := self.performer.measured(effect, asking=False)) is not None:
+                self.feed(counted)
+                effect = self._question()
+                if (effect.task, effect.step) != (asked.task, asked.step):
+                    raise self._not_waiting()
+            self.feed(self.performer.answer(effect, text, by))
+        finally:
+            self.flush()
+
+    def _question(self) -> Effect:
         effect = self.state.r6
         if effect is None or effect.cls != "ask" or effect.act == "approve":
-            raise RunError(
-                "run.not_waiting", f"run {self.ledger.run} waits for no answer", "spak show says where it is"
-            )
-        self.feed(self.performer.answer(effect, text, by))
-        self.flush()
+            raise self._not_waiting()
+        return effect
+
+    def _not_waiting(self) -> RunError:
+        return RunError(
+            "run.not_waiting", f"run {self.ledger.run} waits for no answer", "spak show says where it is"
+        )
 
     def approve(self, body: Mapping[str, Any]) -> None:
         """Give the pending action a signed approval (spak.policy.approval); the kernel verifies it.
@@ -269,12 +323,40 @@ class Run:
             return
         self._decide(record)
 
+    def _wait(self, effect: Effect, until: float | None) -> Stop | None:
+        """Wait until a poll is due; how the run stops where it has to stop before. Never longer than the
+        step's interval, whatever became of the clock."""
+        self.flush()
+        ends = time.monotonic() + min(effect.due - now(), self._interval_ms(effect)) / 1000
+        while (left := ends - time.monotonic()) > 0:
+            if self.performer.stopping:
+                return "interrupted"
+            if until is not None and time.monotonic() >= until:
+                return "paused"
+            time.sleep(min(left, WAKE_S))
+        return None
+
+    def _interval_ms(self, effect: Effect) -> int:
+        """Milliseconds between two polls of the step that an effect belongs to."""
+        steps = self.rules.program.tasks[effect.task].steps
+        poll = next((step.poll for step in steps if step.id == effect.step), None)
+        return poll.every_ms if poll is not None else 0
+
     def _do(self, effect: Effect) -> bool:
-        if effect.cls == "effect" or self._unflushed > SHARED:
-            self.flush()
-        proposed = self.performer.perform(effect, self.history)
+        if effect.cls == "effect":
+            with self.workspace.lock():
+                self.flush()
+                proposed = self.performer.perform(effect, self.history)
+        else:
+            if self._unflushed > SHARED:
+                self.flush()
+            proposed = self.performer.perform(effect, self.history)
         if proposed is None:
             return False
+        if effect.due:  # the wait for a poll counts, or a BUDGET of time would not bound it
+            waited, side = self._interval_ms(effect), proposed.side
+            side = {**side, "waited_ms": waited, "ms": side.get("ms", 0) + waited}
+            proposed = proposed._replace(side=side)
         self.feed(proposed)
         root = proposed.body.get("r3")
         if effect.cls == "effect" and root is not None and root != self.state.r3:
@@ -345,10 +427,6 @@ class Run:
 def now() -> int:
     """Unix time in milliseconds, as records carry it."""
     return time.time_ns() // 1_000_000
-
-
-def _metrics(rules: Rules) -> dict[str, str]:
-    return {name: task.rule.metric for name, task in rules.program.tasks.items() if task.rule is not None}
 
 
 def _read_back(record: Record) -> Record:

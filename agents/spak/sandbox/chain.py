@@ -74,7 +74,7 @@ def check(job: Job, descriptors: Iterable[int] = ()) -> str:
             return f"descriptor {number} cannot be passed: {error.strerror}"
     if not job.argv or job.argv[0].startswith("-"):
         return "the command is empty or begins with a dash"
-    words = [*job.argv, *job.env, *job.env.values(), str(job.workspace), *map(str, job.binds)]
+    words = [*job.argv, *job.env, *job.env.values(), str(job.workspace), *map(str, job.binds), job.folder]
     if any("\0" in word for word in words):
         return "a word of the command, its environment or a path has a NUL byte"
     if any(not name or "=" in name for name in job.env):
@@ -100,6 +100,17 @@ def places(job: Job) -> list[str]:
         if not any(bind.is_relative_to(known) for known in system)
     ]  # fmt: skip
     return [str(job.workspace), *map(str, apart)]
+
+
+def closed(job: Job) -> bool:
+    """Whether the workspace's `.git` gets a mount of its own, so that nothing in the job can write it."""
+    if not job.writable or job.repository:
+        return False
+    try:
+        mode = (job.workspace / ".git").stat(follow_symlinks=False).st_mode
+    except OSError:
+        return False
+    return stat.S_ISDIR(mode) or stat.S_ISREG(mode)
 
 
 def hidden(paths: Iterable[str], uid: int) -> bool:
@@ -134,7 +145,7 @@ def command(
         line += [programs.prlimit, *limits, "--", programs.setpriv, *drop, "--"]
     lock = job.inherit[0] if job.inherit else None
     inner = [*_isolation(wiring, first_process, filters, lock), *_sights(job, wiring, sources)]
-    options = b"\0".join(map(os.fsencode, inner))
+    options = b"".join(os.fsencode(option) + b"\0" for option in inner)  # the last one may be empty
     return [*line, programs.bwrap, "--args", str(wiring.memory(options)), "--", *_GATE, *job.argv]
 
 
@@ -164,11 +175,18 @@ def _sights(job: Job, wiring: Wiring, sources: Sequence[str]) -> Iterator[str]:
     for source, target in zip(sources[1:], places(job)[1:], strict=True):
         yield from ("--ro-bind", source, target)
     yield from ("--bind" if job.writable else "--ro-bind", sources[0], "/ws")
+    if closed(job):
+        yield from ("--ro-bind", f"{sources[0]}/.git", "/ws/.git")
     yield from ("--remount-ro", "/", "--size", str(64 * MIB), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
-    yield from ("--chdir", "/ws")
+    yield from ("--chdir", place(job))
     env = {"PATH": PATH, "HOME": "/ws", "TMPDIR": "/tmp", "LANG": "C.UTF-8", **job.env}
     for name, value in env.items():
         yield from ("--setenv", name, value)
+
+
+def place(job: Job) -> str:
+    """The working directory as it is named inside."""
+    return f"/ws/{job.folder}" if job.folder else "/ws"
 
 
 def _system() -> Iterator[str]:

@@ -31,6 +31,7 @@ from spak.errors import BugError, UnavailableError
 from spak.lang.catalog import NamedEntry
 from spak.ports import MIB, Child, Job, Limits, Outcome, Status
 from spak.sandbox import chain, docker_engine, docker_wire, seccomp, slots
+from spak.sandbox.awake import Awake
 from spak.sandbox.docker_engine import EngineError
 from spak.sandbox.docker_warm import Ended, Key, Pool, Step, Warm, open_container
 from spak.sandbox.live import NotStarted
@@ -45,6 +46,7 @@ _OVERHEAD = 4
 _GVISOR_PROCESSES = 512
 """runsc counts its own threads."""
 _OOM_S = 1.0
+_TURN_S = 0.2
 _ALL = 0xFFFFFFFF
 _LIMIT_SIGNALS = (signal.SIGXCPU, signal.SIGXFSZ)
 _HARMLESS = {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH, signal.SIGTSTP, signal.SIGSTOP,
@@ -255,7 +257,7 @@ class Docker:
         key = Key(
             self._image, f"{user}:{group}", workspace, job.writable, tuple(sorted(set(job.binds))),
             job.limits.memory_bytes, max(processes, _GVISOR_PROCESSES) if self.runtime else processes,
-            json.dumps(more, sort_keys=True),
+            json.dumps(more, sort_keys=True), _identity(workspace / ".git") if chain.closed(job) else None,
         )  # fmt: skip
         while not fresh and (found := _pool.take(key)) is not None:
             if self._lives(found):
@@ -287,7 +289,9 @@ class Docker:
         env = {"PATH": chain.PATH, "HOME": "/ws", "TMPDIR": "/tmp", "LANG": "C.UTF-8", **job.env}
         processes = job.limits.processes + _OVERHEAD if self._root else _ALL
         filters = [one for one in (extra, self._filter) if one]
-        packed = docker_wire.pack(job.argv, env, job.limits, processes, nonce, filters, EMPTIED)
+        packed = docker_wire.pack(
+            job.argv, env, job.limits, processes, nonce, filters, EMPTIED, chain.place(job)
+        )
         clean = False
         try:
             step = warm.step(packed, nonce, job.stdin, job.limits, job.heard)
@@ -340,8 +344,10 @@ class Running:
 
     def wait(self, timeout_s: float) -> Outcome:
         """How it ended. One that still runs when the time is up is ended, with status `timeout`."""
-        if not self._ended.wait(timeout_s):
-            self._end(f"still running after the {timeout_s:g} s that its starter gave", "timeout")
+        clock = Awake()
+        while not self._ended.wait(max(0.0, min(_TURN_S, timeout_s - clock.now()))):
+            if clock.now() >= timeout_s:
+                self._end(f"still running after the {timeout_s:g} s that its starter gave", "timeout")
         if self._outcome is None:
             raise BugError("bug.sandbox", "the thread that watched a container ended before it")
         return self._outcome
@@ -354,6 +360,11 @@ class Running:
         if self._outcome is not None and self._outcome.status in ("crash", "launcher"):
             code = 124 if status == "timeout" else 128 + signal.SIGKILL
             self._outcome = replace(self._outcome, status=status, exit=code, detail=why)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    info = path.stat(follow_symlinks=False)
+    return info.st_dev, info.st_ino
 
 
 def _outcome(warm: Warm, limits: Limits, step: Step) -> Outcome:

@@ -144,10 +144,14 @@ def container(
     processes: int,
     labels: Mapping[str, str],
     more: Mapping[str, Any],
+    closed: bool = False,
 ) -> dict[str, Any]:
-    """The body of the engine's `POST /containers/create`; `more` goes into its HostConfig."""
+    """The body of the engine's `POST /containers/create`; `more` goes into its HostConfig; `closed`
+    shows the workspace's `.git` read-only."""
     scratch = max(16 * MIB, min(memory_bytes // 4, 512 * MIB))
     mounts = [_bind(workspace, "/ws", writable), *(_bind(path, str(path), False) for path in sorted(binds))]
+    if closed:
+        mounts.append(_bind(workspace / ".git", "/ws/.git", False))
     return {
         "Image": image,
         "Entrypoint": ["/opt/spak/guest"],

@@ -21,6 +21,7 @@ from typing import Any
 from spak.ports import Heard, Limits
 from spak.sandbox import docker_engine as engine
 from spak.sandbox import slots
+from spak.sandbox.awake import Awake
 from spak.sandbox.docker_engine import EngineError, told
 from spak.sandbox.docker_wire import Frames, Held, Report, report
 from spak.sandbox.streams import Collector
@@ -47,6 +48,8 @@ class Key:
     processes: int
     more: str
     """The rest of its host configuration, as text."""
+    closed: tuple[int, int] | None = None
+    """Device and inode of the `.git` that it shows read-only."""
 
 
 class Ended(Exception):
@@ -100,7 +103,7 @@ class Warm:
         line = engine.line(stream)
         trouble = ""
         try:
-            self._carry(line, memoryview(packed + stdin), frames, out, held, began + START_S + limits.wall_s)
+            self._carry(line, memoryview(packed + stdin), frames, out, held, START_S + limits.wall_s)
         except OSError as error:
             trouble = f"the engine went away: {error}"
         except TimeoutExpired:
@@ -117,12 +120,12 @@ class Warm:
     def _carry(
         self, line: socket.socket, rest: memoryview, frames: Frames, out: Collector, err: Held, until: float
     ) -> None:
-        """Bytes both ways until the engine closes its side."""
+        """Bytes both ways until the engine closes its side, for `until` seconds at most."""
         line.setblocking(False)
-        over = False
+        clock, over = Awake(), False
         outputs: Mapping[int, Callable[[bytes], None]] = {1: out.feed, 2: err.feed}
         while True:
-            left = until - time.monotonic()
+            left = until - clock.now()
             if left <= 0 and over:
                 return
             if left <= 0:
@@ -131,7 +134,7 @@ class Warm:
                 [line], [line] if rest else [], [], min(left, _TURN_S)
             )  # in turns, so that another thread can break the wait off
             if not (over or readable or writable) and (self.heard.ended.is_set() or self.out_of_memory(0)):
-                over, until = True, time.monotonic() + _LAST_WORDS_S  # gVisor leaves the stream open then
+                over, until = True, clock.now() + _LAST_WORDS_S  # gVisor leaves the stream open then
             if writable:
                 try:
                     rest = rest[line.send(rest[:_CHUNK]) :]
@@ -242,7 +245,7 @@ def open_container(
     """Start a container for the key. Raises: EngineError; then nothing of it is left."""
     body = engine.container(
         key.image, key.user, key.workspace, key.writable, key.binds, key.memory_bytes, key.processes,
-        labels, more,
+        labels, more, key.closed is not None,
     )  # fmt: skip
     info = key.workspace.stat()
     place = (info.st_dev, info.st_ino)

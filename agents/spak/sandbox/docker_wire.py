@@ -36,13 +36,15 @@ def pack(
     nonce: str,
     filters: Iterable[bytes],
     emptied: Iterable[str],
+    folder: str = "/ws",
 ) -> bytes:
     """One job, with the length in front; the nonce has 32 characters."""
     lists = (
         list(filters),
         [_bytes(word) for word in argv],
         [_bytes(f"{name}={value}") for name, value in env.items()],
-        [_bytes(folder) for folder in emptied],
+        [_bytes(path) for path in emptied],
+        [_bytes(folder)],
     )
     wall_ms = min(int(1000 * limits.wall_s), 0xFFFFFFFF)
     head = (wall_ms, limits.cpu_s, processes, limits.open_files, limits.file_bytes)

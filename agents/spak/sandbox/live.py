@@ -28,6 +28,7 @@ from pathlib import Path
 from spak.errors import BugError
 from spak.ports import Heard, Limits, Outcome, Status
 from spak.sandbox import orphans, procfs, rlimits
+from spak.sandbox.awake import Awake
 from spak.sandbox.cgroup import Group
 from spak.sandbox.streams import Collector
 
@@ -117,9 +118,11 @@ class Live:
 
     def wait(self, timeout_s: float) -> Outcome:
         """How it ended. One that still runs when the time is up is ended, with status `timeout`."""
-        if not self._ended.wait(timeout_s):
-            self._sentence("timeout", f"still running after the {timeout_s:g} s that its starter gave")
-            self._ended.wait()
+        clock = Awake()
+        while not self._ended.wait(max(0.0, min(_TURN_S, timeout_s - clock.now()))):
+            if clock.now() >= timeout_s:
+                self._sentence("timeout", f"still running after the {timeout_s:g} s that its starter gave")
+                break
         return self.result()
 
     def result(self) -> Outcome:
@@ -204,9 +207,10 @@ class Live:
         orphans.release()
 
     def _carry(self, stdin: bytes) -> None:
-        began = time.monotonic()
-        deadline, tick = began + self._limits.wall_s, _WATCH_S if self._group is None else _TICK_S
-        until, due = deadline, began + tick
+        """What happened is looked at before the clock: a job that ended while this process was stopped has
+        ended in time."""
+        clock, tick = Awake(), _WATCH_S if self._group is None else _TICK_S
+        deadline, until, due = self._limits.wall_s, 0.0, tick
         alive = True
         rest = memoryview(stdin)
         os.set_blocking(self._stdin.fileno(), False)
@@ -216,19 +220,11 @@ class Live:
             waiting.register(self._stderr, selectors.EVENT_READ, self._err)
             waiting.register(self._stdin, selectors.EVENT_WRITE)
             while waiting.get_map():
-                now = time.monotonic()
-                if alive and now >= deadline:
-                    self._sentence("timeout", f"still running after {self._limits.wall_s:g} s")
-                    deadline = now + _DRAIN_S  # strike again, should it still be there then
-                if alive and now >= due:
-                    self._watch()
-                    due = time.monotonic() + tick
-                if not alive and now >= until:
-                    break
-                for key, _ in waiting.select(max(0.0, min(due, deadline) - now) if alive else until - now):
+                left = (min(due, deadline) if alive else until) - clock.now()
+                for key, _ in waiting.select(max(0.0, min(left, _TURN_S))):
                     if key.fileobj == self._pidfd:
                         waiting.unregister(self._pidfd)
-                        alive, until = False, time.monotonic() + _DRAIN_S
+                        alive, until = False, clock.now() + _DRAIN_S
                     elif isinstance(key.data, Collector):
                         chunk = os.read(key.fd, _CHUNK)
                         key.data.feed(chunk)
@@ -239,6 +235,15 @@ class Live:
                         if not rest:
                             waiting.unregister(key.fileobj)
                             self._stdin.close()
+                now = clock.now()
+                if not alive and now >= until:
+                    break
+                if alive and now >= deadline:
+                    self._sentence("timeout", f"still running after {self._limits.wall_s:g} s")
+                    deadline = now + _DRAIN_S  # strike again, should it still be there then
+                if alive and now >= due:
+                    self._watch()
+                    due = clock.now() + tick
 
     def _watch(self) -> None:
         """One look at what no resource limit sees: the whole tree's CPU time and memory."""

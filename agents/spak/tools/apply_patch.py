@@ -1,6 +1,8 @@
 """`apply_patch`: a patch to the workspace, exactly or not at all.
 
-The patch (`spak.patch`) is a unified diff or a JSON patch object with content hashes. Before the first write
+The patch (`spak.patch`) is a unified diff or a JSON patch object with content hashes. What it changes without
+a hash of its own must still be what its author could see (`Call.shown`); the hash of each file before the
+change is a result either way. Before the first write
 every path is walked: a patch names plain files, so a link as its target is refused, and so are two names for
 one file and a way into git's own folder through a link.
 """
@@ -8,9 +10,11 @@ one file and a way into git's own folder through a link.
 from __future__ import annotations
 
 import stat
+from collections.abc import Mapping
+from dataclasses import replace
 
 from spak import patch
-from spak.errors import UsageError
+from spak.errors import RunError, UsageError
 from spak.lang.catalog import ToolEntry
 from spak.patch import Change, PatchRefused
 from spak.paths import normalise
@@ -64,7 +68,10 @@ def _apply(call: Call) -> ToolResult:
         return results.failed(
             changes.code, where + changes.message, changes.hint, file=changes.path, line=changes.line
         )
-    modes = _modes(call, changes)
+    modes, places = _modes(call, changes)
+    refused = _drifted(call, changes, places)
+    if refused is not None:
+        return refused
     rows = []
     for change in changes:
         if change.after is None:
@@ -73,12 +80,44 @@ def _apply(call: Call) -> ToolResult:
         else:
             beneath.write_beneath(call.workspace, change.path, change.after, modes[change.path])
             rows.append(f"{'created' if change.before is None else 'changed'} {change.path}\n")
-    return results.done("".join(rows), files=sorted(change.path for change in changes))
+    done = results.done("".join(rows), files=sorted(change.path for change in changes))
+    return replace(done, anchors={change.path: change.before for change in changes})
 
 
-def _modes(call: Call, changes: tuple[Change, ...]) -> dict[str, int | None]:
-    """The mode of each path. Raises: UsageError for a path that is a link or leads where no patch may go."""
+def _drifted(call: Call, changes: tuple[Change, ...], places: Mapping[str, str]) -> ToolResult | None:
+    """Why a patch without hashes is not applied: a file is not the one that its author could see."""
+    for change in changes:
+        if change.anchored or call.shown is None:
+            continue
+        try:
+            shown = call.shown(str(call.args["patch"]), places[change.path])
+        except RunError:
+            return _unanchored(
+                "patch.unknown", change.path, "nobody knows what it was when the patch was asked for"
+            )
+        if shown is None and change.before is not None:
+            return _unanchored("patch.unseen", change.path, "it did not exist when the patch was asked for")
+        if shown != change.before:
+            return _unanchored("patch.drift", change.path, "it has changed since the patch was asked for")
+    return None
+
+
+def _unanchored(code: str, path: str, why: str) -> ToolResult:
+    return results.failed(
+        code,
+        f"{path}: {why}, and the patch names no hash of it",
+        "ask for the patch again, or name the file's content in it with a before-hash line",
+        file=path,
+    )
+
+
+def _modes(call: Call, changes: tuple[Change, ...]) -> tuple[dict[str, int | None], dict[str, str]]:
+    """The mode of each path, and the path with links resolved.
+
+    Raises: UsageError for a path that is a link or leads where no patch may go.
+    """
     modes: dict[str, int | None] = {}
+    places: dict[str, str] = {}
     kept = [normalise(str(path).rstrip("/")) for path in call.args.get("protect", ())]
     taken: dict[tuple[str, ...], str] = {}
     for change in changes:
@@ -94,12 +133,13 @@ def _modes(call: Call, changes: tuple[Change, ...]) -> dict[str, int | None]:
         if parts in taken:
             raise UsageError("patch.duplicate", f"{change.path} and {taken[parts]} are one file")
         taken[parts] = change.path
+        places[change.path] = "/".join(parts)
         modes[change.path] = change.mode
         if change.source and change.mode is None:
             modes[change.path] = modes[change.source]
         if change.after is None and status is not None:
             modes[change.path] = stat.S_IMODE(status) & 0o777
-    return modes
+    return modes, places
 
 
 def _looked(call: Call, path: str) -> tuple[int | None, tuple[str, ...], bool]:

@@ -6,9 +6,10 @@ monitor, signing program, editor, pager, alias, included file or submodule of a 
 started. The branch is written on this side, by the descriptor walk, after the commit exists; the index then
 is that of the commit. The order: what HEAD names, the guest's tree and commit, the branch, the index.
 
-It commits what differs from HEAD, ignored files left out, all of it or below `paths`. It refuses repositories
-that it would have to believe in order to commit: of another format, with submodules, with files that want a
-filter's program. It pushes nothing, merges nothing and keeps no log of the branch.
+It commits what differs from HEAD, ignored files left out. With `paths` it refuses to leave out anything that
+changed: the files that were checked are committed whole. It refuses repositories that it would have to
+believe in order to commit: of another format, with submodules, with files that want a filter's program. It
+pushes nothing, merges nothing and keeps no log of the branch.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class GitCommit:
                     "maxLength": 65536,
                 },
                 "paths": {
-                    "description": "Files and folders to commit; left out, all that changed.",
+                    "description": "What changed, by files and folders; left out, all that changed.",
                     "type": "array",
                     "minItems": 1,
                     "maxItems": 256,

@@ -1,6 +1,9 @@
 """What `git_commit` runs inside the sandbox: git's plumbing around a repository folder of its own.
 
 Takes one JSON object on standard input; prints one: the commit, its tree and files, or a code with a hint.
+With `tree` it says which tree a commit of all files would have, with `list` which trees the commits have
+that lead to new values of refs, and those of commits that branches were moved to; both commit nothing and
+work in a workspace that is read-only.
 Standard library only. The text runs under the toolchain's Python, isolated, with the workspace at /ws.
 """
 
@@ -26,15 +29,20 @@ for name, text in (
 ):
     with open(own + "/" + name, "w", encoding="utf-8") as file:
         file.write(text)
-stamp = "%d +0000" % order["time"]
+stamp = "%d +0000" % order.get("time", 0)
+looking = order.get("tree") or "list" in order
 env = {
     "PATH": os.path.dirname(order["git"]) + ":/usr/bin:/bin", "HOME": own, "LC_ALL": "C", "TZ": "UTC",
-    "GIT_DIR": own, "GIT_WORK_TREE": ws, "GIT_OBJECT_DIRECTORY": ws + "/.git/objects",
+    "GIT_DIR": own, "GIT_WORK_TREE": ws,
+    "GIT_OBJECT_DIRECTORY": own + "/objects" if looking else ws + "/.git/objects",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES": ws + "/.git/objects" if looking else "",
+    "GIT_SHALLOW_FILE": ws + "/.git/shallow",
     "GIT_INDEX_FILE": own + "/index", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_ATTR_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0",
     "GIT_NO_REPLACE_OBJECTS": "1", "GIT_LITERAL_PATHSPECS": "1", "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_AUTHOR_NAME": order["name"], "GIT_AUTHOR_EMAIL": order["mail"], "GIT_AUTHOR_DATE": stamp,
-    "GIT_COMMITTER_NAME": order["name"], "GIT_COMMITTER_EMAIL": order["mail"], "GIT_COMMITTER_DATE": stamp,
+    "GIT_AUTHOR_NAME": order.get("name", ""), "GIT_AUTHOR_EMAIL": order.get("mail", ""),
+    "GIT_COMMITTER_NAME": order.get("name", ""), "GIT_COMMITTER_EMAIL": order.get("mail", ""),
+    "GIT_AUTHOR_DATE": stamp, "GIT_COMMITTER_DATE": stamp,
 }
 
 def stop(code, message, hint=""):
@@ -55,6 +63,14 @@ def parts(data):
 def text(data):
     return data.decode("utf-8", "backslashreplace")
 
+if "list" in order:
+    found = b""
+    if order["list"]:
+        found += git("log", "--format=%T", *order["list"], "--not", *order["known"], "--")
+    if order["moved"]:
+        found += git("log", "--no-walk", "--format=%T", *order["moved"], "--")
+    json.dump({"trees": found.decode().split()}, sys.stdout)
+    sys.exit()
 parent = order["parent"]
 if parent:
     git("read-tree", parent + "^{commit}")
@@ -64,10 +80,20 @@ paths = order["paths"]
 others = parts(git("ls-files", "-z", "-o", "--exclude-standard", "--", *paths))
 nested += [item for item in others if item.endswith(b"/")]
 if nested:
-    stop("nested", "%s is a repository of its own" % ascii(text(nested[0])), "ignore it, or name other paths")
+    stop("nested", "%s is a repository of its own" % ascii(text(nested[0])), "ignore it")
 git("add", "-A", "--", *(paths or ["."]))
 before = git("rev-parse", parent + "^{tree}").decode().strip() if parent else git("mktree").decode().strip()
 tree = git("write-tree").decode().strip()
+if order.get("tree"):
+    json.dump({"tree": tree, "parent": before}, sys.stdout)
+    sys.exit()
+if paths:
+    git("update-index", "-q", "--refresh")
+    left = parts(git("diff-files", "-z", "--name-only"))
+    left += parts(git("ls-files", "-z", "-o", "--exclude-standard"))
+    if left:
+        stop("partial", "%s changed too and would be left out" % ascii(text(left[0])),
+             "what was checked is committed whole: leave `paths` out, or ignore the file")
 if tree == before:
     stop("nothing", "nothing changed since the last commit", "change something, or go on without a commit")
 changed = parts(git("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", before, tree))

@@ -44,6 +44,7 @@ def run(
     timeout_s: float | None = None,
     stdin: bytes = b"",
     env: Mapping[str, str] | None = None,
+    folder: str = "",
     output_bytes: int = 0,
     heard: Heard | None = None,
 ) -> Outcome:
@@ -60,8 +61,10 @@ def run(
             argv=tuple(argv),
             workspace=call.workspace,
             writable=writable,
+            repository=call.repository,
             limits=limits,
             env={**ENVIRONMENT, **(env or {})},
+            folder=folder,
             binds=(call.toolchain or Toolchain()).binds,
             stdin=stdin,
             inherit=call.inherit,

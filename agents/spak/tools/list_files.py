@@ -33,6 +33,7 @@ class ListFiles:
         effect="pure",
         sandboxed=False,
         writes=False,
+        idempotent=True,
     )
 
     def run(self, call: Call) -> ToolResult:

@@ -69,6 +69,7 @@ class ReadAst:
         schema=object_of({"path": PATH}, required=("path",)),
         effect="pure",
         writes=False,
+        idempotent=True,
     )
 
     def run(self, call: Call) -> ToolResult:

@@ -6,7 +6,7 @@ from spak import canon
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import beneath, results
-from spak.tools.schemas import PATH, object_of
+from spak.tools.schemas import PATH, PATH_NAMES, object_of
 
 MAX_BYTES = 256 * 1024
 
@@ -34,6 +34,9 @@ class ReadFile:
         effect="pure",
         sandboxed=False,
         writes=False,
+        idempotent=True,
+        aliases=("read",),
+        also=PATH_NAMES,
     )
 
     def run(self, call: Call) -> ToolResult:

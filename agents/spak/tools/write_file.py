@@ -6,7 +6,7 @@ from spak import canon
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import beneath, results
-from spak.tools.schemas import PATH, object_of
+from spak.tools.schemas import PATH, PATH_NAMES, object_of
 
 
 class WriteFile:
@@ -26,7 +26,8 @@ class WriteFile:
             required=("path", "content"),
         ),
         sandboxed=False,
-        aliases=("write_cuda",),
+        aliases=("write_cuda", "write"),
+        also={**PATH_NAMES, "text": "content", "data": "content", "contents": "content"},
     )
 
     def run(self, call: Call) -> ToolResult:

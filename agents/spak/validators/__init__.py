@@ -22,6 +22,7 @@ VALIDATORS: dict[str, Callable[[], Validator]] = {
     "PyTest": partial(_make, "pytest_", "PyTest"),
     "Linter": partial(_make, "linter", "Linter"),
     "Compliance": partial(_make, "compliance", "Compliance"),
+    "Judge": partial(_make, "judge", "Judge"),
     "CpuProfiler": partial(_make, "cpu_profiler", "CpuProfiler"),
     "CudaProfiler": partial(_make, "cuda_profiler", "CudaProfiler"),
 }

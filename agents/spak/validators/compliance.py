@@ -3,7 +3,8 @@
 Takes the bytes of an artifact, its name and axioms `{text, check, args}`; gives a Report of what holds, what
 is violated and what nobody checked. `spak verify` and the validator share `comply`, which is pure. An axiom
 without a CHECK is listed as unchecked and never counted as held, and a report in which nothing was checked
-has not passed. It asks no model.
+has not passed. The validator asks no model: an axiom with CHECK judge is unchecked in a run, where VALIDATOR
+Judge asks, and judged by `spak verify` where a model is configured.
 
 The checks are static: they read the text. `no_import` and `no_call` see names as written and aliases made by
 imports, and refuse a dynamic import, but a program that builds a name at run time gets past any of them.
@@ -12,20 +13,21 @@ Source: seed 000 section 4.1 (ComplianceVerifier); DESIGN.md section 6.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from spak.lang.catalog import ValidatorEntry
+from spak.lang.schema import violations as violations_of
 from spak.ports import MeasureCall, Measurement
-from spak.validators import launch, static_checks
+from spak.validators import judge, launch, static_checks
 
 MAX_BYTES = 16 << 20
 """An artifact beyond this is not read: `too_large`."""
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
-    "required": ["artifact", "axioms"],
+    "required": ["artifact"],
     "additionalProperties": False,
     "properties": {
         "artifact": {"type": "string", "minLength": 1, "maxLength": 1024, "pattern": "^[^/]"},
@@ -68,6 +70,8 @@ class Report:
     violations: tuple[Violation, ...] = ()
     unchecked: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
+    judged: tuple[str, ...] = ()
+    """Axioms that a model says are kept: listed, and never counted as held."""
 
 
 def comply(
@@ -75,31 +79,61 @@ def comply(
     name: str,
     axioms: Sequence[Mapping[str, Any]],
     files: static_checks.Files = static_checks.nowhere,
+    ask: Callable[[str, str, str], judge.Verdict | None] | None = None,
 ) -> Report:
     """The report on an artifact. `name` is its file name; a check that cares takes the language from it.
-    `files` gives what the artifact may cite."""
+    `files` gives what the artifact may cite; `ask` gives a model's verdict on a rubric, a text and its name,
+    None for an answer that is none. Without it an axiom with CHECK judge is unchecked."""
     violations: list[Violation] = []
     unchecked: list[str] = []
     held: list[str] = []
+    judged: list[str] = []
     for index, axiom in enumerate(axioms, start=1):
         text, check = str(axiom.get("text", "")), str(axiom.get("check") or "")
         if not check:
             unchecked.append(text)
             continue
-        findings = static_checks.judge(check, axiom.get("args") or {}, artifact, name, files)
+        args = axiom.get("args") or {}
+        if check == judge.CHECK and ask is None:
+            unchecked.append(text)
+            continue
+        if check == judge.CHECK and ask is not None:
+            findings = _asked(args, artifact, name, ask)
+        else:
+            findings = static_checks.judge(check, args, artifact, name, files)
         violations += [
             Violation(index, text, check, finding.code, finding.message, finding.line) for finding in findings
         ]
         if not findings:
-            held.append(text)
-    return Report(bool(held) and not violations, tuple(violations), tuple(unchecked), tuple(held))
+            (judged if check == judge.CHECK else held).append(text)
+    passed = bool(held) and not violations
+    return Report(passed, tuple(violations), tuple(unchecked), tuple(held), tuple(judged))
+
+
+def _asked(
+    args: Mapping[str, Any], artifact: bytes, name: str, ask: Callable[[str, str, str], judge.Verdict | None]
+) -> list[static_checks.Finding]:
+    rubric = args.get("rubric")
+    if set(args) != {"rubric"} or not isinstance(rubric, str) or violations_of(judge.RUBRIC, rubric):
+        return [
+            static_checks.Finding("bad_argument", "judge takes a rubric, a text of up to 8192 characters")
+        ]
+    if len(artifact) > judge.MAX_BYTES:
+        return [static_checks.Finding("too_large", f"more than {judge.MAX_BYTES} bytes")]
+    verdict = ask(rubric, artifact.decode("utf-8", "replace"), name)
+    if verdict is None:
+        return [static_checks.Finding("judge.malformed", "the model's answer is no verdict")]
+    if verdict.passed:
+        return []
+    return [static_checks.Finding("judge.failed", "; ".join(verdict.reasons))]
 
 
 class Compliance:
     entry = ValidatorEntry(
         name="Compliance",
-        version=1,
+        version=2,
         summary="Checks an artifact against the axioms that have a static CHECK.",
+        axioms="axioms",
         schema=SCHEMA,
         triggers=("success", "fail"),
         effect="pure",
@@ -115,7 +149,7 @@ class Compliance:
         if artifact is None:
             detail = f"more than {MAX_BYTES} bytes"
             return Measurement("checked", checks=(launch.check("artifact", False, "too_large", detail),))
-        axioms = call.options["axioms"]
+        axioms = call.options.get("axioms", ())
         report = comply(artifact, name, axioms, static_checks.beside(call.workspace))
         return _measurement(report, name, axioms)
 
@@ -124,7 +158,7 @@ def _measurement(report: Report, name: str, axioms: Sequence[Mapping[str, Any]])
     first = {violation.index: violation for violation in reversed(report.violations)}
     checks = []
     for index, axiom in enumerate(axioms, start=1):
-        if axiom.get("check"):
+        if axiom.get("check") and axiom["check"] != judge.CHECK:
             broken = first.get(index)
             checks.append(
                 launch.check(

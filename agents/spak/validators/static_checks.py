@@ -1,9 +1,9 @@
 """The named checks behind `AXIOM "..." CHECK name {...}`: functions on the bytes of one artifact.
 
 Each takes arguments, bytes, a file name and a reader of the files beside it (those that a digest cites), and
-gives Findings; none means that the axiom holds. An unknown
-check, a wrong argument and a text that cannot be parsed are findings too: what could not be checked does not
-hold. `CHECKS` is the table; a new check is one function and one line in it.
+gives Findings; none means that the axiom holds. An unknown check, a wrong argument and a text that cannot be
+parsed are findings too: what could not be checked does not hold. `CHECKS` is the table; a new check is one
+function and one entry in it, with the schema by which `spak check` judges the arguments before the run.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from spak.lang.catalog import NamedEntry
+from spak.lang.schema import violations
 from spak.validators import citations
 
 MAX_SOURCE = 1 << 20
@@ -43,25 +45,26 @@ def nowhere(name: str) -> None:
     """No file is there."""
 
 
-class _BadArgument(ValueError):
-    """An argument that is missing or of the wrong type; `judge` makes a finding of it."""
+@dataclass(frozen=True, slots=True)
+class StaticCheck:
+    """A check and what a spec has to know of it: name, summary, schema of its arguments."""
+
+    function: Check
+    entry: NamedEntry
 
 
 def judge(check: str, args: Args, data: bytes, name: str, files: Files = nowhere) -> list[Finding]:
     """The findings of one named check, in order of line. `files` gives the files beside the artifact."""
-    entry = CHECKS.get(check)
-    if entry is None:
+    known = CHECKS.get(check)
+    if known is None:
         return [Finding("unknown_check", f"no check is called {check}; known: {', '.join(sorted(CHECKS))}")]
-    function, allowed = entry
-    unknown = sorted(set(args) - set(allowed))
-    if unknown:
-        return [
-            Finding("bad_argument", f"{check} takes {', '.join(allowed) or 'no arguments'}, not {unknown[0]}")
-        ]
-    try:
-        return sorted(function(args, data, name, files), key=lambda finding: finding.line)
-    except _BadArgument as error:
-        return [Finding("bad_argument", f"{check}: {error}")]
+    wrong = violations(known.entry.schema, dict(args))
+    if wrong:
+        first = wrong[0]
+        place = f" at {first.path}" if first.path else ""
+        message = f"{check} wants {first.expected}{place}, not {first.received}"
+        return [Finding("bad_argument", message)]
+    return sorted(known.function(args, data, name, files), key=lambda finding: finding.line)
 
 
 def read(workspace: Path, name: str, limit: int) -> bytes | None:
@@ -116,12 +119,12 @@ def _not_contains(args: Args, data: bytes, name: str, files: Files) -> list[Find
 
 
 def _max_lines(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
-    most, lines = _count(args, "lines"), len(data.splitlines())
+    most, lines = args["lines"], len(data.splitlines())
     return [] if lines <= most else [Finding("too_many_lines", f"{lines} lines, at most {most}", most + 1)]
 
 
 def _max_bytes(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
-    most = _count(args, "bytes")
+    most = args["bytes"]
     return [] if len(data) <= most else [Finding("too_many_bytes", f"{len(data)} bytes, at most {most}")]
 
 
@@ -184,7 +187,7 @@ def _exports_symbol(args: Args, data: bytes, name: str, files: Files) -> list[Fi
 
 def _cites(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
     """Every claim cites a document that is there; text outside of claims is a claim without a citation."""
-    least = _count(args, "min") if "min" in args else 1
+    least = args.get("min", 1)
     digest = citations.read(data.decode("utf-8", "replace"))
     found = [Finding("loose_text", "neither a heading nor a claim in a list", line) for line in digest.loose]
     if len(digest.claims) < least:
@@ -203,7 +206,7 @@ def _cites(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
 
 def _quotes(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
     """Every claim has a quote, and every quote stands in its document, blanks aside."""
-    least = _count(args, "min_chars") if "min_chars" in args else 12
+    least = args.get("min_chars", 12)
     digest = citations.read(data.decode("utf-8", "replace"))
     documents, found = _documents(args, files), []
     for claim in digest.claims:
@@ -222,7 +225,7 @@ def _quotes(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
 
 def _documents(args: Args, files: Files) -> Callable[[str], str | None]:
     """The text of a document by its path in `folder`, blanks as single spaces; each is read once."""
-    folder = _texts(args, "folder")[0] if "folder" in args else "."
+    folder = args.get("folder", ".")
 
     @cache
     def text(path: str) -> str | None:
@@ -233,19 +236,50 @@ def _documents(args: Args, files: Files) -> Callable[[str], str | None]:
     return text
 
 
-CHECKS: dict[str, tuple[Check, tuple[str, ...]]] = {
-    "contains": (_contains, ("text",)),
-    "not_contains": (_not_contains, ("text",)),
-    "max_lines": (_max_lines, ("lines",)),
-    "max_bytes": (_max_bytes, ("bytes",)),
-    "no_import": (_no_import, ("modules",)),
-    "no_call": (_no_call, ("names",)),
-    "exports_symbol": (_exports_symbol, ("symbol",)),
-    "json_valid": (_json_valid, ()),
-    "cites": (_cites, ("folder", "min")),
-    "quotes": (_quotes, ("folder", "min_chars")),
+def _judge_elsewhere(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:
+    return [Finding("judge.unasked", "a model judges it: VALIDATOR Judge, or spak verify with a model")]
+
+
+_TEXTS = {
+    "type": ["string", "array"],
+    "minLength": 1,
+    "minItems": 1,
+    "items": {"type": "string", "minLength": 1},
 }
-"""Name to the function and the names of its arguments."""
+"""A text or a list of texts, none of them empty."""
+_COUNT = {"type": "integer", "minimum": 0}
+_FOLDER = {"type": "string", "minLength": 1}
+
+
+def _check(
+    function: Check, name: str, summary: str, required: Sequence[str] = (), **args: Any
+) -> StaticCheck:
+    schema = {
+        "type": "object",
+        "required": list(required),
+        "additionalProperties": False,
+        "properties": args,
+    }
+    return StaticCheck(function, NamedEntry(name, summary, schema))
+
+
+CHECKS: Mapping[str, StaticCheck] = {
+    check.entry.name: check
+    for check in (
+        _check(_contains, "contains", "The artifact has a text.", ["text"], text=_TEXTS),
+        _check(_not_contains, "not_contains", "The artifact lacks a text.", ["text"], text=_TEXTS),
+        _check(_max_lines, "max_lines", "It has at most so many lines.", ["lines"], lines=_COUNT),
+        _check(_max_bytes, "max_bytes", "It has at most so many bytes.", ["bytes"], bytes=_COUNT),
+        _check(_no_import, "no_import", "Python that imports none of them.", ["modules"], modules=_TEXTS),
+        _check(_no_call, "no_call", "Python that calls none of them.", ["names"], names=_TEXTS),
+        _check(_exports_symbol, "exports_symbol", "It defines a name for others.", ["symbol"], symbol=_TEXTS),
+        _check(_json_valid, "json_valid", "It is one JSON value."),
+        _check(_cites, "cites", "Every claim cites a document that exists.", folder=_FOLDER, min=_COUNT),
+        _check(_quotes, "quotes", "Every quote stands in its document.", folder=_FOLDER, min_chars=_COUNT),
+        _check(_judge_elsewhere, "judge", "A model finds that it meets a rubric.", ["rubric"], rubric=_TEXTS),
+    )
+}
+"""By name."""
 
 _C_SKIP = re.compile(
     r"//(?:[^\n\\]|\\.|\\\n)*|/\*.*?(?:\*/|\Z)|^[ \t]*\#(?:[^\n\\]|\\.|\\\n)*"
@@ -288,22 +322,8 @@ def _defined(head: str) -> list[str]:
 
 
 def _texts(args: Args, key: str) -> list[str]:
-    value = args.get(key)
-    values = [value] if isinstance(value, str) else value
-    if (
-        not isinstance(values, Sequence)
-        or not values
-        or not all(isinstance(item, str) and item for item in values)
-    ):
-        raise _BadArgument(f"{key} must be a text or a list of texts")
-    return list(values)
-
-
-def _count(args: Args, key: str) -> int:
-    value = args.get(key)
-    if type(value) is not int or value < 0:
-        raise _BadArgument(f"{key} must be a whole number from 0")
-    return value
+    value = args[key]
+    return [value] if isinstance(value, str) else list(value)
 
 
 def _parse(data: bytes) -> ast.Module | Finding:

@@ -26,6 +26,21 @@ _DENIED = (errno.EACCES, errno.EPERM)
 SYNC_EACH = 32
 """How many files are synced one by one; more are synced with their whole file system."""
 
+ROOM = 64 << 20
+"""With fewer free bytes a disk counts as full, a small one with less than a PART of it: as large a file may a
+tool write (ports.Limits), and one that fails may have removed it by the time that somebody looks."""
+PART = 16
+
+
+def has_room(folder: Path) -> bool:
+    """Whether the disk of the folder has free bytes and free inodes; True where that cannot be known."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return True
+    wanted = min(ROOM, found.f_blocks * found.f_frsize // PART)
+    return found.f_bavail * found.f_frsize >= wanted and not (found.f_files and not found.f_favail)
+
 
 def nothing(call: str) -> None:
     """The hook that does nothing."""

@@ -4,6 +4,10 @@ A tool can outlive its runner. The lock's descriptor is therefore handed on to t
 lock is free only when the last process that holds it has ended; whoever comes next waits for that, up to a
 deadline. It is given back by closing the descriptor, never by unlocking: that would free it for all holders.
 The file is opened for reading only, so that a tool can do nothing to it.
+
+A runner can also outlive its lease: it was stopped while another one took the run. The file therefore holds
+the highest fence (the number of a lease) that ever took the lock. Whoever comes with a lower one is
+refused, whoever comes with a higher one writes it down: from then on the runner before can do nothing here.
 """
 
 from __future__ import annotations
@@ -14,9 +18,11 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from spak.errors import RunError
+from spak.errors import LedgerError, RunError
 
 _POLL_S = 0.01
+_WIDTH = 20
+"""Digits of a fence: each is written over the one before in one piece."""
 
 
 class WorkspaceLock:
@@ -25,11 +31,16 @@ class WorkspaceLock:
     def __init__(self, path: Path, wait_s: float) -> None:
         self._path = path
         self._wait_s = wait_s
+        self.fence = 0
+        """That of the lease under which its owner works; 0 where there are none."""
         self._fd = -1
         self._depth = 0
 
     def __enter__(self) -> int:
-        """The inheritable descriptor. Raises: RunError `workspace.busy` after the deadline."""
+        """The inheritable descriptor.
+
+        Raises: RunError `workspace.busy` after the deadline, LedgerError `ledger.lost_lease`.
+        """
         if self._depth == 0:
             self._fd = self._take()
         self._depth += 1
@@ -44,14 +55,33 @@ class WorkspaceLock:
             self._fd = -1
 
     def _take(self) -> int:
-        fd = os.open(self._path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(self._path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             self._wait(fd)
+            self._check(fd)
             os.set_inheritable(fd, True)
         except BaseException:
             os.close(fd)
             raise
         return fd
+
+    def _check(self, fd: int) -> None:
+        """Compare fences, and write ours down if it is the highest so far. The lock is held."""
+        digits = os.pread(fd, _WIDTH, 0)
+        known = int(digits) if digits.isdigit() else 0
+        if known > self.fence:
+            raise LedgerError(
+                "ledger.lost_lease",
+                f"another runner has taken over this workspace ({self._path} has fence {known})",
+                "nothing was written since; the other one goes on with the run",
+            )
+        if known < self.fence:
+            own = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.pwrite(own, b"%0*d\n" % (_WIDTH, self.fence), 0)
+                os.fsync(own)
+            finally:
+                os.close(own)
 
     def _wait(self, fd: int) -> None:
         deadline = time.monotonic() + self._wait_s

@@ -29,7 +29,17 @@ from spak.workspace.disk import SYNC_EACH, Disk, nothing, typed
 from spak.workspace.lock import WorkspaceLock
 from spak.workspace.pushed import Pushed, push
 from spak.workspace.store import Store
-from spak.workspace.tree import Bounds, Node, Scanner, Tree, changed, differences, load, specials
+from spak.workspace.tree import (
+    Bounds,
+    Node,
+    Scanner,
+    Tree,
+    changed,
+    content_at,
+    differences,
+    load,
+    specials,
+)
 from spak.workspace.wal import Preimage
 
 _NOTHING = Node("d", 0)
@@ -77,6 +87,14 @@ class Workspace:
         with self._held("taking a snapshot") as fd:
             return self._scan(fd).root.digest
 
+    def content_at(self, root: str, path: str) -> str | None:
+        """The hash of the content that a file had under an earlier root; None when there was no such file.
+
+        Raises: RunError `workspace.object` when nothing is known of that root.
+        """
+        self._store.look()
+        return content_at(self._store, root, path)
+
     def pending(self) -> Preimage | None:
         """The effect under way and the root to return to, as the disk has it."""
         with typed("looking for a step under way"):
@@ -94,11 +112,22 @@ class Workspace:
     def lock(self) -> WorkspaceLock:
         """`with workspace.lock() as fd`: the inheritable descriptor to hand on to a tool.
 
-        Raises: RunError `workspace.busy` when something else holds it past the deadline.
+        Raises, when it is entered: RunError `workspace.busy` when something else holds it past the deadline;
+        LedgerError `ledger.lost_lease` when somebody with a newer lease was here (`take`).
         """
         with typed("taking the workspace lock"):
             self._prepare()
         return self._lock
+
+    def take(self, fence: int) -> None:
+        """Work under the lease of that number, and shut out whoever works here under an older one.
+
+        Raises: RunError `workspace.busy` while one of them is in the middle of something; LedgerError
+        `ledger.lost_lease` when a newer one was here.
+        """
+        self._lock.fence = fence
+        with typed("taking the workspace lock"), self.lock():
+            pass
 
     # ---- the transaction ---------------------------------------------------------------------------
 
@@ -158,7 +187,7 @@ class Workspace:
         """The ledger has the outcome on disk: forget the way back of a committed step."""
         if self._state != "done":
             return
-        with typed("settling a step"):
+        with typed("settling a step"), self._lock:
             self._store.look(write=True)
             self._store.settle()
         self._base = None

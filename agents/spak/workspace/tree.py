@@ -254,6 +254,22 @@ def load(store: Store, digest: str) -> Node:
     return node
 
 
+def content_at(store: Store, root: str, path: str) -> str | None:
+    """The digest of a file's content below a root; only the lists on the way are read.
+
+    Raises: RunError `workspace.object`.
+    """
+    digest, kind = root, "d"
+    for part in path.split("/"):
+        if kind != "d":
+            return None
+        found = {child: (of_kind, of) for of_kind, of, _, child in listed(store.read(digest))}
+        if part not in found:
+            return None
+        kind, digest = found[part]
+    return digest if kind in ("f", "x") else None
+
+
 def listed(data: bytes) -> Iterator[tuple[str, str, int, str]]:
     """The entries of a folder's list: kind, digest, size, name."""
     for line in data[len(TREE) :].split(b"\0")[:-1]:

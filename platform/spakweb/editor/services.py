@@ -17,6 +17,7 @@ from threading import Lock
 from typing import Any
 
 from spak.errors import EditRefused, SpecError
+from spak.kernel.foresee import foresee
 from spak.lang import Diagnostic, Severity, parse
 from spak.lang.ast import Text
 from spak.lang.diagnostics import in_order
@@ -62,7 +63,9 @@ class Seen:
         parsed = parse(text) if beside is None else beside.parse(text)
         self.whole = resolve(parsed, _nothing) if beside is None else beside.resolve(parsed)
         self.view = View(parsed, catalog(), None if beside is None else lambda _: self.whole.parsed)
-        self.diagnostics = in_order([*self.view.diagnostics, *check_law(self.whole, constitution())])
+        law = check_law(self.whole, constitution())
+        denied = foresee(self.view.outline, self.whole, constitution())
+        self.diagnostics = in_order([*self.view.diagnostics, *law, *denied])
         self._analysis: dict[str, Any] | None = None
 
     def range(self, start: int, end: int) -> dict[str, int]:

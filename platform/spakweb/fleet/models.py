@@ -40,4 +40,4 @@ class Runner(models.Model):
 
     @property
     def alive(self) -> bool:
-        return self.seen_at is not None and clock.now() - self.seen_at < SILENT
+        return self.seen_at is not None and abs(clock.now() - self.seen_at) < SILENT

@@ -19,7 +19,9 @@ from spakweb import clock
 from spakweb.fleet.models import Runner
 from spakweb.runs.ledger import CHOOSING
 from spakweb.runs.models import Run, State
-from spakweb.runs.queue import due, free
+from spakweb.runs.queue import due
+from spakweb.runs.times import free
+from spakweb.runs.times import held as are_held
 from spakweb.teams.models import Team
 
 ORDINALS = ("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
@@ -58,7 +60,7 @@ class Queue:
 
 def held() -> QuerySet[Run]:
     """Runs that somebody advances just now."""
-    return Run.objects.exclude(holder="").filter(lease_until__gte=clock.now())
+    return Run.objects.filter(are_held(clock.now()))
 
 
 def waiting() -> QuerySet[Run]:

@@ -21,7 +21,9 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from requests import RequestException
 
 from spak.errors import UserError
+from spakweb import damage
 from spakweb.errors import Refused
+from spakweb.promptly import locked
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +41,7 @@ SAID = {
     429: ("That was too often", "Wait a few minutes, then try again. Nothing was changed."),
     502: ("Another service failed", "Nothing was changed."),
     500: ("Something went wrong on our side", "Nothing more was changed after it. The log has the details."),
+    503: ("Not now", "Something else is under way there. Nothing was changed. Try again in a few seconds."),
     507: ("There is no room", "The disk of the server is full. Nothing was changed."),
 }
 
@@ -140,6 +143,19 @@ class RefusedToAnswer:
             exception = Refused(
                 "web.disk", "The disk of the server is full. Nothing was changed.",
                 "Whoever runs it makes room; then try again.", 507,
+            )  # fmt: skip
+        if damage.is_damage(exception):
+            log.error("%s %s: %s", request.method, request.path, exception)
+            damage.health.tell(exception)
+            exception = Refused(
+                "web.damaged", "A part of the database cannot be read.",
+                "Whoever runs it finds the way back in docs/deploy.md, Damage.", 500,
+            )  # fmt: skip
+        if isinstance(exception, DatabaseError) and locked(exception):
+            log.error("%s %s: %s", request.method, request.path, exception)
+            exception = Refused(
+                "web.locked", "A worker holds this row and does not answer. Nothing was changed.",
+                "Try again in a few seconds: the database gives up on such a worker.", 503,
             )  # fmt: skip
         if isinstance(exception, RequestException):
             log.error("%s %s: %s", request.method, request.path, exception)

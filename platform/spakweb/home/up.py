@@ -120,7 +120,8 @@ class Supervisor:
 
     def __enter__(self) -> Supervisor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _stop)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has SIGHUP: it stays ignored
+                signal.signal(number, _stop)
         for child in self.children:
             self._start(child)
         return self

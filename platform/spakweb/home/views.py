@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
-from spakweb import access
+from spakweb import access, damage
 from spakweb.home import first
 from spakweb.home.context import THEMES
 from spakweb.runs import dashboards
@@ -99,12 +99,15 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """The database answers too."""
+    """The database answers too, and is not damaged."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except DatabaseError:
         return HttpResponse("database not reachable\n", content_type="text/plain", status=503)
+    if damage.health.ask():
+        said = "database damaged: manage.py check_store says what\n"
+        return HttpResponse(said, content_type="text/plain", status=503)
     return HttpResponse("ready\n", content_type="text/plain")
 
 

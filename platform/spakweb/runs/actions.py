@@ -20,10 +20,12 @@ from spak.llm import BACKENDS
 from spakweb import access, clock
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
+from spakweb.promptly import promptly
 from spakweb.runs import modes, news, plain
 from spakweb.runs.models import ENDED, Command, Run, SavedView, State
-from spakweb.runs.queue import enqueue, free
+from spakweb.runs.queue import enqueue
 from spakweb.runs.spec_text import spec_text
+from spakweb.runs.times import free
 from spakweb.specs.beside import Beside
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.teams.models import Team
@@ -113,7 +115,7 @@ def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any)
         raise Refused("web.run_backend", f"There is no backend {backend[:40]!r}.", hint)
     if len(str(body.get("text", "")).encode()) > ANSWER_BYTES:
         raise Refused("web.answer_size", "The answer is longer than 1 MiB.", "Write it to a file of the run.")
-    with transaction.atomic():
+    with promptly():
         now = Run.objects.select_for_update().get(pk=run.pk)
         if now.ended:
             raise Refused("web.run_ended", "The run has ended.", "Fork it to try another way.", 409)
@@ -153,7 +155,7 @@ def want(user: Any, run: Run, word: str) -> None:
     thousand of them for minutes."""
     access.demand(user, "run.control", run)
     _own(run)
-    with transaction.atomic():
+    with promptly():
         now = clock.now()
         wishes = Run.objects.filter(pk=run.pk)
         if word == "pause":  # who asked to cancel has asked for more
@@ -173,7 +175,7 @@ def resume(user: Any, run: Run) -> None:
     """Go on with a paused run, unless it is to be cancelled."""
     access.demand(user, "run.control", run)
     _own(run)
-    with transaction.atomic():
+    with promptly():
         free = Q(state=State.PAUSED) | Q(wanted="pause")
         rows = Run.objects.filter(free, pk=run.pk).exclude(wanted="cancel").exclude(state__in=ENDED)
         if rows.update(wanted="", state=State.QUEUED):
@@ -185,7 +187,7 @@ def label(user: Any, run: Run, labels: Sequence[str]) -> None:
     """Raises: Refused `web.run_labels`."""
     access.demand(user, "run.control", run)
     found = labels_of(labels)
-    with transaction.atomic():
+    with promptly():
         Run.objects.filter(pk=run.pk).update(labels=found)
         record(user, "run.labelled", run.key, run.team, labels=found)
 

@@ -20,6 +20,7 @@ from spak import canon
 from spak.errors import LedgerError
 from spak.ledger.blobs import no_lease
 from spak.ledger.faults import typed
+from spak.ledger.private import open_file
 from spakweb.runs.models import RunBlob
 
 _DIGEST = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -104,7 +105,7 @@ def store(digest: str, data: bytes, storage: Storage = default_storage) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_name(f".{digest}.{os.urandom(4).hex()}")
         try:
-            with aside.open("wb") as file:
+            with open_file(aside, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())

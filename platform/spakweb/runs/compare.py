@@ -21,7 +21,7 @@ from spakweb import access
 from spakweb.runs import pages, show
 from spakweb.runs.filters import within
 from spakweb.runs.models import Run, RunRecord
-from spakweb.runs.pages_metrics import metrics_of
+from spakweb.runs.pages_metrics import metric_rules
 from spakweb.runs.project import count
 from spakweb.runs.spec_text import spec_text
 from spakweb.runs.templatetags.runs import cost
@@ -180,7 +180,8 @@ def _spent(run: Run) -> dict[str, Spent]:
 
 def _metrics(run: Run) -> dict[str, str]:
     first = RunRecord.objects.filter(run=run, seq=0).first()
-    return (metrics_of(decode(bytes(first.line))) if first else None) or {}
+    rules = metric_rules(decode(bytes(first.line))) if first else None
+    return {task: rule.metric for task, rule in (rules or {}).items()}
 
 
 def _told(spent: Spent, record: Record) -> None:

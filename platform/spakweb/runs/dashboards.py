@@ -20,6 +20,7 @@ from django.db.models import Case, Func, JSONField, QuerySet, When
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
+from spak.runner import quality
 from spakweb.home.templatetags.shell import plural
 from spakweb.runs.filters import with_label
 from spakweb.runs.list_rows import filled
@@ -32,7 +33,7 @@ DAYS = 14
 MOST = 5_000
 """Ended runs that are counted, the newest."""
 SHOWN = 8
-CONSTRAINTS, SELF_CORRECTION, EFFICIENCY = 0.99, 0.80, 0.50
+CONSISTENCY, SELF_CORRECTION, EFFICIENCY = 0.99, 0.80, 0.50
 """Targets of seed 000 section 6: more than 99 %, more than 80 %, less than half of a baseline's tokens."""
 REASONS = 5
 SUMMED = ("count", "succeeded", "tokens", *COUNTED)
@@ -65,6 +66,11 @@ class Health:
     """Those of the healed after which a heuristic was injected."""
     permitted: int = 0
     denied: int = 0
+    axioms: int = 0
+    held: int = 0
+    """Those of the axioms checked in artifacts that held."""
+    scored: int = 0
+    micronats: int = 0
     tokens: int = 0
     cost: int = 0
     answers: int = 0
@@ -86,10 +92,18 @@ class Health:
         return self.healed / self.failures if self.failures else None
 
     @property
-    def constraints(self) -> float | None:
+    def consistency(self) -> float | None:
+        """The share of checked axioms that held in the artifacts."""
+        return quality.share(self.held, self.axioms)
+
+    @property
+    def permission(self) -> float | None:
         """The share of proposed actions that the policy permitted."""
-        asked = self.permitted + self.denied
-        return self.permitted / asked if asked else None
+        return quality.share(self.permitted, self.permitted + self.denied)
+
+    @property
+    def perplexity(self) -> float | None:
+        return quality.perplexity(self.micronats, self.scored)
 
     @property
     def tokens_each(self) -> int | None:
@@ -119,7 +133,7 @@ class Health:
     def meets(self) -> dict[str, bool | None]:
         """Whether the targets are met; None where nothing is measured."""
         return {
-            "constraints": None if self.constraints is None else self.constraints > CONSTRAINTS,
+            "consistency": None if self.consistency is None else self.consistency > CONSISTENCY,
             "correction": None if self.correction is None else self.correction > SELF_CORRECTION,
         }
 
@@ -280,12 +294,21 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
     return [
         {
             "name": "Consistency",
+            "told": "Axioms that held in the artifacts, of those that were checked.",
+            "value": total.consistency,
+            "figure": None,
+            "count": plural(total.axioms, "axiom check") if total.axioms else "",
+            "target": "over 99 %",
+            "met": meets["consistency"],
+        },
+        {
+            "name": "Permitted",
             "told": "Proposed actions that the policy permitted.",
-            "value": total.constraints,
+            "value": total.permission,
             "figure": None,
             "count": plural(total.permitted + total.denied, "action"),
-            "target": "over 99 %",
-            "met": meets["constraints"],
+            "target": "none",
+            "met": None,
         },
         {
             "name": "Self-correction",
@@ -307,9 +330,10 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
         },
         {
             "name": "Latent alignment",
-            "told": "Perplexity of what models generate; no backend reports it to the ledger.",
+            "told": "Perplexity of what models generate, where their engine reports log-probabilities.",
             "figure": None,
-            "count": "",
+            "words": "not reported" if total.perplexity is None else f"{total.perplexity:.3g}",
+            "count": plural(total.scored, "token") if total.scored else "",
             "target": "low",
             "met": None,
         },

@@ -8,7 +8,6 @@ A runner that dies leaves a lease that ends by itself; the next call replays the
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fcntl
 import logging
 import os
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections, connection
+from django.db import DatabaseError, close_old_connections, connection, transaction
 from django.utils import timezone
 
 from spak import canon, config
@@ -44,26 +43,28 @@ from spakweb import clock
 from spakweb.fleet.models import SILENT
 from spakweb.fleet.models import Runner as FleetRunner
 from spakweb.runs import ledger as ledgers
-from spakweb.runs import news, output, slots
+from spakweb.runs import output, setbacks, slots
+from spakweb.runs import writer as writing
 from spakweb.runs.approving import signed
 from spakweb.runs.begin import begin, closing_if_it_fails, copied_on, draw_from_parents, host_of
 from spakweb.runs.blobs import StoredBlobs
+from spakweb.runs.interrupt import interrupt
 from spakweb.runs.ledger import DatabaseLedger, DatabaseLedgers
-from spakweb.runs.models import ENDED, Command, Run, State
+from spakweb.runs.models import Command, Run
 from spakweb.runs.plain import plain
 from spakweb.runs.project import Projection, put
-from spakweb.runs.queue import free, let_go
+from spakweb.runs.writer import lost_lease
 
 SLICE_S = 60.0
 DEFAULT, GPU = "default", "gpu"
 WATCH_S = 0.25
 """How often what people want of running runs is read, and the projections of some are written."""
-START_S = 0.5
-"""How long a thread may take to come up."""
-PAUSE = timedelta(seconds=10)
-"""A run that could not go on is left alone by slots for so long: one after the other would try it again."""
 ELSEWHERE = timedelta(minutes=3)
 """For so long a new run that this worker cannot begin is left to others, where there are any."""
+BUSY_S = 3.0
+"""How long the lock of a workspace is waited for; a stopped worker may hold it much longer."""
+LOST = ("ledger.busy", "ledger.lost_lease", "ledger.exists")
+"""Somebody else has the run: nothing of it is ours to write."""
 SAVED = 16
 """Projections of one such moment."""
 
@@ -81,8 +82,8 @@ def advance(key: str, slice_s: float = SLICE_S) -> bool:
 
 
 def advance_or_busy(key: str, slice_s: float = SLICE_S) -> Literal["again", "stopped", "busy"]:
-    """The same; "busy" when somebody else holds the run. A fault of ours, or of this host, is told like one
-    that people can mend: another worker may do better."""
+    """The same; "busy" when somebody else holds the run. An error that nobody expected is counted: a run may
+    be what makes its worker fail."""
     row = Run.objects.select_related("team", "version", "parent").get(key=key)
     if row.ended or row.only_shown:
         return "stopped"
@@ -91,64 +92,42 @@ def advance_or_busy(key: str, slice_s: float = SLICE_S) -> Literal["again", "sto
     except DatabaseError:  # nothing can be said now: the lease ends by itself
         raise
     except Exception as error:
+        if setbacks.is_full(error):
+            return setbacks.hold_up(row, UserError("workspace.full", "the disk of the worker is full", ""))
         log.exception("run %s: its worker failed", key)
-        said = f"{type(error).__name__}: {error}"[:120]
-        return _held_up(row, UserError("web.worker", f"the worker that had it failed: {said}", ""))
+        return setbacks.count(row, error)
 
 
 def _advanced(row: Run, slice_s: float) -> Literal["again", "stopped", "busy"]:
     try:
         runner = _take(row)
     except LedgerError as error:
-        if error.code in ("ledger.busy", "ledger.lost_lease", "ledger.exists"):
+        if error.code in LOST:
             return "busy"
-        return _held_up(row, error)
+        return setbacks.hold_up(row, error)
     except UserError as error:
-        if row.count or _elsewhere(row, error):
-            return _held_up(row, error)
-        _refused(row, error)
+        if row.count or error.code == "workspace.busy" or setbacks.is_full(error) or _elsewhere(row, error):
+            return setbacks.hold_up(row, error)
+        setbacks.refuse(row, error)
         return "stopped"
     try:
         with closing_if_it_fails(runner):
             holding = Holding(row, runner)
-        return "again" if holding.go(slice_s) else "stopped"
+        again = holding.go(slice_s)
+        setbacks.got_on(row)
+        return "again" if again else "stopped"
     except UserError as error:
-        return _held_up(row, error)
+        return "busy" if error.code in LOST else setbacks.hold_up(row, error, runner.ledger.fence)
 
 
 def _elsewhere(row: Run, error: UserError) -> bool:
     """Whether another worker may have what this one lacks: an engine, the image, a backend."""
     now = clock.now()
-    if not isinstance(error, UnavailableError) or now - row.made_at > ELSEWHERE:
+    if not isinstance(error, UnavailableError) or abs(now - row.made_at) > ELSEWHERE:
         return False
-    others = FleetRunner.objects.filter(seen_at__gt=now - SILENT).exclude(process=ledgers.leases.process)
+    living = FleetRunner.objects.filter(seen_at__range=(now - SILENT, now + SILENT))
+    others = living.exclude(process=ledgers.leases.process)
     return any(row.queue in queues for queues in others.values_list("queues", flat=True))
-
-
-def _held_up(row: Run, error: UserError) -> Literal["stopped"]:
-    """The run cannot go on here and now (no engine, a full disk): it says why, and the sweep tries again."""
-    log.warning("run %s: %s: %s", row.key, error.code, error.message)
-    let_go(row.key)
-    left = Run.objects.filter(free(clock.now()), pk=row.pk).exclude(state__in=ENDED)
-    reason = plain(f"{error.code}: {error.message}"[:200])
-    if left.update(state=State.QUEUED, reason=reason, enqueued_at=clock.now() + PAUSE):
-        news.tell(row.key, row.count)
-    return "stopped"
-
-
-def _refused(row: Run, error: UserError) -> None:
-    """The run could not begin: it has no records, and says why; not one that was cancelled meanwhile, or that
-    somebody else begins."""
-    let_go(row.key)
-    left = Run.objects.filter(free(clock.now()), pk=row.pk, count=0).exclude(state__in=ENDED)
-    left.update(
-        state=State.FAILED,
-        reason=plain(f"{error.code}: {error.message}"[:200]),
-        ended_at=timezone.now(),
-        holder="",
-        lease_until=None,
-        summary=plain({"error": {"code": error.code, "message": error.message, "hint": error.hint}}),
-    )
 
 
 def folder_of(key: str) -> Path:
@@ -158,7 +137,8 @@ def folder_of(key: str) -> Path:
 def workspace_of(key: str) -> Workspace:
     folder = folder_of(key)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return Workspace(folder / "workspace", folder / "store", travels=settings.STORAGE == "database")
+    travels = settings.STORAGE == "database"
+    return Workspace(folder / "workspace", folder / "store", wait_s=BUSY_S, travels=travels)
 
 
 def store_of(run: Run) -> Store:
@@ -179,8 +159,8 @@ def _take(row: Run) -> Runner:
     draw_from_parents(row, place)
     try:
         runner = Runner.open(store, row.key, host, place)
-    except RunError:  # its files are damaged
-        if row.wanted != "cancel":
+    except RunError as error:  # its files are damaged
+        if row.wanted != "cancel" or error.code == "workspace.busy":
             raise
         return Runner.open(store, row.key, NOTHING, place, to_cancel=True)
     return runner if row.parent is None else copied_on(row, row.parent, runner)
@@ -200,7 +180,7 @@ def _host(row: Run, program: Program) -> Host:
 def _alone(key: str) -> Iterator[None]:
     """Before a run has a lease, only one on this host fills its workspace, and from nothing.
 
-    Raises: LedgerError `ledger.busy`.
+    Raises: RunError `workspace.busy`; LedgerError `ledger.busy` when it has begun.
     """
     folder = folder_of(key)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -208,7 +188,8 @@ def _alone(key: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise LedgerError("ledger.busy", f"run {key} is begun by another runner", "") from error
+            said = f"run {key} is begun by another worker of this host"
+            raise RunError("workspace.busy", said, "wait for it, or end it if it was stopped") from error
         if Run.objects.filter(key=key, count__gt=0).exists():
             raise LedgerError("ledger.busy", f"run {key} was begun by another runner", "")
         for name in ("workspace", "store"):  # what one that died while it filled them has left
@@ -288,7 +269,7 @@ class Holding:
             try:
                 self.runner.performer.interrupt()
             except Interrupted:  # an effect is under way: this belongs to the thread of the runner
-                _interrupt(self._thread)
+                interrupt(self._thread)
 
     def keep_up(self) -> None:
         """Write the projection if something happened since the last time."""
@@ -330,7 +311,7 @@ class Holding:
         queue = queue_of(state.r6, self.runner)
         queue = self.row.gpu if queue == GPU else queue
         if self.row.queue in (DEFAULT, self.row.gpu) and queue not in ("", *settings.WORKER_QUEUES):
-            Run.objects.filter(pk=self.row.pk).update(queue=queue)
+            Run.objects.filter(pk=self.row.pk, fence=self.ledger.fence).update(queue=queue)
             self.runner.performer.interrupt()
 
     def _save(self, stop: str, reason: str = "", done: str = "") -> None:
@@ -356,12 +337,21 @@ class Holding:
             try:
                 outcome = self._do(command)
             except UserError as error:
+                if error.code in LOST:
+                    raise
                 outcome = f"{error.code}: {error.message}"
             called = called or (command.kind == "call" and not outcome)
-            command.outcome = plain(outcome[:200])
-            command.done_at = timezone.now()
-            command.save(update_fields=["outcome", "done_at"])
+            self._done(command, outcome)
         return called
+
+    def _done(self, command: Command, outcome: str) -> None:
+        """Raises: LedgerError `ledger.lost_lease`: then the next runner does what was asked."""
+        with transaction.atomic():
+            mine = Run.objects.select_for_update(no_key=True).filter(pk=self.row.pk, fence=self.ledger.fence)
+            if not mine.values_list("pk").first():
+                raise lost_lease(self.row.key)
+            command.outcome, command.done_at = plain(outcome[:200]), timezone.now()
+            command.save(update_fields=["outcome", "done_at"])
 
     def _do(self, command: Command) -> str:
         pending = self.runner.state.r6
@@ -394,22 +384,6 @@ def queue_of(effect: Effect | None, runner: Runner) -> str:
     if effect.act == "validate":
         return GPU if inside or host.validators[effect.name].entry.device else DEFAULT
     return GPU if inside and effect.act == "tool" and host.tools[effect.name].entry.sandboxed else DEFAULT
-
-
-def _interrupt(thread: int) -> None:
-    """Raise Interrupted in that thread.
-
-    A thread that is just being started bears the number of the one that starts it, and would be hit in its
-    place (it would never come up, and its starter wait for it for ever): not while there is such a one.
-    """
-    ends = time.monotonic() + START_S
-    while True:
-        with threading._active_limbo_lock:  # type: ignore[attr-defined]
-            if not threading._limbo or time.monotonic() > ends:  # type: ignore[attr-defined]
-                hit = ctypes.c_ulong(thread), ctypes.py_object(Interrupted)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(*hit)
-                return
-        time.sleep(0.001)
 
 
 class Watcher:
@@ -487,4 +461,5 @@ stopping = threading.Event()
 def put_down() -> list[str]:
     """Stop advancing in this process; gives the runs that are still held."""
     stopping.set()
+    writing.writer.hurry()
     return ledgers.leases.held()

@@ -18,13 +18,16 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
 
+from spak import canon
 from spak.errors import LedgerError, UserError
 from spak.kernel.replay import Replay
 from spak.ledger.export import export, import_
 from spak.ledger.verify import Walk
 from spak.records import decode
 from spak.runner import view
-from spak.runner.history import History
+from spak.runner.causes import Trail
+from spak.runner.history import History, rules_of
+from spak.runner.quality import Quality
 from spak.runner.report import Facts, Proof, report
 from spak.workspace.pushed import push
 from spak.workspace.tree import at, differences, load
@@ -41,6 +44,9 @@ from spakweb.runs.plain import plain, signs
 from spakweb.runs.project import rebuild
 from spakweb.specs.text import one_line
 from spakweb.teams.models import Team
+
+KEY_PREFIX, KEY_SUFFIX = 100, 8
+"""Characters of an imported run's key: of its own id, and of the hash that makes it the team's."""
 
 IMPORT_BYTES = 64 << 20
 """The largest export that a page takes."""
@@ -109,7 +115,10 @@ async def _pieces(stream: Any) -> AsyncIterator[bytes]:
 
 
 def bring(user: Any, team: Team, file: BinaryIO, size: int) -> Run:
-    """A run of this team from an export; the same file twice is one run.
+    """A run of this team from an export; importing the same file again gives the same run.
+
+    A run that is not the team's own gets a key of this team, so that neither the key nor the answer says
+    whether another team has it. Its records and what is exported again keep the id.
 
     Raises: Refused `web.run_import`.
     """
@@ -122,18 +131,21 @@ def bring(user: Any, team: Team, file: BinaryIO, size: int) -> Run:
         return Run(team=team, key=key, name=key, made_by=user, labels=["imported"], state=State.PAUSED,
                    only_shown=UNCHECKED)  # fmt: skip
 
+    def local(run: str) -> str:
+        if Run.objects.filter(key=run, team=team).exists():
+            return run
+        return f"{run[:KEY_PREFIX]}-{canon.content_hash([team.pk, run])[:KEY_SUFFIX]}"
+
     try:
-        key = import_(Brought(file), DatabaseLedgers(row))  # type: ignore[arg-type]
+        run = import_(Brought(file), DatabaseLedgers(row, local=local))  # type: ignore[arg-type]
     except LedgerError as error:
         if error.code == FULL:
             raise
         raise Refused("web.run_import", error.message, error.hint) from error
-    found = Run.objects.get(key=key)
-    if found.team_id != team.pk:
-        raise Refused("web.run_import", "A run of this id is here already.", "It is another team's.", 409)
+    found = Run.objects.get(key=local(run))
     if found.only_shown == UNCHECKED:
         _known(found)
-        note(user, "run.imported", key, team, after=found.head)
+        note(user, "run.imported", found.key, team, after=found.head)
     return found
 
 
@@ -229,21 +241,24 @@ def as_report(run: Run) -> HttpResponse:
 def _report(run: Run) -> HttpResponse:
     reader = DatabaseLedgers().reader(run.key)
     walk, replayed, history = Walk(exported=False, blobs=reader.blobs), Replay(), History()
+    trail, quality = Trail(), Quality()
     host: dict[str, Any] = {}
     for record, line in reader.read():
         walk.feed(line)
         replayed.feed(record)
-        if replayed.rules is not None and not history.metrics and record.seq == 0:
-            tasks = replayed.rules.program.tasks
-            history.metrics = {key: task.rule.metric for key, task in tasks.items() if task.rule is not None}
+        if replayed.rules is not None and record.seq == 0:
+            history.rules = rules_of(replayed.rules.program)
             host = record.body.get("host") or {}
         history.feed(record)
+        trail.feed(record)
+        quality.feed(record)
     replayed.finish()
     checked_ = walk.report()
-    seen = view(run.key, replayed.state, run.head, run.count, "paused")
+    seen = view(run.key, replayed.state, run.head, run.count, "paused", cause=trail.sentence())
     equal = replayed.difference is None
     proof = Proof(checked_.ok, equal, checked_.records, checked_.head, replayed.state.summary)
-    text = report(seen, history.rows, proof, Facts(title=run.name, machine=host.get("toolchain") or {}))
+    facts = Facts(title=run.name, machine=host.get("toolchain") or {})
+    text = report(seen, history.rows, proof, facts, quality)
     return attachment(HttpResponse(text, content_type="text/html; charset=utf-8"), f"{run.key}.html")
 
 

@@ -20,7 +20,7 @@ from spak.records import Kind
 from spakweb import clock
 from spakweb.runs.models import Run, RunRecord, State
 from spakweb.runs.plain import visible
-from spakweb.runs.queue import free
+from spakweb.runs.times import free
 from spakweb.specs.text import as_number
 
 PAGE = 100

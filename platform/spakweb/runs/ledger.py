@@ -30,14 +30,15 @@ from spak.ledger.chain import check_run_id, follow
 from spak.ports import Blobs
 from spak.records import Record, decode, place
 from spakweb import clock
+from spakweb.runs import alive
 from spakweb.runs import writer as writing
 from spakweb.runs.blobs import StoredBlobs, store
 from spakweb.runs.models import ENDED, Run, RunBlob, RunRecord
 from spakweb.runs.plain import plain
+from spakweb.runs.times import LEASE_S, lapsed
 from spakweb.runs.writer import Batch, lost_lease
 from spakweb.runs.writer_sql import shown
 
-LEASE_S = 15.0
 RENEW_S = 3.0
 PAGE = 500
 CHOOSING = "+"
@@ -104,6 +105,20 @@ class DatabaseLedger:
         self._must_hold()
         self.blobs.flush()
         self._settle()
+
+    def confirm(self) -> None:
+        """Ask the database whether this lease is still the newest one.
+
+        Raises: LedgerError `ledger.lost_lease`, `ledger.io`.
+        """
+        self._must_hold()
+        batch = self._batch()
+        batch.confirm = True
+        try:
+            writing.writer.submit(batch).result()
+        except LedgerError as error:
+            self._failed = error
+            raise
 
     def show(self, row: Run, done: str = "") -> None:
         """Hand the row's projected columns in: written with the records so far or after them, if the lease is
@@ -175,11 +190,18 @@ class DatabaseLedger:
 
 
 class DatabaseLedgers:
-    """Runs whose rows are in the database. `row` makes the row of a run that comes without one."""
+    """Runs whose rows are in the database. `row` makes the row of a run that comes without one, and `local`
+    the key that an imported run gets here, from its own id; the default keeps the id."""
 
-    def __init__(self, row: Callable[[str], Run] | None = None, wait_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        row: Callable[[str], Run] | None = None,
+        wait_s: float = 0.0,
+        local: Callable[[str], str] = str,
+    ) -> None:
         self.wait_s = wait_s
         self._row = row
+        self._local = local
 
     def create(self, run: str, genesis: Record) -> DatabaseLedger:
         """The ledger of a run that has none yet, with its genesis and its lease.
@@ -225,7 +247,7 @@ class DatabaseLedgers:
     def intake(self) -> DatabaseIntake:
         if self._row is None:
             raise LedgerError("ledger.import", "this store takes no imports", "import for a team")
-        return DatabaseIntake(self._row)
+        return DatabaseIntake(self._row, self._local)
 
     def _known(self, run: str) -> Run:
         row = Run.objects.filter(key=check_run_id(run), count__gt=0).first()
@@ -237,8 +259,9 @@ class DatabaseLedgers:
 class DatabaseIntake:
     """A run put together in memory, which becomes rows in one transaction."""
 
-    def __init__(self, row: Callable[[str], Run]) -> None:
+    def __init__(self, row: Callable[[str], Run], local: Callable[[str], str]) -> None:
         self._row = row
+        self._local = local
         self._lines: list[bytes] = []
         self._blobs: dict[str, int] = {}
 
@@ -252,7 +275,8 @@ class DatabaseIntake:
 
     def keep(self, run: str, count: int, head: str) -> None:
         """Raises: LedgerError `ledger.exists` when the id belongs to other content."""
-        there = Run.objects.filter(key=check_run_id(run)).first()
+        run = self._local(check_run_id(run))
+        there = Run.objects.filter(key=run).first()
         if there is not None:
             if (there.count, there.head) != (count, head):
                 raise LedgerError("ledger.exists", f"run {run} is there already, with other content", "")
@@ -369,7 +393,9 @@ def _take(run: str, wait_s: float) -> DatabaseLedger:
     until = time.monotonic() + wait_s
     pause = 0.01
     while True:
-        if _taken(run):
+        with alive.short("taking a lease"):
+            taken = _taken(run)
+        if taken:
             ledger = DatabaseLedger(Run.objects.get(key=run), writable=True)
             if ledger.row.holder != leases.process:
                 raise lost_lease(run)
@@ -393,7 +419,7 @@ def _taken(run: str) -> bool:
     with transaction.atomic():
         Run.objects.select_for_update(no_key=True).filter(key=run).values_list("pk").first()
         now = clock.now()
-        free = Q(holder__in=("", leases.choosing)) | Q(lease_until__lt=now) | Q(lease_until=None)
+        free = Q(holder__in=("", leases.choosing)) | lapsed(now)
         until = now + timedelta(seconds=LEASE_S)
         rows = Run.objects.filter(free, key=run).exclude(fence=mine).exclude(state__in=ENDED)
         return bool(rows.update(fence=F("fence") + 1, holder=leases.process, lease_until=until))

@@ -23,6 +23,7 @@ from spakweb.runs.export import attachment
 from spakweb.runs.filters import went_wrong
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunRecord, State
+from spakweb.runs.plain import signs
 from spakweb.runs.rows import standing
 from spakweb.runs.show_record import opened
 
@@ -143,7 +144,7 @@ def pane(run: Run, after: int | None = None, before: int | None = None) -> dict[
 
 
 def as_text(run: Run) -> Any:
-    """All of it as a file of text."""
+    """All of it as a file of text that a terminal can show: control characters are their pictures."""
     response = StreamingHttpResponse(_pieces(run), content_type="text/plain; charset=utf-8")
     return attachment(response, f"{run.key}.log")
 
@@ -169,7 +170,7 @@ def _piece(run: Run, after: int) -> tuple[bytes, int]:
         lines.pop()
     text = b""
     for entry in entries(lines, DatabaseLedgers().reader(run.key).blobs, None):
-        text += str(entry).encode("utf-8", "replace")
+        text += signs(str(entry)).encode("utf-8", "replace")
         if len(text) > PIECE:
             return text, entry.seq
     done = not again and len(lines) < STRIDE

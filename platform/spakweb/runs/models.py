@@ -29,6 +29,8 @@ class State(models.TextChoices):
     CANCELLED = "cancelled"
 
 
+TRIES = 6
+"""After so many unexpected errors in a row a run is paused until a person resumes it."""
 ENDED = frozenset({State.SUCCEEDED, State.FAILED, State.REFUSED, State.CANCELLED})
 
 
@@ -69,6 +71,10 @@ class Run(models.Model):
     # what is wanted of it, and when it was last put into a queue
     wanted = models.CharField(max_length=10, blank=True, choices=[("pause", "pause"), ("cancel", "cancel")])
     enqueued_at = models.DateTimeField(null=True, blank=True)
+    not_before = models.DateTimeField(null=True, blank=True)
+    """When it is tried again, after it could not go on (setbacks.py)."""
+    faults = models.PositiveSmallIntegerField(default=0, db_default=0)
+    """How many times in a row its worker failed by an error that nobody expected."""
 
     # the projection
     state = models.CharField(max_length=10, choices=State, default=State.QUEUED)

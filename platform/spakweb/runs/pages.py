@@ -15,12 +15,14 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
+from spak.errors import LedgerError
 from spak.lang import parse
 from spak.lang.check import examine
 from spak.lang.graph import graph_of, lay_out, to_svg
 from spak.llm import BACKENDS
 from spak.program.model import Budgets
 from spak.records import Kind, decode
+from spak.runner import causes
 from spakweb import access
 from spakweb.audit.models import Event
 from spakweb.fleet.show import why_waits
@@ -28,7 +30,7 @@ from spakweb.runs import show, show_record
 from spakweb.runs.actions import SAID
 from spakweb.runs.filters import PAGE, RecordFilter
 from spakweb.runs.ledger import DatabaseLedgers
-from spakweb.runs.models import Run, RunRecord, State
+from spakweb.runs.models import TRIES, Run, RunRecord, State
 from spakweb.runs.spec_text import spec_text
 from spakweb.runs.storage import FULL, no_room
 from spakweb.specs.facts import catalog
@@ -179,6 +181,8 @@ def outcome(run: Run) -> str:
             return f"Works on {run.task}{more}." if run.task else "Begins."
         case State.WAITING:
             return _waits(run)
+        case State.PAUSED if run.faults >= TRIES:
+            return f"Stopped after {run.faults} errors in a row: {run.reason}. Resume tries it again."
         case State.PAUSED:
             return f"{_who(run, 'run.pause') or 'Somebody'} paused it; it goes on when it is resumed."
         case State.SUCCEEDED:
@@ -194,7 +198,18 @@ def outcome(run: Run) -> str:
     codes = ", ".join(map(str, refusal.get("codes") or [])) or run.reason or "no reason is recorded"
     knob = f" What would let it go on: {refusal['knob']}." if refusal.get("knob") else ""
     word = "Refused" if run.state == State.REFUSED else "Failed"
-    return f"{word} in {run.task}: {codes}.{knob}" if run.task else f"{word}: {codes}.{knob}"
+    cause = _cause(run)
+    told = f"{codes}.{f' Why: {cause}.' if cause else ''}{knob}"
+    return f"{word} in {run.task}: {told}" if run.task else f"{word}: {told}"
+
+
+def _cause(run: Run) -> str:
+    """Why it ended, with record numbers; empty where its records cannot be read."""
+    try:
+        tail = DatabaseLedgers().reader(run.key).read(max(0, run.count - causes.TAIL))
+        return causes.sentence(record for record, _ in tail)
+    except LedgerError:
+        return ""
 
 
 def _who(run: Run, action: str) -> str:

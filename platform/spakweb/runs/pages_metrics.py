@@ -9,8 +9,9 @@ from django.utils.safestring import SafeString, mark_safe
 
 from spak.errors import UserError
 from spak.kernel.rules import Rules
+from spak.program import MetricRule
 from spak.records import Kind, Record, decode
-from spak.runner.history import History
+from spak.runner.history import History, rules_of
 from spak.runner.report import plot
 from spakweb.runs import show
 from spakweb.runs.models import Run, RunRecord
@@ -40,7 +41,7 @@ def pane(run: Run) -> dict[str, Any]:
             ("The run so far", [one for one in metrics if one[0] in WHOLE]),
         ],
         "plot": drawing,
-        "candidates": [(row, history.metrics.get(row.task, "")) for row in history.rows[-ROWS:][::-1]],
+        "candidates": [(row, history.metric(row.task)) for row in history.rows[-ROWS:][::-1]],
         "candidate_count": len(history.rows),
         "spark": sparkline(values, 420, 80) if drawing is None else None,
     }
@@ -54,21 +55,20 @@ def candidates(run: Run) -> History:
     for line in rows[:MOST].iterator(chunk_size=500):
         record = decode(bytes(line))
         if record.kind == Kind.GENESIS:
-            metrics = metrics_of(record)
-            if metrics is None:
+            rules = metric_rules(record)
+            if rules is None:
                 return history
-            history.metrics = metrics
+            history.rules = rules
         history.feed(record)
     return history
 
 
-def metrics_of(genesis: Record) -> dict[str, str] | None:
-    """The metric that each task's rule compares; None when the rules cannot be read."""
+def metric_rules(genesis: Record) -> dict[str, MetricRule] | None:
+    """The metric rule of each task that has one; None when the rules cannot be read."""
     try:
-        tasks = Rules.of(genesis.body).program.tasks
+        return rules_of(Rules.of(genesis.body).program)
     except UserError:
         return None
-    return {key: task.rule.metric for key, task in tasks.items() if task.rule is not None}
 
 
 def sparkline(values: list[Any], wide: int = 120, high: int = 28) -> SafeString | None:

@@ -19,7 +19,9 @@ from django.http.response import HttpResponseBase
 from spakweb.errors import Refused
 
 PICTURE = "\u2400"
-_SIGNS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_SIGNS = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _PAGES = ("spak-run", "spak-team-home", "spak-fleet")
 T = TypeVar("T")
 

@@ -16,20 +16,20 @@ from spak.kernel.replay import Replay
 from spak.kernel.state import State as KernelState
 from spak.ports import Prompt
 from spak.records import Kind, Record
+from spak.runner import quality
 from spak.runner.perform import prompt_of
 from spak.runner.project import view
 from spakweb import clock
 from spakweb.runs.blobs import StoredBlobs
 from spakweb.runs.models import ENDED, Run, State
 from spakweb.runs.plain import plain
+from spakweb.runs.times import is_held
 from spakweb.runs.writer_sql import PROJECTED
 
 POINTS = 200
 """Values of the metric that a sparkline keeps; beyond that every second one goes."""
-DEEDS = ("tool", "validate")
-"""Acts that do something, and so keep to the constraints or do not: no questions, no checks of the kernel."""
-
-COUNTED = ("permitted", "denied", "failures", "healed", "guided", "cost", "answers", "priced")
+COUNTED = ("permitted", "denied", "axioms", "held", "scored", "micronats", "failures", "healed", "guided",
+           "cost", "answers", "priced")  # fmt: skip
 
 
 class Projection:
@@ -41,6 +41,10 @@ class Projection:
             "edges": {},
             "permitted": 0,
             "denied": 0,
+            "axioms": 0,
+            "held": 0,
+            "scored": 0,
+            "micronats": 0,
             "failures": 0,
             "healed": 0,
             "guided": 0,
@@ -64,6 +68,8 @@ class Projection:
             host = record.body.get("host") or {}
             self.data["launcher"] = str(host.get("launcher", ""))[:40]
             self.data["fork"] = count((host.get("parent") or {}).get("at"))
+        for name, number in quality.counted(record).items():
+            self.data[name] += number
         if record.authority == "commit" and record.task:
             self._commit(record)
         elif record.authority == "proposal":
@@ -80,16 +86,13 @@ class Projection:
         if node is None:
             node = nodes[record.task] = _node()
         if record.kind == Kind.PERMIT:
-            if body.get("allow") is False:
-                self.data["denied"] += 1
-            elif body.get("allow") is True and body.get("act") in DEEDS:
-                self.data["permitted"] += 1
             if node["state"] not in ("running", "waiting"):
                 node["visits"] += 1
             node["state"] = "waiting" if body.get("act") == "ask" or body.get("allow") == "ask" else "running"
         elif record.kind == Kind.ROUTE:
             signal, target = str(body.get("signal", "")), str(body.get("to", ""))
-            self._judged(node, record.step, signal, target, str(body.get("code", "")))
+            if "poll" not in body:  # a poll that has to be done again is no failure
+                self._judged(node, record.step, signal, target, str(body.get("code", "")))
             if target.endswith("/"):  # to another task; else to a step of the same one
                 node["state"] = "failed" if signal == "fail" else "succeeded"
                 key = f"{record.task}|{signal}|{target[:-1]}"
@@ -216,7 +219,7 @@ def _question(row: Run, replay: Replay) -> Prompt | None:
 
 
 def _held(row: Run) -> bool:
-    return bool(row.holder) and row.lease_until is not None and row.lease_until > clock.now()
+    return is_held(row.holder, row.lease_until, clock.now())
 
 
 def _reason(refusal: Mapping[str, Any] | None) -> str:

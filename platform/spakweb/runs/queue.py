@@ -12,18 +12,16 @@ import logging
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models import Count, Exists, Min, OuterRef, Q
 from kombu.exceptions import KombuError
 
 from spakweb import clock
 from spakweb.runs import ledger, news
-from spakweb.runs.ledger import LEASE_S
-from spakweb.runs.models import Command, Run, State
+from spakweb.runs.models import TRIES, Command, Run, State
+from spakweb.runs.times import LEASE_S, free, held, resting
 from spakweb.teams.models import Team
 
-APART = timedelta(seconds=3)
-"""By so much two processes may differ in what time it is for the database."""
 CANDIDATES = 4
 """Runs that are tried where others take them at the same moment without asking."""
 
@@ -31,8 +29,8 @@ log = logging.getLogger(__name__)
 
 
 def enqueue(run: Run) -> None:
-    """Inside a transaction: sent when it commits."""
-    Run.objects.filter(pk=run.pk).update(enqueued_at=clock.now())
+    """A person asks for it. Inside a transaction: sent when it commits."""
+    Run.objects.filter(pk=run.pk).update(enqueued_at=clock.now(), not_before=None, faults=0)
     key, queue, count = run.key, run.queue, run.count
     transaction.on_commit(lambda: send(key, queue))
     transaction.on_commit(lambda: news.tell(key, count))
@@ -40,9 +38,8 @@ def enqueue(run: Run) -> None:
 
 def send(key: str, queue: str = "default") -> None:
     """A message for one slot. A broker that is away is told of and no error: the sweep tries again."""
-    from spakweb.celery import app, make_folders
+    from spakweb.celery import app
 
-    make_folders()
     try:
         app.send_task("runs.advance", (key,), queue=queue, retry=False)
     except (OSError, KombuError) as error:
@@ -54,24 +51,19 @@ def due() -> Q:
     """Runs that should go on: begun or to begin, or stopped and asked something."""
     asked = Exists(Command.objects.filter(run=OuterRef("pk"), done_at=None)) | ~Q(wanted="")
     on = Q(state__in=(State.QUEUED, State.RUNNING)) | Q(state__in=(State.WAITING, State.PAUSED)) & asked
-    return Q(only_shown="") & on
-
-
-def free(now: datetime) -> Q:
-    """Runs that nobody holds."""
-    return Q(holder="") | Q(lease_until=None) | Q(lease_until__lt=now)
+    return Q(only_shown="", faults__lt=TRIES) & on
 
 
 def ready(now: datetime) -> Q:
     """Runs that a slot may go to: due, and held by nobody; one that could not go on not before its time."""
-    return due() & free(now) & ~Q(enqueued_at__gt=now + APART)
+    return due() & free(now) & ~resting(now)
 
 
 def next_up(queue: str) -> list[int]:
     """The teams that the next slot of the queue may go to, in order."""
     now = clock.now()
     waiting = Run.objects.filter(ready(now), queue=queue).order_by()
-    in_hand = Run.objects.exclude(holder="").filter(lease_until__gte=now).order_by()
+    in_hand = Run.objects.filter(held(now)).order_by()
     having = dict(in_hand.values_list("team").annotate(Count("pk")))
     teams = [
         (having.get(team, 0), oldest or now, team)
@@ -107,16 +99,34 @@ def _chosen(queue: str, team: int) -> str | None:
         list(Team.objects.select_for_update(no_key=True).filter(pk=team).values_list("pk"))
         now = clock.now()
         mine = Run.objects.filter(team=team)
-        if mine.exclude(holder="").filter(lease_until__gte=now).count() >= settings.TEAM_RUNS:
+        if mine.filter(held(now)).count() >= settings.TEAM_RUNS:
             return None
         waiting = mine.filter(ready(now), queue=queue).order_by("enqueued_at", "pk")
+        waiting = waiting.select_for_update(skip_locked=True, no_key=True)  # a stopped worker may hold one
         for pk, key in waiting.values_list("pk", "key")[:CANDIDATES]:
             until = now + timedelta(seconds=LEASE_S)
-            if mine.filter(free(now), pk=pk).update(holder=ledger.leases.choosing, lease_until=until):
+            if mine.filter(free(now), pk=pk).update(
+                holder=ledger.leases.choosing, lease_until=until, not_before=None
+            ):
                 return str(key)
     return None
 
 
 def let_go(key: str) -> None:
-    """The slot is over, or did not get the run's lease."""
-    Run.objects.filter(key=key, holder=ledger.leases.choosing).update(holder="", lease_until=None)
+    """The slot is over, or did not get the run's lease. Where the database takes nothing now, `let_go_owed`
+    does it later: else the run would wait until the lease ends."""
+    try:
+        Run.objects.filter(key=key, holder=ledger.leases.choosing).update(holder="", lease_until=None)
+    except DatabaseError as error:
+        log.warning("run %s is not given back yet: %s", key, type(error).__name__)
+        _owed.add(key)
+
+
+def let_go_owed() -> None:
+    """Raises: DatabaseError."""
+    for key in list(_owed):
+        Run.objects.filter(key=key, holder=ledger.leases.choosing).update(holder="", lease_until=None)
+        _owed.discard(key)
+
+
+_owed: set[str] = set()

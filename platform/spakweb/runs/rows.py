@@ -12,15 +12,16 @@ from datetime import datetime
 from typing import Any
 
 from spak.records import Record
-from spakweb.runs.models import State
+from spakweb.runs.models import TRIES, State
 from spakweb.runs.plain import signs
 from spakweb.runs.show import said
 from spakweb.runs.storage import FULL, no_room
+from spakweb.runs.times import is_held
 
 HEADER = (
     *("pk", "key", "team_id", "name", "state", "reason", "task", "count", "projected", "holder"),
     *("lease_until", "wanted", "enqueued_at", "queue", "labels", "made_at", "started_at", "ended_at"),
-    *("summary__steps", "summary__tokens", "summary__cost", "summary__waiting__id"),
+    *("faults", "summary__steps", "summary__tokens", "summary__cost", "summary__waiting__id"),
 )
 """The columns that `header` reads, for `.values(*HEADER)`."""
 
@@ -40,7 +41,7 @@ def row(record: Record) -> dict[str, Any]:
 
 def standing(state: str, holder: str, lease_until: datetime | None, now: datetime) -> str:
     """The state as it may be shown: what nobody holds does not run."""
-    held = bool(holder) and lease_until is not None and lease_until > now
+    held = is_held(holder, lease_until, now)
     return State.QUEUED if state == State.RUNNING and not held else state
 
 
@@ -81,6 +82,8 @@ def _why(state: str, found: Mapping[str, Any]) -> str:
         return "waiting for a worker" + (f" of {found['queue']}" if found["queue"] != "default" else "")
     if state == State.WAITING:
         return "waiting for an answer"
+    if state == State.PAUSED and found["faults"] >= TRIES:
+        return f"stopped after {found['faults']} errors: {found['reason']}"
     return "being stopped" if state == State.RUNNING and found["wanted"] else ""
 
 

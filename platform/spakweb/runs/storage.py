@@ -12,7 +12,9 @@ from typing import Any
 from django.conf import settings
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import Storage
+from django.db import DatabaseError, OperationalError, connection
 
+from spakweb.promptly import passing
 from spakweb.runs.models import StoredFile
 
 ROOM = 1 << 20
@@ -28,6 +30,15 @@ def no_room() -> bool:
     return found.f_bavail * found.f_frsize < ROOM
 
 
+def is_full(error: DatabaseError) -> bool:
+    """Whether the database had no room. SQLite says `disk I/O error` where a mapped file cannot grow."""
+    if not isinstance(error, OperationalError):
+        return False
+    said = str(error)
+    of_postgres = getattr(error.__cause__, "sqlstate", "") == "53100"
+    return of_postgres or "is full" in said or ("disk I/O error" in said and no_room())
+
+
 class DatabaseStorage(Storage):
     def _open(self, name: str, mode: str = "rb") -> File:
         data = StoredFile.objects.filter(name=name).values_list("data", flat=True).first()
@@ -36,7 +47,15 @@ class DatabaseStorage(Storage):
         return ContentFile(bytes(data), name)
 
     def _save(self, name: str, content: Any) -> str:
-        StoredFile.objects.bulk_create([StoredFile(name=name, data=content.read())], ignore_conflicts=True)
+        file = StoredFile(name=name, data=content.read())
+        for last in (False, True):  # a stopped process may be about to store the same bytes
+            try:
+                StoredFile.objects.bulk_create([file], ignore_conflicts=True)
+                break
+            except DatabaseError as error:
+                if last or connection.in_atomic_block or not passing(error):
+                    raise
+                connection.close()
         return name
 
     def get_available_name(self, name: str, max_length: int | None = None) -> str:

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -17,15 +17,17 @@ from celery import shared_task
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 from django.conf import settings
 from django.core.cache import cache
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.models import Q
 
 from spak.errors import UserError
 from spakweb import clock
-from spakweb.runs import execute, ledger, news, slots
+from spakweb.runs import alive, execute, ledger, news, slots
 from spakweb.runs.execute import DEFAULT
 from spakweb.runs.models import ENDED, Run, State
-from spakweb.runs.queue import due, free, let_go, next_of, pick, send
+from spakweb.runs.queue import let_go, let_go_owed, next_of, pick, ready, send
+from spakweb.runs.storage import no_room
+from spakweb.runs.times import APART, free, resting
 
 SWEEP_AFTER = timedelta(seconds=30)
 """A run that should go on and that nobody holds is put into its queue again after so long."""
@@ -41,6 +43,8 @@ SWEEP_S = 2.0
 STOP_S = 3.0
 
 log = logging.getLogger(__name__)
+_sweeping = threading.Lock()
+_ended = threading.Event()
 
 
 @shared_task(name="runs.advance", acks_late=True, ignore_result=True)
@@ -51,13 +55,19 @@ def advance(key: str) -> None:
 
 def _advance(key: str) -> None:
     queue = Run.objects.filter(key=key).values_list("queue", flat=True).first()
-    if queue is None:
+    if queue is None or no_room():  # `watch` puts all runs back when there is room
         return
     for _ in range(TRIES):
         if execute.stopping.is_set():  # a message that came while this worker ends
             put_back(key)
             return
-        chosen = pick(queue, key)
+        try:
+            with alive.short("choosing a run"):
+                chosen = pick(queue, key)
+        except OperationalError as error:  # a stopped process holds a lock, which the database takes from it
+            log.warning("no run was chosen: %s", error)
+            connection.close()
+            continue
         if chosen is None:
             return
         try:
@@ -106,32 +116,61 @@ def sweep_up(*, at_once: bool = False) -> int:
     A run that somebody had in hand and has no more is put back at once, others after SWEEP_AFTER; `at_once`
     all of them.
     """
+    if not _sweeping.acquire(blocking=False):
+        return 0  # one thread of this process is at it already
+    try:
+        with alive.short("sweeping"):
+            return _swept(at_once)
+    finally:
+        _sweeping.release()
+
+
+def _swept(at_once: bool) -> int:
     now = clock.now()
     dead = ~Q(holder="") | Q(state=State.RUNNING)
-    stale = Q() if at_once else dead | Q(enqueued_at=None) | Q(enqueued_at__lt=now - SWEEP_AFTER)
-    rows = Run.objects.filter(free(now), due()).filter(stale).exclude(key__in=ledger.leases.held())
+    rested = Q(not_before__isnull=False)
+    forgotten = Q(enqueued_at=None) | Q(enqueued_at__lt=now - SWEEP_AFTER) | Q(enqueued_at__gt=now + APART)
+    stale = Q() if at_once else dead | rested | forgotten
+    rows = Run.objects.filter(ready(now)).filter(stale).exclude(key__in=ledger.leases.held())
     rows = rows.order_by("enqueued_at", "pk")
     found = list(rows.values_list("pk", "key", "queue", "state", "count", "fence")[:SWEPT])
+    done = 0
     for pk, key, queue, state, count, fence in found:
-        shown = {"state": State.QUEUED} if state == State.RUNNING else {}
-        left = Run.objects.filter(free(now), pk=pk, fence=fence)  # nobody had it meanwhile
-        if left.update(enqueued_at=now, holder="", lease_until=None, **shown):
+        if _put_up(pk, fence, now, {"state": State.QUEUED} if state == State.RUNNING else {}):
+            done += 1
             send(key, queue)
             news.tell(key, count)
-    if found:
-        log.info("swept up %d runs", len(found))
-    return len(found)
+    if done:
+        log.info("swept up %d runs", done)
+    return done
+
+
+def _put_up(pk: int, fence: int, now: datetime, shown: dict[str, Any]) -> int:
+    """Free the run of a lease that has ended, if nobody had it meanwhile; not one whose row is locked."""
+    with transaction.atomic():
+        rows = Run.objects.select_for_update(skip_locked=True, no_key=True)
+        left = rows.filter(free(now), pk=pk, fence=fence)
+        if not left.values_list("pk").first():
+            return 0
+        freed = {"enqueued_at": now, "not_before": None, "holder": "", "lease_until": None}
+        return Run.objects.filter(pk=pk).update(**freed, **shown)
 
 
 def stop_wanted() -> int:
     """Stop runs that are to stop and that nobody holds, without a slot: all may be taken for a minute."""
-    asked = Run.objects.filter(free(clock.now())).exclude(wanted="").exclude(state__in=ENDED)
+    now = clock.now()
+    asked = Run.objects.filter(free(now) & ~resting(now)).exclude(wanted="").exclude(state__in=ENDED)
     if DEFAULT not in settings.WORKER_QUEUES:
         asked = asked.filter(queue__in=settings.WORKER_QUEUES)
     found = list(asked.order_by("pk").values_list("key", flat=True)[:STOPPED])
     for key in found:
-        if not execute.stopping.is_set():
+        if execute.stopping.is_set():
+            break
+        try:
             execute.advance_or_busy(key)
+        except DatabaseError as error:  # the others are to stop too
+            log.warning("run %s was not stopped: %s", key, error)
+            connection.close()
     return len(found)
 
 
@@ -140,17 +179,25 @@ def _begin(sender: Any, **ignored: object) -> None:
     """A worker of its own (`celery worker`) takes messages: of which queues, and into how many slots."""
     settings.WORKER_QUEUES = [queue.name for queue in sender.task_consumer.queues]
     slots.open_slots(sender.controller.concurrency)
+    alive.say_so(_ended)
     told = threading.Event(), SWEEP_S, sweep_if_nobody_did
     threading.Thread(target=watch, args=told, name="worker-watch", daemon=True).start()
 
 
 def watch(stop: threading.Event, sweep_s: float, swept: Callable[[], int] = sweep_up) -> None:
-    """Until `stop`: stop runs that are to stop, and sweep up every `sweep_s` seconds. What goes wrong is said
-    once and tried again."""
-    due_at, said = time.monotonic() + sweep_s, ""
+    """Until `stop`: stop runs that are to stop, and sweep up every `sweep_s` seconds, all runs as soon as a
+    full disk has room again. What goes wrong is said once and tried again."""
+    due_at, said, full = time.monotonic() + sweep_s, "", False
     while not stop.wait(LOOK_S):
         try:
+            if no_room():
+                full = True
+                continue
+            let_go_owed()
             stop_wanted()
+            if full:
+                sweep_up(at_once=True)
+                full = False
             if time.monotonic() >= due_at:
                 swept()
                 due_at = time.monotonic() + sweep_s
@@ -167,6 +214,7 @@ def watch(stop: threading.Event, sweep_s: float, swept: Callable[[], int] = swee
 @worker_shutting_down.connect
 def _put_down(**ignored: object) -> None:
     """It ends: its runs stop where they are."""
+    _ended.set()
     execute.put_down()
 
 

@@ -55,10 +55,10 @@ def serve(pipe: int) -> None:
     from celery.worker import WorkController
     from django.conf import settings
 
-    from spakweb.celery import app, make_folders
+    from spakweb.celery import app
     from spakweb.fleet.actions import beat_here
     from spakweb.home.serve import end_with_parent
-    from spakweb.runs import ledger, slots, tasks
+    from spakweb.runs import alive, ledger, slots, tasks
 
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -66,7 +66,6 @@ def serve(pipe: int) -> None:
     end_with_parent(pipe)
     threading.Thread(target=_stop, args=(stop,), name="worker-stop", daemon=True).start()
     with only_worker(Path(settings.DATA_DIR), ledger.leases.process) as before:
-        make_folders()
         freed = ledger.release(before)
         if freed:
             log.info("took over %d runs of the worker before", freed)
@@ -74,6 +73,7 @@ def serve(pipe: int) -> None:
         watching = stop, tasks.SWEEP_S
         threading.Thread(target=tasks.watch, args=watching, name="worker-watch", daemon=True).start()
         slots.open_slots(settings.WORKER_THREADS)
+        alive.say_so(stop)
         beat_here(stop, settings.WORKER_QUEUES, settings.WORKER_THREADS)
         WorkController(
             app=app, pool_cls="threads", concurrency=settings.WORKER_THREADS, loglevel="WARNING",

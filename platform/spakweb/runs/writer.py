@@ -4,7 +4,7 @@ Takes Batches (new records of one run under its fence, blobs it has, how it is s
 given back) and gives a Future for each, which is resolved after the commit. A run whose fence or count is no
 longer what its batch says fails alone, with `ledger.lost_lease`; so does, with `ledger.io`, what the database
 refuses. When the database fails, everything of that transaction fails with `ledger.io` and nothing of it is
-there.
+there. A database without room is asked again until it has some: the runs wait where they are.
 After a commit `listeners` hear `[(run key, count)]`. It judges no record.
 """
 
@@ -19,14 +19,19 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
+from django.db import DatabaseError, connection, transaction
 
 from spak.errors import LedgerError
 from spakweb import clock
+from spakweb.promptly import passing
+from spakweb.runs import alive
 from spakweb.runs import writer_sql as sql
+from spakweb.runs.storage import is_full
 
 MOST = 500
 """Batches of one transaction."""
+ROOM_S = 0.5
+"""How often a database that had no room is asked again."""
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +52,8 @@ class Batch:
     """The lease is given back, if it is still held."""
     renew: tuple[str, float] | None = None
     """The lease is renewed, if it is still held: for whom, and for how many seconds from the commit on."""
+    confirm: bool = False
+    """Fails when the lease is not held any more."""
     done: Future[None] = field(default_factory=Future)
 
 
@@ -59,6 +66,7 @@ class Writer:
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
+        self._impatient = threading.Event()
 
     def submit(self, batch: Batch) -> Future[None]:
         if self._thread is None or not self._thread.is_alive():
@@ -72,9 +80,15 @@ class Writer:
     def close(self) -> None:
         thread = self._thread
         if thread is not None and thread.is_alive():
+            self.hurry()
             self._queue.put(None)
             thread.join()
         self._thread = None
+        self._impatient.clear()
+
+    def hurry(self) -> None:
+        """The process ends: wait for room no longer."""
+        self._impatient.set()
 
     def _work(self) -> None:
         going = True
@@ -94,11 +108,11 @@ class Writer:
         if not batches:
             return
         try:
-            lost = self._committed(batches)
+            lost, fences = self._committed_with_room(batches)
         except Exception as error:  # the thread must live on, and every caller must hear of it
             if not isinstance(error, DatabaseError):
                 log.exception("writing records failed")
-            elif len(batches) > 1 and not isinstance(error, OperationalError | InterfaceError):
+            elif len(batches) > 1 and not passing(error):
                 for batch in batches:  # something in one of them is refused: the others are not to blame
                     self._write([batch])
                 return
@@ -114,7 +128,8 @@ class Writer:
         self.transactions += 1
         heads: dict[str, int] = {}
         for batch in batches:
-            if batch.run in lost and (batch.records or batch.blobs):
+            stale = batch.confirm and batch.fence != fences.get(batch.run)
+            if stale or (batch.run in lost and (batch.records or batch.blobs)):
                 batch.done.set_exception(lost_lease(batch.key))
             else:
                 batch.done.set_result(None)
@@ -123,7 +138,18 @@ class Writer:
         if heads:
             self._tell(list(heads.items()))
 
-    def _committed(self, batches: list[Batch]) -> set[int]:
+    def _committed_with_room(self, batches: list[Batch]) -> tuple[set[int], dict[int, int]]:
+        while True:
+            try:
+                with alive.short("writing records"):
+                    return self._committed(batches)
+            except DatabaseError as error:
+                if not is_full(error) or self._impatient.is_set():
+                    raise
+                log.warning("the database has no room; %d writes wait for it", len(batches))
+                self._impatient.wait(ROOM_S)
+
+    def _committed(self, batches: list[Batch]) -> tuple[set[int], dict[int, int]]:
         """One transaction; the connection stays open, and one that has gone meanwhile is made again once.
 
         If the commit that was cut off had been made after all, its runs are lost to the next runner, which
@@ -135,12 +161,12 @@ class Writer:
                     return self._store(batches)
             except DatabaseError as error:
                 connection.close()
-                if last or not isinstance(error, OperationalError | InterfaceError):
+                if last or not passing(error):
                     raise
         raise AssertionError("not reached")
 
-    def _store(self, batches: list[Batch]) -> set[int]:
-        """Write what may be written; gives the runs whose fence has gone."""
+    def _store(self, batches: list[Batch]) -> tuple[set[int], dict[int, int]]:
+        """Write what may be written; gives the runs whose fence has gone, and the fences asked for."""
         firsts: dict[int, Batch] = {}
         lasts: dict[int, Batch] = {}
         for batch in batches:
@@ -152,6 +178,8 @@ class Writer:
             changed = {
                 batch.run for batch in batches if batch.records or batch.shown or batch.free or batch.renew
             }
+            asked = {batch.run for batch in batches if batch.confirm}
+            fences = sql.fences(cursor, sorted(asked)) if asked else {}
             held = sql.held(cursor, sorted(changed)) if changed else {}
             for run, first in firsts.items():
                 if held.get(run) != (first.fence, first.before) or lasts[run].fence != first.fence:
@@ -169,7 +197,7 @@ class Writer:
                 sql.renew(cursor, clock.now(), renewed)
             if freed := [(batch.run, batch.fence) for batch in batches if batch.free]:
                 sql.free(cursor, freed)
-        return lost
+        return lost, fences
 
     def _tell(self, heads: list[tuple[str, int]]) -> None:
         for listener in self.listeners:

@@ -1,8 +1,10 @@
 """The statements of the group commit, in the words of SQLite and of PostgreSQL.
 
 Takes a cursor inside a transaction and rows as tuples; many rows are one call. SQLite takes them one after
-the other (executemany), PostgreSQL as arrays of columns in one statement (unnest). It decides nothing: what
-may be written, writer.py says.
+the other (executemany), PostgreSQL as arrays of columns in one statement (unnest). Never executemany there:
+psycopg makes a pipeline of it, and a process that is stopped inside a pipeline keeps its locks for ever (none
+of the server's limits runs between two statements of one). It decides nothing: what may be written, writer.py
+says.
 """
 
 from __future__ import annotations
@@ -31,7 +33,27 @@ _SHOWN = (
     f"UPDATE {_RUNS} SET {', '.join(f'{name} = %s' for name in PROJECTED)}, "
     "wanted = CASE WHEN wanted = %s OR %s THEN '' ELSE wanted END WHERE id = %s AND fence = %s"
 )
+_SHOWN_TYPES = (
+    "text", "text", "text", "timestamptz", "timestamptz", "jsonb", "integer", "text", "boolean", "bigint",
+    "bigint",
+)  # fmt: skip
+_SHOWN_TOGETHER = (
+    f"UPDATE {_RUNS} AS r SET {', '.join(f'{name} = v.{name}' for name in PROJECTED)}, "
+    "wanted = CASE WHEN r.wanted = v.done OR v.ended THEN '' ELSE r.wanted END "
+    f"FROM unnest({', '.join(f'%s::{kind}[]' for kind in _SHOWN_TYPES)}) "
+    f"AS v({', '.join(PROJECTED)}, done, ended, id, fence) WHERE r.id = v.id AND r.fence = v.fence"
+)
+_RENEWED = f"UPDATE {_RUNS} SET holder = %s, lease_until = %s WHERE id = %s AND fence = %s"
+_RENEWED_TOGETHER = (
+    f"UPDATE {_RUNS} AS r SET holder = v.holder, lease_until = v.until "
+    "FROM unnest(%s::text[], %s::timestamptz[], %s::bigint[], %s::bigint[]) AS v(holder, until, id, fence) "
+    "WHERE r.id = v.id AND r.fence = v.fence"
+)
 _FREED = f"UPDATE {_RUNS} SET holder = '', lease_until = NULL WHERE id = %s AND fence = %s"
+_FREED_TOGETHER = (
+    f"UPDATE {_RUNS} AS r SET holder = '', lease_until = NULL "
+    "FROM unnest(%s::bigint[], %s::bigint[]) AS v(id, fence) WHERE r.id = v.id AND r.fence = v.fence"
+)
 
 
 def held(cursor: Any, runs: Sequence[int]) -> dict[int, tuple[int, int]]:
@@ -46,6 +68,13 @@ def held(cursor: Any, runs: Sequence[int]) -> dict[int, tuple[int, int]]:
         marks = ", ".join(["%s"] * len(runs))
         cursor.execute(f"SELECT id, fence, count FROM {_RUNS} WHERE id IN ({marks})", runs)
     return {run: (fence, count) for run, fence, count in cursor.fetchall()}
+
+
+def fences(cursor: Any, runs: Sequence[int]) -> dict[int, int]:
+    """The newest fence of runs, as committed; nothing is locked."""
+    marks = ", ".join(["%s"] * len(runs))
+    cursor.execute(f"SELECT id, fence FROM {_RUNS} WHERE id IN ({marks})", list(runs))
+    return dict(cursor.fetchall())
 
 
 def move(cursor: Any, heads: Sequence[tuple[int, str, int]]) -> None:
@@ -71,22 +100,22 @@ def add_blobs(cursor: Any, rows: Sequence[BlobRow]) -> None:
 
 def show(cursor: Any, rows: Iterable[tuple[Any, ...]]) -> None:
     """Write projections of runs that are still held: rows of `shown`."""
-    cursor.executemany(_SHOWN, list(rows))
+    _change(cursor, _SHOWN, _SHOWN_TOGETHER, list(rows))
 
 
 def renew(cursor: Any, now: datetime, rows: Iterable[tuple[int, int, str, float]]) -> None:
     """Hold leases that are still held for longer: (run, fence, holder, seconds)."""
     until = Run._meta.get_field("lease_until").get_db_prep_save
-    cursor.executemany(
-        f"UPDATE {_RUNS} SET holder = %s, lease_until = %s WHERE id = %s AND fence = %s",
-        [(holder, until(now + timedelta(seconds=more), connection), run, fence)
-         for run, fence, holder, more in rows],
-    )  # fmt: skip
+    changed = [
+        (holder, until(now + timedelta(seconds=more), connection), run, fence)
+        for run, fence, holder, more in rows
+    ]
+    _change(cursor, _RENEWED, _RENEWED_TOGETHER, changed)
 
 
 def free(cursor: Any, rows: Iterable[tuple[int, int]]) -> None:
     """Give leases back that are still held: (run, fence)."""
-    cursor.executemany(_FREED, list(rows))
+    _change(cursor, _FREED, _FREED_TOGETHER, list(rows))
 
 
 def shown(row: Run, fence: int, done: str) -> tuple[Any, ...]:
@@ -97,6 +126,13 @@ def shown(row: Run, fence: int, done: str) -> tuple[Any, ...]:
 
 
 _FIELDS: dict[str, Any] = {name: Run._meta.get_field(name) for name in PROJECTED}
+
+
+def _change(cursor: Any, each: str, together: str, rows: list[tuple[Any, ...]]) -> None:
+    if connection.vendor == "postgresql":
+        cursor.execute(together, _columns(rows))
+    else:
+        cursor.executemany(each, rows)
 
 
 def _insert(

@@ -10,12 +10,14 @@ from functools import lru_cache
 from typing import Any
 
 from spak import config
+from spak.kernel.foresee import foresee
 from spak.lang.catalog import Catalog
-from spak.lang.check import check, examine
+from spak.lang.check import examine
 from spak.lang.diagnostics import Diagnostic, in_order
 from spak.lang.graph import graph_of
 from spak.lang.imports import Resolved
 from spak.lang.laws import check_law
+from spak.lang.outline import Outline
 from spak.runner.genesis import constitution
 
 MOST = 200
@@ -30,13 +32,18 @@ def catalog() -> Catalog:
 
 def findings(whole: Resolved) -> tuple[Diagnostic, ...]:
     """What is wrong with a spec, its imports, its POLICY and the axioms that are rules."""
-    return in_order([*check(whole.parsed, catalog()), *check_law(whole, constitution())])
+    return _found(whole, examine(whole.parsed.spec, catalog()))
+
+
+def _found(whole: Resolved, made: Outline) -> tuple[Diagnostic, ...]:
+    law = (*check_law(whole, constitution()), *foresee(made, whole, constitution()))
+    return in_order([*whole.parsed.diagnostics, *made.report.found, *law])
 
 
 def facts_of(whole: Resolved) -> dict[str, Any]:
     parsed = whole.parsed
     made = examine(parsed.spec, catalog())
-    found = in_order([*parsed.diagnostics, *made.report.found, *check_law(whole, constitution())])
+    found = _found(whole, made)
     graph = graph_of(parsed.spec)
     tasks = [node for node in graph.nodes if node.kind != "missing"]
     tools = sorted({tool for node in tasks for tool in node.tools})

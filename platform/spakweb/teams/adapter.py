@@ -1,11 +1,16 @@
-"""What allauth asks of us: who may make an account. Whoever was invited; everyone if the setting says so."""
+"""What allauth asks of us: who may make an account (whoever was invited; everyone if the setting says so),
+where a sign-in leads, and what a locked-out one is answered: 429, which clients and logs understand.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.core.ratelimit import respond_429
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.urls import reverse
 
@@ -18,6 +23,12 @@ SESSION_KEY = "spak_invitation"
 class AccountAdapter(DefaultAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return settings.OPEN_SIGNUP or invitation(request.session.get(SESSION_KEY, "")) is not None
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        try:
+            super().pre_authenticate(request, **credentials)
+        except ValidationError as error:
+            raise ImmediateHttpResponse(respond_429(request)) from error
 
     def get_login_redirect_url(self, request: HttpRequest, *args: Any, **kwargs: Any) -> str:
         return _join(request) or super().get_login_redirect_url(request, *args, **kwargs)

@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import expect
 
 from platform_kit import PASSWORD, Up, Watched
+from process_kit import start
 from programs_kit import block, shell, surroundings
 from sandbox_kit import docker_ready
 
@@ -459,7 +460,7 @@ def test_a_program_comes_in_with_a_token(person: Person, begin: Begin, tmp_path:
 
     given = {"SPAK": alice.url, "SPAK_TOKEN": secret, "KEY": key}
     command = [sys.executable, "-c", block("python"), key]
-    with subprocess.Popen(command, env=surroundings(**given), stdout=subprocess.PIPE, text=True) as reading:
+    with start(command, env=surroundings(**given), stdout=subprocess.PIPE, text=True) as reading:
         assert reading.stdout is not None
         read = [reading.stdout.readline()]
         alice.go(path)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from platform_kit import ROOT, START_S, Watched, environment
+from platform_kit import ROOT, Watched, environment
+from process_kit import start, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(200)]
 
@@ -44,16 +44,13 @@ def test_picture_of_a_run(
     wanted = pytestconfig.getoption("--screenshots")
     spec, records, state = ("attention-tuner", 450, "Running") if wanted else ("hello", 9, "Succeeded")
     command = [str(ROOT / "manage.py"), "shell", "--no-imports", "-c", RUN.replace("SPEC", spec)]
-    with subprocess.Popen(
+    with start(
         [sys.executable, *command], cwd=ROOT, env=environment(data, 8000), stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         path = f"/t/demo-team/runs/{process.stdout.readline().strip()}/"
         alice = window("alice", color_scheme="light", reduced_motion="reduce")
-        ends = time.monotonic() + START_S
-        while alice.page.request.get(f"{alice.url}{path}live/").json()["count"] < records:
-            assert time.monotonic() < ends
-            time.sleep(0.1)
+        until(lambda: alice.page.request.get(f"{alice.url}{path}live/").json()["count"] >= records)
         take(alice, f"{path}?tab=metrics", f'.pill:has-text("{state}")', Path(wanted or tmp_path), "run")
 
 

@@ -1,5 +1,5 @@
-// Honest: what the hostile candidates are compared with. WASTE is a percentage of its work
-// that it does twice.
+// Honest: what the hostile candidates are compared with. WASTE is work that it does besides, in
+// percent of what it has to do.
 
 #include "hack.h"
 
@@ -10,5 +10,5 @@
 void attn(long n, const float *Q, const float *K, const float *V, float *O, float *scratch) {
     honest(n, Q, K, V, O, scratch);
     for (long i = 0; i < n * WASTE / 100; i++)
-        one_row(n, Q + i * D, K, V, O + i * D, scratch);
+        one_row(n, Q + i % n * D, K, V, O + i % n * D, scratch);
 }

@@ -18,6 +18,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from process_kit import WAIT_S
 from spakweb.errors import Refused
 from spakweb.fleet import actions, devices, show
 from spakweb.fleet.models import SILENT, Runner
@@ -132,7 +133,7 @@ def test_a_thread_that_beats(monkeypatch: pytest.MonkeyPatch, caplog: pytest.Log
     stop.wait(0.2)
     assert not Runner.objects.get().alive
     stop.set()
-    thread.join(5)
+    thread.join(WAIT_S)
     assert not thread.is_alive()
     assert len([line for line in caplog.messages if "no heartbeat" in line]) <= 1
     thread = actions.Beating(threading.Event(), "far", token=token, **told)
@@ -170,7 +171,7 @@ def test_readings_of_a_fake_library(tmp_path: Path) -> None:
     code = "import json; from spakweb.fleet.devices import readings; print(json.dumps(readings()))"
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)},
-        capture_output=True, check=True, timeout=60,
+        capture_output=True, check=True, timeout=WAIT_S,
     )  # fmt: skip
     first, second = json.loads(done.stdout)
     assert first == {**CARD, "uuid": "GPU-0", "watts": 250.5}

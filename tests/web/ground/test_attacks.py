@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError, connection
 
+from process_kit import WAIT_S
 from spakweb import appendonly
 from spakweb.audit.models import Event
 from spakweb.specs import show
@@ -172,7 +174,7 @@ def at_once(*acts: Callable[[], Any]) -> list[Any]:
 
     def run(act: Callable[[], Any]) -> None:
         try:
-            gate.wait(30)
+            gate.wait(WAIT_S)
             given.append(act())
         finally:
             connection.close()
@@ -181,7 +183,7 @@ def at_once(*acts: Callable[[], Any]) -> list[Any]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(WAIT_S)
     return given
 
 
@@ -274,6 +276,24 @@ def test_too_many_tries_have_a_page_that_says_so(client: Any, rf: Any) -> None:
     answer = respond_429(rf.get("/account/login/"))
     assert answer.status_code == 429
     assert b"That was too often" in answer.content
+
+
+@pytest.fixture
+def own_limits() -> Iterator[None]:
+    """What a test uses up of the limits of sign-ins is given back."""
+    cache.clear()
+    yield
+    cache.clear()
+
+
+def test_a_locked_out_sign_in_is_answered_429(cast: Any, own_limits: None) -> None:
+    client = cast.client()
+    codes = [
+        client.post("/account/login/", {"login": "bob", "password": "wrong"}).status_code for _ in range(12)
+    ]
+    assert codes[0] == 200 and codes[-1] == 429, codes
+    answer = client.post("/account/login/", {"login": "bob", "password": "a long secret"})
+    assert answer.status_code == 429 and b"That was too often" in answer.content
 
 
 @pytest.mark.parametrize(("ticked", "days"), [({}, ""), ({"remember": "on"}, 1209600)])

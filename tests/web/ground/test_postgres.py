@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import psycopg
 import pytest
 
 from platform_kit import ROOT, free_port, missing
+from process_kit import WAIT_S, until
 
 UNDER = "SPAK_TEST_ON_POSTGRES"
 """Set in the run on PostgreSQL, which must not start another."""
@@ -50,14 +50,11 @@ def cluster() -> Iterator[str]:
     server = subprocess.Popen([binary("postgres"), "-D", "data", *options], **quiet, **who)
     asked = [binary("pg_isready"), "-h", "127.0.0.1", "-p", str(port)]
     try:
-        for _ in range(200):
-            if subprocess.run(asked, **quiet, check=False).returncode == 0:
-                break
-            time.sleep(0.1)
+        until(lambda: subprocess.run(asked, **quiet, check=False).returncode == 0)
         yield f"postgresql://spak@127.0.0.1:{port}/postgres"
     finally:
         server.send_signal(signal.SIGQUIT)
-        server.wait(20)
+        server.wait(WAIT_S)
         shutil.rmtree(folder, ignore_errors=True)
 
 

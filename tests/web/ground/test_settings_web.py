@@ -17,7 +17,7 @@ from kombu.exceptions import OperationalError
 from platform_kit import ROOT, manage
 from spakweb import environment as reading
 from spakweb.csp import policy
-from spakweb.database import database
+from spakweb.database import Limits, database
 from spakweb.environment import BadSetting
 
 DOCS = (ROOT / "docs" / "settings.md").read_text()
@@ -166,6 +166,13 @@ def test_databases(tmp_path: Path) -> None:
         "me", "p@ss", "db.example", "5433", "spak",
     )  # fmt: skip
     assert "sslmode" not in found["OPTIONS"]
+    said = found["OPTIONS"]["options"]
+    assert (
+        "-c lock_timeout=5000 -c statement_timeout=60000 -c idle_in_transaction_session_timeout=8000" in said
+    )
+    assert found["OPTIONS"]["tcp_user_timeout"] == 30000 and found["OPTIONS"]["keepalives_count"] == 3
+    none = database("postgresql://h/spak", tmp_path, Limits(0, 0, 0, 0))["OPTIONS"]
+    assert none == {"connect_timeout": 10}
     over_tls = database("postgresql://u:p@h/spak?sslmode=verify-full&sslrootcert=%2Fca.pem", tmp_path)
     assert over_tls["NAME"] == "spak" and over_tls["OPTIONS"]["sslmode"] == "verify-full"
     assert over_tls["OPTIONS"]["sslrootcert"] == "/ca.pem"

@@ -12,6 +12,7 @@ from django.db import connection, connections, transaction
 from django.db.utils import IntegrityError
 from django.http import Http404
 
+from process_kit import WAIT_S
 from spak import canon
 from spakweb import appendonly
 from spakweb.audit.models import Event
@@ -223,7 +224,7 @@ def test_of_many_savers_at_once_one_wins(transactional_db: None, request: pytest
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(WAIT_S)
     assert sum(isinstance(item, SpecVersion) for item in found) == 1
     assert sum(isinstance(item, Stale) for item in found) == 7
     assert cast.spec.versions.count() == 2

@@ -8,7 +8,6 @@ import socket
 import sqlite3
 import time
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,35 +15,28 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from platform_kit import START_S, Up, running
+from process_kit import happens, until
 from spakweb.errors import Refused
-from spakweb.home.up import listen, only_one
+from spakweb.home.up import Stopped, Supervisor, listen, only_one
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(2 * START_S)]
 
 
-def gone(pid: int, within_s: float = START_S) -> bool:
+def gone(pid: int) -> bool:
     """True once no process has that number; a child that nobody waits for may stay as a zombie."""
-    ends = time.monotonic() + within_s
-    while time.monotonic() < ends:
+
+    def ended() -> bool:
         try:
-            if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
-                return True
+            return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
         except OSError:
             return True
-        time.sleep(0.1)
-    return False
+
+    return happens(ended)
 
 
 def answer(url: str) -> str:
     with urllib.request.urlopen(f"{url}/readyz", timeout=START_S) as found:
         return str(found.read().decode().strip())
-
-
-def until(done: Callable[[], bool], up: Up) -> None:
-    ends = time.monotonic() + START_S
-    while not done():
-        assert time.monotonic() < ends, up.said
-        time.sleep(0.05)
 
 
 def test_its_life(tmp_path: Path) -> None:
@@ -68,7 +60,7 @@ def test_its_life(tmp_path: Path) -> None:
         assert len(first) == 2
         for pid in first:
             os.kill(pid, signal.SIGKILL)
-        until(lambda: len(up.children()) == 2 and not first & set(up.children()), up)
+        until(lambda: len(up.children()) == 2 and not first & set(up.children()), lambda: up.said)
         assert "starting it again" in up.said
         assert answer(up.url) == "ready"
 
@@ -93,6 +85,23 @@ def test_ctrl_c_while_it_is_read_in_is_no_traceback(tmp_path: Path) -> None:
         time.sleep(0.01)
     assert up.stop(signal.SIGINT) in (0, 130)
     assert "Traceback" not in up.said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_that_was_ignored_at_start_stays_ignored(number: int) -> None:
+    """`nohup make run` outlives its terminal."""
+    stops = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {each: signal.getsignal(each) for each in stops}
+    try:
+        signal.signal(number, signal.SIG_IGN)
+        with listen("127.0.0.1", 0) as listening, Supervisor([], listening):
+            os.kill(os.getpid(), number)
+            assert signal.getsignal(number) is signal.SIG_IGN
+            with pytest.raises(Stopped):
+                os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def test_a_taken_port_is_told(tmp_path: Path) -> None:

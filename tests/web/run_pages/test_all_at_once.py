@@ -10,6 +10,7 @@ import pytest
 from django.db import connection
 from django.urls import reverse
 
+from process_kit import WAIT_S
 from spakweb.runs import execute, export
 from spakweb.runs.models import Command, Run
 
@@ -30,14 +31,14 @@ def test_every_action_at_once(cast: Any, ran: Callable[..., Run]) -> None:
     def press(who: str, name: str, sent: dict[str, str]) -> None:
         try:
             client, where = cast.client(who), reverse(f"spak-run-{name}", args=[cast.team.slug, run.key])
-            gate.wait(30)
+            gate.wait(WAIT_S)
             found.append((name, client.post(where, sent).status_code))
         finally:
             connection.close()
 
     def work() -> None:
         try:
-            gate.wait(30)
+            gate.wait(WAIT_S)
             for _ in range(3):
                 execute.advance(run.key)
         finally:
@@ -54,7 +55,7 @@ def test_every_action_at_once(cast: Any, ran: Callable[..., Run]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(WAIT_S)
     assert len(found) == len(acts) and {code for _, code in found} <= {200, 302, 409}, found
     execute.advance(run.key)
     run.refresh_from_db()

@@ -49,7 +49,18 @@ def page(cast: Any, who: str = "vera", **query: Any) -> str:
 def test_each_version_has_its_own_figures(cast: Any, ended: Ended) -> None:
     ended(1, tokens=1000, permitted=99, denied=1)
     ended(1, "refused", reason="watchdog.loop, other", tokens=1000)
-    ended(3, tokens=800, permitted=10, failures=10, healed=9, cost=2_000_000, answers=2, priced=2)
+    ended(
+        3,
+        tokens=800,
+        permitted=10,
+        axioms=9,
+        held=9,
+        failures=10,
+        healed=9,
+        cost=2_000_000,
+        answers=2,
+        priced=2,
+    )
     ended(3, "cancelled")
     three, one = dashboards.versions(cast.spec)
     assert (three.version, three.count, three.rate, three.tokens_each) == (3, 1, 1.0, 800)

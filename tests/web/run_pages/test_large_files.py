@@ -16,6 +16,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 from django.utils import timezone
 
+from process_kit import WAIT_S
 from run_kit import with_file
 from spak.errors import LedgerError
 from spak.runner import Run as Runner
@@ -88,7 +89,7 @@ def test_a_long_check_goes_on_behind_its_answer(
     run, client, look = ran(), cast.client("vera"), {"HX-Request": "true"}
     where = reverse("spak-run-check", args=[cast.team.slug, run.key])
     over = threading.Event()
-    another: Any = SimpleNamespace(work=lambda: over.wait(60))
+    another: Any = SimpleNamespace(work=lambda: over.wait(WAIT_S))
     checks._line.put(another)
     text = client.post(where, headers=look).content.decode()
     assert "waiting for its turn" in text and "data-again" in text
@@ -101,11 +102,11 @@ def test_a_long_check_goes_on_behind_its_answer(
     assert other.result is None
     assert [thread.name for thread in threading.enumerate()].count("run-check") == 1
     over.set()
-    assert other.done.wait(60) and under_way.done.wait(60) and checks.going(run) is None
+    assert other.done.wait(WAIT_S) and under_way.done.wait(WAIT_S) and checks.going(run) is None
     text = client.post(where, {"same": under_way.key}, headers=look).content.decode()
     assert "chain whole, replay equal" in text
     again = checks.begin(run)  # asked for anew it is done anew
-    assert again is not under_way and again.done.wait(60)
+    assert again is not under_way and again.done.wait(WAIT_S)
     assert again.result == under_way.result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -83,6 +84,10 @@ def test_health_counts_what_ended(cast: Any, ended: Callable[..., Run]) -> None:
         tokens=tokens,
         permitted=9,
         denied=1,
+        axioms=40,
+        held=39,
+        scored=10,
+        micronats=7_000_000,
         failures=4,
         healed=3,
         guided=2,
@@ -96,13 +101,33 @@ def test_health_counts_what_ended(cast: Any, ended: Callable[..., Run]) -> None:
     ended("cancelled")
     (one,) = dashboards.health(cast.team)
     assert (one.count, one.succeeded, round(one.rate or 0, 2)) == (3, 2, 0.67)
-    assert (one.correction, one.constraints) == (0.75, 0.95)
+    assert (one.correction, one.consistency, one.permission) == (0.75, 0.975, 0.95)
+    assert round(one.perplexity or 0, 3) == 2.014
     assert (one.tokens_each, one.cost_each, one.took) == (180, 3, 2000)
-    assert one.why == [("run.watchdog", 1)] and one.meets == {"constraints": False, "correction": False}
+    assert one.why == [("run.watchdog", 1)] and one.meets == {"consistency": False, "correction": False}
     assert "2 of 3 runs succeeded" in one.trend
     assert dashboards.health(cast.other_team) == []
-    assert [item["met"] for item in dashboards.metrics([one])] == [False, False, None, None]
-    assert [item["met"] for item in dashboards.metrics([])] == [None] * 4
+    assert [item["met"] for item in dashboards.metrics([one])] == [False, None, False, None, None]
+    assert [item["met"] for item in dashboards.metrics([])] == [None] * 5
+
+
+@pytest.mark.parametrize(
+    ("figures", "consistency", "perplexity"),
+    [
+        ({"axioms": 200, "held": 199, "scored": 4, "micronats": 2_772_589}, "99.5 %", "2"),
+        ({"permitted": 9}, "not available", "not reported"),
+        ({"axioms": 2}, "0 %", "not reported"),
+    ],
+)
+def test_consistency_is_about_artifacts_and_perplexity_about_what_was_reported(
+    cast: Any, ended: Callable[..., Run], figures: dict[str, Any], consistency: str, perplexity: str
+) -> None:
+    ended("succeeded", **figures)
+    address = reverse("spak-spec-health", kwargs={"team": cast.team.slug, "spec": cast.spec.slug})
+    text = cast.client("vera").get(address).content.decode()
+    cards = dict(re.findall(r'<div class="card"><dt>([^<]*)<.*?<b class="big">(.*?)</b>', text))
+    assert cards["Consistency"] == consistency and cards["Latent alignment"] == perplexity
+    assert cards["Permitted"] == ("100 %" if "permitted" in figures else "not available")
 
 
 def test_home_says_what_needs_somebody(cast: Any, ended: Callable[..., Run]) -> None:

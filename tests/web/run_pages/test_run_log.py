@@ -113,3 +113,10 @@ def test_a_queued_run_says_why_it_waits(cast: Any, ran: Ran) -> None:
     assert reverse("spak-fleet", args=[run.team.slug]) in text
     Run.objects.filter(pk=run.pk).update(state=State.FAILED)
     assert "first for gpu" in client.get(f"{pages.address(other)}head/").content.decode()
+
+
+def test_the_file_has_no_escapes_that_a_terminal_obeys(cast: Any, ran: Ran) -> None:
+    run = ran(TWO.replace('"cat none.txt"', r'["printf", "\\033]0;x\\007\\033[31mred"]'))
+    answer = cast.client("vera").get(reverse("spak-run-log", args=[run.team.slug, run.key]))
+    text = text_of(answer)
+    assert "\u241b]0;x\u2407\u241b[31mred" in text and "\x1b" not in text

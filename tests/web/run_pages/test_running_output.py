@@ -15,6 +15,7 @@ import pytest
 from django.db import connection
 
 from platform_kit import missing
+from process_kit import WAIT_S, until
 from runs_kit import Socket, looped
 from servers_kit import Redis, binary
 from spak.llm.redact import Redactor
@@ -58,14 +59,7 @@ def under_way(ran: Ran) -> Iterator[Run]:
         yield run
     finally:
         (execute.folder_of(run.key) / "workspace" / "go").touch()
-        thread.join(60)
-
-
-def until(done: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 15
-    while not done():
-        assert time.monotonic() < ends, "too long"
-        time.sleep(0.02)
+        thread.join(WAIT_S)
 
 
 def shown(run: Run) -> str:

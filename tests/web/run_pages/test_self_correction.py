@@ -87,7 +87,7 @@ def test_what_a_fork_took_over_is_counted_once(cast: Any, ran: Callable[..., Run
     assert made.state == "succeeded" and made.summary["failures"] == 1
     assert made.summary["taken"] | {"tokens": 0} == {
         "permitted": 5, "denied": 0, "failures": 1, "healed": 1, "guided": 0, "cost": 0, "tokens": 0,
-        "answers": 0, "priced": 0,
+        "answers": 0, "priced": 0, "axioms": 0, "held": 0, "scored": 0, "micronats": 0,
     }  # fmt: skip
     rebuilt = made.summary
     call_command("rebuild", made.key)

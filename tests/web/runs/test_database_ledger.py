@@ -16,6 +16,7 @@ from django.utils import timezone
 import ledger_contract
 from ledger_contract import *  # noqa: F403
 from ledger_contract import Targets, act, genesis
+from process_kit import WAIT_S, until
 from runs_kit import tables
 from spak.errors import LedgerError
 from spak.ledger import FileLedgers
@@ -75,11 +76,29 @@ def test_a_runner_that_lost_its_lease_writes_nothing(ledgers: DatabaseLedgers) -
     new.close()
 
 
+def test_a_lease_is_confirmed_by_the_database_each_time(ledgers: DatabaseLedgers) -> None:
+    old, other = ledgers.create("r1", genesis("r1")), ledgers.create("r2", genesis("r2"))
+    old.confirm()
+    old.append([act(1)])  # nothing is wrong yet, and it is written before the lease is lost
+    old.confirm()
+    assert Run.objects.get(key="r1").count == old.count
+    Run.objects.filter(key="r1").update(fence=old.fence + 1, holder="another")
+    with pytest.raises(LedgerError) as lost:
+        old.confirm()
+    assert lost.value.code == "ledger.lost_lease"
+    with pytest.raises(LedgerError):
+        old.append([act(2)])
+    with pytest.raises(LedgerError):
+        old.close()
+    other.confirm()
+    other.close()
+
+
 def test_one_lost_run_does_not_spoil_the_batch_of_others(ledgers: DatabaseLedgers) -> None:
     held = [ledgers.create(f"r{number}", genesis(f"r{number}")) for number in range(3)]
     Run.objects.filter(key="r1").update(fence=99)
     gate = threading.Event()
-    writing.writer.listeners.append(lambda heads: gate.wait(5))
+    writing.writer.listeners.append(lambda heads: gate.wait(WAIT_S))
     held[0].append([act(0)])  # its commit holds the writer, so that what follows is one batch
     for ledger in held:
         ledger.append([act(1)])
@@ -201,7 +220,7 @@ def test_a_lease_counts_from_when_it_was_written(
 
     other = threading.Thread(target=hold)
     other.start()
-    busy.wait(5)
+    busy.wait(WAIT_S)
     asked = timezone.now()
     ledger = ledgers.open("r1")
     row = Run.objects.get()
@@ -217,12 +236,12 @@ def test_leases_are_renewed_while_they_are_held(
     monkeypatch.setattr(module, "LEASE_S", 0.6)
     ledger = ledgers.create("r1", genesis())
     first = Run.objects.get().lease_until
-    deadline = threading.Event()
-    for _ in range(60):
-        deadline.wait(0.05)
-        if (now := Run.objects.get().lease_until) and first and now > first + timedelta(seconds=0.5):
-            break
-    else:
-        pytest.fail("the lease was not renewed")
+    assert first
+
+    def renewed() -> bool:
+        now = Run.objects.get().lease_until
+        return now is not None and now > first + timedelta(seconds=0.5)
+
+    until(renewed, "the lease was not renewed")
     ledger.close()
     assert Run.objects.get().holder == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,10 +14,12 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError
+from django.db.models import F
 from django.utils import timezone
 
+from process_kit import WAIT_S, happens, until
 from runs_kit import tables
-from spak.errors import UnavailableError
+from spak.errors import LedgerError, UnavailableError
 from spak.lang.catalog import NamedEntry
 from spak.ledger import verify
 from spak.ports import Answer, Prompt
@@ -26,6 +29,7 @@ from spakweb.errors import Refused
 from spakweb.fleet.actions import heartbeat
 from spakweb.runs import begin, execute, pages, queue, tasks
 from spakweb.runs.actions import ask, fork, resume, start, want
+from spakweb.runs.interrupt import interrupt
 from spakweb.runs.ledger import DatabaseLedgers, leases
 from spakweb.runs.models import Run, State
 from spakweb.runs.project import rebuild
@@ -41,11 +45,13 @@ task Talk {
   success: file_exists("word.txt")
 }
 """
-SLOW = """\
-task Slow {
-  step rest: tool.run { cmd: "sleep 61.5" }
+REST = f"61.{os.getpid()}"
+"""Tells this process's tools from those of other tests at the same time."""
+SLOW = f"""\
+task Slow {{
+  step rest: tool.run {{ cmd: "sleep {REST}" }}
   success: exit_code(rest) == 0
-}
+}}
 """
 STEPS = "".join(f'  step s{n}: tool.run {{ cmd: "sleep 0.05{n:03}" }}\n' for n in range(300))
 BUSY = f"task Busy {{\n{STEPS}}}\n"
@@ -125,13 +131,15 @@ def stopped(user: User, word: str, text: str, begun_well: Callable[[Run], bool])
     run = begun(user, text)
     worker = threading.Thread(target=execute.advance, args=(run.key,))
     worker.start()
-    until = time.monotonic() + 60
-    while not begun_well(run):
-        assert time.monotonic() < until
-        time.sleep(0.02)
+
+    def under_way() -> bool:
+        assert worker.is_alive(), run.records.count()
+        return begun_well(run)
+
+    until(under_way)
     asked = time.monotonic()
     want(user, run, word)
-    worker.join(60)
+    worker.join(WAIT_S)
     took = time.monotonic() - asked
     assert not worker.is_alive()
     run.refresh_from_db()
@@ -145,9 +153,51 @@ def resting(run: Run | None = None) -> bool:
     """Whether the tool of SLOW runs: its process is looked for, not a row."""
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            if file.read_bytes() == b"sleep\x0061.5\x00":
+            if file.read_bytes() == b"sleep\x00%s\x00" % REST.encode():
                 return True
     return False
+
+
+def test_a_worker_stopped_while_it_begins_a_run_keeps_no_other_run_waiting(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = begun(user, HELLO), begun(user, HELLO)
+    sent: list[str] = []
+    monkeypatch.setattr(tasks, "send", lambda key, queue: sent.append(key))
+    with execute._alone(first.key):  # it holds the folder; its choice of the run has ended
+        tasks.advance(first.key)
+        first.refresh_from_db()
+        assert (first.state, first.reason.partition(":")[0]) == (State.QUEUED, "workspace.busy")
+        assert sent == [second.key]
+        tasks.advance(second.key)
+    second.refresh_from_db()
+    assert second.state == State.SUCCEEDED
+    assert execute.advance(first.key) is False
+    first.refresh_from_db()
+    assert first.state == State.SUCCEEDED
+
+
+@pytest.mark.parametrize("late", ["before it answers", "before it says so"])
+def test_a_runner_that_lost_its_lease_leaves_answers_to_the_next(user: User, late: str) -> None:
+    run = begun(user, ASKING)
+    execute.advance(run.key)
+    run.refresh_from_db()
+    ask(user, run, "answer", run.summary["waiting"]["id"], text="hello")
+    holding = execute.Holding(run, execute._take(run))
+    taken = Run.objects.filter(pk=run.pk)
+    if late == "before it says so":  # the question is not the one that it knows: nothing to answer
+        holding.runner.state = replace(holding.runner.state, r6=None)
+    taken.update(fence=F("fence") + 1, holder="another")
+    with pytest.raises(LedgerError) as lost:
+        holding._obey()
+    assert lost.value.code == "ledger.lost_lease"
+    assert run.commands.get().done_at is None
+    with contextlib.suppress(LedgerError):
+        holding.runner.close()
+    taken.update(holder="")
+    execute.advance(run.key)
+    assert Run.objects.get().state == State.SUCCEEDED
+    assert (execute.folder_of(run.key) / "workspace" / "word.txt").read_text() == "hello"
 
 
 @pytest.mark.sandbox
@@ -211,9 +261,8 @@ def test_a_run_whose_backend_is_asked_waits_for_nobody(user: User, monkeypatch: 
     seen: list[tuple[str, str, object]] = []
 
     def look() -> None:
-        ends = time.monotonic() + 20
-        while (now := Run.objects.get()).state != State.RUNNING and time.monotonic() < ends:
-            time.sleep(0.01)
+        happens(lambda: Run.objects.get().state == State.RUNNING)
+        now = Run.objects.get()
         gone = header({**Run.objects.values(*HEADER).get(), "lease_until": None}, timezone.now())
         seen.append((now.state, gone["state"], pages.head(now)["asked"]))
         assert Run.objects.filter(queue.due()).exists()  # if the worker dies now, another goes on
@@ -333,19 +382,19 @@ def test_a_begin_that_fails_says_nothing_of_what_others_did_meanwhile(
 def test_a_worker_that_fails_says_so_and_the_run_goes_on_later(
     user: User, monkeypatch: pytest.MonkeyPatch, begun_before: bool
 ) -> None:
-    """A full disk, a fault of ours: nobody has it in hand, and it is not lost."""
+    """A fault of ours: nobody has it in hand, and it is not lost."""
     run = begun(user, HELLO)
     if begun_before:
         assert execute.advance(run.key, slice_s=0) is True
 
-    def full(*ignored: object) -> None:
-        raise OSError(28, "No space left on device")
+    def breaks(*ignored: object) -> None:
+        raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patched:
-        patched.setattr(execute, "workspace_of", full)
+        patched.setattr(execute, "workspace_of", breaks)
         assert execute.advance(run.key) is False
     run.refresh_from_db()
-    assert (run.state, run.holder) == (State.QUEUED, "") and "No space left on device" in run.reason
+    assert (run.state, run.holder) == (State.QUEUED, "") and "Input/output error" in run.reason
     assert run.reason.startswith("web.worker: ")
     assert execute.advance(run.key) is False
     run.refresh_from_db()
@@ -486,6 +535,6 @@ def test_the_one_who_starts_threads_is_interrupted_and_not_those() -> None:
         hit: list[int] = []
         runner = threading.Thread(target=works)
         runner.start()
-        execute._interrupt(runner.ident or 0)
-        runner.join(20)
+        interrupt(runner.ident or 0)
+        runner.join(WAIT_S)
         assert hit == [runner.ident]

@@ -93,7 +93,9 @@ def whole(key: str) -> Run:
     assert verify([line for _, line in reader.read()], exported=False, blobs=reader.blobs).ok
     found = replay(record for record, _ in reader.read())
     assert found.difference is None and not found.missing
-    assert execute.workspace_of(key).snapshot() == found.state.r3
+    place = execute.workspace_of(key)
+    place.take(run.fence)
+    assert place.snapshot() == found.state.r3
     return run
 
 

@@ -14,6 +14,7 @@ from asgiref.testing import ApplicationCommunicator
 from django.test import AsyncClient
 from django.utils import timezone
 
+from process_kit import WAIT_S
 from runs_kit import ledger, looped, member, tables, write
 from spakweb.asgi import application
 from spakweb.runs import stream
@@ -69,7 +70,7 @@ def test_it_goes_on_behind_the_last_event(team: Team, vera: User) -> None:
         for last in ("", "3", "8"):
             answer = await get("/runs/r1/events", last)
             assert (answer.status_code, answer["Content-Type"]) == (200, "text/event-stream")
-            body = await asyncio.wait_for(read(answer, lambda text: b"id: 9\n" in text), 30)
+            body = await asyncio.wait_for(read(answer, lambda text: b"id: 9\n" in text), WAIT_S)
             found.append(body[body.index(b"id: ") :].split(b"\n")[0])
             await answer.streaming_content.aclose()
         return found
@@ -84,7 +85,7 @@ def test_a_run_that_could_not_begin_has_an_end(team: Team, vera: User) -> None:
 
     async def watch() -> bytes:
         answer = await get("/runs/none/events")
-        return await asyncio.wait_for(read(answer, lambda text: False), 30)
+        return await asyncio.wait_for(read(answer, lambda text: False), WAIT_S)
 
     assert b'event: end\ndata: {"type":"end","state":"failed","count":0}' in looped(watch)
 
@@ -121,7 +122,7 @@ def test_its_streams_end_with_it(
         while hub().readers < 2:
             await asyncio.sleep(0.01)
         await sync_to_async(happens)(made)
-        bodies = await asyncio.wait_for(asyncio.gather(*reading), 30)
+        bodies = await asyncio.wait_for(asyncio.gather(*reading), WAIT_S)
         return [
             body.endswith(b'event: closed\ndata: {"type":"closed","code":%s}\n\n' % code) for body in bodies
         ]

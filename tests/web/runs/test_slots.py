@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from process_kit import WAIT_S
 from spakweb.runs import slots
 from spakweb.runs.slots import Slots
 
@@ -34,15 +35,15 @@ def test_a_wait_for_a_model_gives_its_slot_to_others(one: Slots) -> None:
     def asks() -> None:
         with slots.away(lambda: False):
             asked.set()
-            answered.wait(10)
+            answered.wait(WAIT_S)
         heard.append("asks")
         back.set()
 
     slots.use(asks)  # comes back while the model thinks
-    assert asked.wait(10) and heard == []
+    assert asked.wait(WAIT_S) and heard == []
     slots.use(lambda: heard.append("another"))
     answered.set()
-    assert back.wait(10) and heard == ["another", "asks"]
+    assert back.wait(WAIT_S) and heard == ["another", "asks"]
 
 
 def test_back_from_the_model_it_waits_for_a_slot(one: Slots) -> None:
@@ -50,18 +51,18 @@ def test_back_from_the_model_it_waits_for_a_slot(one: Slots) -> None:
 
     def asks() -> None:
         with slots.away(lambda: False):
-            answered.wait(10)
+            answered.wait(WAIT_S)
         back.set()
 
     slots.use(asks)
-    busy = in_background(lambda: bool(go.wait(10)))
+    busy = in_background(lambda: bool(go.wait(WAIT_S)))
     while one._free:
         time.sleep(0.01)
     answered.set()
     assert not back.wait(0.3)
     go.set()
-    assert back.wait(10)
-    busy.join(10)
+    assert back.wait(WAIT_S)
+    busy.join(WAIT_S)
 
 
 def test_what_is_to_stop_waits_for_no_slot(one: Slots) -> None:
@@ -69,16 +70,16 @@ def test_what_is_to_stop_waits_for_no_slot(one: Slots) -> None:
 
     def asks() -> None:
         with slots.away(leave.is_set):
-            answered.wait(10)
+            answered.wait(WAIT_S)
         back.set()
 
     slots.use(asks)
-    busy = in_background(lambda: bool(go.wait(10)))
+    busy = in_background(lambda: bool(go.wait(WAIT_S)))
     answered.set()
     leave.set()
-    assert back.wait(10)
+    assert back.wait(WAIT_S)
     go.set()
-    busy.join(10)
+    busy.join(WAIT_S)
     slots.use(lambda: None)
     assert one._free == 1
 

@@ -16,6 +16,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from platform_kit import missing
+from process_kit import WAIT_S
 from runs_kit import Socket, ledger, looped, member, tables, write
 from servers_kit import Redis, binary
 from spak.errors import LedgerError
@@ -207,7 +208,7 @@ def test_records_that_cannot_be_read_for_one_who_is_behind(
 
     async def watch() -> str | int:
         async with Socket("/ws/runs/r1/?after=9", vera) as page:
-            await asyncio.wait_for(page.until(lambda page: len(page.seqs) == 90), 20)
+            await asyncio.wait_for(page.until(lambda page: len(page.seqs) == 90), WAIT_S)
             return "all" if page.seqs == list(range(10, 100)) else page.code
 
     assert looped(watch) == told and failed == [10]

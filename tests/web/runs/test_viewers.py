@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from django.contrib.sessions.backends.db import SessionStore
 from django.test import AsyncClient
 
+from process_kit import WAIT_S
 from runs_kit import Socket, ledger, looped, member, tables, write
 from spakweb.runs import stream
 from spakweb.runs.models import Run
@@ -96,10 +97,10 @@ def test_pages_of_two_processes_hear_of_each_other(
     async def watch() -> None:
         one, two = stream.Hub(), stream.Hub()
         here = await one.join(run, Viewer(vera.pk, "Vera"), whole=False)
-        await asyncio.wait_for(until(here, ["Vera"]), 10)
+        await asyncio.wait_for(until(here, ["Vera"]), WAIT_S)
         there = await two.join(run, Viewer(0, "Bob"), whole=False)
-        await asyncio.wait_for(until(here, ["Bob", "Vera"]), 10)
-        await asyncio.wait_for(until(there, ["Bob", "Vera"]), 10)
+        await asyncio.wait_for(until(here, ["Bob", "Vera"]), WAIT_S)
+        await asyncio.wait_for(until(there, ["Bob", "Vera"]), WAIT_S)
         two.leave(there)
         await asyncio.sleep(0)
         one.leave(here)

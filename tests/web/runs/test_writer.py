@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from ledger_contract import act
+from process_kit import WAIT_S, happens
 from runs_kit import ledger, tables
 from spak.errors import LedgerError
 from spak.runner import Run as Runner
 from spakweb.runs import execute, queue
 from spakweb.runs import writer as writing
+from spakweb.runs import writer_sql as sql
 from spakweb.runs.actions import start
 from spakweb.runs.models import Run, RunBlob, RunRecord, State
 from spakweb.runs.writer import Batch
@@ -40,7 +42,7 @@ def team(transactional_db: None, settings: Any, tmp_path: Path) -> Iterator[Team
 def held_back() -> Iterator[None]:
     """What is handed in after the writer's next commit, as long as this lasts, is one transaction."""
     gate = threading.Event()
-    writing.writer.listeners.append(lambda heads: gate.wait(5))
+    writing.writer.listeners.append(lambda heads: gate.wait(WAIT_S))
     try:
         yield
     finally:
@@ -63,8 +65,8 @@ def test_a_projection_and_the_lease_come_with_the_last_records(team: Team) -> No
         mine.show(shown(mine.row, State.SUCCEEDED))
         closing = threading.Thread(target=mine.close)
         closing.start()
-        closing.join(0.05)
-    closing.join(10)
+        happens(lambda: writing.writer._queue.qsize() == 2, 1.0)  # how it is shown, and its lease
+    closing.join(WAIT_S)
     row = Run.objects.get()
     assert (row.state, row.task, row.count, row.projected) == (State.SUCCEEDED, "Main", 2, 2)
     assert (row.summary, row.started_at) == (mine.row.summary, mine.row.started_at)
@@ -90,6 +92,26 @@ def test_only_the_wish_that_was_fulfilled_is_taken_back(
     mine.show(shown(mine.row, State.PAUSED), done)
     mine.close()
     assert Run.objects.get().wanted == left
+
+
+def test_on_postgresql_nothing_is_sent_as_a_pipeline(team: Team) -> None:
+    """A process stopped inside one would keep its locks: idle_in_transaction_session_timeout does not run."""
+    runs = [ledger(team, key) for key in ("r1", "r2")]
+    many_at_once: list[bool] = []
+
+    def seen(execute: Any, text: Any, given: Any, many: bool, context: Any) -> Any:
+        many_at_once.append(many)
+        return execute(text, given, many, context)
+
+    with transaction.atomic(), connection.execute_wrapper(seen), connection.cursor() as cursor:
+        sql.move(cursor, [(1, "head", run.row.pk) for run in runs])
+        sql.add_blobs(cursor, [(run.row.pk, "x" * 43, 1) for run in runs])
+        sql.show(cursor, [sql.shown(shown(run.row, State.WAITING), run.fence, "") for run in runs])
+        sql.renew(cursor, timezone.now(), [(run.row.pk, run.fence, "me", 9.0) for run in runs])
+        assert set(Run.objects.values_list("state", "holder", "summary__steps")) == {("waiting", "me", 2)}
+        sql.free(cursor, [(run.row.pk, run.fence) for run in runs])
+    assert len(many_at_once) == 6 and (connection.vendor == "sqlite" or not any(many_at_once))
+    assert set(Run.objects.values_list("holder", "lease_until")) == {("", None)}
 
 
 def test_what_the_database_refuses_is_not_at_the_cost_of_others(team: Team) -> None:

@@ -104,18 +104,18 @@ def _of(made: View, pairs: Mapping[str, str], catalog: Catalog | None) -> Known:
     retries = (
         config["RETRIES"].show() if "RETRIES" in config else settings.PLACES["config"]["RETRIES"].default
     )
-    everything: set[str] = set()
+    everything: dict[str, str] = {}
     for name, task in made.tasks.items():
         path = f"tasks/{pairs.get(name, name)}"
         tools = _tools(task, catalog)
-        everything |= tools
-        for tool in sorted(tools):
-            found["tool", path, tool] = True
+        for tool, who in sorted(tools.items()):
+            found["tool", path, tool] = who
+            everything[tool] = min(who, everything.get(tool, who))
         found |= {(kind, path, key): value for kind, key, value in _of_task(task, retries)}
         for where in _networked(task, catalog):
             found["network", path, where] = True
-    for tool in sorted(everything):
-        found["tool", "", tool] = True
+    for tool, who in sorted(everything.items()):
+        found["tool", "", tool] = who
     return found
 
 
@@ -143,18 +143,19 @@ def _of_task(task: TaskView, retries: Any) -> Iterator[tuple[str, str, Any]]:
         yield "judgement", f"check {name}", check.kind
 
 
-def _tools(task: TaskView, catalog: Catalog | None) -> set[str]:
-    """The tools that a task may use: TOOLS where it has it, else those of its steps."""
+def _tools(task: TaskView, catalog: Catalog | None) -> dict[str, str]:
+    """The tools that a task may use, by name: `plan` where TOOLS lets a plan choose it, else `step`."""
     listed = task.settings.get("TOOLS")
-    if listed is not None and isinstance(shown := listed.show(), list):
-        names = {name for name in shown if isinstance(name, str)}
-    else:
-        steps = (*task.steps.values(), *task.checks.values())
-        names = {step.kind.removeprefix("tool.") for step in steps if step.kind.startswith("tool.")}
-    if catalog is None:
-        return names
-    entries = {name: catalog.tool(name) for name in names}
-    return {entry.name if entry is not None else name for name, entry in entries.items()}
+    shown = listed.show() if listed is not None else ()
+    chosen = [name for name in shown if isinstance(name, str)] if isinstance(shown, list) else []
+    steps = (*task.steps.values(), *task.checks.values())
+    fixed = [step.kind.removeprefix("tool.") for step in steps if step.kind.startswith("tool.")]
+    found: dict[str, str] = {}
+    for who, names in (("plan", chosen), ("step", fixed)):
+        for name in names:
+            entry = catalog.tool(name) if catalog is not None else None
+            found.setdefault(entry.name if entry is not None else name, who)
+    return found
 
 
 def _networked(task: TaskView, catalog: Catalog | None) -> Iterator[str]:
@@ -180,7 +181,9 @@ def _networked(task: TaskView, catalog: Catalog | None) -> Iterator[str]:
 def _widens(kind: str, name: str, change: str, was: Any, now: Any, whole: bool) -> bool | None:
     """`whole` says that the task itself came or went: then what it is held to is no loss."""
     match kind:
-        case "tool" | "network":
+        case "tool":
+            return change == "gained" or (change == "changed" and now == "plan")
+        case "network":
             return change == "gained"
         case "level":
             return _rank(now) > _rank(was)

@@ -80,25 +80,6 @@ def _dead_trigger(found: Diagnostic, parsed: Parsed) -> Op | None:
     return ops.RemoveEdge(task.name, edge.trigger)
 
 
-def _tool_not_listed(found: Diagnostic, parsed: Parsed) -> Op | None:
-    task = _task_at(found, parsed)
-    listed = next(
-        (
-            item.value.items
-            for item in (task.items if task is not None else ())
-            if isinstance(item, ast.Entry)
-            and item.key.upper() == "TOOLS"
-            and isinstance(item.value, ast.ListValue)
-        ),
-        None,
-    )
-    if task is None or listed is None:
-        return None
-    names = [item.value for item in listed if isinstance(item, (ast.Name, ast.Text))]
-    tool = parsed.text[found.start : found.end].partition(".")[2]
-    return ops.Set("TOOLS", [*names, tool], task.name) if tool else None
-
-
 def _unbounded_loop(found: Diagnostic, parsed: Parsed) -> Op | None:
     return ops.Set("CONFIG.BUDGET.steps", LOOP_STEPS)
 
@@ -109,6 +90,5 @@ _MENDS: Mapping[str, Callable[[Diagnostic, Parsed], Op | None]] = {
     "lang.no_level": _level,
     "lang.level_exceeded": _level,
     "lang.dead_trigger": _dead_trigger,
-    "lang.tool_not_listed": _tool_not_listed,
     "lang.unbounded_loop": _unbounded_loop,
 }

@@ -243,9 +243,9 @@ def set_field(surface: Surface, op: ops.SetField) -> tuple[Op, ...]:
 
 
 def _before_meta(body: ast.MapValue, key: str) -> int:
-    """A new argument goes before `output_var` and `on_fail` at the end."""
+    """A new argument goes before `output_var`, `on_fail` and `poll` at the end."""
     index = len(body.entries)
-    while key not in META and index and body.entries[index - 1].key in META[:2]:
+    while key not in META and index and body.entries[index - 1].key in META[:3]:
         index -= 1
     return index
 

@@ -118,6 +118,8 @@ def choices(view: View, here: Spot) -> Iterator[Choice]:
             yield from chooser.types()
         case "when":
             yield from chooser.when()
+        case "static":
+            yield from chooser.checks()
         case "variable":
             yield from chooser.variables(bare=False)
         case "text":
@@ -203,7 +205,7 @@ class _Chooser:
             names = ("prompt", "role", "output_var") if rest == "plan" else tuple(words.FIELDS)
         else:
             yield from self.members(self.frame.schema)
-            names = ("output_var", "on_fail")
+            names = ("output_var", "on_fail", "poll")
         for name in names:
             yield self.word(name, words.FIELDS[name], "field", f"{name}: ")
 
@@ -343,14 +345,19 @@ class _Chooser:
         for name in (*ALWAYS, *sorted(given - set(ALWAYS))):
             yield Choice(name, "trigger", words.TRIGGERS.get(name, ""), _later(describe.trigger, name))
 
+    def checks(self) -> Iterator[Choice]:
+        for entry in self.catalog.checks.values():
+            yield Choice(entry.name, "check", entry.summary, _later(describe.named, "check", entry))
+
     def variables(self, bare: bool) -> Iterator[Choice]:
         """Variables that have a value here; as a bare value only those that a bare word can mean."""
         made, scope, plan = self.view.outline, self.view.scope, self.plan()
         inputs = [f"input.{name}" for name in made.inputs]
-        fixed = self.here.key == "GOAL" or self.frame.table == "proposers"  # filled in before the run
-        index = self.index(plan)
+        fixed = self.frame.table == "proposers"  # filled in before the run
+        goal = self.here.key == "GOAL"  # filled in when the task is entered
+        index = 0 if goal else self.index(plan)
         for name in inputs if fixed else [*self.paths(plan, index), *inputs]:
-            if bare and not scope.is_variable(name):
+            if (bare and not scope.is_variable(name)) or (goal and name == "goal"):
                 continue
             if plan is None or fixed or scope.problem(name, plan, index) is None:
                 yield Choice(name, "variable", "", _later(describe.variable, self.view, name))

@@ -35,6 +35,7 @@ _PLACES = {
     "task": "a TASK",
     "rule": "RULE",
     "task budget": "BUDGET of a TASK",
+    "poll": "poll of a tool step",
 }
 
 
@@ -164,8 +165,8 @@ def task(view: View, name: str) -> str:
 def _of_task(plan: TaskPlan) -> Iterator[str]:
     if plan.steps:
         yield "Steps: " + ", ".join(code(f"{step.node.name}: {step.node.kind}") for step in plan.steps)
-    if plan.tools:
-        yield "Tools: " + ", ".join(map(code, plan.tools))
+    if plan.all_tools:
+        yield "Tools: " + ", ".join(map(code, plan.all_tools))
     if plan.validator is not None:
         yield f"Validator: {code(plan.validator.name)}"
     edges = [code(f"{trigger} -> {edge.target}") for trigger, edge in plan.edges.items()]
@@ -192,13 +193,9 @@ def variable(view: View, path: str) -> str:
         return f"{code(path)}: {plain(texts[head][int(rest) - 1])}"
     setters = view.scope.setters.get(path, ()) if not dot else ()
     if setters:
-        places = [f"step {code(_step(view, owner, index))} of task {code(owner)}" for owner, index in setters]
+        places = [f"{view.scope.setter(owner, index, '`')} of task {code(owner)}" for owner, index in setters]
         return f"{title}: the output of {', '.join(places)}."
     return f"{title}: {about}" if about else title
-
-
-def _step(view: View, owner: str, index: int) -> str:
-    return view.outline.tasks[owner].steps[index].node.name
 
 
 def step(view: View, owner: str, name: str) -> str:

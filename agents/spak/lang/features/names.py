@@ -254,6 +254,8 @@ class _Collector:
         if kind == "inputs" and isinstance(value, ast.MapValue):
             for declared in value.entries:
                 yield from self.token("input", declared.key, declared.start, True)
+        elif setting is not None and setting.key == "OUTPUT":
+            yield from self.defined(value)
         elif setting is not None and setting.table in TABLES:
             yield from self.choice(TABLES[setting.table], value)
         elif kind == "map" and isinstance(value, ast.MapValue):
@@ -291,7 +293,7 @@ class _Collector:
         for entry in node.body.entries if node.body is not None else ():
             if entry.key == "output_var":
                 yield from self.defined(entry.value)
-            elif entry.key not in ("on_fail", "role"):
+            elif entry.key not in ("on_fail", "poll", "role"):
                 yield from self.value(entry.value)
 
     def defined(self, value: ast.Value) -> Iterator[Occurrence]:

@@ -32,6 +32,7 @@ Wanted = Literal[
     "joint",  # and, or, or a new item
     "type",  # of an input
     "when",
+    "static",  # the check of an axiom
     "variable",  # inside {{ }}
     "text",  # inside a string
     "word",  # one of `words`: what continues a construct
@@ -218,6 +219,9 @@ class _Finder:
     def _block(self, at: int, outer: Frame) -> Frame:
         """The map of `KEY {`, or the options of `KEY name {`."""
         key = self._key_before(at)
+        if outer.block == "model" and self.low(at - 2) == "check":
+            check = self.view.catalog.checks.get(self.word(at - 1))
+            return Frame("options", at, self.word(at - 1), schema=check.schema if check is not None else {})
         if outer.block in ("top", "agent", "task", "settings"):
             place = _place(outer)
             setting = settings.find(place, self.word(at - 1)) if self.is_word(at - 1) else None
@@ -235,6 +239,8 @@ class _Finder:
             return Frame("opaque", at)
         if outer.block == "model":
             return Frame("opaque", at)
+        if outer.block == "step" and key == "poll":
+            return Frame("settings", at, key=key, table="poll")
         return Frame("map", at, outer.owner, key, outer.table, self._schema(outer, key))
 
     def _key_before(self, at: int) -> str:
@@ -311,6 +317,8 @@ class _Finder:
             return "word", "", _NAMED[frame.block][two]
         if before == "level" and three == "agent":
             return "value", "LEVEL", ()
+        if frame.block == "model" and before == "check":
+            return "static", "", ()
         if before in _NAMED[frame.block] or before == "system_model":
             return "name", "", ()
         if before == "start" and frame.block in ("top", "agent"):

@@ -155,6 +155,10 @@ FIELDS: Mapping[str, Word] = {
         "What a non-zero exit means: stop ends the task, retry goes back to who proposed it, continue goes on.",
         "on_fail: continue",
     ),
+    "poll": Word(
+        "Does the step again until it ends with exit 0, `every_s` seconds apart, at most `limit` times.",
+        "poll: { every_s: 5 limit: 12 }",
+    ),
     "role": Word("The role that the model is asked in.", 'role: "coder"'),
     "prompt": Word(
         "The text of the question; `{{variables}}` are filled in.", 'prompt: "Mend it: {{last_tool_output}}"'

@@ -160,9 +160,8 @@ def _node(spec: Spec, task: Task, start: bool) -> Node:
         elif isinstance(item, Entry):
             settings.setdefault(item.key.upper(), item)
     tools = _tools(settings.get("TOOLS"))
-    if "TOOLS" not in settings:
-        tools = dict.fromkeys(kind.partition(".")[2] for kind in kinds if kind.startswith("tool."))
     plans = "llm.plan" in kinds or (not steps and bool(tools))
+    tools |= dict.fromkeys(kind.partition(".")[2] for kind in kinds if kind.startswith("tool."))
     line, file = _place(spec, task.start + 1)
     goal = settings["GOAL"].value if "GOAL" in settings else None
     return Node(

@@ -21,11 +21,14 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.utils import DatabaseError
 
-from spakweb import appendonly
+from spak import integrity
+from spakweb import appendonly, damage
 from spakweb.errors import Refused
 from spakweb.home import demo
 from spakweb.home.up import Child, Stopped, Supervisor, listen, no_place, only_one
 
+CHECK_S = 10.0
+"""How long the look at the database may take before a start; a large one is looked at further later."""
 READY_S = 60.0
 """How long the first answer may take."""
 
@@ -64,6 +67,8 @@ class Command(BaseCommand):
 
     def prepare(self, demo_team: bool) -> None:
         """The tables as this version wants them, their triggers, the demo team, the static files."""
+        if (where := damage.file()) is not None and (found := integrity.check(where, CHECK_S)).problems:
+            self.stderr.write(f"The database is damaged: {found.problems[0]}\n  mend: docs/deploy.md, Damage")
         try:
             call_command("migrate", verbosity=0, interactive=False)
             lost = appendonly.missing(connection)

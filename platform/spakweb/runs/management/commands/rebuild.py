@@ -1,7 +1,8 @@
 """`manage.py rebuild [KEY ...]`: make the projected columns of runs again from their ledgers.
 
-Without keys all runs. Runs that a worker holds are left to it: it writes the same columns. A ledger that does
-not verify is told of and left as it is, and the command ends with an error.
+Without keys all runs. Runs that a worker holds are left to it: it writes the same columns. What the database
+cannot read and ledgers that do not verify are named, with the records that are lost, and left as they are;
+the others are rebuilt, and the command ends with an error.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ import argparse
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
 
 from spak.errors import LedgerError
 from spakweb import clock
-from spakweb.runs import news
+from spakweb.runs import news, salvage
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run
 from spakweb.runs.project import rebuild
-from spakweb.runs.queue import free
+from spakweb.runs.times import is_held
 
 
 class Command(BaseCommand):
@@ -27,22 +29,34 @@ class Command(BaseCommand):
         parser.add_argument("keys", nargs="*", metavar="KEY", help="these runs only")
 
     def handle(self, *args: Any, keys: list[str], **options: Any) -> None:
-        rows = Run.objects.filter(count__gt=0).order_by("pk")
-        if keys:
-            rows = rows.filter(key__in=keys)
-            if unknown := set(keys) - set(rows.values_list("key", flat=True)):
-                raise CommandError(f"no records of {', '.join(sorted(unknown))}")
-        done, damaged = 0, []
-        left = rows.exclude(free(clock.now())).count()
-        for row in rows.filter(free(clock.now())).iterator():
-            try:
-                rebuild(row, DatabaseLedgers().reader(row.key).read())
-            except LedgerError as error:
-                damaged.append(row.key)
-                self.stderr.write(f"{row.key}: {error.message}\n  mend: {error.hint}")
+        unknown = set(keys) - set(Run.objects.filter(key__in=keys, count__gt=0).values_list("key", flat=True))
+        if unknown:
+            raise CommandError(f"no records of {', '.join(sorted(unknown))}")
+        done, left, damaged, now = 0, 0, [], clock.now()
+        for row in salvage.every_run():
+            if isinstance(row, salvage.Unreadable):
+                damaged.append(f"row {row.pk}")
+                self.stderr.write(f"row {row.pk} of the list of runs cannot be read: the run is lost here")
+            elif keys and row.key not in keys:
                 continue
-            news.tell(row.key, row.count)
-            done += 1
+            elif is_held(row.holder, row.lease_until, now):
+                left += 1
+            elif why := self._failed(row):
+                damaged.append(row.key)
+                self.stderr.write(f"{row.key}: {why}")
+            else:
+                done += 1
         self.stdout.write(f"{done} rebuilt, {left} left to their workers, {len(damaged)} damaged")
         if damaged:
             raise CommandError(f"damaged: {', '.join(damaged)}")
+
+    def _failed(self, row: Run) -> str:
+        """Rebuild it; why not, or nothing."""
+        try:
+            rebuild(row, DatabaseLedgers().reader(row.key).read())
+            news.tell(row.key, row.count)
+        except LedgerError as error:
+            return f"{error.message}\n  mend: {error.hint}"
+        except DatabaseError as error:
+            return f"{salvage.lost(row)} ({error})\n  mend: docs/deploy.md, Damage"
+        return ""

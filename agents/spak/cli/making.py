@@ -1,0 +1,121 @@
+"""The folder of a run before its first record, and what killed processes left of such folders.
+
+`making(folder)` holds a lock in it until the run is there or the folder is removed; `unfinished(root)`
+names the folders without a first record that no process holds, and `remove` takes one away. A run of an older
+version made its folder without that lock: it counts as held for a minute.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from spak.cli.recording import FILE as ANSWERS
+from spak.ledger.faults import typed
+from spak.ledger.private import make_folder
+from spak.workspace.disk import Disk
+
+STORE = "store"
+LOCK = f"{STORE}/begin.lock"
+"""In the one folder that is never copied into a workspace."""
+TRACE = "trace.jsonl"
+YOUNG_S = 60.0
+
+
+@contextmanager
+def making(folder: Path) -> Iterator[None]:
+    """Makes the folder. What goes wrong inside removes it with all that is in it.
+
+    Raises: LedgerError `ledger.readonly`, `ledger.full`, `ledger.io`.
+    """
+    try:
+        fd = _make(folder)
+    except OSError as error:
+        raise typed(error, "making the run folder", folder) from error
+    try:
+        try:
+            yield
+        except BaseException:
+            _remove(folder)
+            raise
+        (folder / LOCK).unlink(missing_ok=True)
+    finally:
+        os.close(fd)
+
+
+def unfinished(root: Path) -> list[Path]:
+    """Folders of runs that never began and that nobody makes any more. Raises: LedgerError."""
+    try:
+        below = sorted(root.iterdir()) if root.is_dir() else []
+        return [path for path in below if path.name[0] != "." and _is_left(path)]
+    except OSError as error:
+        raise typed(error, "listing runs", root) from error
+
+
+def remove(folder: Path) -> bool:
+    """Remove one of them; False when a process holds it by now. Raises: LedgerError."""
+    try:
+        with _held(folder) as held:
+            if held and not (folder / TRACE).exists():
+                _remove(folder)
+                return True
+            return False
+    except OSError as error:
+        raise typed(error, "removing an unfinished run", folder) from error
+
+
+def _make(folder: Path) -> int:
+    """The lock of a new folder; again where somebody who cleaned up was quicker than the lock."""
+    while True:
+        make_folder(folder, parents=True)
+        try:
+            (folder / STORE).mkdir()
+            fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            continue
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        if os.fstat(fd).st_nlink:
+            return fd
+        os.close(fd)
+
+
+def _is_left(folder: Path) -> bool:
+    if not folder.is_dir() or folder.is_symlink() or (folder / TRACE).exists():
+        return False
+    ours = {ANSWERS, STORE, "lock", "workspace", "blobs", f".{TRACE}.new"}
+    if any(path.name not in ours for path in folder.iterdir()):
+        return False  # no folder of a run
+    with _held(folder) as held:
+        return held
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[bool]:
+    """Whether nobody makes the folder; nobody does while this lasts."""
+    try:
+        fd = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield folder.exists() and abs(time.time() - folder.stat().st_mtime) > YOUNG_S
+        return
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+    finally:
+        os.close(fd)
+
+
+def _remove(folder: Path) -> None:
+    """With whatever rights its folders have; the lock goes last."""
+    disk = Disk()
+    with disk.folder(str(folder)) as at:
+        for path in sorted(folder.iterdir(), key=lambda path: path.name == STORE):
+            disk.remove(path.name, at)
+    folder.rmdir()

@@ -1,0 +1,79 @@
+"""Checks of what decides a task: a `fail` edge that nothing fires, a task whose success nothing checks.
+
+Takes an Outline; reports warnings with fixes. `success:` or a VALIDATOR decides a task that has one; in any
+other the exits of its tools do, so only a task that lets every tool go on (`on_fail: continue`) is decided by
+nothing. A tool that crashes or times out still fails such a task, and so do arguments that do not fit: the
+messages say so. Where the text did not parse whole it says nothing. Source: DESIGN.md section 15.
+"""
+
+from __future__ import annotations
+
+from spak.errors import EditRefused, SpecError
+from spak.lang.diagnostics import Edit
+from spak.lang.outline import Outline, StepPlan, TaskPlan
+from spak.lang.parser import Parsed
+
+
+def check_outcome(made: Outline) -> None:
+    if made.broken:
+        return
+    for task in made.tasks.values():
+        if made.report.full:
+            return
+        if not decided(task):
+            _tell(made, task)
+
+
+def decided(task: TaskPlan) -> bool:
+    """Whether something in the task can fail it without a crash: a check, a validator, a tool's exit."""
+    if task.judged or "VALIDATOR" in task.settings:
+        return True
+    if task.plans and not _only_continues(task):
+        return True
+    return any(step.kind in ("tool", "plan", "") and step.on_fail != "continue" for step in task.steps)
+
+
+def _only_continues(task: TaskPlan) -> bool:
+    return bool(task.steps) and all(step.on_fail == "continue" for step in task.steps)
+
+
+def _tell(made: Outline, task: TaskPlan) -> None:
+    report = made.report
+    goes_on = [step for step in task.steps if step.on_fail == "continue"]
+    edge = task.edges.get("fail")
+    if edge is not None:
+        if goes_on:
+            hint = "let a step stop the task (on_fail: stop), or judge it with success: or a VALIDATOR"
+            fix = _stop(made, goes_on[-1])
+        else:
+            hint = "remove the edge, or judge the task with success: or a VALIDATOR"
+            fix = _edits(made, "RemoveEdge", task.name, "fail")
+        message = f"'fail' never fires in '{task.name}' but after a crash or a timeout"
+        report.warn("lang.dead_fail", message, hint, edge.start, fix)
+    elif goes_on:
+        message = f"nothing checks whether '{task.name}' succeeds: its tools may fail and it goes on"
+        hint = "on_fail: stop in the step that decides, or success: or a VALIDATOR"
+        report.warn("lang.unchecked_task", message, hint, task.node.start + 1, _stop(made, goes_on[-1]))
+    elif task.checks:
+        name = task.checks[-1].node.name
+        message = f"nothing checks whether '{task.name}' succeeds: its evaluation only measures"
+        hint = f"compare a value of it: success: {name} == 0"
+        fix = _edits(made, "SetCondition", task.name, "success", f"{name} == 0")
+        report.warn("lang.unchecked_task", message, hint, task.node.start + 1, fix)
+
+
+def _stop(made: Outline, step: StepPlan) -> tuple[Edit, ...] | None:
+    body = step.node.body
+    entries = body.entries if body is not None else ()
+    at = next((entry for entry in entries if entry.key == "on_fail"), None)
+    return made.report.replace(at.value, "stop") if at is not None else None
+
+
+def _edits(made: Outline, op: str, *arguments: str) -> tuple[Edit, ...] | None:
+    """What an operation does to the text, in the layout of the file."""
+    from spak.lang.edit import apply, ops  # only a spec with such a finding pays for loading the editor
+
+    try:
+        return apply(Parsed(made.spec), getattr(ops, op)(*arguments)).patches
+    except (EditRefused, SpecError):
+        return None

@@ -1,0 +1,73 @@
+"""Kernel semantics: the version number of the kernel's decisions, and what each version decides differently.
+
+Takes the number that a genesis record names; gives its Decisions, one named flag for each rule that came
+later than version 1. The kernel and `compile` ask these flags and never the number, so a reader finds by
+name what a version changed. Each flag has a golden ledger on both sides of it (tests/golden). Raises nothing:
+an unknown number is the caller's error. VERSIONING.md says what raises the number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+
+SEMANTICS = 3
+"""The version that new runs get."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The flags of one version of the semantics; the defaults are those of the newest."""
+
+    policy: bool = True
+    """Since 2: the policy derives each permit. Before, a tool had to be in TOOLS, or named by a step."""
+    exits_decide: bool = True
+    """Since 3: in a task with neither `success:` nor VALIDATOR a tool's non-zero exit fails the task.
+    Source: DESIGN.md section 15."""
+    checks_hold_files: bool = True
+    """Since 3: what checks found holds until a file outside of the repository's own folder changes; each
+    check is kept by its options too; a plateau after a failed check is a failed check. Source: ADR 0022."""
+    step_tools: bool = True
+    """Since 3: TOOLS is what the plans of a task may choose from, and a step's own tool is not among it.
+    Before, a task without TOOLS had those of its steps, and with TOOLS a step had to use one of them."""
+    plan_output: bool = True
+    """Since 3: what a plan's tool wrote is `last_tool_output`. Before, only with an `output_var`."""
+    bound: bool = True
+    """Since 3: a variable that has no value on any path is an error of the spec."""
+    turns_repeat: bool = True
+    """Since 3: the watchdog ends a run when its last whole turn was repeated, with the answers given in it.
+    Before, when one result stood in its window too often, whatever happened in between."""
+    rollbacks_by_tool: bool = True
+    """Since 3: rollbacks in a row are counted on one tool, unreadable answers under a name of their own.
+    Before, invalid answers were counted together. Source: seed 001."""
+    causes: bool = True
+    """Since 3: the end of a run holds its cause as data, and a knob only where it would help."""
+    r4_payload: bool = True
+    """Since 3: R4 holds the expected schema and the received payload, both bounded. Source: seed 001."""
+    memory_by_policy: bool = True
+    """Since 3: what no prompt has shown yet stays in the memory in full, FLUSH_ON_TRANSITION empties it at
+    every change of task, and SUMMARIZE keeps lines of what settles. Source: docs/adr/0026."""
+    compares_typed: bool = True
+    """Since 3: comparing a text that is no number with a number is an error (`run.not_a_number`), and the
+    condition does not hold. Before, it was false, and with `!=` true."""
+
+    git_patches: bool = True
+    """Since 3: patches are read as git and diff write them, quoted names and stripped blank lines too, and a
+    very long line is refused. Before, the policy judged some ordinary ones as damaged."""
+    closed_law: bool = True
+    """Since 3: no text of a spec heads a predicate on which a prohibition of the law rests through a
+    negation, but for tables that the law opens. Source: DESIGN.md section 9."""
+
+
+LATEST = Decisions()
+_FIRST = Decisions(*(False for _ in fields(Decisions)))
+
+BY_VERSION: Mapping[int, Decisions] = MappingProxyType(
+    {
+        1: _FIRST,
+        2: replace(_FIRST, policy=True),
+        SEMANTICS: LATEST,
+    }
+)
+"""Every version that this kernel replays."""

@@ -1,0 +1,178 @@
+"""Why a run ended that did not succeed, as one sentence with record numbers.
+
+Takes the records of a run in order, or the newest of them; gives a sentence, empty where there is nothing to
+say. `step` knows no record numbers, so that they are found here, from the ledger alone and without a replay:
+the `end` commit holds the cause as data (since semantics 3), the records before it what it rests on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from spak import canon
+from spak.kernel import watch
+from spak.records import Authority, Kind, Record
+
+TAIL = 1000
+"""Records from which the cause of an end can be told, where nobody wants to read all of them."""
+
+LISTED = 12
+"""Record numbers in a sentence; of more, the first and the last."""
+
+
+def sentence(records: Iterable[Record]) -> str:
+    """The cause of the end, from the records of the run or its last TAIL of them."""
+    trail = Trail()
+    for record in records:
+        trail.feed(record)
+    return trail.sentence()
+
+
+class Deed(NamedTuple):
+    """A result that was committed, by the record that holds it."""
+
+    seq: int
+    name: str
+    mark: str
+
+
+class Setback(NamedTuple):
+    """Something that was rolled back, by the record that says so."""
+
+    seq: int
+    code: str
+
+
+@dataclass(slots=True)
+class Trail:
+    """Feed it records in order; `sentence` says why the last one is an end. Bounded."""
+
+    deeds: deque[Deed] = field(default_factory=lambda: deque(maxlen=watch.MOST))
+    setbacks: deque[Setback] = field(default_factory=lambda: deque(maxlen=watch.MOST))
+    polls: deque[int] = field(default_factory=lambda: deque(maxlen=watch.MOST))
+    end: Record | None = None
+    _permit: Record | None = None
+    _act: Record | None = None
+    _root: str = ""
+
+    def feed(self, record: Record) -> None:
+        if record.authority == Authority.HOST:
+            return
+        match record.kind:
+            case Kind.PERMIT:
+                self._permit = record
+            case Kind.ACT | Kind.PLAN:
+                self._act = record
+            case Kind.ROUTE:
+                self._route(record)
+            case Kind.END:
+                self.end = record
+
+    def sentence(self) -> str:
+        """One sentence, or nothing for a run that has not ended, succeeded or was cancelled."""
+        if self.end is None:
+            return ""
+        body = self.end.body
+        codes = body.get("codes") or [""]
+        cause = body.get("cause")
+        found = _SENTENCES.get(str(codes[0]), _SENTENCES_BY_FAMILY.get(str(codes[0]).partition(".")[0]))
+        return found(self, cause if isinstance(cause, Mapping) else {}) if found is not None else ""
+
+    def _route(self, route: Record) -> None:
+        permit, act, body = self._permit, self._act, route.body
+        self._act = None
+        if "poll" in body:
+            self.polls.append(act.seq if act is not None else route.seq)
+        outcome = act.body.get("outcome") if act is not None else None
+        if "r4" in body or (outcome is not None and outcome not in ("exited", "answered")):
+            self.setbacks.append(Setback(route.seq, str(body.get("code", ""))))
+            return
+        if act is None or permit is None or outcome is None or body.get("txn") == "rollback":
+            return
+        root = body.get("r3")
+        self._root = root if isinstance(root, str) else self._root
+        asked = permit.body.get("act")
+        if asked in ("tool", "validate"):
+            self.setbacks.clear()
+        if asked not in ("tool", "validate", "ask") or "poll" in body:
+            return
+        name = str(permit.body.get("name", asked))
+        key = canon.content_hash(act.body.get("out", "")) if asked == "ask" else act.body.get("key")
+        action = canon.content_hash([name, permit.body.get("args", {})])
+        mark = watch.mark(permit.task, action, key if isinstance(key, str) else "", self._root)
+        self.deeds.append(Deed(act.seq, name, mark))
+
+    # ---- sentences
+
+    def loop(self, cause: Mapping[str, Any]) -> str:
+        deeds = list(self.deeds)
+        length, times = cause.get("turn"), cause.get("times")
+        if type(length) is not int or type(times) is not int:  # up to semantics 2
+            same = [deed.seq for deed in deeds if deeds and deed.mark == deeds[-1].mark]
+            return _same(deeds[-1].name, same) if same else ""
+        taken = deeds[-length * times :] if length > 0 else []
+        if length == 1 and taken:
+            return _same(taken[-1].name, [deed.seq for deed in taken])
+        turns = [taken[start : start + length] for start in range(0, len(taken), length)]
+        repeated = {deed.name for deed in taken}
+        names = ", ".join(dict.fromkeys(deed.name for deed in deeds if deed.name in repeated))
+        spans = [f"{turn[0].seq}-{turn[-1].seq}" for turn in turns if turn]
+        return f"the same steps ({names}) gave the same results {times} times: records {_listed(spans)}"
+
+    def rollbacks(self, cause: Mapping[str, Any]) -> str:
+        times = cause.get("times")
+        last = list(self.setbacks)[-times:] if type(times) is int and times > 0 else list(self.setbacks)
+        if not last:
+            return ""
+        codes = ", ".join(dict.fromkeys(item.code for item in last if item.code))
+        name = cause.get("name")
+        if name == UNREADABLE:
+            what = f"{len(last)} answers in a row could not be used"
+        else:
+            what = f"{name or 'what was proposed'} was rolled back {len(last)} times in a row"
+        return f"{what} ({codes}): records {_listed([item.seq for item in last])}"
+
+    def denial(self, cause: Mapping[str, Any]) -> str:
+        permit = self._permit
+        if permit is None or not cause.get("reason"):
+            return ""
+        return f"{cause.get('name') or 'it'} was denied: {cause['reason']}: record {permit.seq}"
+
+    def exit(self, cause: Mapping[str, Any]) -> str:
+        deed = self.deeds[-1] if self.deeds else None
+        if deed is None or self.end is None:
+            return ""
+        return f"{deed.name} in step {self.end.step} did not end with exit 0: record {deed.seq}"
+
+    def polled(self, cause: Mapping[str, Any]) -> str:
+        deed = self.deeds[-1] if self.deeds else None
+        times = cause.get("times")
+        if deed is None or self.end is None or type(times) is not int:
+            return ""
+        polls = [*self.polls, deed.seq][-times:]
+        return f"step {self.end.step} did not end with exit 0 in {times} polls: records {_listed(polls)}"
+
+
+UNREADABLE = "answer"
+"""What spak.kernel.step counts answers under that nobody could read."""
+
+_SENTENCES: Mapping[str, Callable[[Trail, Mapping[str, Any]], str]] = {
+    "run.watchdog_loop": Trail.loop,
+    "run.rollbacks": Trail.rollbacks,
+    "run.poll_limit": Trail.polled,
+    "tool.exit": Trail.exit,
+}
+_SENTENCES_BY_FAMILY: Mapping[str, Callable[[Trail, Mapping[str, Any]], str]] = {"policy": Trail.denial}
+
+
+def _same(name: str, seqs: Sequence[int]) -> str:
+    return f"{name} gave the same result {len(seqs)} times: records {_listed(seqs)}"
+
+
+def _listed(items: Sequence[object]) -> str:
+    if len(items) > LISTED:
+        return f"{items[0]} to {items[-1]}"
+    return ", ".join(map(str, items))

@@ -1,0 +1,61 @@
+"""What a tool changed in the workspace, taken into its root or undone.
+
+Takes the workspace with a step under way and the body of its act; adds R3 to the body, or undoes the step and
+says why: what it left is too big, or it changed the repository in a way that nothing permits (ADR 0022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from spak.errors import UserError
+from spak.kernel.outcomes import REPOSITORY
+from spak.ports import Blobs
+from spak.runner import faults
+from spak.tools import repository
+from spak.workspace import Workspace
+
+WHY = 300
+"""Characters of the reason that R4 and the record hold."""
+
+
+def take(
+    workspace: Workspace,
+    blobs: Blobs,
+    body: dict[str, Any],
+    keep_git: Callable[[Sequence[str]], str],
+) -> None:
+    """Commit the step. `keep_git` says, of all changed paths, why a change of `.git` must be undone.
+
+    Raises: RunError for a fault of the host, after the rollback: no tool is to blame for it.
+    """
+    try:
+        body["r3"] = workspace.commit()
+        touched = workspace.touched()
+        of_git = repository.places(workspace.directory)
+        why = ""
+        if any(repository.within(path, of_git) for path in touched):
+            with workspace.lock():
+                why = keep_git(touched)
+    except UserError as error:
+        if error.code in faults.OF_HOST:
+            workspace.rollback()
+            raise
+        _undo(workspace, body, {"outcome": "limit", "code": error.code})
+        return
+    if why:
+        body["why"] = why[:WHY]
+        _undo(workspace, body, {"outcome": "invalid", "code": REPOSITORY})
+        return
+    if touched and all(map(repository.within, touched)):
+        body["only_git"] = True
+    if workspace.travels:
+        workspace.push(body["r3"], blobs)
+
+
+def _undo(workspace: Workspace, body: dict[str, Any], outcome: Mapping[str, str]) -> None:
+    workspace.rollback()
+    body |= outcome
+    body.pop("r3", None)
+    del body["exit"]

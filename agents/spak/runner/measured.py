@@ -1,0 +1,40 @@
+"""A validator's Measurement as it is recorded: the body that the kernel decides on, and its side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from spak import canon
+from spak.ports import Blobs, Measurement
+from spak.runner.blobs import shrink
+
+MAX_DIAGNOSTICS = 50
+
+
+def recorded(
+    of: str, seen: Measurement, blobs: Blobs, clean: Callable[[Any], Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Body and side of the proposal that answers the effect `of`; `clean` removes secrets from a value."""
+    checks = [{name: value for name, value in check.items() if name != "detail"} for check in seen.checks]
+    body: dict[str, Any] = {
+        "of": of,
+        "outcome": "exited",
+        "status": seen.status,
+        "checks": checks,
+        "key": canon.content_hash([seen.status, [[check.get("ok"), check.get("code")] for check in checks]]),
+    }
+    optional = {
+        "metrics": dict(seen.metrics),
+        "pairs": [dict(pair) for pair in seen.pairs],
+        "samples": {name: list(values) for name, values in seen.samples.items()},
+        "subject": {role: {"$blob": blobs.put(data)} for role, data in seen.subject.files.items()},
+        "diagnostics": shrink(clean(list(seen.diagnostics[:MAX_DIAGNOSTICS])), blobs),
+        "evidence": shrink(clean(dict(seen.evidence)), blobs),
+    }
+    body |= {name: value for name, value in optional.items() if value}
+    details = {check["name"]: check["detail"] for check in seen.checks if check.get("detail")}
+    side: dict[str, Any] = {"ms": seen.wall_ms, "cpu_ms": seen.cpu_ms}
+    if details:
+        side["details"] = shrink(clean(details), blobs)
+    return body, side

@@ -1,0 +1,120 @@
+"""Figures of seed 000 section 6 that a run's records say: consistency, and perplexity where it was reported.
+
+Consistency is the share of checked axioms that held in the artifacts that were checked (the validator
+Compliance). The share of actions that the policy permitted is another figure. Perplexity is that of the
+tokens whose log-probabilities a model's engine reported; where none did there is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, isfinite
+from typing import Any
+
+from spak.records import Authority, Kind, Record
+
+DEEDS = ("tool", "validate")
+"""Acts that do something, and so keep to the policy or do not: no questions, no checks of the kernel."""
+
+MICRO = 1_000_000
+MOST = 2**53 // MICRO
+"""Nats that one answer may count: more is no measurement."""
+
+_AXIOM = re.compile(r"axiom\.\d+\Z")
+
+
+@dataclass(slots=True)
+class Quality:
+    """Feed it every record of the run in order."""
+
+    axioms: int = 0
+    """Axioms checked, each time that an artifact was measured."""
+    held: int = 0
+    permitted: int = 0
+    denied: int = 0
+    scored: int = 0
+    """Tokens with a log-probability, and their sum in millionths of a nat, negated."""
+    micronats: int = 0
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Quality:
+        found = cls()
+        for record in records:
+            found.feed(record)
+        return found
+
+    def feed(self, record: Record) -> None:
+        for name, number in counted(record).items():
+            setattr(self, name, getattr(self, name) + number)
+
+    @property
+    def consistency(self) -> float | None:
+        return share(self.held, self.axioms)
+
+    @property
+    def permission(self) -> float | None:
+        return share(self.permitted, self.permitted + self.denied)
+
+    @property
+    def perplexity(self) -> float | None:
+        return perplexity(self.micronats, self.scored)
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures with their counts; what was not reported is null."""
+        return {
+            "consistency": {"value": self.consistency, "held": self.held, "checked": self.axioms},
+            "permitted": {"value": self.permission, "permitted": self.permitted, "denied": self.denied},
+            "perplexity": {"value": self.perplexity, "tokens": self.scored},
+        }
+
+
+def counted(record: Record) -> dict[str, int]:
+    """What one record adds to the figures of a Quality, by name."""
+    if record.kind == Kind.PERMIT and record.authority == Authority.COMMIT:
+        if record.body.get("allow") is False:
+            return {"denied": 1}
+        done = record.body.get("allow") is True and record.body.get("act") in DEEDS
+        return {"permitted": 1} if done else {}
+    if record.authority != Authority.PROPOSAL:
+        return {}
+    return {**_axioms(record.body), **_scored(record.side)}
+
+
+def share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def perplexity(micronats: int, tokens: int) -> float | None:
+    """e to the mean negated log-probability of a token; None of no tokens, or of a mean beyond measure."""
+    mean = micronats / MICRO / tokens if tokens else None
+    return exp(mean) if mean is not None and mean < 700 else None
+
+
+def score(logprobs: Sequence[float]) -> dict[str, int]:
+    """What is recorded beside log-probabilities so that they can be summed; nothing for odd numbers."""
+    total = -sum(logprobs)
+    if not logprobs or not isfinite(total) or not 0 <= total < MOST:
+        return {}
+    return {"tokens": len(logprobs), "micronats": round(total * MICRO)}
+
+
+def _axioms(body: Mapping[str, Any]) -> dict[str, int]:
+    checks = body.get("checks") if body.get("status") == "checked" else None
+    listed = [
+        check
+        for check in (checks if isinstance(checks, list) else ())
+        if isinstance(check, Mapping) and _AXIOM.match(str(check.get("name")))
+    ]
+    return {"axioms": len(listed), "held": sum(check.get("ok") is True for check in listed)} if listed else {}
+
+
+def _scored(side: Mapping[str, Any]) -> dict[str, int]:
+    found = side.get("logprobs")
+    if not isinstance(found, Mapping):
+        return {}
+    tokens, micronats = found.get("tokens"), found.get("micronats")
+    if type(tokens) is not int or type(micronats) is not int or tokens <= 0 or micronats < 0:
+        return {}
+    return {"scored": tokens, "micronats": micronats}

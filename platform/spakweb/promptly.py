@@ -1,0 +1,38 @@
+"""Locks in the database that somebody else holds: how long people wait for them, and what is reported then.
+
+`promptly()` is a transaction whose statements wait a second at most for a lock, so that a person's click is
+answered: done, or refused. `locked(error)` and `passing(error)` say what an error of the database means. On
+SQLite a writer waits for the one before it, and nobody could take the lock from a process that was stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
+
+WAIT_MS = 1000
+NO_LOCK, IDLE = "55P03", "25P03"
+"""PostgreSQL's lock_not_available and idle_in_transaction_session_timeout."""
+
+
+@contextmanager
+def promptly() -> Iterator[None]:
+    with transaction.atomic():
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute(f"SET LOCAL lock_timeout = {WAIT_MS}")
+        yield
+
+
+def locked(error: DatabaseError) -> bool:
+    """A lock did not come in time."""
+    return getattr(error.__cause__, "sqlstate", "") == NO_LOCK
+
+
+def passing(error: DatabaseError) -> bool:
+    """The same may go well on a new connection: a lock that did not come, a connection that has gone, or one
+    that the server gave up because this process was stopped in the middle of a transaction."""
+    idle = getattr(error.__cause__, "sqlstate", "") == IDLE
+    return idle or isinstance(error, OperationalError | InterfaceError)

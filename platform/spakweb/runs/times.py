@@ -1,0 +1,44 @@
+"""Comparisons of stored times with the clock, which may have been set back: nothing waits for the past.
+
+A time is written at most so far ahead: a lease LEASE_S, the next try of a run MOST_PAUSE. One that is much
+further ahead was written before the clock was set back, and counts as over.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+LEASE_S = 15.0
+MOST_LEASE = timedelta(seconds=4 * LEASE_S)
+"""Further ahead no lease ends, though the clocks of two hosts differ by seconds."""
+MOST_PAUSE = timedelta(minutes=10)
+"""The longest pause before a run is tried again."""
+APART = timedelta(seconds=3)
+"""By so much two processes may differ in what time it is for the database."""
+
+
+def held(now: datetime) -> Q:
+    """Runs that somebody holds."""
+    return ~Q(holder="") & Q(lease_until__gte=now, lease_until__lte=now + MOST_LEASE)
+
+
+def free(now: datetime) -> Q:
+    """Runs that nobody holds."""
+    return Q(holder="") | lapsed(now)
+
+
+def lapsed(now: datetime) -> Q:
+    """Runs whose lease is over, or was never taken."""
+    return Q(lease_until=None) | Q(lease_until__lt=now) | Q(lease_until__gt=now + MOST_LEASE)
+
+
+def is_held(holder: str, lease_until: datetime | None, now: datetime) -> bool:
+    """The same of one row."""
+    return bool(holder) and lease_until is not None and now <= lease_until <= now + MOST_LEASE
+
+
+def resting(now: datetime) -> Q:
+    """Runs that could not go on and are to be tried again later."""
+    return Q(not_before__gt=now, not_before__lte=now + MOST_PAUSE + APART)

@@ -1,0 +1,385 @@
+"""A run whose next action is chosen from outside, on a real repository, and an oracle that knows no kernel.
+
+`Barrier.do` lets the kernel judge one action after another and carries out what it permits, in the sandbox or
+(for thousands of sequences) straight on the host. `Barrier.unchecked` compares every commit that any ref
+reaches with the files that a check passed on, by hashes that are computed here.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kernel_kit import _refs
+from spak import canon
+from spak.kernel.gate import Gate, compiled
+from spak.kernel.rules import Rules
+from spak.kernel.state import State
+from spak.kernel.step import step
+from spak.lang.catalog import Catalog, NamedEntry, ValidatorEntry
+from spak.ledger.memory import MemoryBlobs
+from spak.ports import Job, Launcher, MeasureCall, Measurement, Outcome, Stream, Toolchain
+from spak.program import Budgets, Program, Step, Task
+from spak.records import Authority, Kind, Record
+from spak.runner.genesis import constitution
+from spak.runner.history import History
+from spak.runner.host import Host
+from spak.runner.perform import Performer
+from spak.tools import TOOLS
+from spak.workspace import Workspace
+
+ENV = {
+    "PATH": os.environ["PATH"],
+    "HOME": "/nonexistent",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+}
+OWN = ("-c", "safe.directory=*", "-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+BAD = "bad"
+"""A file whose text begins so fails the check."""
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", *OWN, *words], cwd=folder, env=ENV, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+class Lint:
+    """Fails when the text of some file at the top begins with `bad`."""
+
+    entry = ValidatorEntry("Lint", 1, "looks for bad files", {"type": "object"}, effect="pure")
+
+    def __init__(self) -> None:
+        self.passed: set[Tree] = set()
+
+    def measure(self, call: MeasureCall) -> Measurement:
+        good = not any(
+            path.read_text().startswith(BAD) for path in call.workspace.iterdir() if path.is_file()
+        )
+        if good:
+            self.passed.add(files(call.workspace))
+        found = {"severity": "error", "file": "a.py", "line": 1, "code": "bad", "message": "it is bad"}
+        return Measurement(
+            "checked",
+            checks=({"name": "lint", "ok": good, "code": "" if good else "lint.bad"},),
+            diagnostics=() if good else (found,),
+        )
+
+
+class Direct:
+    """A launcher without walls: `/ws` is the workspace itself, nothing is read-only, scripts run."""
+
+    entry = NamedEntry("restricted", "none", rank=1)
+
+    def probe(self) -> str:
+        return ""
+
+    def run(self, job: Job) -> Outcome:
+        own = str(job.workspace.parent / "own")
+        argv = [
+            word.replace("/tmp/spak-git", own).replace('"/ws"', repr(str(job.workspace))) for word in job.argv
+        ]
+        subprocess.run(["rm", "-rf", own], check=True)
+        done = subprocess.run(
+            argv, cwd=job.workspace, env={**ENV, **job.env}, input=job.stdin, capture_output=True
+        )
+        out, err = (Stream(data, len(data), canon.digest(data)) for data in (done.stdout, done.stderr))
+        return Outcome("exited", done.returncode, out, err)
+
+    def start(self, job: Job, pass_fds: Any = (), seccomp_extra: bytes = b"") -> Any:
+        raise NotImplementedError
+
+
+Tree = frozenset[tuple[str, str, str]]
+"""Files by path: mode, path, git's hash of the content."""
+
+
+def files(folder: Path) -> Tree:
+    """The files of a folder but for its repository and what `.gitignore` names (`*.log` here)."""
+    found = set()
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if Path(place, name) != folder / ".git"]
+        for name in names:
+            path = Path(place, name)
+            if name.endswith(".log"):
+                continue
+            data = path.read_bytes()
+            mode = "100755" if path.stat().st_mode & 0o100 else "100644"
+            blob = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+            found.add((mode, str(path.relative_to(folder)), blob))
+    return frozenset(found)
+
+
+def tree_of(folder: Path, commit: str) -> Tree:
+    """The files of a commit, each with the hash of the content that git gives out for it."""
+    found = set()
+    for row in git(folder, "ls-tree", "-r", "-z", commit).split("\0")[:-1] or []:
+        about, path = row.split("\t", 1)
+        mode, _, blob = about.split(" ")
+        found.add((mode, path, blob))
+    return frozenset(found)
+
+
+@cache
+def _gate() -> Gate:
+    return Gate(compiled(constitution(), "", {}))
+
+
+CATALOG = Catalog(tools={name: tool.entry for name, tool in TOOLS.items()}, validators={"Lint": Lint.entry})
+IDLE = Task("idle", steps=(Step("c", "check", "check"),), edges={"success": "act"}, retries=10**6)
+
+
+def rules(action: Step) -> Rules:
+    back = dict.fromkeys(("success", "fail", "timeout"), "idle")
+    act = Task("act", steps=(action,), edges=back, retries=10**6)
+    budgets = Budgets(steps=0, elapsed_ms=0, watchdog=0, rollbacks=10**6)
+    program = Program("P", 4, "idle", {"idle": IDLE, "act": act}, budgets=budgets)
+    return Rules(program, CATALOG, 7, "", "opening", _refs(program), _gate())
+
+
+def tool(name: str, **args: Any) -> Step:
+    return Step("s", "tool", name, args, on_fail="continue")
+
+
+def line(*words: str) -> Step:
+    return tool("run", cmd=list(words))
+
+
+CHECK = Step("s", "validate", "Lint", {})
+
+
+@cache
+def _template() -> Path:
+    """A repository with the branches `main` and `topic`, which differ by one file; each run gets a copy."""
+    folder = Path(tempfile.mkdtemp(prefix="spak-barrier-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    place = folder / "ws"
+    place.mkdir()
+    git(place, "init", "-q", "-b", "main")
+    for name in ("user.name", "user.email"):
+        git(place, "config", name, "a@b")
+    git(place, "config", "alias.ci", "commit -q -a -m by-alias --allow-empty")
+    for text in ("good 0", "good 1"):
+        (place / "a.py").write_text(text)
+        (place / ".gitignore").write_text("*.log\n")
+        git(place, "add", "-A")
+        git(place, "commit", "-q", "-m", text)
+    git(place, "checkout", "-q", "-b", "topic")
+    (place / "t.py").write_text("good topic")
+    git(place, "add", "-A")
+    git(place, "commit", "-q", "-m", "topic")
+    git(place, "checkout", "-q", "main")
+    (place / "t.patch").write_text(git(place, "format-patch", "--stdout", "main..topic") + "\n")
+    git(place, "add", "-A")
+    git(place, "commit", "-q", "-m", "a patch")
+    return place
+
+
+@dataclass
+class Barrier:
+    """One run in `folder`, whose workspace is `folder/ws`."""
+
+    folder: Path
+    launcher: Launcher = field(default_factory=Direct)
+    state: State = field(default_factory=State)
+    codes: list[str] = field(default_factory=list)
+    """Of each action: how it ended, `ok` or the code of its denial or its undoing."""
+
+    def __post_init__(self) -> None:
+        self.place = self.folder / "ws"
+        shutil.copytree(_template(), self.place)
+        self._seen = ""
+        self.lint = Lint()
+        self.known = {commit: tree_of(self.place, commit) for commit in self.commits()}
+        programs = {"git": _which("git"), "python": sys.executable}
+        binds = (Path(sys.prefix), Path(sys.base_prefix).resolve())
+        host = Host(
+            tools=TOOLS,
+            validators={"Lint": self.lint},
+            launcher=self.launcher,
+            toolchain=Toolchain(programs=programs, binds=binds),
+        )
+        self.workspace = Workspace(self.place, self.folder / "store")
+        self.performer = Performer(host, self.workspace, MemoryBlobs({}), rules(CHECK))
+        self.state = step(rules(CHECK), State(), self._record(Kind.GENESIS, {})).state
+
+    def _record(self, kind: Kind, body: Mapping[str, Any]) -> Record:
+        return Record(kind, Authority.PROPOSAL, canon.loads(canon.dumps(body)))
+
+    def do(self, action: Step) -> str:
+        """Judge and do one action; how it ended. A denied one ends a run: the state before it goes on."""
+        made = rules(action)
+        waiting = self.state.r6
+        assert waiting is not None and waiting.act == "check"
+        found = step(made, self.state, self._record(Kind.ACT, {"of": waiting.id, "facts": []}))
+        outcome = "ok"
+        while not found.state.ended and found.effects[-1].task == "act":
+            effect = found.effects[-1]
+            done = self.performer.perform(effect, History(()))
+            assert done is not None
+            outcome = str(done.body.get("code", done.body.get("outcome", "")))
+            self.workspace.settle()
+            found = step(made, found.state, self._record(done.kind, done.body))
+        if found.state.ended:
+            outcome = found.state.r7.codes[0]
+        else:
+            self.state = found.state
+        self.codes.append("ok" if outcome == "exited" else outcome)
+        return self.codes[-1]
+
+    def commits(self) -> list[str]:
+        return git(self.place, "rev-list", "--all", "HEAD").split()
+
+    def _refs(self) -> str:
+        """Every ref as it is on the disk."""
+        top = self.place / ".git"
+        loose = sorted(path for path in (top / "refs").rglob("*") if path.is_file())
+        held = [path for path in (*loose, top / "HEAD", top / "packed-refs") if path.exists()]
+        return "".join(f"{path} {path.read_text()}\n" for path in held)
+
+    def unchecked(self) -> list[str]:
+        """New commits whose files no check passed on; of a stash its index may be what HEAD had."""
+        refs = self._refs()
+        if refs == self._seen:
+            return []
+        self._seen = refs
+        stash = set()
+        if (self.place / ".git/refs/stash").exists():
+            index = git(self.place, "rev-list", "-n", "1", "--parents", "refs/stash").split()[2:]
+            stash = set(index)
+        wrong = []
+        for commit in self.commits():
+            if commit in self.known:
+                continue
+            tree = tree_of(self.place, commit)
+            allowed = tree in self.lint.passed or (commit in stash and tree in self.known.values())
+            self.known[commit] = tree
+            if not allowed:
+                wrong.append(commit)
+        return wrong
+
+
+def opened(folder: Path, launcher: Launcher | None = None) -> Barrier:
+    folder.mkdir(parents=True, exist_ok=True)
+    return Barrier(folder, launcher or Direct())
+
+
+def _which(name: str) -> str:
+    return shutil.which(name) or name
+
+
+SCRIPT = """import os, subprocess, sys
+def git(*words):
+    done = subprocess.run(["git", "-c", "safe.directory=*", *words], capture_output=True, text=True)
+    return done.stdout.strip()
+"""
+SCRIPTS: Mapping[str, str] = {
+    "commit": 'git("add", "-A"); git("commit", "-q", "-m", "by a script", "--allow-empty")',
+    "alias": 'git("ci")',
+    "plumbing": 'git("update-ref", "HEAD", git("commit-tree", git("write-tree"), "-m", "x", "-p", "HEAD"))',
+    "other_branch": 'git("update-ref", "refs/heads/x", git("commit-tree", "HEAD^{tree}", "-m", "x"))',
+    "by_hand": 'open(".git/refs/heads/main", "w").write(git("commit-tree", "HEAD^{tree}", "-m", "x"))',
+    "new_repository": 'os.rename(".git", "g"); git("init", "-q"); git("commit", "--allow-empty", "-m", "x")',
+    "hook": 'p = ".git/hooks/post-checkout"; open(p, "w").write(sys.argv[0]); os.chmod(p, 0o755)',
+    "config": 'git("config", "core.hooksPath", ".")',
+    "stash": 'git("stash")',
+    "index": 'git("add", "-A")',
+}
+"""What a script of the workspace does to the repository; it is closed, so none of it may last."""
+
+
+def scripted(what: str) -> str:
+    return f"{SCRIPT}{SCRIPTS[what]}\n"
+
+
+DOORS: Mapping[str, Step] = {
+    "git_commit": tool("git_commit", message="m"),
+    "git_commit_paths": tool("git_commit", message="m", paths=["a.py"]),
+    "commit": line("git", "commit", "-m", "m"),
+    "commit_all": line("git", "commit", "-am", "m"),
+    "commit_empty": line("git", "commit", "--allow-empty", "-m", "m"),
+    "commit_amend": line("git", "commit", "--amend", "-m", "m"),
+    "commit_only": line("git", "commit", "-m", "m", "--", "a.py"),
+    "commit_elsewhere": line("git", "-C", ".", "commit", "-m", "m"),
+    "commit_configured": line("git", "-c", "user.name=B", "commit", "-m", "m"),
+    "stash": line("git", "stash"),
+    "stash_push": line("git", "stash", "push", "-m", "m"),
+    "stash_pop": line("git", "stash", "pop"),
+    "merge": line("git", "merge", "topic"),
+    "merge_no_ff": line("git", "merge", "--no-ff", "-m", "m", "topic"),
+    "rebase": line("git", "rebase", "topic"),
+    "cherry_pick": line("git", "cherry-pick", "topic"),
+    "revert": line("git", "revert", "--no-edit", "HEAD~1"),
+    "am": line("git", "am", "t.patch"),
+    "pull": line("git", "pull"),
+    "notes": line("git", "notes", "add", "-m", "m"),
+    "alias": line("git", "ci"),
+    "commit_tree": line("git", "commit-tree", "HEAD^{tree}", "-m", "m"),
+    "update_ref": line("git", "update-ref", "refs/heads/main", "topic"),
+    "fast_import": line("git", "fast-import"),
+    "hash_object": line("git", "hash-object", "-w", "a.py"),
+    "write_tree": line("git", "write-tree"),
+    "replace": line("git", "replace", "HEAD", "topic"),
+    "write_ref": tool("write_file", path=".git/refs/heads/main", content="0" * 40 + "\n"),
+    "write_hook": tool("write_file", path=".git/hooks/pre-commit", content="#!/bin/sh\n"),
+    "patch_ref": tool(
+        "apply_patch",
+        patch="--- /dev/null\n+++ b/.git/refs/heads/new\n@@ -0,0 +1 @@\n+" + "0" * 40 + "\n",
+    ),
+    "shell": line("sh", "-c", "git add -A; git commit -m m"),
+    "make": line("make", "keep"),
+    **{f"script_{what}": line("python", f"{what}.py") for what in SCRIPTS},
+    **{f"code_{what}": tool("python_repl", code=scripted(what)) for what in ("commit", "plumbing")},
+}
+"""Every way to a commit that we know."""
+
+NO_COMMIT: Mapping[str, Step] = {
+    "add": line("git", "add", "-A"),
+    "add_one": line("git", "add", "a.py"),
+    "remove": line("git", "rm", "--cached", "-q", "a.py"),
+    "branch": line("git", "checkout", "-q", "-b", "new"),
+    "switch": line("git", "switch", "-q", "topic"),
+    "back": line("git", "switch", "-q", "main"),
+    "reset": line("git", "reset", "--soft", "HEAD~1"),
+    "unstage": line("git", "reset", "-q"),
+    "restore": line("git", "restore", "a.py"),
+    "tag": line("git", "tag", "v1"),
+    "merge_open": line("git", "merge", "--no-commit", "--no-ff", "topic"),
+    "merge_abort": line("git", "merge", "--abort"),
+    "pick_open": line("git", "cherry-pick", "-n", "topic"),
+    "status": line("git", "status"),
+}
+"""What changes the repository, or looks at it, and makes no commit."""
+
+WRITES: Mapping[str, Step] = {
+    **{
+        f"write_{name}_{number}": tool("write_file", path=f"{name}.py", content=f"{text} {number}")
+        for name, text in (("a", "good"), ("b", "good"), ("a", BAD))
+        for number in (5, 6)
+    },
+    "write_ignored": tool("write_file", path="x.log", content="log"),
+    **{
+        f"make_{what}": tool("write_file", path=f"{what}.py", content=scripted(what))
+        for what in ("commit", "plumbing", "other_branch", "index")
+    },
+}
+
+ACTIONS: Mapping[str, Step] = {**DOORS, **NO_COMMIT, **WRITES, "check": CHECK}
+WALK = (
+    (*WRITES,),
+    ("check", "check", "add", "git_commit", "commit", "commit_all", "commit_amend", "merge_open"),
+    tuple(ACTIONS),
+)
+"""A sequence draws each action from one of these: so files are written, and most checks precede a commit."""

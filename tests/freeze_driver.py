@@ -1,0 +1,343 @@
+"""Workers that are stopped (SIGSTOP) at a chosen call, in processes of their own. Used by freeze_kit.py.
+
+`changed` of a result: the first worker changed its folder after the run had ended. `wrong` lists all else.
+
+Run as a program with the platform's settings in the environment. It reads one scenario a line and prints one
+result a line, both JSON. In a scenario worker A stops before or after the nth call of a function; its lease
+ends; worker B takes the run, and either ends it while A is stopped, or is itself stopped in the middle until
+A has had its turn. The stop points are wrappers that exist in A's and B's process only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from django.db import DatabaseError, connection
+
+WORDS = ("one", "two", "three")
+SPEC = """\
+task Marks {
+  step make: tool.write_file { path: "mark.py" content: "import sys; open('log', 'a').write(sys.argv[1])" }
+  step one: tool.run { cmd: "python3 mark.py one" }
+  step look: tool.list_files { path: "." }
+  step two: tool.run { cmd: "python3 mark.py two" }
+  step three: tool.run { cmd: "python3 mark.py three" }
+  success: file_exists("log")
+}
+"""
+EXPECTED = "".join(WORDS)
+TURN_S = 120.0
+committing = threading.Lock()
+
+
+def stop() -> None:
+    """Stop this process, right here: a signal to the process would let this thread go on for a moment.
+
+    With SQLite not inside its own group commit: all others would wait, and there is no server that would end
+    it."""
+    with committing if connection.vendor == "sqlite" else nullcontext():
+        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+
+
+def one_at_a_time() -> None:
+    """Let `stop` know when this process commits; and a process stopped in one transaction is in no other."""
+    from spakweb.runs.storage import DatabaseStorage
+    from spakweb.runs.writer import Writer
+
+    real, saved = Writer._committed, DatabaseStorage._save
+
+    def held(self: Writer, batches: Any) -> Any:
+        with committing:
+            return real(self, batches)
+
+    def save(self: DatabaseStorage, name: str, content: Any) -> str:
+        with committing:
+            return saved(self, name, content)
+
+    DatabaseStorage._save = save  # type: ignore[method-assign]
+
+    Writer._committed = held  # type: ignore[method-assign]
+
+
+def stop_at(point: str, after: bool, nth: int) -> None:
+    """Stop this process before or after the nth call of `module:Class.function`."""
+    module, _, path = point.partition(":")
+    owner: Any = import_module(module)
+    *classes, name = path.split(".")
+    for part in classes:
+        owner = getattr(owner, part)
+    real, left = getattr(owner, name), [nth]
+
+    def wrapped(*args: Any, **more: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0 and not after:
+            stop()
+        try:
+            return real(*args, **more)
+        finally:
+            if left[0] == 0 and after:
+                stop()
+
+    setattr(owner, name, wrapped)
+
+
+def child(data: Path, work: Callable[[], object]) -> int:
+    """A process that is a worker with this data folder, and ends with its work."""
+    from django.conf import settings
+    from django.db import connections
+
+    connections.close_all()
+    pid = os.fork()
+    if pid:
+        return pid
+    settings.DATA_DIR = data
+    code = 1
+    try:
+        from spakweb.runs import execute
+
+        execute.BUSY_S = 0.3
+        work()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def waited(pid: int) -> str:
+    """`stopped`, or how the process ended."""
+    ends = time.monotonic() + TURN_S
+    while time.monotonic() < ends:
+        found, status = os.waitpid(pid, os.WUNTRACED | os.WNOHANG)
+        if found and os.WIFSTOPPED(status):
+            return "stopped"
+        if found:
+            return f"ended {os.waitstatus_to_exitcode(status)}"
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return "hangs"
+
+
+def lease_ends(key: str) -> None:
+    from datetime import timedelta
+
+    from spakweb import clock
+    from spakweb.runs.models import Run
+
+    held = Run.objects.filter(key=key).exclude(holder="")
+    for _ in range(20):
+        try:
+            held.update(lease_until=clock.now() - timedelta(seconds=1))
+            return
+        except DatabaseError:  # whoever was stopped holds the row, until PostgreSQL takes it from them
+            connection.close()
+
+
+def advanced(key: str) -> None:
+    from spakweb.runs import execute
+
+    for _ in range(20):
+        if not execute.advance(key):
+            return
+
+
+def tree(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text(errors="replace")
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def open_transactions() -> int:
+    """Of other connections, in which nothing is asked."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'")
+        return int(cursor.fetchone()[0])
+
+
+def end_transactions() -> None:
+    """As the limit of idle transactions does."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+        )
+
+
+class Site:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def start(self) -> str:
+        from spakweb.runs.actions import start
+        from spakweb.teams.models import User
+
+        alice = User.objects.get()
+        return start(alice, alice.teams.get().specs.get(), mode="full_auto").key
+
+    def folder(self, host: str, key: str) -> Path:
+        return self.root / host / "runs" / key / "workspace"
+
+    def scenario(self, asked: dict[str, Any]) -> dict[str, Any]:
+        key = self.start()
+        others = "b" if asked["apart"] else "a"
+        if asked["begun"]:
+            from spakweb.runs import execute
+
+            waited(child(self.root / "a", lambda: execute.advance(key, 0)))
+
+        def first() -> None:
+            stop_at(asked["point"], asked["after"], asked["nth"])
+            advanced(key)
+
+        def second() -> None:
+            if asked["second"]:
+                stop_at(*asked["second"])
+            advanced(key)
+
+        a = child(self.root / "a", first)
+        said = {"a": waited(a), "key": key}
+        if said["a"] != "stopped":
+            return {**said, "reached": False, "wrong": self.wrong(key, ["a"])}
+        lease_ends(key)
+        b = child(self.root / others, second)
+        said["b"] = waited(b)
+        kept = tree(self.folder("a", key))
+        ended = self.state(key) == "succeeded"
+        os.kill(a, signal.SIGCONT)
+        said["a"] = waited(a)
+        said["changed"] = ended and tree(self.folder("a", key)) != kept
+        if said["b"] == "stopped":
+            os.kill(b, signal.SIGCONT)
+            said["b"] = waited(b)
+        said["rounds"] = 0
+        while self.state(key) != "succeeded" and said["rounds"] < 5:
+            lease_ends(key)
+            waited(child(self.root / others, lambda: advanced(key)))
+            said["rounds"] += 1
+        wrong = self.wrong(key, [others, "a"])
+        wrong += [f"worker {name}: {said[name]}" for name in "ab" if not said[name].startswith("ended 0")]
+        return {**said, "reached": True, "blocked": not ended, "wrong": wrong}
+
+    def inside(self, nth: int) -> dict[str, Any]:
+        """A worker is stopped inside its group commit, on PostgreSQL; what another host does meanwhile
+        (on the same one it may have to wait for the folder)."""
+        from spakweb import clock
+        from spakweb.promptly import locked
+        from spakweb.runs import ledger, tasks
+        from spakweb.runs.actions import want
+        from spakweb.runs.models import Run
+        from spakweb.teams.models import User
+
+        key, other = self.start(), self.start()
+
+        def first() -> None:
+            ledger.LEASE_S, ledger.RENEW_S = 1.0, 0.3
+            stop_at("spakweb.runs.writer_sql:held", True, nth)
+            advanced(key)
+
+        a = child(self.root / "a", first)
+        said: dict[str, Any] = {"a": waited(a), "open": {}}
+        while not Run.objects.filter(key=key, lease_until__lt=clock.now()).exists():
+            time.sleep(0.1)
+        said["swept"] = tasks.sweep_up(at_once=True)
+        said["open"]["after the sweep"] = open_transactions()
+        try:
+            want(User.objects.get(), Run.objects.get(key=key), "cancel")
+            said["cancel"] = "done"
+        except DatabaseError as error:
+            said["cancel"] = "refused" if locked(error) else str(error)
+        said["open"]["after the cancel"] = open_transactions()
+        waited(child(self.root / "b", lambda: tasks.advance(other)))
+        said["other"] = self.state(other)
+        said["open"]["after another run"] = open_transactions()
+        end_transactions()
+        waited(child(self.root / "b", lambda: advanced(key)))
+        said["state"] = self.state(key)
+        os.kill(a, signal.SIGCONT)
+        said["a"] += f", {waited(a)}"
+        said["wrong"] = self.wrong(key, ["b"])
+        return said
+
+    def state(self, key: str) -> str:
+        from spakweb.runs.models import Run
+
+        return str(Run.objects.get(key=key).state)
+
+    def wrong(self, key: str, hosts: list[str]) -> list[str]:
+        """What is not as one undisturbed worker would have left it."""
+        from spak.kernel.replay import replay
+        from spak.ledger import verify
+        from spak.workspace import Workspace
+        from spakweb.runs.ledger import DatabaseLedgers
+        from spakweb.runs.models import Run
+
+        run = Run.objects.get(key=key)
+        if (run.state, run.holder) != ("succeeded", ""):
+            return [f"the run is {run.state} {run.reason!r}, held by {run.holder!r}"]
+        found = []
+        reader = DatabaseLedgers().reader(key)
+        lines = [line for _, line in reader.read()]
+        records = [record for record, _ in reader.read()]
+        if not verify(lines, exported=False, blobs=reader.blobs).ok:
+            found.append("the ledger does not verify")
+        replayed = replay(iter(records))
+        if replayed.difference is not None or replayed.missing:
+            found.append("the replay differs")
+        done = [record.body["of"] for record in records if record.kind == "act" and "exit" in record.body]
+        if len(done) != len(WORDS) + 2 or len(set(done)) != len(done):
+            found.append(f"effects in the ledger: {done}")
+        roots = {}
+        for host in hosts:
+            place = self.folder(host, key)
+            if place.exists():
+                looked = Workspace(place, self.root / "looked" / key / host)
+                roots[host] = looked.snapshot()
+        right = [host for host, root in roots.items() if root == replayed.state.r3]
+        if not right:
+            found.append(f"no folder is what R3 says: {roots} {replayed.state.r3}")
+        for host in right[:1]:
+            log = (self.folder(host, key) / "log").read_text()
+            if log != EXPECTED:
+                found.append(f"effects in the workspace: {log!r}")
+        return found
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
+    import django
+
+    django.setup()
+    from django.conf import settings
+    from django.core.management import call_command
+
+    from spakweb.runs import queue
+    from spakweb.specs.actions import create_spec
+    from spakweb.teams.actions import create_team
+    from spakweb.teams.models import User
+
+    one_at_a_time()
+    queue.send = lambda key, queue="default": None  # nobody takes messages here
+    call_command("migrate", verbosity=0)
+    if not User.objects.exists():
+        alice = User.objects.create_user("alice", "alice@spak.example", "a long secret")
+        create_spec(alice, create_team(alice, "Tuners"), "marks", SPEC)
+    site = Site(Path(settings.DATA_DIR).parent)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        found = site.inside(asked["inside"]) if "inside" in asked else site.scenario(asked)
+        print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    main()

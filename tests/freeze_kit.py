@@ -1,0 +1,109 @@
+"""Scenarios with stopped workers (freeze_driver.py) as functions, and the list of points to stop at."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from platform_kit import ROOT, environment
+
+RUN, LEDGER = "spak.runner.run:Run", "spakweb.runs.ledger"
+SPACE, STORE = "spak.workspace.space:Workspace", "spak.workspace.store:Store"
+LOCK = "spak.workspace.lock:WorkspaceLock"
+EXECUTE, PERFORM = "spakweb.runs.execute", "spak.runner.perform:Performer"
+
+BEGINNING = [
+    (f"{LEDGER}:_taken", True),
+    (f"{RUN}.create", False),
+    (f"{RUN}.create", True),
+]
+"""Only passed by whoever begins a run."""
+TAKING = [
+    (f"{LEDGER}:_taken", True),
+    (f"{RUN}._resume", False),
+    (f"{SPACE}.take", False),
+    (f"{SPACE}.take", True),
+    (f"{LEDGER}:DatabaseLedger.confirm", False),
+    (f"{LEDGER}:DatabaseLedger.confirm", True),
+    (f"{SPACE}.recover", False),
+    (f"{SPACE}.recover", True),
+    (f"{SPACE}.snapshot", False),
+    (f"{RUN}._resume", True),
+    (f"{EXECUTE}:Holding._obey", False),
+]
+WORKING = [
+    (f"{RUN}._do", False),
+    (f"{SPACE}.lock", True),
+    (f"{LOCK}._take", False),
+    (f"{LOCK}._wait", True),
+    (f"{LOCK}._take", True),
+    (f"{RUN}.flush", False),
+    (f"{RUN}.flush", True),
+    (f"{SPACE}.begin", False),
+    (f"{STORE}.begin", True),
+    (f"{SPACE}.begin", True),
+    (f"{PERFORM}._tool_result", False),
+    (f"{SPACE}.commit", False),
+    (f"{SPACE}.commit", True),
+    (f"{RUN}.feed", False),
+    (f"{LEDGER}:DatabaseLedger.append", True),
+    (f"{LEDGER}:DatabaseLedger.flush", True),
+    (f"{SPACE}.settle", False),
+    (f"{STORE}.settle", False),
+    (f"{SPACE}.settle", True),
+]
+CONFIRMED = [(f"{LEDGER}:DatabaseLedger.confirm", True)]
+"""On a host of its own the first worker may still do the step it was confirmed for, in its own folder."""
+
+
+class Freezer:
+    def __init__(self, process: subprocess.Popen[str], storage: str, log: Path) -> None:
+        self.process, self.storage, self.log = process, storage, log
+
+    def __call__(
+        self,
+        point: str,
+        after: bool,
+        nth: int = 1,
+        *,
+        apart: bool = False,
+        begun: bool = True,
+        second: tuple[str, bool, int] | None = None,
+    ) -> dict[str, Any]:
+        return self.ask(
+            {"point": point, "after": after, "nth": nth, "apart": apart, "begun": begun, "second": second}
+        )
+
+    def ask(self, asked: dict[str, Any]) -> dict[str, Any]:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        assert line, f"the driver ended with {self.process.wait(20)}: {asked}\n{self.log.read_text()[-2000:]}"
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+
+@contextmanager
+def freezer(folder: Path, storage: str, **more: str) -> Iterator[Freezer]:
+    """Workers of one installation, its database in `folder` unless told otherwise."""
+    (folder / "a").mkdir(parents=True, exist_ok=True)
+    settings = {"SPAK_WEB_STORAGE": storage, "SPAK_WEB_SECRET_KEY": "one key for all workers " * 3, **more}
+    env = environment(folder / "a", 8000, **settings)
+    env["PYTHONPATH"] = f"{ROOT / 'platform'}:{ROOT / 'agents'}"
+    with (
+        (folder / "driver.log").open("wb") as log,
+        subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("freeze_driver.py"))],
+            cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+        ) as process,
+    ):  # fmt: skip
+        assert process.stdout is not None and process.stdin is not None
+        assert process.stdout.readline() == "ready\n", (folder / "driver.log").read_text()[-3000:]
+        yield Freezer(process, storage, folder / "driver.log")
+        process.stdin.close()

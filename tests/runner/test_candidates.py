@@ -1,0 +1,74 @@
+"""The table of candidates: the figure that decided, and nothing where nothing was measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spak.cli.progress import candidate_line
+from spak.kernel.decide import decide
+from spak.program import MetricRule
+from spak.records import Record
+from spak.runner.history import Attempted, History
+
+RULE = MetricRule("time_ns")
+NUMBERS = {"margin_num": 99, "margin_den": 100, "evidence": 20, "max_pairs": 80}
+
+
+def pairs(*values: tuple[int, int], rival: str = "incumbent") -> list[dict[str, Any]]:
+    return [{"rival": rival, "candidate": [mine, mine + 5], "incumbent": [other]} for mine, other in values]
+
+
+def row(body: dict[str, Any], rule: MetricRule | None = RULE, **route: Any) -> Attempted:
+    history = History(rules={} if rule is None else {"tune": rule})
+    plan = {"candidates": [{"tool": "instantiate", "args": {"params": {"TILE": 8}}}]}
+    for kind, authority, given in (
+        ("plan", "proposal", plan),
+        ("select", "commit", {"i": 0, "n": 1}),
+        ("act", "proposal", {"status": "measured", **body}),
+        ("route", "commit", {"signal": "metric_improved", "to": "tune/", "best": 1, **route}),
+    ):
+        history.feed(Record(kind, authority, given, task="tune", step="p"))
+    (found,) = history.rows
+    return found
+
+
+def test_an_improvement_shows_the_paired_ratio_that_decided() -> None:
+    """Measured later and slower in itself, but faster than the best in each pair of the same minutes."""
+    taken = pairs(*[(2_005_000, 2_500_000)] * 8)
+    found = row({"metrics": {"time_ns": 2_005_000}, "pairs": [*taken, *pairs((9, 1), rival="baseline")]})
+    assert decide(taken, NUMBERS).outcome == "improved" and decide(taken, NUMBERS).wins == found.wins
+    assert candidate_line(found) == (
+        "  1 ● improved         0.80 of best, won  8 of  8 pairs     2.005 ms  TILE=8"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "route", "rule", "line"),
+    [
+        (
+            {"status": "checked", "checks": [{"name": "axiom.1", "ok": False, "code": "forbidden"}]},
+            {"signal": "fail", "code": "forbidden"},
+            None,
+            "  1 × forbidden       TILE=8",
+        ),
+        ({"metrics": {"time_ns": 1_500_000}}, {}, RULE, "  1 ● improved           1.500 ms  TILE=8"),
+        (
+            {"metrics": {"time_ns": 5}, "pairs": pairs((100, 100), (98, 100))},
+            {"signal": "success", "best": None},
+            RULE,
+            "  1 ● improved         0.99 of best, won  1 of  2 pairs     0.000 ms  TILE=8",
+        ),
+    ],
+)
+def test_what_was_not_measured_has_no_number(
+    body: dict[str, Any], route: dict[str, Any], rule: MetricRule | None, line: str
+) -> None:
+    assert candidate_line(row(body, rule, **route)) == line
+
+
+def test_where_higher_is_better_the_ratio_and_the_wins_turn_round() -> None:
+    rule = MetricRule("throughput", better="higher")
+    found = row({"metrics": {"throughput": 7}, "pairs": pairs((100, 50), (101, 50), (50, 90))}, rule)
+    assert (found.wins, found.pairs, round(found.ratio or 0, 2)) == (2, 3, 2.1)

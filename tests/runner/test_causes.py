@@ -1,0 +1,87 @@
+"""Why a run ended, in a sentence with record numbers, from the ledger alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from host_kit import start
+from spak.ledger.chain import is_record_line
+from spak.records import Kind, Record, decode
+from spak.runner import causes
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def records(name: str, semantics: int = 3) -> list[Record]:
+    path = GOLDEN / f"semantics-{semantics}" / f"{name}.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    return [decode(line) for line in lines if is_record_line(line)]
+
+
+def acts(found: list[Record]) -> list[int]:
+    return [record.seq for record in found if record.kind == Kind.ACT]
+
+
+@pytest.mark.parametrize("semantics", [1, 2, 3])
+def test_a_loop_of_one_result(semantics: int) -> None:
+    found = records("watchdog", semantics)
+    numbers = ", ".join(map(str, acts(found)[-3:]))
+    assert causes.sentence(found) == f"write gave the same result 3 times: records {numbers}"
+
+
+def test_a_loop_of_a_longer_turn() -> None:
+    found = records("turns")
+    numbers = acts(found)[-6:]
+    spans = ", ".join(f"{numbers[at]}-{numbers[at + 1]}" for at in (0, 2, 4))
+    wanted = f"the same steps (look, write) gave the same results 3 times: records {spans}"
+    assert causes.sentence(found) == wanted
+
+
+@pytest.mark.parametrize("semantics", [1, 2, 3])
+def test_rollbacks_on_one_tool(semantics: int) -> None:
+    found = records("undone", semantics)
+    routes = [item.seq for item in found if item.kind == Kind.ROUTE and item.body.get("txn") == "rollback"]
+    name = "write" if semantics == 3 else "what was proposed"
+    numbers = ", ".join(map(str, routes))
+    wanted = f"{name} was rolled back 3 times in a row (tool.timeout): records {numbers}"
+    assert causes.sentence(found) == wanted
+
+
+def test_polls_that_were_used_up() -> None:
+    found = records("polled")
+    assert causes.sentence(found).startswith("step x did not end with exit 0 in 2 polls: records ")
+    assert causes.sentence(found).endswith(", ".join(map(str, acts(found)[-2:])))
+
+
+@pytest.mark.parametrize("name", ["hello", "tuning", "budget"])
+def test_other_ends_need_no_sentence(name: str) -> None:
+    assert causes.sentence(records(name)) == ""
+
+
+@pytest.mark.parametrize("name", ["watchdog", "turns", "undone", "polled"])
+def test_the_tail_says_as_much_as_the_whole(name: str) -> None:
+    found = records(name)
+    assert causes.sentence(found[1:]) == causes.sentence(found)
+
+
+@pytest.mark.parametrize("name", ["watchdog", "turns", "undone", "polled", "planned"])
+def test_no_part_of_a_ledger_makes_it_fail(name: str) -> None:
+    found = records(name)
+    for start_ in range(len(found)):
+        assert isinstance(causes.sentence(found[start_:]), str)
+    assert causes.sentence(found[:-1]) == ""
+
+
+def test_a_denial_names_the_reason_and_its_record(tmp_path: Path) -> None:
+    run = start(tmp_path, 'task a { step s: tool.look { text: "x" } }', policy="")
+    found = [record for record, _ in run.ledger.read()]
+    permit = next(record.seq for record in found if record.kind == Kind.PERMIT)
+    told = causes.sentence(found)
+    assert told.startswith("look was denied: ") and told.endswith(f": record {permit}")
+    run.close()
+
+
+def test_many_records_are_shown_by_their_ends() -> None:
+    assert causes._listed(range(20)) == "0 to 19"
