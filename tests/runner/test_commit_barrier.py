@@ -26,7 +26,7 @@ from barrier_kit import (
     tool,
     tree_of,
 )  # fmt: skip
-from spak.policy.findings import Deed, Reading
+from spak.commandline.findings import Deed, Reading
 from spak.policy.repository import Opening, opening
 from spak.ports import Call, Launcher
 from spak.sandbox.restricted import Restricted

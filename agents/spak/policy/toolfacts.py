@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from spak import shell
+from spak.commandline import places
+from spak.commandline.commands import read_line
 from spak.errors import UserError
-from spak.policy import places
 from spak.policy.actions import Action, World
-from spak.policy.commands import read_line
 from spak.policy.values import Fact, Name
 
 ACTION = Name("/action")

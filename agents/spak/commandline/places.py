@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from spak.policy.actions import Seen
+from spak.commandline.world import Seen
 
 _SECRET = re.compile(
     r"\.env(\.(?!example|sample|template|dist)[\w.-]+)?|\.netrc|_netrc|\.pgpass|\.git-credentials|\.npmrc|\.pypirc|"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from spak.policy import binaries, environment
-from spak.policy.commands import Judge
-from spak.policy.interpreters import python
-from spak.policy.words import Arg, texts_of
+from spak.commandline import binaries, environment
+from spak.commandline.commands import Judge
+from spak.commandline.interpreters import python
+from spak.commandline.words import Arg, texts_of
 from spak.shell import Command
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from spak.policy import remotes
-from spak.policy.commands import Judge
-from spak.policy.words import Arg
+from spak.commandline import remotes
+from spak.commandline.commands import Judge
+from spak.commandline.words import Arg
 from spak.shell import Command
 
 _READS = frozenset(

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from spak.policy import binaries
-from spak.policy.binaries import Binary, rule_of
-from spak.policy.commands import Judge
-from spak.policy.refused import HARD_REFUSED
-from spak.policy.words import Arg, is_number, texts_of
+from spak.commandline import binaries
+from spak.commandline.binaries import Binary, rule_of
+from spak.commandline.commands import Judge
+from spak.commandline.refused import HARD_REFUSED
+from spak.commandline.words import Arg, is_number, texts_of
 from spak.shell import Command
 
 
@@ -249,7 +249,7 @@ def managed(judge: Judge, name: str, rest: list[Arg], before: Sequence[Command])
 
 
 def _is_program(name: str) -> bool:
-    from spak.policy.special import JUDGES
+    from spak.commandline.special import JUDGES
 
     return name in HARD_REFUSED or name in JUDGES
 

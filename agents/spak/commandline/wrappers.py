@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from spak.policy import environment
-from spak.policy.commands import Judge
-from spak.policy.outputs import lists_paths
-from spak.policy.words import Arg, texts_of
+from spak.commandline import environment
+from spak.commandline.commands import Judge
+from spak.commandline.outputs import lists_paths
+from spak.commandline.words import Arg, texts_of
 from spak.shell import Command
 
 

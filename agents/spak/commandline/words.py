@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 
-from spak.policy.outputs import gives_number, lists_paths
+from spak.commandline.outputs import gives_number, lists_paths
 from spak.shell import Arithmetic, Part, Substitution, Text, Variable, Word
 
 HARMLESS_VARIABLES = frozenset(

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spak.policy.binaries import rule_of
-from spak.policy.commands import Judge
-from spak.policy.words import Arg, texts_of
+from spak.commandline.binaries import rule_of
+from spak.commandline.commands import Judge
+from spak.commandline.words import Arg, texts_of
 from spak.shell import Command
 
 

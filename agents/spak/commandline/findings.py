@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from spak.policy import places
-from spak.policy.actions import World
-from spak.policy.words import Arg
+from spak.commandline import places
+from spak.commandline.words import Arg
+from spak.commandline.world import Eyes as World
 
 SAFE_DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty"})
 PUBLIC_FILES = frozenset(

@@ -6,10 +6,10 @@ import re
 import sys
 from collections.abc import Sequence
 
-from spak.policy import binaries, programs, scripts
-from spak.policy.binaries import Binary, rule_of
-from spak.policy.commands import Judge
-from spak.policy.words import Arg, texts_of
+from spak.commandline import binaries, programs, scripts
+from spak.commandline.binaries import Binary, rule_of
+from spak.commandline.commands import Judge
+from spak.commandline.words import Arg, texts_of
 from spak.shell import Command
 
 _DATA = re.compile(

@@ -6,12 +6,12 @@ deeds and paths, or hands an inner command back to the Judge. `JUDGES` is the ta
 
 from __future__ import annotations
 
-from spak.policy import builders, filetools, interpreters, programs, remotes, wrappers
-from spak.policy.commands import Special
+from spak.commandline import builders, filetools, interpreters, programs, remotes, wrappers
+from spak.commandline.commands import Special
 
 
 def judges() -> dict[str, Special]:
-    from spak.policy.gitwords import git
+    from spak.commandline.gitwords import git
 
     found: dict[str, Special] = {
         "git": git,

@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from spak.commandline import binaries, environment
+from spak.commandline.binaries import STANDARD_FOLDERS, Binary
+from spak.commandline.findings import SAFE_DEVICES, Deed, Reading, Use, compiled_and_run
+from spak.commandline.flow import Flow, sets_itself
+from spak.commandline.outputs import lists_paths
+from spak.commandline.refused import HARD_REFUSED
+from spak.commandline.words import READERS_OF_PIPES, Arg, Known, arg, is_number, spread
+from spak.commandline.world import Eyes as World
 from spak.errors import UserError
-from spak.policy import binaries, environment
-from spak.policy.actions import World
-from spak.policy.binaries import STANDARD_FOLDERS, Binary
-from spak.policy.findings import SAFE_DEVICES, Deed, Reading, Use, compiled_and_run
-from spak.policy.flow import Flow, sets_itself
-from spak.policy.outputs import lists_paths
-from spak.policy.refused import HARD_REFUSED
-from spak.policy.words import READERS_OF_PIPES, Arg, Known, arg, is_number, spread
 from spak.shell import Command, Substitution, Word, parse
 
 MAX_WRAPPED = 32
@@ -172,7 +172,7 @@ class Judge(Flow):
         self.wrapped -= 1
 
     def _run(self, args: Sequence[Arg], before: Sequence[Command], loose: bool) -> None:
-        from spak.policy import special
+        from spak.commandline import special
 
         head = args[0]
         name = head.text
