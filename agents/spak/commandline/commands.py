@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from spak.commandline import binaries, environment
+from spak.commandline import binaries, environment, table
 from spak.commandline.binaries import STANDARD_FOLDERS, Binary
 from spak.commandline.findings import SAFE_DEVICES, Deed, Reading, Use, compiled_and_run
 from spak.commandline.flow import Flow, sets_itself
+from spak.commandline.interpret import interpret
 from spak.commandline.outputs import lists_paths
 from spak.commandline.refused import HARD_REFUSED
 from spak.commandline.words import READERS_OF_PIPES, Arg, Known, arg, is_number, spread
@@ -190,6 +191,10 @@ class Judge(Flow):
         if name in ("cd", "pushd", "popd"):
             self.change_folder(name, rest, loose)
             return
+        listed = table.grammar(name)
+        if listed is not None:
+            interpret(self, listed, rest, before)
+            return
         if name in special.JUDGES:
             special.JUDGES[name](self, name, rest, before)
             return
@@ -307,7 +312,7 @@ class Judge(Flow):
             self.path("deletes_tree" if name == "rm" and _recursive(options) else "deletes", item)
             if item.glob and name == "rm":
                 for text in item.texts:
-                    self._destructive_glob("deletes", text)
+                    self.destructive_glob("deletes", text)
         elif kind == "delete_source":
             self.path("moves", item)
             if item.glob:

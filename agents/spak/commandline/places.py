@@ -45,6 +45,12 @@ def generated(path: str) -> bool:
     )
 
 
+def secret(path: str) -> bool:
+    """True for a file that holds secrets, by its name or by that of a folder above it."""
+    parts = [part.casefold() for part in path.split("/") if part not in ("", ".")]
+    return bool(parts) and (_SECRET.fullmatch(parts[-1]) is not None or bool(_SECRET_FOLDERS & set(parts)))
+
+
 def place(seen: Seen, how: str, asked: str) -> str:
     """The word for a path's place: outside, refused, root, git, secret, control, hard_link, or inside."""
     if seen.place != "inside":
@@ -57,7 +63,7 @@ def place(seen: Seen, how: str, asked: str) -> str:
         return "root"
     if seen.kind == "file" and seen.links > 1:
         return "hard_link"
-    if _SECRET.fullmatch(lowered[-1]) or _SECRET_FOLDERS & set(lowered):
+    if secret(seen.path):
         return "secret"
     if _CONTROL_FOLDERS & set(lowered) or _CONTROL.fullmatch(parts[-1]):
         return "control"
