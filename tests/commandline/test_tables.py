@@ -38,7 +38,7 @@ WRONG = {
     "version = 1\n[a]\noperands = ['match [']\n": "a: [: unterminated character set at position 0",
     "version = 1\n[a]\nneeds = '-f'\n": "a: -f is no option of it",
     "version = 1\n[a\n": "no TOML",
-    "version = 1\n[a]\nstyle = 'x'\n": "a: style x is none of single, go",
+    "version = 1\n[a]\nstyle = 'x'\n": "a: style x is none of single, go, words",
     "version = 1\na = 1\n": "a is no section",
 }
 

@@ -45,7 +45,15 @@ STATES = {
 }
 """What was done before somebody tries to commit; after none of these may a commit be made."""
 
-KEEPS = {"git_commit", "commit", "commit_all", "commit_empty", "commit_elsewhere", "commit_configured"}
+KEEPS = {
+    "git_commit",
+    "commit",
+    "commit_all",
+    "commit_empty",
+    "commit_elsewhere",
+    "commit_configured",
+    "shell",
+}
 """Doors that commit exactly the files of the workspace once all of them are staged."""
 
 

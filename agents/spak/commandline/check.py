@@ -33,8 +33,8 @@ _KEYS = frozenset(
         *("use", "groups"),
     )
 )
-_WHEN = frozenset(("any", "not", "words", "does", "about", "why", "operands", "kinds"))
-_STYLES = ("", "single", "go")
+_WHEN = frozenset(("any", "with", "not", "words", "does", "about", "why", "operands", "kinds"))
+_STYLES = ("", "single", "go", "words")
 DEEDS = frozenset(
     (
         *(
@@ -112,7 +112,7 @@ def _grammar(grammar: Grammar) -> Iterator[str]:
     }
     for deed in sorted(map(str, deeds - DEEDS)):
         yield f"{grammar.name}: {deed} is no deed"
-    for inner in dict.fromkeys(grammar.verbs.values()):
+    for inner in {id(verb): verb for verb in grammar.verbs.values()}.values():
         yield from _grammar(inner)
 
 

@@ -1,27 +1,27 @@
-"""What a command line would do: every simple command in it, by binary and flag.
+"""What a command line would do: every simple command in it, by the table of its program.
 
-Takes the text of a line and the World; gives a Reading: the deeds of its commands (a kind, what it is about,
-why) and the paths that it would use. It decides nothing: which kinds of deed and which places are permitted
-stands in specs/policy/shell.mg and files.mg. What is not understood is a deed of its own kind.
+Takes the text of a line and the Eyes on a workspace; gives a Reading: the deeds of its commands (a kind,
+what it is about, why) and the paths that it would use. It decides nothing: which kinds of deed and which
+places are permitted is the policy's (specs/policy/shell.mg). What is not understood is a
+deed of its own kind.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from spak.commandline import binaries, environment, table
-from spak.commandline.binaries import STANDARD_FOLDERS, Binary
-from spak.commandline.findings import SAFE_DEVICES, Deed, Reading, Use, compiled_and_run
+from spak.commandline import environment, table, walkers
+from spak.commandline.findings import Reading, compiled_and_run
 from spak.commandline.flow import Flow, sets_itself
 from spak.commandline.interpret import interpret
-from spak.commandline.outputs import lists_paths
-from spak.commandline.refused import HARD_REFUSED
-from spak.commandline.words import READERS_OF_PIPES, Arg, Known, arg, is_number, spread
+from spak.commandline.words import READERS_OF_PIPES, Arg, Known, arg, is_number, spread, words
 from spak.commandline.world import Eyes as World
 from spak.errors import UserError
 from spak.shell import Command, Substitution, Word, parse
 
+HERE = Arg(".", (".",))
 MAX_WRAPPED = 32
 """Commands that each run the next, as timeout, env and xargs do."""
 
@@ -51,7 +51,7 @@ def read_line(text: str, world: World, folder: str = "", env: Mapping[str, str] 
     for use in list(reading.uses):
         if use.index in compiled and use.how == "writes":
             continue
-        if use.how in ("writes", "redirects", "writes_mode", "moves") and use.path in run:
+        if use.how in ("writes", "redirects", "writes_mode", "moves") and _is_run(use.path, run):
             judge.deed("runs_what_it_writes", use.path, "a file that the same line writes is run")
     return reading
 
@@ -63,6 +63,10 @@ class Judge(Flow):
         super().__init__(world, reading)
         self.known: Known = {}
         self.wrapped = 0
+        self.stdin: Arg | None = None
+        """The file that the command reads as its input, where the line names one."""
+        self.body: str | None = None
+        """The text that the command gets as its input, where the line holds it."""
         self.depth = 0
 
     def command(self, command: Command, before: Sequence[Command], loose: bool) -> None:
@@ -79,7 +83,12 @@ class Judge(Flow):
                 self._odd(values)
                 continue
             self.assign(assignment.name, values, bool(command.words), assignment.append)
+        self.stdin = self.body = None
         for redirection in command.redirections:
+            if redirection.op == "<" and not redirection.fd:
+                self.stdin = arg(redirection.target, self.known)
+            elif redirection.body is not None:
+                self.body = arg(redirection.body, self.known).text
             self._odd([arg(word, self.known) for word in (redirection.target, redirection.body) if word])
             if redirection.op == "<" and _reads_output(command, redirection.target):
                 continue  # what a command, itself judged, prints
@@ -99,6 +108,23 @@ class Judge(Flow):
         if args[0].text in _KEEPING:  # shells differ about what stays set behind these
             for assignment in command.assignments:
                 self.known.pop(assignment.name, None)
+
+    def listed(self, feed: Sequence[Command]) -> None:
+        """What `find` or `ls` lists is read: secrets in it, and links out of the workspace."""
+        args = [arg(word, self.known) for word in feed[0].words] if feed else []
+        if args and args[0].text == "find":
+            at = next((at for at, item in enumerate(args) if (item.text or "-")[0] in "-(!"), len(args))
+            walkers.found(self, args, args[1:at])
+        elif args and args[0].text == "ls":
+            for item in [item for item in args[1:] if not (item.text or "-").startswith("-")] or [HERE]:
+                self.tree(item, True, self._beside(item))
+
+    def _beside(self, item: Arg) -> Callable[[str], bool]:
+        """Says of a path whether it lies in the folder itself and not further down."""
+        folders = {
+            self.world.look(posixpath.join(base, text)).path for base in self.folders for text in item.texts
+        }
+        return lambda path: (posixpath.dirname(path) or ".") in folders
 
     def _odd(self, args: list[Arg]) -> None:
         if any(item.odd for item in args):
@@ -132,6 +158,7 @@ class Judge(Flow):
             literal=False,
             number=bool(values) and not append and all(is_number(value) for value in values),
             here=any(value.here for value in values),
+            feed=tuple(command for value in values for command in value.feed),
         )
         if any(
             not value.texts and not value.number and ".." in value.written and "{" in value.written
@@ -173,8 +200,6 @@ class Judge(Flow):
         self.wrapped -= 1
 
     def _run(self, args: Sequence[Arg], before: Sequence[Command], loose: bool) -> None:
-        from spak.commandline import special
-
         head = args[0]
         name = head.text
         if name is None or not head.literal or head.glob or head.tilde:
@@ -195,23 +220,10 @@ class Judge(Flow):
         if listed is not None:
             interpret(self, listed, rest, before)
             return
-        if name in special.JUDGES:
-            special.JUDGES[name](self, name, rest, before)
-            return
-        reason = HARD_REFUSED.get(name)
-        if reason is not None:
-            if self.only_asks(rest) and reason in ("executes", "connects"):
-                self.deed("computes", name)
-            else:
-                self.deed(reason, name, f"{name} is not for the command line")
-            return
-        rule = binaries.table().get(name)
-        if rule is None and self.only_asks(rest):
+        if self.only_asks(rest):
             self.deed("computes", name, "a version or a help text")
-        elif rule is None:
-            self.deed("unknown_binary", name, "nothing is known about this program")
         else:
-            self.by_table(name, rule, rest)
+            self.deed("unknown_binary", name, "nothing is known about this program")
 
     def _own_program(self, name: str, last: str, rest: list[Arg], before: Sequence[Command]) -> None:
         """A program by its path: the workspace's own, or a known one from an environment in it."""
@@ -222,271 +234,14 @@ class Judge(Flow):
         self.deed("builds", name, "the project's own program")
         self.plain_paths(rest)
 
-    # ---- the table
 
-    def by_table(self, name: str, rule: Binary, rest: list[Arg]) -> None:
-        if self.only_asks(rest):
-            self.deed("computes", name)
-            return
-        if name in READERS_OF_PIPES:
-            rest = [Arg("/dev/stdin", ("/dev/stdin",)) if item.piped else item for item in rest]
-        first = rule.operands[0] if rule.operands else "none"
-        if first == "refused":
-            self.deed("executes", name, f"{name} can run other programs")
-            return
-        if first.startswith("first:"):
-            self._verb(name, rule, rest, first)
-            return
-        options, operands = self.options(name, rule, rest)
-        kinds = list(rule.operands)
-        if (
-            kinds
-            and kinds[0] == "text"
-            and (
-                (
-                    any(key in ("e", "regexp", "f", "file", "from-file") for key in options)
-                    and rule.takes.get("e") == "text*"
-                )
-                or ("f" in options and rule.takes.get("f") == "read*")
-                or ("files" in options and rule.takes.get("files") == "flag@first")
-            )
-        ):
-            kinds = kinds[1:]
-        self.deed(rule.does, name)
-        self.operands(name, kinds, operands, options)
-
-    def operands(
-        self, name: str, kinds: list[str], operands: list[Arg], options: dict[str, list[Arg]]
-    ) -> None:
-        kinds = kinds or ["read"]
-        last = kinds[-1]
-        many = kinds[0].endswith("*") and len(kinds) > 1
-        target_given = bool(options.get("t") or options.get("target-directory")) and name in (
-            "cp",
-            "mv",
-            "install",
-        )
-        for position, item in enumerate(operands):
-            if many:
-                kind = last if position == len(operands) - 1 and not target_given else kinds[0].rstrip("*")
-            else:
-                kind = kinds[min(position, len(kinds) - 1)]
-            self.operand(name, kind, item, options)
-
-    def operand(self, name: str, kind: str, item: Arg, options: dict[str, list[Arg]]) -> None:
-        if kind == "number" and item.text is not None and not re.match(r"[-+]?\d[\w.,]*\Z|auto\Z", item.text):
-            self.path("reads", item)
-        elif kind == "size":
-            if item.text is None or not re.match(r"\d{1,7}\Z|\d{1,4}[Kk]\Z", item.text):
-                self.deed("wastes", f"{name} {item.written}", "a size that is large or not plain")
-        elif kind == "settings":
-            if item.text is None or "{" in item.text:
-                self.deed("refused_flag", f"{name} {item.written}", "settings on the command line load code")
-            else:
-                self.path("reads", item)
-        elif kind == "plugin":
-            calm = item.text is not None and re.match(
-                r"no:\w+\Z|(xdist|pytest_cov|pytest_\w+|cov)\Z", item.text
-            )
-            if not calm:
-                self.deed("refused_flag", f"{name} -p", "it loads a module as a plug-in")
-        elif kind == "names":
-            if item.text is None or not re.match(r"[A-Za-z_]\w*\Z", item.text):
-                self.deed("not_understood", item.written, "not the name of a variable")
-        elif kind in ("text", "none_text", "number", "code_text"):
-            if not item.texts and name in PRINTERS and _SECRET_NAME.search(item.written):
-                self.deed("shows_environment", item.written, "a variable whose name is that of a secret")
-            if not item.texts and not item.mild and name not in PRINTERS:
-                self.deed("unknown_word", item.written, "a word that is not known before the line runs")
-        elif kind in ("read", "write") and any(_ADDRESS.match(text) for text in item.texts):
-            self.deed("connects", item.written, "an address on a command line")
-        elif kind == "read":
-            self.path("reads", item)
-        elif kind == "write":
-            if name == "mv" and item.text in SAFE_DEVICES:
-                self.deed("destroys", f"mv {item.text}", "what is moved there is gone")
-            self.path("writes", item)
-        elif kind == "generated":
-            self.path("deletes_tree", item)
-        elif kind == "delete":
-            self.path("deletes_tree" if name == "rm" and _recursive(options) else "deletes", item)
-            if item.glob and name == "rm":
-                for text in item.texts:
-                    self.destructive_glob("deletes", text)
-        elif kind == "delete_source":
-            self.path("moves", item)
-            if item.glob:
-                for text in item.texts:
-                    self.use("moves", text)
-        elif kind == "code":
-            self.path("runs", item)
-        elif kind == "tests":
-            self.path(
-                "reads",
-                Arg(
-                    item.written,
-                    tuple(text.partition("::")[0] or "." for text in item.texts),
-                    item.glob,
-                    item.tilde,
-                    item.lists_paths,
-                ),
-            )
-        elif kind == "none":
-            self.deed("unknown_flag", f"{name} {item.written}", "no word is expected here")
-
-    def options(self, name: str, rule: Binary, rest: list[Arg]) -> tuple[dict[str, list[Arg]], list[Arg]]:
-        """The options with their values, and the operands. What is refused becomes a deed."""
-        found: dict[str, list[Arg]] = {}
-        operands: list[Arg] = []
-        at = 0
-        while at < len(rest):
-            item = rest[at]
-            at += 1
-            text = item.text
-            if text == "--":
-                operands += rest[at:]
-                break
-            dashed = any(form.startswith("-") and len(form) > 1 for form in item.texts)
-            if not dashed:
-                operands.append(item)
-                continue
-            if text is None or (item.glob and not item.literal):
-                self.deed("unknown_word", item.written, "a word that may be an option")
-                continue
-            if name in _SINGLE_DASH and not text.startswith("--") and len(text) > 2:
-                at += self._long(name, rule, text[1:], rest[at : at + 2], found, item, exact=True)
-            elif text.startswith("--"):
-                at += self._long(name, rule, text[2:], rest[at : at + 2], found, item)
-            else:
-                at += self._cluster(name, rule, text[1:], rest[at : at + 2], found, item)
-        return found, operands
-
-    def _long(
-        self,
-        name: str,
-        rule: Binary,
-        text: str,
-        after: list[Arg],
-        found: dict[str, list[Arg]],
-        item: Arg,
-        exact: bool = False,
-    ) -> int:
-        key, sign, value = text.partition("=")
-        for option, reason in rule.refused.items():
-            if option == key or (
-                len(option) > 1 and not exact and option.startswith(key) and key not in rule.takes
-            ):
-                self.deed("refused_flag", f"{name} {'-' if exact else '--'}{option}", reason)
-                return 0
-        kind = rule.takes.get(key)
-        if kind is None and exact:
-            return self._cluster(name, rule, text, after, found, item)
-        if kind is None and not exact:
-            names = [option for option in rule.takes if len(option) > 1 and option.startswith(key)]
-            kind = rule.takes[names[0]] if names and len(key) > 1 else None
-            key = names[0] if kind else key
-        if kind is None:
-            if value:
-                self.pathlike(item, text if exact else "--" + text)
-            found.setdefault(key, [])
-            return 0
-        if kind.startswith("flag") or (kind == "write" and key in ("debug",) and not sign):
-            found.setdefault(key, [])
-            return 0
-        return self._value(
-            name,
-            key,
-            kind,
-            [Arg(value, (value,), tilde=value.startswith("~"))] if sign else after,
-            found,
-            bool(sign),
-        )
-
-    def _cluster(
-        self, name: str, rule: Binary, text: str, after: list[Arg], found: dict[str, list[Arg]], item: Arg
-    ) -> int:
-        for position, key in enumerate(text):
-            if key in rule.refused:
-                self.deed("refused_flag", f"{name} -{key}", rule.refused[key])
-                return 0
-            kind = rule.takes.get(key)
-            if kind is not None and not kind.startswith("flag"):
-                value = text[position + 1 :].removeprefix("=")
-                return self._value(
-                    name,
-                    key,
-                    kind,
-                    [Arg(value, (value,), item.glob, value.startswith("~"))] if value else after,
-                    found,
-                    bool(value),
-                )
-            found.setdefault(key, [])
-            if key in "/~." and name != "tail":
-                self.pathlike(item, text[position:])
-                return 0
-        return 0
-
-    def _value(
-        self, name: str, key: str, kind: str, values: list[Arg], found: dict[str, list[Arg]], attached: bool
-    ) -> int:
-        if not values:
-            return 0
-        kind = kind.rstrip("*")
-        if kind in ("text2", "textread"):
-            found.setdefault(key, []).extend(values[:2])
-            if kind == "textread" and len(values) > 1:
-                self.path("reads", values[1])
-            return min(2, len(values))
-        value = values[0]
-        found.setdefault(key, []).append(value)
-        self.operand(name, kind, value, found)
-        return 0 if attached else 1
-
-    # ---- programs with verbs
-
-    def _verb(self, name: str, rule: Binary, rest: list[Arg], first: str) -> None:
-        verbs = first.partition(":")[2].split(",")
-        if not rest or rest[0].text not in verbs:
-            self.deed(
-                "unknown_flag", f"{name} {rest[0].written if rest else ''}", "nothing is known about this use"
-            )
-            return
-        _options, operands = self.options(name, rule, rest[1:])
-        self.deed("builds", name)
-        self.plain_paths(operands)
+def _is_run(path: str, run: set[str]) -> bool:
+    """Whether the path is run itself, or as part of a folder that is."""
+    return path in run or any(folder == "." or path.startswith(folder + "/") for folder in run)
 
 
-_KEEPING = frozenset(
-    [
-        ":",
-        ".",
-        "break",
-        "continue",
-        "exit",
-        "export",
-        "readonly",
-        "return",
-        "set",
-        "shift",
-        "times",
-        "trap",
-        "unset",
-    ]
-)
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_SECRET_NAME = re.compile(r"\$\{?\w*(KEY|TOKEN|SECRET|PASS|CRED|AUTH|AWS_|DATABASE_URL)", re.IGNORECASE)
-PRINTERS = frozenset({"echo", "printf", ":", "true", "test", "[", "basename", "dirname", "exit"})
-_SINGLE_DASH = frozenset(
-    {"nvcc", "gcc", "g++", "cc", "c++", "clang", "clang++", "go", "javac", "rustc", "unzip", "tree"}
-)
-
-
-def _recursive(options: dict[str, list[Arg]]) -> bool:
-    return any(key in options for key in ("r", "R", "recursive", "d"))
-
-
-Special = Callable[[Judge, str, list[Arg], Sequence[Command]], None]
-__all__ = ["Deed", "Judge", "Reading", "Special", "Use", "lists_paths", "read_line"]
+STANDARD_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/")
+_KEEPING = words(": . break continue exit export readonly return set shift times trap unset")
 
 
 def _reads_output(command: Command, target: Word) -> bool:

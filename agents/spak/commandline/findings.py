@@ -11,6 +11,7 @@ from spak.commandline import places
 from spak.commandline.words import Arg
 from spak.commandline.world import TOO_MANY
 from spak.commandline.world import Eyes as World
+from spak.shell import Command
 
 SAFE_DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty"})
 PUBLIC_FILES = frozenset(
@@ -111,6 +112,8 @@ class Findings:
     def path(self, how: str, found: Arg) -> None:
         """A word that names a path, or several."""
         if found.lists_paths and not found.texts:
+            if how == "reads":
+                self.listed(found.feed)
             self.deed(
                 "reads" if how == "reads" else "unknown_word", found.written, "paths from a command's output"
             )
@@ -142,6 +145,10 @@ class Findings:
             self.deed("deletes_widely", text, "a pattern that may take more than files made by a build")
         elif last.startswith((".*", ".?", ".[")):
             self.deed("deletes_widely", text, "a pattern that matches ..")
+
+    def listed(self, feed: Sequence[Command]) -> None:
+        """Paths that commands list are read; the judge's own."""
+        raise NotImplementedError
 
     def tree(self, found: Arg, links: bool, kept: Callable[[str], bool] = bool) -> None:
         """A folder that is read with all that is below it: no secret, and no link out where these are
@@ -183,15 +190,19 @@ class Findings:
                     self.deed("not_looked_at", text, "an archive that cannot be looked at before")
                     return
                 names = self.world.members(whole) if self.world.members is not None else None
-                odd = 0
-                for name in names or ():
-                    if name == TOO_MANY or odd > MAX_MEMBERS:
-                        self.deed("not_looked_at", text, "an archive whose members are not all looked at")
-                        return
-                    for target in (form for item in targets for form in item.texts):
-                        odd += self._odd_use(
-                            "writes", posixpath.join(folder, target, name.lstrip("/") or ".")
-                        )
+                if not self.writes_members(names or (), targets, folder):
+                    self.deed("not_looked_at", text, "an archive whose members are not all looked at")
+                    return
+
+    def writes_members(self, names: Sequence[str], targets: Sequence[Arg], folder: str = "") -> bool:
+        """Note names in odd places that would be written below targets; False where there are too many."""
+        odd = 0
+        for name in names:
+            if name == TOO_MANY or odd > MAX_MEMBERS:
+                return False
+            for target in (form for item in targets for form in item.texts):
+                odd += self._odd_use("writes", posixpath.join(folder, target, name.lstrip("/") or "."))
+        return True
 
     def only_asks(self, rest: Sequence[Arg]) -> bool:
         """True for a lone --version or --help."""

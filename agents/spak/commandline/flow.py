@@ -70,6 +70,7 @@ def _either(one: Arg, two: Arg) -> Arg:
         literal=False,
         number=is_number(one) and is_number(two),
         here=one.here or two.here,
+        feed=tuple(dict.fromkeys((*one.feed, *two.feed))),
     )
 
 

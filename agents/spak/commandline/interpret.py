@@ -7,17 +7,22 @@ its kind is a deed of its own, which no policy of ours permits, and which names 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from spak.commandline import kinds
-from spak.commandline.table import Grammar, Kind, Option, Slot
-from spak.commandline.words import Arg
+from spak.commandline.table import Grammar, Kind, Option, Slot, When
+from spak.commandline.words import READERS_OF_PIPES, Arg
 from spak.shell import Command
 
 if TYPE_CHECKING:
     from spak.commandline.commands import Judge
+
+
+_COUNTED = re.compile(r"(-[A-Za-z])\"?\$\(nproc\)\"?\Z")
+"""`-j$(nproc)`: the option is known, and its value is a number."""
 
 
 @dataclass(slots=True)
@@ -29,6 +34,8 @@ class Parsed:
     after: list[Arg] = field(default_factory=list)
     """The words that are not looked at: a verb's, or another command's."""
     fits: bool = True
+    behind: int = -1
+    """Which operand is the first behind `--`; -1 without one."""
 
     def names(self) -> set[str]:
         return {option.name for option, _ in self.given}
@@ -42,6 +49,8 @@ def interpret(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[
     if judge.only_asks(rest):
         judge.deed("computes", grammar.about or grammar.name)
         return
+    if grammar.name in READERS_OF_PIPES:
+        rest = [Arg("/dev/stdin", ("/dev/stdin",)) if item.piped else item for item in rest]
     if grammar.code:
         from spak.commandline import languages
 
@@ -55,7 +64,7 @@ def interpret(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[
 
 
 def _verb(judge: Judge, grammar: Grammar, parsed: Parsed, before: Sequence[Command]) -> None:
-    _values(judge, grammar, parsed, {})
+    _values(judge, grammar, parsed, grammar.kinds)
     if not parsed.operands:
         if grammar.bare:
             judge.deed(grammar.bare, grammar.about or grammar.name)
@@ -81,11 +90,10 @@ def apply(judge: Judge, grammar: Grammar, parsed: Parsed, before: Sequence[Comma
     slots, named = grammar.operands, dict(grammar.kinds)
     words = " ".join(item.text if item.text is not None else "$" for item in parsed.operands)
     for when in grammar.when:
-        if (when.given and not _given(grammar, when.given) & given) or _given(grammar, when.missing) & given:
+        if not _holds(grammar, when, given, words):
             continue
-        if when.words is not None and not when.words.match(words):
-            continue
-        does, about, why = when.does or does, when.about or about, when.why or why
+        does, about = when.does or does, (when.about or about).replace("{}", grammar.name)
+        why = why if when.why is None else when.why
         slots = slots if when.operands is None else when.operands
         named |= when.kinds
     if grammar.one_of and len(_given(grammar, grammar.one_of) & given) != 1:
@@ -95,6 +103,15 @@ def apply(judge: Judge, grammar: Grammar, parsed: Parsed, before: Sequence[Comma
     judge.deed(does, about, why)
     _values(judge, grammar, parsed, named)
     _operands(judge, grammar, parsed, slots, named, before)
+
+
+def _holds(grammar: Grammar, when: When, given: set[str], words: str) -> bool:
+    needed = [names for names in (when.given, when.also) if names]
+    return (
+        all(_given(grammar, names) & given for names in needed)
+        and not _given(grammar, when.missing) & given
+        and (when.words is None or when.words.match(words) is not None)
+    )
 
 
 def _given(grammar: Grammar, names: frozenset[str]) -> set[str]:
@@ -160,6 +177,9 @@ def place(
 def parse(judge: Judge, grammar: Grammar, rest: list[Arg]) -> Parsed:
     """The options with their values and the operands; what has no place becomes a deed."""
     found = Parsed()
+    if grammar.style == "words":
+        found.operands = list(rest)
+        return found
     commands = next((at for at, slot in enumerate(grammar.operands) if slot.kind.name == "command"), None)
     if grammar.letters:
         rest = _spelled_out(grammar, rest)
@@ -176,8 +196,13 @@ def parse(judge: Judge, grammar: Grammar, rest: list[Arg]) -> Parsed:
                 return found
         at += 1
         if text == "--":
+            found.behind = len(found.operands)
             found.operands += rest[at:]
             break
+        counted = _COUNTED.match(item.written) if not item.texts else None
+        if counted is not None and counted[1] in grammar.options:
+            found.given.append((grammar.options[counted[1]], [Arg(item.written, number=True)]))
+            continue
         if not _dashed(item):
             if grammar.response and any(form.startswith("@") for form in item.texts):
                 _unknown(judge, grammar, found, item, "a file of further words")
@@ -225,6 +250,20 @@ def _unknown(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, why: str 
 
 def _option(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, text: str, rest: list[Arg]) -> int:
     """Take one word that is an option or several; gives how many words behind it are its values."""
+    exact = grammar.options.get(text)
+    if exact is not None and not exact.kinds:
+        found.given.append((exact, []))
+        return 0
+    if grammar.style == "go":
+        text = text[1:] if text.startswith("--") else text
+        name, sign, value = text.partition("=")
+        option = grammar.options.get(name + "=") or grammar.options.get(name) if sign else None
+        if sign and option is not None and option.kinds:
+            return _long(judge, grammar, found, item, option, value, rest)
+        option = grammar.options.get(text)
+        if option is not None and option.form != "=":
+            return _long(judge, grammar, found, item, option, None, rest)
+        return _joined(judge, grammar, found, item, text)
     if text.startswith("--") or grammar.style == "single":
         name, sign, value = text.partition("=")
         option = grammar.options.get(name)
@@ -249,7 +288,7 @@ def _long(
     value: str | None,
     rest: list[Arg],
 ) -> int:
-    if value is None and option.form == "?":
+    if value is None and (option.form == "?" or not option.kinds):
         found.given.append((option, []))
         return 0
     if value is None and option.form == "=":
@@ -281,7 +320,7 @@ def _joined(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, text: str)
             if (
                 option is not None
                 and option.kinds
-                and (option.form == "?" or (size == 2 and not option.form))
+                and (option.form == "?" or (size == 2 and not option.form and grammar.style == "single"))
             ):
                 found.given.append((option, [_part(item, text[size:])]))
                 return 0
@@ -290,9 +329,6 @@ def _joined(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, text: str)
 
 def _cluster(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, text: str, rest: list[Arg]) -> int:
     """`-la`, `-n5`, `-5`."""
-    if text in grammar.options and len(text) > 2 and not grammar.options[text].kinds:
-        found.given.append((grammar.options[text], []))
-        return 0
     at = 1
     while at < len(text):
         if text[at].isdigit() and "-#" in grammar.options:

@@ -33,11 +33,13 @@ VERSION = 1
 FOLDER = Path(__file__).resolve().parent / "tables"
 _HEAD = re.compile(r"^\[([^\[\].\"]+|\"[^\"]+\")\]\s*(?:#.*)?$", re.MULTILINE)
 _NAMES = re.compile(r"^names = \"([^\"]*)\"", re.MULTILINE)
-_SPELLING = re.compile(r"(-#|[-+][A-Za-z0-9@:?_.]|--?[A-Za-z0-9][\w.+-]*)([?=]?)\Z")
+_SPELLING = re.compile(r"(-#|[-+][A-Za-z0-9@:?_.#-]|--?[A-Za-z0-9#][\w.+:-]*)([?=]?)\Z")
 
 
 _PLAIN = (*("does", "about", "why", "stops", "prints", "response", "otherwise", "bare", "code", "letters"),)
-_DETAILED = re.compile(r"(match|choice|script|local|word|tree|source|paths|unpacks)[*?]? ")
+_DETAILED = re.compile(
+    r"(match|choice|script|local|word|tree|source|paths|unpacks|named|assigned|deletes_all)[*?]? "
+)
 """A single slot whose kind has a detail, in a text that would else be cut at its blanks."""
 
 
@@ -72,6 +74,8 @@ class When:
     """What is different where options are given."""
 
     given: frozenset[str]
+    also: frozenset[str]
+    """Of which one is given besides."""
     missing: frozenset[str]
     words: re.Pattern[str] | None
     """What the operands, joined by blanks, begin with."""
@@ -163,8 +167,8 @@ def _grammar(name: str, section: Mapping[str, Any], above: Mapping[str, Any]) ->
     style = section.get("style", above.get("style", ""))
     verbs: dict[str, Grammar] = {}
     for spelled, inner in section.get("verbs", {}).items():
-        made = _grammar(f"{name} {spelled.split()[0]}", inner, {**handed, "style": style})
-        verbs |= dict.fromkeys(spelled.split(), made)
+        read = _grammar(name, inner, {**handed, "style": style})
+        verbs |= {verb: replace(read, name=f"{name} {verb}") for verb in spelled.split()}
     plain = {
         key: section[key]
         for key in (
@@ -205,7 +209,7 @@ def _options(section: Mapping[str, Any]) -> dict[str, Option]:
         names = [_spelling(item) for item in spelled.split()]
         values = tuple(_kind(kind) for kind in ([kinds] if isinstance(kinds, str) else kinds))
         for name, form in names:
-            key = name + form if form and name in found else name
+            key = name + form if form == "=" and name in found else name
             found[key] = Option(names[0][0], values, form)
     return found
 
@@ -235,6 +239,7 @@ def _slots(found: Any) -> tuple[Slot, ...]:
 def _when(item: Mapping[str, Any]) -> When:
     return When(
         frozenset(item.get("any", "").split()),
+        frozenset(item.get("with", "").split()),
         frozenset(item.get("not", "").split()),
         re.compile(item["words"]) if "words" in item else None,
         item.get("does"),

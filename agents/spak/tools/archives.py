@@ -9,22 +9,17 @@ from __future__ import annotations
 import io
 import lzma
 import posixpath
-import re
 import tarfile
 import zipfile
 import zlib
 
+from spak.commandline.members import MAX_NAMES, is_patch, patched
 from spak.commandline.world import TOO_MANY
 
 MAX_BYTES = 32 << 20
-MAX_NAMES = 20_000
 MAX_UNPACKED = 64 << 20
 """Bytes of a compressed archive that are looked at."""
 
-_NAMED = re.compile(
-    rb"^(?:---|\+\+\+|\*\*\*|Index:|(?:rename|copy) (?:from|to)|diff --git|diff -\S+) +([^\r\n]*)",
-    re.MULTILINE,
-)
 _ARCHIVES = (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, lzma.LZMAError, zlib.error, ValueError)
 
 
@@ -33,8 +28,8 @@ def names(content: bytes) -> tuple[str, ...]:
     try:
         if content[:2] == b"PK":
             found = _zip(content)
-        elif _NAMED.search(content):
-            found = _patch(content)
+        elif is_patch(text := content.decode("utf-8", "replace")):
+            found = patched(text)
         else:
             found = _tar(content)
     except (*_ARCHIVES, NotImplementedError, RuntimeError, OverflowError):
@@ -70,14 +65,3 @@ def _tar(content: bytes) -> list[str]:
 def _beside(name: str, target: str) -> str:
     """Where a link leads from where it would lie; far above for what is absolute."""
     return posixpath.join(posixpath.dirname(name), "../" * 64 * target.startswith("/") + target.lstrip("/"))
-
-
-def _patch(content: bytes) -> list[str]:
-    """The names of a patch with any number of leading folders taken away: patch guesses too."""
-    found = []
-    for line in _NAMED.findall(content)[: MAX_NAMES + 1]:
-        for name in re.split(r"[\t ]+", line.decode("utf-8", "replace")):
-            parts = name.strip('"').split("/")
-            if name not in ("", "/dev/null", "----", "****"):
-                found += ["/".join(parts[at:]) for at in range(len(parts))]
-    return found
