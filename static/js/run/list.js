@@ -29,10 +29,20 @@ async function again() {
 }
 const later = () => { timer ||= setTimeout(again, 1000); };
 
+// The page was made before its socket was open: a run may have changed in between, and no later message says so.
+function outdated(runs) {
+  const row = (run) => list.querySelector(`[data-run="${CSS.escape(run.key)}"]`);
+  if (!location.search && runs.length && !row(runs[0])) return true;
+  return runs.some((run) => {
+    const shown = row(run)?.querySelector(".pill")?.dataset.state;
+    return shown !== undefined && shown !== run.state;
+  });
+}
+
 let met = false;
 function heard(message) {
   if (message.type === "runs") {
-    if (met || !message.whole) later();  // a line that was cut tells all anew: something may have changed meanwhile
+    if (met || !message.whole || outdated(message.runs)) later();  // after a reconnection the whole list comes again
     met = true;
   } else if (message.type === "closed" && message.code !== 1000) location.reload();  // signed out, or no member any more: it says so
 }

@@ -304,6 +304,18 @@ def test_a_list_whose_line_was_cut_is_fetched_again(person: Person) -> None:
     assert again.value.url.endswith("/runs/")
 
 
+def test_a_run_that_changed_before_the_socket_was_open_is_fetched_again(person: Person, begin: Begin) -> None:
+    alice, sockets = person(fresh=True), []
+    page = alice.page
+    page.route_web_socket(re.compile("/ws/team/"), lambda socket: sockets.append(socket))
+    begin(alice, HELLO)
+    ends(alice, "Succeeded")
+    alice.go(f"{TEAM}/runs/")
+    key = page.locator("[data-run]").first.get_attribute("data-run")
+    with page.expect_request(lambda asked: asked.headers.get("hx-request") == "true"):
+        sockets[0].send(json.dumps({"type": "runs", "runs": [{"key": key, "state": "running"}], "whole": True}))
+
+
 def test_without_sockets_the_page_asks(person: Person, begin: Begin) -> None:
     alice = person(fresh=True)
     alice.page.route_web_socket(re.compile("/ws/"), lambda socket: socket.close(code=1011))
