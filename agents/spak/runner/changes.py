@@ -33,9 +33,8 @@ def take(
     try:
         body["r3"] = workspace.commit()
         touched = workspace.touched()
-        of_git = repository.places(workspace.directory)
         why = ""
-        if any(repository.within(path, of_git) for path in touched):
+        if touched and _in_git(workspace, touched):
             with workspace.lock():
                 why = keep_git(touched)
     except UserError as error:
@@ -52,6 +51,11 @@ def take(
         body["only_git"] = True
     if workspace.travels:
         workspace.push(body["r3"], blobs)
+
+
+def _in_git(workspace: Workspace, touched: Sequence[str]) -> bool:
+    places = repository.places(workspace.directory)
+    return any(repository.within(path, places) for path in touched)
 
 
 def _undo(workspace: Workspace, body: dict[str, Any], outcome: Mapping[str, str]) -> None:

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -266,12 +265,12 @@ class Performer:
             if writes:
                 self.workspace.rollback()
             raise
-        looking = replace(call, inherit=(), repository=False)
-        trouble = partial(repository.trouble, looking, repo)
-        return self._tool_result(
-            effect, result, (lambda paths: str(self._clean(trouble(paths)))) if writes else None,
-            output, diagnostics, key,
-        )  # fmt: skip
+
+        def trouble(paths: Sequence[str]) -> str:
+            looking = replace(call, inherit=(), repository=False)
+            return str(self._clean(repository.trouble(looking, repo, paths)))
+
+        return self._tool_result(effect, result, trouble if writes else None, output, diagnostics, key)
 
     def _tool_result(
         self,

@@ -79,6 +79,8 @@ def within(path: str, places: Sequence[str] = (GIT,)) -> bool:
 def places(workspace: Path) -> tuple[str, ...]:
     """Where the repository of a workspace is: `.git`, and folders of the workspace that git follows it to."""
     top = workspace / GIT
+    if not os.path.lexists(top):
+        return (GIT,)
     texts = []
     if top.is_symlink():
         texts.append((workspace, str(top.readlink())))
