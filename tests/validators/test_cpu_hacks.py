@@ -75,7 +75,7 @@ def test_no_gain(lab: Lab, name: str) -> None:
     """It gives right answers, so it is measured; what it does beside that is in its own windows."""
     measurement = lab.measure(lab.hack(name), rivals={"incumbent": lab.hack("honest")})
     if name == "floods_caches" and code(measurement) == "did_not_rest":
-        return  # on a busy machine its few milliseconds after "done" last too long, which is the other good end
+        return  # on a busy machine its work after "done" lasts too long: the other good end
     _no_gain(measurement)
     if name in ("spins_a_little", "floods_caches"):
         assert measurement.metrics["time_ns"] > 1.1 * measurement.metrics["incumbent_ns"]
