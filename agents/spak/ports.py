@@ -46,6 +46,11 @@ class Job:
     writable: bool = True
     repository: bool = False
     """Whether `.git` at the top of a writable workspace may be written; else it is shown read-only."""
+    masked: tuple[str, ...] = ()
+    """Files and folders of the workspace, without links on their way, in whose place the job sees a line that
+    says so, or nothing. What is not there is left out."""
+    whole: bool = False
+    """The job is the runner's own and looks at every file: the runner masks nothing in it."""
     limits: Limits = Limits()
     env: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""
