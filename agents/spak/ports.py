@@ -6,7 +6,7 @@ each other. One contract suite per port runs over all of its adapters. Paths are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -47,10 +47,9 @@ class Job:
     repository: bool = False
     """Whether `.git` at the top of a writable workspace may be written; else it is shown read-only."""
     masked: tuple[str, ...] = ()
-    """Files and folders of the workspace, without links on their way, in whose place the job sees a line that
-    says so, or nothing. What is not there is left out."""
+    """Paths below the workspace, without links, in whose place the job sees a line, or nothing."""
     whole: bool = False
-    """The job is the runner's own and looks at every file: the runner masks nothing in it."""
+    """Whether the job is the runner's own: nothing is masked in it."""
     limits: Limits = Limits()
     env: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""
@@ -418,7 +417,10 @@ class Priced(Protocol):
 
 
 class Redacting(Protocol):
-    """What takes secrets out before anything is hashed or stored. Both raise RunError `llm.redaction`."""
+    """What takes secrets out of what is stored. `text` and `value` raise RunError `llm.redaction`."""
+
+    def knowing(self, found: Collection[str]) -> Redacting:
+        """The same, which also takes out these values of files of secrets."""
 
     def text(self, text: str) -> str: ...
     def value(self, value: Any) -> Any:
