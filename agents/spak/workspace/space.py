@@ -45,6 +45,7 @@ from spak.workspace.tree import (
 from spak.workspace.wal import Preimage
 
 _NOTHING = Node("d", 0)
+_TAKES_RIGHTS = stat.S_ISUID | stat.S_ISGID
 
 
 class Workspace:
@@ -164,11 +165,14 @@ class Workspace:
     def commit(self) -> str:
         """After it: make what changed durable; gives the new root. The way back stays until `settle`.
 
-        Sockets, pipes and devices that the effect left behind are removed: they have no content to keep.
+        Sockets, pipes and devices that the effect left behind are removed: they have no content to keep. A
+        file that it made or changed takes no rights of its owner along (setuid, setgid).
         """
         base = self._must_be_open("commit")
         with self._held("committing a step") as fd:
             tree = self._scan(fd)
+            if tree.root is not base and self._strip(fd, base, tree.root):
+                tree = self._scan(fd)
             self._touched = []
             if tree.root is not base:
                 self._drop_specials(fd, base, tree.root)
@@ -349,6 +353,25 @@ class Workspace:
             elif node.kind == "d" and specials(node.children):
                 with self._disk.visit(filename, fd, node.mode) as inner:
                     self._drop_specials(inner, before or _NOTHING, node)
+
+    def _strip(self, fd: int, old: Node, new: Node) -> bool:
+        """Take setuid and setgid from files that are not as they were; whether there were any."""
+        found = False
+        for filename in changed(old, new):
+            before, node = old.children.get(filename), new.children.get(filename)
+            if node is None:
+                continue
+            if node.kind == "d":
+                with self._disk.visit(filename, fd, node.mode) as inner:
+                    found |= self._strip(inner, before or _NOTHING, node)
+            elif node.kind == "f" and node.mode & _TAKES_RIGHTS:
+                file = self._disk.open_file(filename, fd)
+                try:
+                    self._disk.chmod(file, node.mode & ~_TAKES_RIGHTS)
+                finally:
+                    os.close(file)
+                found = True
+        return found
 
     def _sync_changed(self, fd: int, old: Node, new: Node) -> None:
         """Sync what changed below an open folder, and each folder in which names changed."""
