@@ -13,7 +13,7 @@ from spak.errors import UserError
 from spak.kernel.outcomes import REPOSITORY
 from spak.ports import Blobs
 from spak.runner import faults
-from spak.tools import repository
+from spak.tools import nested_git, repository
 from spak.workspace import Workspace
 
 WHY = 300
@@ -38,6 +38,7 @@ def take(
         if any(repository.within(path, of_git) for path in touched):
             with workspace.lock():
                 why = keep_git(touched)
+        why = why or nested_git.trouble(workspace.directory, touched, workspace.existed)
     except UserError as error:
         if error.code in faults.OF_HOST:
             workspace.rollback()

@@ -35,6 +35,7 @@ from spak.workspace.tree import (
     Node,
     Scanner,
     Tree,
+    at,
     changed,
     content_at,
     differences,
@@ -119,6 +120,10 @@ class Workspace:
         base = self._must_be_open("touched")
         with self._held("looking for changes") as fd:
             return differences(base, self._scan(fd, keep=False).root)
+
+    def existed(self, path: str) -> bool:
+        """Whether something was there at `begin`."""
+        return self._base is not None and at(self._base, path) is not None
 
     def lock(self) -> WorkspaceLock:
         """`with workspace.lock() as fd`: the inheritable descriptor to hand on to a tool.
