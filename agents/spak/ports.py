@@ -148,6 +148,8 @@ class Call:
     observed: Mapping[str, Any] = field(default_factory=dict)
     """What was seen of the world when the call was permitted (spak.kernel.observed): hosts are used at the
     addresses in it."""
+    reach: tuple[str, ...] = ("public",)
+    """The kinds of addresses that a request may reach (spak.policy.urls), whatever was permitted."""
     shown: Callable[[str, str], str | None] | None = None
     """For a text among the arguments and a path: the hash of the file's content that the text's author could
     see, None where there was no file. Without it nothing is compared."""

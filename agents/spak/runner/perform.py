@@ -266,7 +266,7 @@ class Performer:
                         effect.id, effect.name, args, self.workspace.directory,
                         self.walls.launcher(effect, asked), limits=self.host.limits,
                         toolchain=self.host.toolchain, inherit=(lock,),
-                        archive=self.archive, observed=effect.observed, heard=heard,
+                        archive=self.archive, observed=effect.observed, heard=heard, reach=self.host.reach,
                         shown=shown(effect, history.origins, self.workspace, self.rules),
                     )  # fmt: skip
                     opening = opened.opening(effect.name, args) if writes else None
