@@ -38,8 +38,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One command line for a launcher. The workspace is `/ws` inside, and the working directory without a
-    `folder`."""
+    """One command line for a launcher. The workspace is `/ws` inside, and the working directory."""
 
     argv: tuple[str, ...]
     workspace: Path
@@ -47,13 +46,13 @@ class Job:
     repository: bool = False
     """Whether `.git` at the top of a writable workspace may be written; else it is shown read-only."""
     masked: tuple[str, ...] = ()
-    """Paths below the workspace, without links, in whose place the job sees a line, or nothing."""
+    """Paths below the workspace, without links, that the job does not see: a line instead, or nothing."""
     whole: bool = False
     """Whether the job is the runner's own: nothing is masked in it."""
     limits: Limits = Limits()
     env: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""
-    """A folder of the workspace, without links on its way; empty for the workspace itself."""
+    """The working directory instead: below the workspace, without links on its way."""
     binds: tuple[Path, ...] = ()
     """Host folders or files shown read-only at the same path inside (toolchains)."""
     stdin: bytes = b""
@@ -146,8 +145,7 @@ class Call:
     inherit: tuple[int, ...] = ()
     archive: Archive | None = None
     observed: Mapping[str, Any] = field(default_factory=dict)
-    """What was seen of the world when the call was permitted (spak.kernel.observed): hosts are used at the
-    addresses in it."""
+    """What was seen when it was permitted (spak.kernel.observed): hosts are used at the addresses in it."""
     reach: tuple[str, ...] = ("public",)
     """The kinds of addresses that a request may reach (spak.policy.urls), whatever was permitted."""
     shown: Callable[[str, str], str | None] | None = None

@@ -19,19 +19,24 @@ CERTIFICATE = f"-----BEGIN CERTIFICATE-----\n{KEY}\n-----END CERTIFICATE-----\n"
     "name, text, wanted",
     [
         (".env", "PASSWORD=plain words\n", {"plain words"}),
-        (".env", "export A='one two'  # why\nB=\"three\\nfour\"\n", {"one two", "three\nfour"}),
+        (".env", "export PASS='one two'  # why\nKEY=\"three\\nfour\"\n", {"one two", "three\nfour"}),
         (".env", "A=hunter22 # the old one\n", {"hunter22"}),
         (".env", "#OLD_PASSWORD=before-that\n", {"before-that"}),
         (".env", "KEY=Zm9vYmFyMTI=\n", {"Zm9vYmFyMTI="}),
         (".env", 'CERT="first line\nsecond line\nlast line"\n', {"first line", "second line", "last line"}),
         (".env", "URL=postgres://us%65r:p%40ss-word@db:5432/x\n", {"p%40ss-word", "p@ss-word"}),
         (".env", "\ufeffPASSWORD=behind-a-mark\r\n", {"behind-a-mark"}),
-        ("secrets.json", '{"a": {"b": ["deep down"]}, "c": 123456789}', {"deep down", "123456789"}),
-        ("secrets.json", '{"a": "cut off he\n', {"cut off he"}),
+        ("secrets.json", '{"a": {"key": ["deep down"]}, "pin": 123456789}', {"deep down", "123456789"}),
+        ("secrets.json", '{"password": {"value": "in words"}}', {"in words"}),
+        ("secrets.json", '{"key": "cut off he\n', {"cut off he"}),
         ("secrets.yaml", "db:\n  password: hunter22\n  list:\n    - item-one\n", {"hunter22", "item-one"}),
-        ("secrets.yaml", "db: {password: hunter22, other: 'quoted one'}\n", {"hunter22", "quoted one"}),
+        ("secrets.yaml", "db: {password: hunter22, token: 'quoted one'}\n", {"hunter22", "quoted one"}),
         ("secrets.yaml", "key: |\n  first-line\n  second-line\n", {"first-line", "second-line"}),
-        ("secrets.toml", '[a]\nb = """\nhello there\n"""\nc = ["in a list"]\n', {"hello there", "in a list"}),
+        (
+            "secrets.toml",
+            '[a]\nkey = """\nhello there\n"""\nkeys = ["in one"]\n',
+            {"hello there", "in one"},
+        ),
         ("credentials", "[default]\naws_secret_access_key = abc/def+ghi\n", {"abc/def+ghi"}),
         (".netrc", "machine h login lena password hunter-two\n", {"hunter-two"}),
         (".pgpass", "db:5432:name:user:hunter22\n", {"hunter22"}),
@@ -53,6 +58,32 @@ def test_names_and_comments_are_no_values() -> None:
     assert found == {"hunter22"}
 
 
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("APP_NAME=inventory", False), ("POSTGRES_DB=my_shop-data", False), ("SITE_NAME=My Shop", False),
+        ("BASE_URL=https://api.shop.example:8443/v2", False), ("REGION=eu-north-1", False),
+        ("TIMEOUT_MS=600000", False), ("DATA=/var/lib/shop/files", False), ("MAIL=team@shop.example", False),
+        ("PASSWORD=inventory", True), ("DB_PWD=correct-horse", True), ("API_KEY=letters", True),
+        ("PIN=123456", True), ("FOO=hunter22", True), ("FOO=QxZkPwLmRt", True), ("FOO=abc!def", True),
+        ("FOO=aVeryLongWordOfManyLetters", True), ("ID=550e8400-e29b-41d4", True), ("justaword", True),
+        ("FOO=https://me:pass-word@h.example", True), ("FOO=https://h.example/?a=b", True),
+    ],
+)  # fmt: skip
+def test_words_under_a_name_that_promises_no_secret_are_left(line: str, kept: bool) -> None:
+    assert bool(values(".env", f"{line}\n".encode())) is kept
+    name, _, value = line.partition("=")
+    if value:
+        assert bool(values("secrets.json", json.dumps({"deep": [{name: [value]}]}).encode())) is kept
+        assert bool(values("secrets.toml", f'[a]\n{name} = "{value}"\n'.encode())) is kept
+
+
+def test_no_pattern_takes_long() -> None:
+    for text in ("a" * 200_000, "a-" * 100_000, "A=" * 100_000, '"' * 100_000, "{" * 100_000, ":/" * 100_000):
+        values(".env", text.encode())
+        values("secrets.json", text.encode())
+
+
 def test_bytes_and_large_files_have_none() -> None:
     assert values("key.p12", b"\x00\x01PASSWORD=x") == frozenset()
     assert values(".env", b"A=hunter22\n" + b"#" * MAX_BYTES) == frozenset()
@@ -71,7 +102,7 @@ def test_certificates_are_public() -> None:
 @settings(max_examples=60)
 @given(st.text("abcXYZ019 -_.!@/\\+'\"#=:$é", min_size=6, max_size=30).map(str.strip))
 def test_any_value_of_json_is_found(value: str) -> None:
-    assert not value or value in values("secrets.json", json.dumps({"k": value}).encode())
+    assert not value or value in values("secrets.json", json.dumps({"key": value}).encode())
 
 
 @settings(max_examples=60)
@@ -81,7 +112,7 @@ def test_any_plain_value_of_env_is_found(value: str) -> None:
     assert (
         any(
             value.endswith(one) and len(one) >= min(6, len(value))
-            for one in values(".env", f"K={value}\n".encode())
+            for one in values(".env", f"KEY={value}\n".encode())
         )
         or not value
     )
