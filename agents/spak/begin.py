@@ -8,7 +8,7 @@ keeps nothing and writes nothing.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -82,8 +82,11 @@ def plan(
     sandbox: str = "",
     answering: Backend | None = None,
     approvers: Sequence[Mapping[str, Any]] | None = None,
+    known: Collection[str] = (),
 ) -> Plan:
-    """`sandbox` is the least strict launcher that will do; `answering` takes the place of the configured
+    """`known` are values of files of secrets in the workspace, which no record holds.
+
+    `sandbox` is the least strict launcher that will do; `answering` takes the place of the configured
     backend, `approvers` that of the configured keys.
 
     Raises: SpecError `lang.invalid`, UsageError `usage.input` and `usage.mode`, UnavailableError, RunError
@@ -91,7 +94,7 @@ def plan(
     """
     chosen, full = replace(config.settings(), least=sandbox), config.catalog()
     recordable(inputs)
-    whole, inputs = _clean(whole, inputs, redactor(chosen.llm))
+    whole, inputs = _clean(whole, inputs, redactor(chosen.llm).knowing(known))
     program = compile_program(whole.parsed, full, dict(inputs))
     lawful(whole)
     if proposer and proposer != "model" and proposer not in full.proposers:

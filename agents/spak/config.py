@@ -8,6 +8,9 @@ the Host that a run uses. The only module of the library that reads the environm
     [sandbox]    launcher = "restricted"         SPAK_SANDBOX_LAUNCHER
                  wall_s, cpu_s, memory_mib, processes, output_kib
                  binds = ["/opt/toolchain"]      read-only folders that tools may see
+                 shown_secrets = ["*.pem"]       files that are no secrets, whatever their names say
+    [network]    requests = ["public"]           SPAK_NETWORK_REQUESTS: where http_request may go
+                 models = ["public"]             SPAK_NETWORK_MODELS: where models' servers may be
     [runs]       dir = ".spak/runs"              SPAK_RUNS_DIR
     [approvals]  keys = [{name, public, roles}]  who may approve actions of new runs
     [secrets]    NAME = {env = "VAR"}            what `secret://NAME` stands for; or {file = PATH}
@@ -33,7 +36,7 @@ from spak.lang.catalog import Catalog, NamedEntry, backend_name
 from spak.llm import settings as llm_settings
 from spak.llm.redact import MIN_SECRET, Redactor
 from spak.llm.settings import Secret, read_key
-from spak.policy import approval
+from spak.policy import approval, urls
 from spak.ports import MIB, Launcher, Limits, Toolchain
 from spak.program import Mode, Program
 from spak.runner import Host
@@ -55,7 +58,9 @@ _KNOWN: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
         "processes": int,
         "output_kib": int,
         "binds": list,
+        "shown_secrets": list,
     },
+    "network": {"requests": list, "models": list},
     "runs": {"dir": str},
     "approvals": {"keys": list},
 }
@@ -73,6 +78,9 @@ _ENVIRONMENT: Mapping[str, tuple[str, str]] = {
     "SPAK_EXECUTION_MODE": ("execution", "mode"),
     "SPAK_EXECUTION_STEPS": ("execution", "steps"),
     "SPAK_SANDBOX_LAUNCHER": ("sandbox", "launcher"),
+    "SPAK_SANDBOX_SHOWN_SECRETS": ("sandbox", "shown_secrets"),
+    "SPAK_NETWORK_REQUESTS": ("network", "requests"),
+    "SPAK_NETWORK_MODELS": ("network", "models"),
     "SPAK_RUNS_DIR": ("runs", "dir"),
 }
 
@@ -93,6 +101,9 @@ class Settings:
     llm: llm_settings.LlmSettings = field(default_factory=llm_settings.LlmSettings)
     secrets: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Where each is: `{"env": VAR}` or `{"file": PATH}`."""
+    shown_secrets: tuple[str, ...] = ()
+    reach: tuple[str, ...] = ("public",)
+    """The kinds of addresses that http_request may go to (spak.policy.urls)."""
 
 
 def settings(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
@@ -106,11 +117,13 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
         text = variables.get(name)
         if text:
             wanted = _KNOWN[table][key]
-            values.setdefault(table, {})[key] = _integer(name, text) if wanted is int else text
+            values.setdefault(table, {})[key] = _typed(name, text, wanted)
     llm = llm_settings.read(values.pop("llm", {}), folder, variables)
     named = _named_secrets(values.pop("secrets", {}))
     _judge(values)
     box, execution = values.get("sandbox", {}), values.get("execution", {})
+    network = values.get("network", {})
+    llm = replace(llm, base=replace(llm.base, reach=_texts("network", network, "models", urls.REACHES)))
     usual = Limits()
     return Settings(
         backend=llm.base.mode,
@@ -129,6 +142,8 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
         approvers=_approvers(values.get("approvals", {}).get("keys", ())),
         llm=llm,
         secrets=named,
+        shown_secrets=_texts("sandbox", box, "shown_secrets"),
+        reach=_texts("network", network, "requests", urls.REACHES) if "requests" in network else ("public",),
     )
 
 
@@ -226,6 +241,8 @@ def host(chosen: Settings, program: Program, backend: str = "") -> Host:
         toolchain=toolchain(chosen.binds),
         limits=chosen.limits,
         redactor=redactor(chosen.llm),
+        shown_secrets=chosen.shown_secrets,
+        reach=chosen.reach,
     )
 
 
@@ -328,6 +345,21 @@ def _file(path: Path) -> dict[str, dict[str, Any]]:
         raise UsageError(
             "usage.config", f"{path.name} cannot be read: {error}", "mend or remove it"
         ) from error
+
+
+def _typed(name: str, text: str, wanted: Any) -> Any:
+    """The value of a variable; a list is written with commas."""
+    if wanted is list:
+        return [item.strip() for item in text.split(",") if item.strip()]
+    return _integer(name, text) if wanted is int else text
+
+
+def _texts(table: str, values: Mapping[str, Any], key: str, known: Sequence[str] = ()) -> tuple[str, ...]:
+    """A list of texts, each one that is known. Raises: UsageError `usage.config`."""
+    for item in values.get(key, ()):
+        if not isinstance(item, str) or not item or (known and item not in known):
+            raise _bad(table, key, item, f"of: {', '.join(known)}" if known else "texts")
+    return tuple(values.get(key, ()))
 
 
 def _integer(name: str, text: str) -> int:

@@ -6,7 +6,7 @@ each other. One contract suite per port runs over all of its adapters. Paths are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -38,18 +38,21 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One command line for a launcher. The workspace is `/ws` inside, and the working directory without a
-    `folder`."""
+    """One command line for a launcher. The workspace is `/ws` inside, and the working directory."""
 
     argv: tuple[str, ...]
     workspace: Path
     writable: bool = True
     repository: bool = False
     """Whether `.git` at the top of a writable workspace may be written; else it is shown read-only."""
+    masked: tuple[str, ...] = ()
+    """Paths below the workspace, without links, that the job does not see: a line instead, or nothing."""
+    whole: bool = False
+    """Whether the job is the runner's own: nothing is masked in it."""
     limits: Limits = Limits()
     env: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""
-    """A folder of the workspace, without links on its way; empty for the workspace itself."""
+    """The working directory instead: below the workspace, without links on its way."""
     binds: tuple[Path, ...] = ()
     """Host folders or files shown read-only at the same path inside (toolchains)."""
     stdin: bytes = b""
@@ -142,8 +145,9 @@ class Call:
     inherit: tuple[int, ...] = ()
     archive: Archive | None = None
     observed: Mapping[str, Any] = field(default_factory=dict)
-    """What was seen of the world when the call was permitted (spak.kernel.observed): hosts are used at the
-    addresses in it."""
+    """What was seen when it was permitted (spak.kernel.observed): hosts are used at the addresses in it."""
+    reach: tuple[str, ...] = ("public",)
+    """The kinds of addresses that a request may reach (spak.policy.urls), whatever was permitted."""
     shown: Callable[[str, str], str | None] | None = None
     """For a text among the arguments and a path: the hash of the file's content that the text's author could
     see, None where there was no file. Without it nothing is compared."""
@@ -413,7 +417,10 @@ class Priced(Protocol):
 
 
 class Redacting(Protocol):
-    """What takes secrets out before anything is hashed or stored. Both raise RunError `llm.redaction`."""
+    """What takes secrets out of what is stored. `text` and `value` raise RunError `llm.redaction`."""
+
+    def knowing(self, found: Collection[str]) -> Redacting:
+        """The same, which also takes out these values of files of secrets."""
 
     def text(self, text: str) -> str: ...
     def value(self, value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -74,8 +75,14 @@ def at_home() -> None:
     from spak.runner import genesis
 
     rebinding()
+    os.environ["SPAK_NETWORK_REQUESTS"] = "public,loopback"
     law = {**genesis.constitution(), "operator.mg": REACH}
     genesis.constitution = begin.constitution = lambda: law  # type: ignore[assignment]
+
+
+def at_home_by_law_alone() -> None:
+    at_home()
+    del os.environ["SPAK_NETWORK_REQUESTS"]
 
 
 def spec(tmp_path: Path, port: int, rules: str) -> str:
@@ -106,3 +113,10 @@ def test_a_spec_cannot_open_the_way_to_this_machine(cli: Cli, server: Any, tmp_p
     assert done.code == 3 and "policy.reserved" in done.out and server.seen == []
     done = cli("run", spec(tmp_path, server.server_port, OPEN), "--json", before=rebinding)
     assert done.code != 0 and "policy.forbidden" in done.out and server.seen == []
+
+
+def test_a_law_alone_does_not_open_the_way_to_this_machine(cli: Cli, server: Any, tmp_path: Path) -> None:
+    """The tool looks at the address too, by the operator's settings."""
+    done = cli("run", spec(tmp_path, server.server_port, OPEN), "--json", before=at_home_by_law_alone)
+    assert done.code != 0 and server.seen == []
+    assert "http_request.reach" in cli("show", done.json["run"], "--json").out

@@ -77,7 +77,7 @@ class Watcher:
     @contextmanager
     def hearing(self) -> Iterator[Heard]:
         """Around a tool: the status line shows the last line that it put out, whenever it is drawn."""
-        self.live = Live(self.held.run.performer.host.redactor)
+        self.live = Live(self.held.run.performer.redactor)
         self.status.update(self)
         try:
             yield self.live.heard

@@ -35,6 +35,7 @@ from spak.program import Mode
 from spak.records import Record
 from spak.runner import Host, Run, Stop, View, causes, view
 from spak.runner.project import context
+from spak.runner.walls import found_in
 from spak.workspace import Workspace
 
 
@@ -107,9 +108,17 @@ def begin(
     whole = resolve(parse(common.read_input(spec), str(spec)), files_beside(spec))
     answers = None if recorded is None else recording.find(root, recorded, redactor(config.settings().llm))
     answering = None if answers is None else answers.backend()
+    source = _source(spec, workspace)
+    known = found_in(source, config.settings().shown_secrets)[1] if source is not None else ()
     try:
         made = begin_.plan(
-            whole, inputs or {}, mode=mode, backend=backend, proposer=proposer, answering=answering
+            whole,
+            inputs or {},
+            mode=mode,
+            backend=backend,
+            proposer=proposer,
+            answering=answering,
+            known=known,
         )
     except SpecError as error:
         texts = {**whole.texts, **policy_file(whole)}
@@ -118,7 +127,6 @@ def begin(
     host = config.knowing(made.host, config.settings())
     name = common.run_id()
     folder = root / name
-    source = _source(spec, workspace)
     with making(folder):
         if answers is not None:
             answers.keep(folder)

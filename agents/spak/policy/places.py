@@ -45,19 +45,34 @@ def generated(path: str) -> bool:
     )
 
 
+def secret_name(name: str) -> bool:
+    """Whether a file of that name is one of secrets. The one list: launchers mask by it too."""
+    return _SECRET.fullmatch(name.casefold()) is not None
+
+
+def secret_folder(name: str) -> bool:
+    """Whether all that lies in a folder of that name is secret."""
+    return name.casefold() in _SECRET_FOLDERS
+
+
+def of_git(name: str) -> bool:
+    """Whether a name is git's folder, also as a careless file system would have it."""
+    return name.casefold().rstrip(". ") in (".git", "git~1")
+
+
 def place(seen: Seen, how: str, asked: str) -> str:
     """The word for a path's place: outside, refused, root, git, secret, control, hard_link, or inside."""
     if seen.place != "inside":
         return seen.place
     parts = [part for part in seen.path.split("/") if part not in ("", ".")]
     lowered = [part.casefold() for part in parts]
-    if any(part.rstrip(". ") in (".git", "git~1") for part in lowered):
+    if any(map(of_git, parts)):
         return "git"
     if not parts:
         return "root"
     if seen.kind == "file" and seen.links > 1:
         return "hard_link"
-    if _SECRET.fullmatch(lowered[-1]) or _SECRET_FOLDERS & set(lowered):
+    if secret_name(parts[-1]) or any(map(secret_folder, parts)):
         return "secret"
     if _CONTROL_FOLDERS & set(lowered) or _CONTROL.fullmatch(parts[-1]):
         return "control"

@@ -13,7 +13,7 @@ from spak.errors import UserError
 from spak.kernel.outcomes import REPOSITORY
 from spak.ports import Blobs
 from spak.runner import faults
-from spak.tools import repository
+from spak.tools import nested_git, repository
 from spak.workspace import Workspace
 
 WHY = 300
@@ -37,6 +37,7 @@ def take(
         if touched and _in_git(workspace, touched):
             with workspace.lock():
                 why = keep_git(touched)
+        why = why or nested_git.trouble(workspace.directory, touched, workspace.existed)
     except UserError as error:
         if error.code in faults.OF_HOST:
             workspace.rollback()

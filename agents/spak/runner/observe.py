@@ -7,7 +7,7 @@ twice: an effect happens only if the world is still what its permission rests on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +51,14 @@ def questions_of(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {kind: [item[0] for item in facts[kind]] for kind in ("paths", "globs", "rows") if kind in facts}
 
 
-def unchanged(facts: Mapping[str, Any], workspace: Path) -> bool:
-    """Whether the world still is as it was observed."""
+def unchanged(
+    facts: Mapping[str, Any], workspace: Path, clean: Callable[[Any], Any] = lambda seen: seen
+) -> bool:
+    """Whether the world still is as it was observed; `clean` removes secrets as it did then."""
     questions = questions_of(facts)
     if not questions:
         return True
-    again = canon.loads(canon.dumps(observe(questions, workspace)))
+    again = canon.loads(canon.dumps(clean(observe(questions, workspace))))
     return all(again.get(kind) == facts[kind] for kind in questions)
 
 

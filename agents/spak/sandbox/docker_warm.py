@@ -50,6 +50,8 @@ class Key:
     """The rest of its host configuration, as text."""
     closed: tuple[int, int] | None = None
     """Device and inode of the `.git` that it shows read-only."""
+    masked: tuple[tuple[str, bool, int, int], ...] = ()
+    """What it masks: path, whether a folder, device and inode."""
 
 
 class Ended(Exception):
@@ -245,7 +247,7 @@ def open_container(
     """Start a container for the key. Raises: EngineError; then nothing of it is left."""
     body = engine.container(
         key.image, key.user, key.workspace, key.writable, key.binds, key.memory_bytes, key.processes,
-        labels, more, key.closed is not None,
+        labels, more, key.closed is not None, [one[:2] for one in key.masked],
     )  # fmt: skip
     info = key.workspace.stat()
     place = (info.st_dev, info.st_ino)

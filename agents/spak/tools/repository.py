@@ -224,6 +224,7 @@ def _ask(call: Call, order: Mapping[str, Any]) -> Mapping[str, Any]:
         writable=False,
         stdin=canon.dumps({**order, "git": git, "exclude": order.get("exclude", "")}),
         output_bytes=8 << 20,
+        whole=True,
     )
     if outcome.status != "exited" or outcome.stdout.truncated or not outcome.stdout.data:
         return {}

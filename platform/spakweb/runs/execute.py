@@ -278,7 +278,7 @@ class Holding:
                 self._save("")
 
     def _hearing(self) -> AbstractContextManager[Heard | None]:
-        redactor = self.runner.performer.host.redactor
+        redactor = self.runner.performer.redactor
         return output.sender.hearing(self.row.key, self.ledger.fence, self.ledger.count, redactor)
 
     def _leave(self) -> None:
