@@ -203,7 +203,7 @@ CONCERNED = {
     "the policy": f'AGENT A LEVEL 2 {{ POLCY """permitted(A) :- tool(A, /run).""" {TASK} }}',
     "an axiom": f'AGENT A LEVEL 2 {{ SYSTEM_MODEL m {{ AXIM "x" }} START -> a TASK a {{ {SUDO} }} }}',
     "a lost policy": f'AGENT A LEVEL 2 {{ START -> a TASK a {{ {SUDO} NEXT -> ) POLICY """x""" }} }}',
-    "a variable that was lost": "task a { step q: llm.qury { prompt: output_var: c } step s: tool.run { cmd: c } }",
+    "a lost variable": "task a { step q: llm.qury { prompt: output_var: c } step s: tool.run { cmd: c } }",
     "an import": f'AGENT A LEVEL 2 {{ IMPORT "no.spak" START -> a TASK a {{ {SUDO} }} }}',
     "its hosts": (
         "AGENT A LEVEL 2 { CONFIG { HOSTS: 3 } START -> a "

@@ -57,6 +57,8 @@ class Wish(NamedTuple):
     """Those that change with each step: a session is kept without them and told of them."""
     git_patches: bool = True
     """Whether patches are read as git writes them (spak.program.semantics)."""
+    patch_codes: bool = True
+    """Whether a patch that cannot be read is denied with the patch's own code (spak.program.semantics)."""
 
 
 class Judged(NamedTuple):
@@ -96,7 +98,7 @@ class Gate:
             known = (*wish.run, *self._told(wish, seen, observed))
             questions = seen.questions()
             if not questions:
-                found = self._decide(known, wish.moving, seen, observed)
+                found = self._decide(known, wish, seen, observed)
                 if isinstance(found, Judged):
                     return found
                 questions = found
@@ -142,8 +144,9 @@ class Gate:
         return found
 
     def _decide(
-        self, known: tuple[Fact, ...], moving: tuple[Fact, ...], seen: Observed, observed: Facts
+        self, known: tuple[Fact, ...], wish: Wish, seen: Observed, observed: Facts
     ) -> Judged | Questions:
+        moving = wish.moving
         key = (known, _rows(observed))
         held = self._sessions.pop(key, None) or self._near(known, moving)
         if held is None:
@@ -163,6 +166,8 @@ class Gate:
         else:
             code = "policy.denied"
         found = decide(self.policy, [*known, *moving], False, session)
+        if wish.patch_codes and found.code.startswith("patch."):
+            code = found.code
         return Judged(False, code, found.reason, known, moving, observed)
 
     def _near(self, known: tuple[Fact, ...], moving: tuple[Fact, ...]) -> _Held | None:
