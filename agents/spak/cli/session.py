@@ -67,6 +67,7 @@ class Session:
         unhappy = state.ended and state.status != "succeeded"
         cause = causes.sentence(record for record, _ in ledger.read()) if unhappy else ""
         seen = view(ledger.run, state, ledger.head, ledger.count, self.stop, prompt, budgets, cause)
+        seen = replace(seen, recorded=self.run.history.others.to_json())
         return with_artifacts(seen, self.folder, self.run.rules.r3, self.run.workspace.directory)
 
     def save(self) -> View:

@@ -56,7 +56,7 @@ class Decisions:
     """Since 3: patches are read as git and diff write them, quoted names and stripped blank lines too, and a
     very long line is refused. Before, the policy judged some ordinary ones as damaged."""
     patch_codes: bool = True
-    """Since 3: a patch that cannot be read is denied with the patch's own code. Before, `policy.forbidden`."""
+    """Since 3: a patch that cannot be read is denied with its own code. Before, with `policy.forbidden`."""
     closed_law: bool = True
     """Since 3: no text of a spec heads a predicate on which a prohibition of the law rests through a
     negation, but for tables that the law opens. Source: DESIGN.md section 9."""

@@ -15,6 +15,7 @@ from spak.ports import Trial
 from spak.program import MetricRule, Program
 from spak.records import Authority, Kind, Record
 from spak.runner.origins import Origins
+from spak.runner.repeats import OtherPrompts
 
 
 @dataclass(slots=True)
@@ -53,6 +54,7 @@ class History:
     """Those of the tasks that have one (`rules_of`)."""
     given: list[Mapping[str, Any]] = field(default_factory=list)
     """The answers that came from a recording, as `Answer.recorded` names them."""
+    others: OtherPrompts = field(default_factory=OtherPrompts)
     origins: Origins = field(default_factory=lambda: Origins(""))
     _plan: Mapping[str, Any] | None = None
     _open: Attempted | None = None
@@ -69,6 +71,7 @@ class History:
     def feed(self, record: Record) -> None:
         if record.authority == Authority.PROPOSAL and isinstance(noted := record.side.get("recorded"), dict):
             self.given.append(noted)
+        self.others.feed(record)
         self.origins.feed(record)
         match record.kind:
             case Kind.PLAN:
