@@ -18,6 +18,7 @@ from spak.lang.check import examine
 from spak.lang.diagnostics import Diagnostic
 from spak.lang.imports import resolve
 from spak.program import compile as compile_program
+from spak.program.semantics import BY_VERSION
 from spak.records import Authority, Kind, Record
 from spak.runner.genesis import constitution, genesis
 from spak.runner.observe import observe
@@ -254,3 +255,17 @@ def test_what_is_denied_before_the_run_is_denied_in_every_workspace(seed: int, t
             denied += 1
             assert first_decision(text, root).startswith("policy."), text
     assert denied > 3
+
+
+@pytest.mark.parametrize(("version", "codes"), [(3, ("run.empty_task",)), (2, ())])
+def test_a_run_refuses_the_empty_task_that_was_reported(version: int, codes: tuple[str, ...]) -> None:
+    text = "task a {}"
+    whole = resolve(parse(text), lambda path: None)
+    (found,) = examine(whole.parsed.spec, CATALOG).report.found
+    assert (found.severity, found.code) == ("warning", "lang.empty_task")
+    assert found.fix == ((8, 8, ' GOAL "a" '),)
+    program = compile_program(parse(text), CATALOG, {}, BY_VERSION[version])
+    body = genesis(text, config.used(CATALOG, program), {}, canon.ZERO, 1, {"run": "r"})
+    body["rules"]["semantics"] = version
+    ended = step(Rules.of(body), State(), Record(Kind.GENESIS, Authority.PROPOSAL, body))
+    assert ended.state.r7.codes == codes
