@@ -148,7 +148,7 @@ def test_a_patch_that_cannot_be_read_is_denied_with_its_own_code(code: str) -> N
     )
     found = gate.judge(wish, {})
     assert isinstance(found, Judged) and found.code == code and f"[{code}]" in found.reason
-    older = gate.judge(wish._replace(patch_codes=False), {})
+    older = gate.judge(wish._replace(decides=replace(LATEST, patch_codes=False)), {})
     assert isinstance(older, Judged) and older.code == "policy.forbidden"
 
 

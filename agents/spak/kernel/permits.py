@@ -137,8 +137,7 @@ class Permits(Turn):
             return None
         run = situation(self.rules, self.state, self.task, name if act == "tool" else "")
         spent = moving(self.rules, self.state)
-        decides = self.rules.decides
-        wish = Wish(act, name, args, run, spent, decides.git_patches, decides.patch_codes)
+        wish = Wish(act, name, args, run, spent, self.rules.decides)
         signed = approval_facts(*self.signed) if self.signed else ()
         asked = wish._replace(run=(*run, *signed)) if signed else wish
         found = gate.judge(asked, self.seen, self.rounds)

@@ -146,7 +146,7 @@ class Performer:
             case "tool":
                 done: Proposed | None = self._tool(effect, history)
             case "observe":
-                seen = observe(effect.args["questions"], self.workspace.directory)
+                seen = observe(effect.args["questions"], self.workspace.directory, self.blobs)
                 done = Proposed(Kind.OBSERVE, {"of": effect.id, "facts": seen})
             case "check":
                 done = Proposed(Kind.ACT, {"of": effect.id, "facts": self._facts(effect.args["atoms"])})
