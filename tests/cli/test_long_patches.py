@@ -70,8 +70,8 @@ def test_what_a_long_patch_does_is_judged(
 
 
 def test_a_long_patch_of_a_plan_is_judged_and_applied(cli: Cli, tmp_path: Path, runs: Path) -> None:
-    spec = 'AGENT P LEVEL 2 { START -> a TASK a { GOAL "Fix." TOOLS [apply_patch] success: file_exists("a.txt") } }'
-    (tmp_path / "plan.spak").write_text(spec)
+    task = 'TASK a { GOAL "Fix." TOOLS [apply_patch] success: file_exists("a.txt") }'
+    (tmp_path / "plan.spak").write_text(f"AGENT P LEVEL 2 {{ START -> a {task} }}")
     assert cli("run", "plan.spak", "--mode", "stepwise", "--json").json["state"] == "waiting"
     for patch, state in ((new_file("../a.txt"), "waiting"), (new_file("a.txt"), "succeeded")):
         call = {"tool": "apply_patch", "args": {"patch": patch}}
