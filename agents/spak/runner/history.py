@@ -28,6 +28,7 @@ class Attempted:
     args: Mapping[str, Any]
     params: Mapping[str, Any]
     outcome: str = ""
+    """`improved`, `measured`, `static` (only evidence was taken), `done` (nothing measures) or `fail`."""
     code: str = ""
     value: float | None = None
     """Its metric; None where nothing was measured."""
@@ -41,7 +42,8 @@ class Attempted:
     seq: int = -1
 
     def trial(self) -> Trial:
-        outcome = self.outcome if self.outcome in ("improved", "measured") else "fail"
+        known = {"improved": "improved", "measured": "measured", "done": "measured"}
+        outcome = known.get(self.outcome, "fail")
         return Trial(self.args, self.params, outcome, self.value, self.ratio)  # type: ignore[arg-type]
 
 
@@ -107,7 +109,7 @@ class History:
         if failed:
             row.outcome = "fail"
         else:
-            row.outcome = "improved" if "best" in body else "measured"
+            row.outcome = "improved" if "best" in body else "done" if self._measured is None else "measured"
         if self._measured is not None:
             self._read(row, self._measured)
         self.rows.append(row)

@@ -322,6 +322,10 @@ class Performer:
 
     def _validate(self, effect: Effect) -> Proposed:
         validator = self.host.validators[effect.name]
+        options = expand(effect.args, self.blobs)
+        if lacking := measured.lacking(validator.entry, options):
+            body, side = measured.recorded(effect.id, lacking, self.blobs, self._clean)
+            return Proposed(Kind.ACT, body, side)
         rule = self.rules.program.tasks[effect.task].rule
         told: dict[str, Any] = {}
         with self.workspace.lock() as lock, self._calling(), self.hearing() as heard:
@@ -331,7 +335,7 @@ class Performer:
                 MeasureCall(
                     id=effect.id,
                     validator=effect.name,
-                    options=expand(effect.args, self.blobs),
+                    options=options,
                     workspace=self.workspace.directory,
                     launcher=self.host.launcher,
                     limits=self.host.limits,
