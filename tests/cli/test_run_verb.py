@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -224,3 +225,31 @@ def test_a_policy_that_does_not_load_is_told_where_it_stands(cli: Cli, tmp_path:
     )
     done = cli("check", "a.spak")
     assert done.code == 3 and "rules.mg:1:1: error" in done.err and "policy.reserved" in done.err, done.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts the sandbox as another user")
+def test_files_go_back_to_their_owner_at_each_stop(cli: Cli, tmp_path: Path, runs: Path) -> None:
+    spec = (
+        'task A { step a: tool.run { cmd: "touch a/made" } step q: llm.query { prompt: "?" output_var: b } '
+    )
+    spec += 'step c: tool.run { cmd: "touch c" } }'
+    (tmp_path / "owned.spak").write_text(spec)
+    own = tmp_path / "own"
+    (own / ".git").mkdir(parents=True)
+    (own / "a").mkdir()
+    (own / "link").symlink_to("/etc/passwd")
+    for path in (own, *own.rglob("*")):
+        os.chown(path, 4711, 4712, follow_symlinks=False)
+
+    def owners(folder: Path) -> set[tuple[int, int]]:
+        found = [path.lstat() for path in (folder, *folder.rglob("*"))]
+        return {(info.st_uid, info.st_gid) for info in found}
+
+    assert cli("run", "owned.spak", "--workspace", "own", "--in-place", "--json").code == 4
+    assert owners(own) == {(4711, 4712)} and (own / "a/made").exists()
+    assert cli("step", "--answer", "x", "--json").json["state"] == "succeeded"
+    assert owners(own) == {(4711, 4712)} and (own / "c").exists()
+    assert Path("/etc/passwd").stat().st_uid == 0
+    copy = cli("run", "owned.spak", "--workspace", "own", "--json").json["run"]
+    assert cli("step", "--answer", "x", "--json").json["state"] == "succeeded"
+    assert owners(runs / copy / "workspace") == {(0, 0)}

@@ -209,7 +209,9 @@ class _Turn(Permits):
             self.state = change(self.state, r4=None)
             self.route_on(task, step, route)
             return
-        error = fit.exit_r4(exit_code, f"{pending.name} in step {step.id}", body)
+        error = fit.exit_r4(
+            exit_code, f"{pending.name} in step {step.id}", body, self.rules.decides.r4_payload
+        )
         if step.poll is not None:
             error = {**error, "code": POLL_LIMIT, "expected": f"exit 0 within {step.poll.limit} polls"}
         self.state = change(self.state, r4=error)
@@ -372,9 +374,8 @@ class _Turn(Permits):
         if self.watched(pending, route):
             return
         if found.signal == "fail":
-            self.state = change(
-                self.state, r4=fit.r4(found.code, "all checks ok", found.code, f"validator {step.name}")
-            )
+            apart = self.rules.decides.r4_payload
+            self.state = change(self.state, r4=fit.failed_check(found.code, step.name, body, apart))
         else:
             self.state = change(self.state, r4=None)
         self.finish_task(found.signal, found.code, route)

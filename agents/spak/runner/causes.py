@@ -165,7 +165,10 @@ _SENTENCES: Mapping[str, Callable[[Trail, Mapping[str, Any]], str]] = {
     "run.poll_limit": Trail.polled,
     "tool.exit": Trail.exit,
 }
-_SENTENCES_BY_FAMILY: Mapping[str, Callable[[Trail, Mapping[str, Any]], str]] = {"policy": Trail.denial}
+_SENTENCES_BY_FAMILY: Mapping[str, Callable[[Trail, Mapping[str, Any]], str]] = {
+    "policy": Trail.denial,
+    "patch": Trail.denial,
+}
 
 
 def _same(name: str, seqs: Sequence[int]) -> str:

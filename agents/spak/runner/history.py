@@ -15,6 +15,7 @@ from spak.ports import Trial
 from spak.program import MetricRule, Program
 from spak.records import Authority, Kind, Record
 from spak.runner.origins import Origins
+from spak.runner.repeats import OtherPrompts
 
 
 @dataclass(slots=True)
@@ -27,6 +28,7 @@ class Attempted:
     args: Mapping[str, Any]
     params: Mapping[str, Any]
     outcome: str = ""
+    """`improved`, `measured`, `static` (only evidence was taken), `done` (nothing measures) or `fail`."""
     code: str = ""
     value: float | None = None
     """Its metric; None where nothing was measured."""
@@ -40,7 +42,8 @@ class Attempted:
     seq: int = -1
 
     def trial(self) -> Trial:
-        outcome = self.outcome if self.outcome in ("improved", "measured") else "fail"
+        known = {"improved": "improved", "measured": "measured", "done": "measured"}
+        outcome = known.get(self.outcome, "fail")
         return Trial(self.args, self.params, outcome, self.value, self.ratio)  # type: ignore[arg-type]
 
 
@@ -53,6 +56,7 @@ class History:
     """Those of the tasks that have one (`rules_of`)."""
     given: list[Mapping[str, Any]] = field(default_factory=list)
     """The answers that came from a recording, as `Answer.recorded` names them."""
+    others: OtherPrompts = field(default_factory=OtherPrompts)
     origins: Origins = field(default_factory=lambda: Origins(""))
     _plan: Mapping[str, Any] | None = None
     _open: Attempted | None = None
@@ -69,6 +73,7 @@ class History:
     def feed(self, record: Record) -> None:
         if record.authority == Authority.PROPOSAL and isinstance(noted := record.side.get("recorded"), dict):
             self.given.append(noted)
+        self.others.feed(record)
         self.origins.feed(record)
         match record.kind:
             case Kind.PLAN:
@@ -104,7 +109,7 @@ class History:
         if failed:
             row.outcome = "fail"
         else:
-            row.outcome = "improved" if "best" in body else "measured"
+            row.outcome = "improved" if "best" in body else "done" if self._measured is None else "measured"
         if self._measured is not None:
             self._read(row, self._measured)
         self.rows.append(row)

@@ -162,7 +162,9 @@ class Performer:
             case "tool":
                 done: Proposed | None = self._tool(effect, history)
             case "observe":
-                seen = self.walls.seen(observe(effect.args["questions"], self.workspace.directory))
+                seen = self.walls.seen(
+                    observe(effect.args["questions"], self.workspace.directory, self.blobs)
+                )
                 done = Proposed(Kind.OBSERVE, {"of": effect.id, "facts": seen})
             case "check":
                 done = Proposed(Kind.ACT, {"of": effect.id, "facts": self._facts(effect.args["atoms"])})
@@ -346,6 +348,10 @@ class Performer:
 
     def _validate(self, effect: Effect) -> Proposed:
         validator = self.host.validators[effect.name]
+        options = expand(effect.args, self.blobs)
+        if lacking := measured.lacking(validator.entry, options):
+            body, side = measured.recorded(effect.id, lacking, self.blobs, self._clean)
+            return Proposed(Kind.ACT, body, side)
         rule = self.rules.program.tasks[effect.task].rule
         told: dict[str, Any] = {}
         with self.workspace.lock() as lock, self._calling(), self.hearing() as heard:

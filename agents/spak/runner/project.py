@@ -30,6 +30,8 @@ class View:
     artifacts: tuple[Mapping[str, Any], ...] = ()
     waiting: Mapping[str, Any] | None = None
     refusal: Mapping[str, Any] | None = None
+    recorded: Mapping[str, int] | None = None
+    """How many recorded answers were given to another prompt, and the first record (spak.runner.repeats)."""
     registers: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self, with_registers: bool = False) -> dict[str, Any]:
