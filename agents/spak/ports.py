@@ -21,7 +21,7 @@ MIB = 1 << 20
 Heard = Callable[[int, bytes], None]
 """Gets what a job puts out while it runs: the number of the stream (1 output, 2 errors) and bytes of it, in
 order, in whatever thread reads them. It comes back at once and raises nothing; what it does with them decides
-nothing. It may be left out, and then nothing else changes."""
+nothing, and it may be left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,7 @@ class Job:
     """Whether `.git` at the top of a writable workspace may be written; else it is shown read-only."""
     masked: tuple[str, ...] = ()
     """Paths below the workspace, without links, that the job does not see: a line instead, or nothing."""
-    whole: bool = False
-    """Whether the job is the runner's own: nothing is masked in it."""
+    whole: bool = False  # the runner's own: nothing is masked in it
     limits: Limits = Limits()
     env: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""

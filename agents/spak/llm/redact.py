@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
@@ -24,6 +24,8 @@ from spak.errors import RunError
 from spak.llm.settings import Secret
 
 _ROUNDS = 4
+_GROUP, _GROUP_SIZE = 100, 8000
+"""Forms, and characters of them, that one automaton looks for without growing beyond its memory."""
 
 MIN_SECRET = 6
 """Configured secrets shorter than this cannot be told from ordinary words and are refused."""
@@ -113,7 +115,7 @@ _SHAPES = re2.compile(
 class Redactor:
     """Replaces secrets in texts and JSON values."""
 
-    __slots__ = ("_forms", "_found", "_plain", "_spaced")
+    __slots__ = ("_forms", "_found", "_groups", "_plain", "_spaced")
 
     def __init__(self, secrets: Iterable[Secret] = (), found: Iterable[str] = ()) -> None:
         """`found` are values of files: what is too short or too common among them is left in texts.
@@ -133,6 +135,7 @@ class Redactor:
         self._found = tuple(telling[:MOST_FOUND])
         forms = {form for item in (*self._plain, *self._found) for form in _forms(item)}
         self._forms = tuple(sorted(forms, key=lambda item: (-len(item), item)))
+        self._groups = tuple(_groups(self._forms))
         self._spaced = max((len(form) for form in forms if _SPACE.search(form)), default=0)
 
     def __repr__(self) -> str:
@@ -154,7 +157,15 @@ class Redactor:
                     break
             else:
                 raise _failed("a secret is still there")
-        except (TypeError, ValueError, RecursionError, MemoryError, re.error, re2.error) as error:
+        except (
+            AttributeError,
+            TypeError,
+            ValueError,
+            RecursionError,
+            MemoryError,
+            re.error,
+            re2.error,
+        ) as error:
             raise _failed(type(error).__name__) from None
         if self._known(text) is not None:
             raise _failed("a secret is still there")
@@ -162,7 +173,11 @@ class Redactor:
 
     def _known(self, text: str) -> re.Pattern[str] | None:
         """What finds the forms that stand in the text; None where none does, nearly always and fast."""
-        there = tuple(form for form in self._forms if form in text)
+        if not self._groups:
+            return None
+        data = text.encode("utf-8", "surrogatepass")
+        hit = (forms for finder, forms in self._groups if finder.search(data))
+        there = tuple(form for forms in hit for form in forms if form in text)
         return _any_of(there) if there else None
 
     def value(self, value: Any) -> Any:
@@ -265,6 +280,17 @@ class Redactor:
         if isinstance(value, (list, tuple)):
             return [self._walk(item) for item in value]
         raise _failed(f"{type(value).__name__} is no JSON value")
+
+
+def _groups(forms: Sequence[str]) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """The forms in groups that one pass can look for, each with what finds any of them."""
+    group: list[str] = []
+    for at, form in enumerate(forms, 1):
+        group.append(form)
+        if len(group) == _GROUP or sum(map(len, group)) > _GROUP_SIZE or at == len(forms):
+            pattern = "|".join(map(re2.escape, group)).encode("utf-8", "surrogatepass")
+            yield re2.compile(pattern), tuple(group)
+            group = []
 
 
 @lru_cache(maxsize=64)

@@ -19,6 +19,8 @@ from urllib.parse import unquote
 MAX_BYTES = 256 << 10
 """Bytes of a file that are looked at; a larger one is no list of passwords."""
 LONG_NUMBER = 10**5
+PIECE = 500
+"""Characters of a value that are looked for as one."""
 _DEPTH = 40
 
 _PAIR = re.compile(
@@ -68,7 +70,8 @@ def values(name: str, data: bytes) -> frozenset[str]:
             pairs += [("", line.strip()) for line in block[2].splitlines() if len(line) > 15]
     for user, password in _IN_URL.findall(text):
         pairs += [("user", user), ("", password), ("", unquote(password))]
-    return frozenset(value for key, value in pairs if value and not is_ordinary(key, value))
+    found = (value for key, value in pairs if value and not is_ordinary(key, value))
+    return frozenset(value[at : at + PIECE] for value in found for at in range(0, len(value), PIECE))
 
 
 def is_ordinary(key: str, value: str) -> bool:

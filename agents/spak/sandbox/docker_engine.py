@@ -17,10 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spak import data
 from spak.errors import UnavailableError
 from spak.ports import MIB
-from spak.sandbox import chain
 
 LABEL = "org.spak.owner"
 GUEST_LABEL = "org.spak.guest"
@@ -149,14 +147,15 @@ def container(
     more: Mapping[str, Any],
     closed: bool = False,
     masked: Sequence[tuple[str, bool]] = (),
+    notice: Path = Path(),
 ) -> dict[str, Any]:
     """The body of the engine's `POST /containers/create`; `more` goes into its HostConfig; `closed`
-    shows the workspace's `.git` read-only; `masked` are its paths that are, and whether they are folders."""
+    shows the workspace's `.git` read-only; `masked` are its paths that are, and whether they are folders;
+    `notice` is what stands in the place of a file."""
     scratch = max(16 * MIB, min(memory_bytes // 4, 512 * MIB))
     mounts = [_bind(workspace, "/ws", writable), *(_bind(path, str(path), False) for path in sorted(binds))]
     if closed:
         mounts.append(_bind(workspace / ".git", "/ws/.git", False))
-    notice = data.path(chain.MASK)
     mounts += [_bind(notice, f"/ws/{name}", False) for name, is_folder in masked if not is_folder]
     empty = {f"/ws/{name}": _EMPTY for name, is_folder in masked if is_folder}
     return {
