@@ -12,7 +12,7 @@ from cli_calls import ASK, HELLO, Cli
 
 DOCUMENT = {
     "run", "state", "task", "summary_hash", "chain_head", "records",
-    "metrics", "artifacts", "waiting", "refusal",
+    "metrics", "artifacts", "waiting", "refusal", "recorded",
 }  # fmt: skip
 
 
@@ -253,3 +253,23 @@ def test_files_go_back_to_their_owner_at_each_stop(cli: Cli, tmp_path: Path, run
     copy = cli("run", "owned.spak", "--workspace", "own", "--json").json["run"]
     assert cli("step", "--answer", "x", "--json").json["state"] == "succeeded"
     assert owners(runs / copy / "workspace") == {(0, 0)}
+
+
+def test_context_has_what_the_last_tool_wrote_whether_or_not_the_spec_reads_it(
+    cli: Cli, tmp_path: Path, runs: Path
+) -> None:
+    program = "print('x' * 20000)"
+    steps = 'step a: tool.run { cmd: "echo first" } step q: llm.query { prompt: "?" output_var: x } '
+    steps += f'step b: tool.run {{ cmd: "python3 -c \\"{program}\\"" }} '
+    steps += 'step r: llm.query { prompt: "??" } step c: tool.run { cmd: "ls missing" on_fail: continue }'
+    (tmp_path / "w.spak").write_text(f"task A {{ {steps} }}")
+
+    def written(run: str) -> str:
+        return str(json.loads((runs / run / "context.json").read_text())["last_tool_output"])
+
+    run = cli("run", "w.spak", "--json").json["run"]
+    assert written(run) == "first\n"
+    assert cli("step", "--answer", "x", "--json").json["state"] == "waiting"
+    assert written(run) == "x" * 20_000 + "\n"
+    cli("step", "--answer", "x", "--json")
+    assert "missing" in written(run)

@@ -22,7 +22,7 @@ from spak import config
 from spak.cli import common, recording
 from spak.cli.artifacts import with_artifacts
 from spak.cli.making import making
-from spak.errors import SpecError, UsageError
+from spak.errors import LedgerError, SpecError, UsageError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.lang import parse
@@ -35,6 +35,7 @@ from spak.llm import redactor
 from spak.program import Mode
 from spak.records import Record
 from spak.runner import Host, Run, Stop, View, causes, view
+from spak.runner.blobs import expand
 from spak.runner.project import context
 from spak.runner.walls import found_in
 from spak.sandbox import slots
@@ -79,11 +80,19 @@ class Session:
         """Write the projections; the ledger is whole without them, so a full disk costs only a warning."""
         seen = self.view()
         try:
-            _write(self.folder / "context.json", context(seen, self.run.state))
+            _write(self.folder / "context.json", context(seen, self.run.state, self._output()))
             _write(self.folder / "metrics.json", {"run": seen.run, "state": seen.state, **seen.metrics})
         except OSError as error:
             common.say(f"spak: context.json and metrics.json are not up to date: {error.strerror}")
         return seen
+
+    def _output(self) -> str:
+        """What the last tool wrote; of a text whose blob is lost only the beginning."""
+        found = self.run.history.output
+        try:
+            return str(expand(found, self.run.ledger.blobs))
+        except LedgerError:
+            return str(found.get("head", "")) if isinstance(found, dict) else ""
 
     def listen(self, listener: Callable[[Record, State], None]) -> None:
         self.run.listeners.append(listener)

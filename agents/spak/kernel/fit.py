@@ -118,8 +118,8 @@ def described(place: str, first: Mapping[str, Any]) -> str:
     """A diagnostic in a line: where, what, and what to do."""
     words = [str(first.get(name, "")) for name in ("file", "line", "message", "hint")]
     where = ":".join(word for word in words[:2] if word not in ("", "0"))
-    said = "; ".join(word for word in words[2:] if word)
-    return ": ".join(word for word in (place, where, said) if word)[:400]
+    text = "; ".join(word for word in words[2:] if word)
+    return ": ".join(word for word in (place, where, text) if word)[:400]
 
 
 def failed_check(code: str, validator: str, body: Mapping[str, Any], apart: bool) -> Mapping[str, Any]:

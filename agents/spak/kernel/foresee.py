@@ -70,7 +70,7 @@ def foresee(made: Outline, whole: Resolved, constitution: Mapping[str, str]) -> 
     try:
         gate = _gate(tuple(constitution.items()), whole.policy, tuple(axioms.items()))
     except PolicyError:
-        return ()  # check_law tells what is wrong with it
+        return ()  # check_law reports what is wrong with it
     rules = Rules(program, made.catalog, 0, "", "", frozenset(), gate)
     unsure = settings_touched(made)
     known: dict[bytes, Judged | None] = {}

@@ -168,7 +168,7 @@ class _Turn(Permits):
         outcome = body.get("outcome")
         exit_code = body.get("exit", 0)
         if outcome != "exited" or type(exit_code) is not int:
-            known, code = outcomes.undone(self.rules, body)
+            known, code = outcomes.rolled_back(self.rules, body)
             self.roll_back(task, step, pending, known, code, body.get("why"))
             return
         writes = pending.cls == "effect"
@@ -277,7 +277,7 @@ class _Turn(Permits):
         if self.state.r7.polls:
             self.executive(polls=0)
         hint = f"{pending.name} in step {step.id}: see the record"
-        error = outcomes.undone_r4(outcome, code, hint, why)
+        error = outcomes.rollback_r4(outcome, code, hint, why)
         self.undo(task, step, pending.name, error, route)
 
     def violate(self, task: Task, step: Step, tool: str, errors: list[Mapping[str, Any]]) -> None:

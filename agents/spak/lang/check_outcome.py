@@ -24,7 +24,7 @@ def check_outcome(made: Outline) -> None:
         if task.empty:
             _report_empty(made, task)
         elif not decided(task):
-            _tell(made, task)
+            _report(made, task)
 
 
 def decided(task: TaskPlan) -> bool:
@@ -40,7 +40,7 @@ def _only_continues(task: TaskPlan) -> bool:
     return bool(task.steps) and all(step.on_fail == "continue" for step in task.steps)
 
 
-def _tell(made: Outline, task: TaskPlan) -> None:
+def _report(made: Outline, task: TaskPlan) -> None:
     report = made.report
     goes_on = [step for step in task.steps if step.on_fail == "continue"]
     edge = task.edges.get("fail")

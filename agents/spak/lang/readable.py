@@ -1,4 +1,4 @@
-"""What of a spec with errors still says what it says: for findings that are reported beside the errors.
+"""What of a spec with errors still says what it says: for findings that are reported with the errors.
 
 Takes an Outline with its findings; gives an outline of the tasks with those steps and validators that no
 error touches and that name everything in full, without what leads from task to task. Of a spec without

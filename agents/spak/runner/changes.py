@@ -1,4 +1,4 @@
-"""What a tool changed in the workspace, taken into its root or undone.
+"""What a tool changed in the workspace, taken into its root or rolled back.
 
 Takes the workspace with a step under way and the body of its act; adds R3 to the body, or undoes the step and
 says why: what it left is too big, or it changed the repository in a way that nothing permits (ADR 0022).
@@ -26,7 +26,7 @@ def take(
     body: dict[str, Any],
     keep_git: Callable[[Sequence[str]], str],
 ) -> None:
-    """Commit the step. `keep_git` says, of all changed paths, why a change of `.git` must be undone.
+    """Commit the step. `keep_git` says, of all changed paths, why a change of `.git` must be rolled back.
 
     Raises: RunError for a fault of the host, after the rollback: no tool is to blame for it.
     """

@@ -56,8 +56,12 @@ class History:
     """Those of the tasks that have one (`rules_of`)."""
     given: list[Mapping[str, Any]] = field(default_factory=list)
     """The answers that came from a recording, as `Answer.recorded` names them."""
+    output: Any = ""
+    """What the last tool wrote that was not rolled back: a text, or a reference to a long one."""
     others: OtherPrompts = field(default_factory=OtherPrompts)
     origins: Origins = field(default_factory=lambda: Origins(""))
+    _called: bool = False
+    _written: Any = None
     _plan: Mapping[str, Any] | None = None
     _open: Attempted | None = None
     _measured: Mapping[str, Any] | None = None
@@ -75,6 +79,7 @@ class History:
             self.given.append(noted)
         self.others.feed(record)
         self.origins.feed(record)
+        self._hear(record)
         match record.kind:
             case Kind.PLAN:
                 self._plan = record.body
@@ -84,6 +89,17 @@ class History:
                 self._measured = record.body
             case Kind.ROUTE:
                 self._route(record)
+
+    def _hear(self, record: Record) -> None:
+        """Keep what a tool wrote, once the kernel has committed its result."""
+        if record.kind == Kind.PERMIT:
+            self._called = record.body.get("act") == "tool" and record.body.get("allow") is True
+        elif record.kind == Kind.ACT:
+            exited = self._called and record.body.get("outcome") == "exited"
+            self._written = record.body.get("out", "") if exited else None
+        elif record.authority == Authority.COMMIT and self._written is not None:
+            self.output = self.output if record.body.get("txn") == "rollback" else self._written
+            self._written = None
 
     def _select(self, record: Record) -> None:
         index = record.body.get("i", -1)

@@ -95,9 +95,14 @@ def unavailable(program: str) -> Measurement:
     """The Measurement when the toolchain lacks a program that the validator lives by."""
     mend = INSTALL.get(program, f"install {program}")
     message = f"the toolchain has no {program}"
-    said = {"severity": "error", "file": "", "line": 0, "code": "toolchain", "message": message, "hint": mend}
+    finding = {
+        "severity": "info",
+        "code": "toolchain",
+        "message": message,
+        "hint": mend,
+    }
     checks = (check("toolchain", False, "toolchain", f"{message}: {mend}"),)
-    return Measurement("unavailable", checks=checks, diagnostics=(said,))
+    return Measurement("unavailable", checks=checks, diagnostics=(finding,))
 
 
 def program(call: MeasureCall, name: str) -> str:
