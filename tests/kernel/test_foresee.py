@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from law_kit import under
 from spak import canon, config
 from spak.kernel import foresee as module
 from spak.kernel.foresee import MOST, foresee
@@ -16,16 +17,16 @@ from spak.lang.diagnostics import Diagnostic
 from spak.lang.imports import resolve
 from spak.program import compile as compile_program
 from spak.records import Authority, Kind, Record
-from spak.runner.genesis import constitution, genesis
+from spak.runner.genesis import genesis
 
 CATALOG = config.catalog()
 
 
-def found(text: str) -> tuple[Diagnostic, ...]:
+def found(text: str, law: str = "") -> tuple[Diagnostic, ...]:
     whole = resolve(parse(text), lambda path: None)
     made = examine(whole.parsed.spec, CATALOG)
     assert made.report.errors == 0, made.report.found
-    return foresee(made, whole, constitution())
+    return foresee(made, whole, under(law))
 
 
 def agent(step: str, config: str = "", policy: str = "") -> str:
@@ -84,11 +85,10 @@ def test_what_rests_on_more_than_the_spec_is_left_to_the_run(what: str) -> None:
     assert found(text) == ()
 
 
-def test_a_policy_that_permits_it_is_asked() -> None:
+def test_the_operators_law_is_asked() -> None:
     step = 'step s: tool.run { cmd: "git push" }'
-    policy = 'POLICY """permitted(A) :- tool(A, /run)."""'
     assert [item.code for item in found(agent(step))] == ["lang.denied"]
-    assert found(agent(step, policy=policy)) == ()
+    assert found(agent(step), "permitted(A) :- tool(A, /run).") == ()
 
 
 def test_a_policy_that_speaks_of_the_past_is_left_to_the_run() -> None:
@@ -138,4 +138,4 @@ def test_nothing_is_foreseen_of_a_spec_with_errors() -> None:
         parse('task a { step s: tool.run { cmd: "sudo ls" } step t: tool.x { } }'), lambda p: None
     )
     made = examine(whole.parsed.spec, CATALOG)
-    assert foresee(made, whole, constitution()) == ()
+    assert foresee(made, whole, under()) == ()
