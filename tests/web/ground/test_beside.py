@@ -29,7 +29,9 @@ SHARED = 'TASK finish {\n  step two: tool.list_files { path: "." }\n}\n'
 
 
 def codes(beside: Beside, text: str) -> list[str]:
-    return [item.code for item in findings(beside.whole(text), law_of(beside.team)) if item.severity == "error"]
+    return [
+        item.code for item in findings(beside.whole(text), law_of(beside.team)) if item.severity == "error"
+    ]
 
 
 @pytest.fixture
