@@ -55,6 +55,11 @@ class Law:
         """Equal for equal laws."""
         return canon.dumps(self.to_json())
 
+    @property
+    def hash(self) -> str:
+        """The hash of the policy of a spec that says nothing. Raises: PolicyError when it does not load."""
+        return compiled(self, "", {}).hash
+
 
 def compiled(law: Law, spec: str, axioms: Mapping[str, str], *, is_closed: bool = True) -> Policy:
     """The policy of a run; `is_closed` keeps a spec from permitting more than the law (since semantics 3).
