@@ -75,8 +75,8 @@ def words(name: str, default: str = "") -> list[str]:
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
 
 
-def files(name: str) -> dict[str, str]:
-    """The texts of the files that a list names, by their names."""
+def operators_law(name: str) -> dict[str, str]:
+    """The texts of the files that a list names, by their names; together they are a law that loads."""
     found: dict[str, str] = {}
     for part in words(name):
         path = Path(part)
@@ -87,6 +87,15 @@ def files(name: str) -> dict[str, str]:
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or "not text"
             raise BadSetting(name, f"names {part!r}: {why}", "readable text files", f"mend {name}") from error
+    if found:
+        from spak.config import operators
+        from spak.errors import UserError
+
+        try:
+            operators(found)
+        except UserError as error:
+            mend = "spak policy check --as operator FILE shows each finding"
+            raise BadSetting(name, f"does not load: {error.message}", "an operator's law", mend) from error
     return found
 
 

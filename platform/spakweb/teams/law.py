@@ -9,7 +9,9 @@ from __future__ import annotations
 from django.conf import settings
 
 from spak import config
+from spak.errors import UserError
 from spak.policy.law import Law
+from spakweb.errors import Refused
 from spakweb.teams.models import Team
 
 FILE = "rules.mg"
@@ -17,8 +19,14 @@ FILE = "rules.mg"
 
 
 def law_of(team: Team | None = None) -> Law:
-    """Raises: PolicyError when it does not load, as when the operator's law changed since the rules did."""
-    return of_rules(team.rules if team is not None else "")
+    """Raises: Refused `web.team_rules` where the operator's law changed since, and they no longer load."""
+    try:
+        return of_rules(team.rules if team is not None else "")
+    except UserError as error:
+        message = f"The rules of {team} do not load: {error.message}."
+        raise Refused(
+            "web.team_rules", message, "An admin mends them on the team's page Rules.", 409
+        ) from error
 
 
 def of_rules(text: str) -> Law:
