@@ -158,3 +158,15 @@ def test_questions_to_a_policy_see_the_law(cli: Cli, tmp_path: Path) -> None:
     assert (
         "operator/law.mg:1" in cli("policy", "why-not", "facts.mg", "--query", "permitted(/x)", "--law").out
     )
+
+
+def test_a_run_does_not_change_the_law_of_later_ones(cli: Cli, tmp_path: Path) -> None:
+    """A run that works in the folder of the law could write it anew."""
+    (tmp_path / "a.spak").write_text(STAMP % "")
+    (tmp_path / "work").mkdir()
+    law(tmp_path, UNKNOWN)
+    done = cli("run", "a.spak", "--workspace", ".", "--in-place", "--json")
+    assert (done.code, done.error) == (2, "usage.law") and not (tmp_path / ".spak/runs").exists()
+    for more in (("--workspace", "work", "--in-place"), ("--workspace", "work")):
+        assert cli("run", "a.spak", *more, "--json").code == 0
+    assert (tmp_path / "work/a.txt").read_text() == "x"

@@ -56,8 +56,9 @@ class Decisions:
     """Since 3: patches are read as git and diff write them, quoted names and stripped blank lines too, and a
     very long line is refused. Before, the policy judged some ordinary ones as damaged."""
     closed_law: bool = True
-    """Since 3: no text of a spec heads a predicate on which a prohibition of the law rests through a
-    negation, but for tables that the law opens. Source: DESIGN.md section 9."""
+    """Since 3: a spec only narrows. No text of it heads a predicate of which one more row could permit
+    something, `permitted` included, but for tables that the law opens; a team's rules lift no prohibition.
+    Source: DESIGN.md section 9, ADR 0029."""
 
 
 LATEST = Decisions()
