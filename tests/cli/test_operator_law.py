@@ -140,9 +140,9 @@ def test_the_gate_judges_by_the_law(cli: Cli, tmp_path: Path) -> None:
 def test_policy_check_says_at_which_level_a_text_loads(
     cli: Cli, tmp_path: Path, text: str, levels: tuple[str, ...]
 ) -> None:
-    (tmp_path / "x.mg").write_text(text + "\n")
+    (tmp_path / "base.mg").write_text(text + "\n")
     for level in ("spec", "team", "operator"):
-        done = cli("policy", "check", "x.mg", "--as", level, "--json")
+        done = cli("policy", "check", "base.mg", "--as", level, "--json")
         assert (done.code == 0) is (level in levels) and done.json["ok"] is (level in levels)
         codes = {item["code"] for item in done.json["diagnostics"] if item["severity"] == "error"}
         assert codes <= {"policy.closed", "policy.reserved"} and bool(codes) is (level not in levels)

@@ -142,6 +142,13 @@ def test_a_lower_level_declares_nothing_of_the_law() -> None:
     assert code(LAW, "Decl mine(A) bound [/string].") == code(team("Decl mine(A).")) == ""
 
 
+def test_no_text_takes_the_place_of_one_of_the_law() -> None:
+    for law in (LAW, under("forbidden(A) :- tool(A, /x).")):
+        for name in law.sources:
+            assert code(law, "", {name: "mine(/x)."}) == "policy.closed"
+    assert compiled(Law(LAW.shipped, {"base.mg": ""}, {"base.mg": ""}), "", {}).hash == LAW.hash
+
+
 def test_a_group_closes_what_it_counts() -> None:
     rules = "forbidden(A) :- tool(A, _), n(A, N), N < 2.\nn(A, N) :- vote(A, W) |> do fn:group_by(A), "
     found = closed(load({"law.mg": rules + "let N = fn:count()."}), ["law.mg"], "team")

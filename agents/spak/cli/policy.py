@@ -167,7 +167,9 @@ def _at(files: tuple[Path, ...], level: str) -> Policy:
 
     law, texts = config.law(), _texts(files)
     if level == "spec":
-        return compiled(law, "", texts)
+        return compiled(
+            law, "", {f"./{name}" if name in law.sources else name: texts[name] for name in texts}
+        )
     own = {Path(name).name: text for name, text in texts.items()}
     if level == "team":
         return compiled(replace(law, team=own), "", {})

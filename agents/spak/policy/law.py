@@ -67,6 +67,8 @@ def compiled(law: Law, spec: str, axioms: Mapping[str, str], *, is_closed: bool 
     Raises: PolicyError `policy.invalid`, `policy.reserved`, `policy.closed`.
     """
     own = {name: text for name, text in ((SPEC, spec), *axioms.items()) if text}
+    if own.keys() & law.sources.keys():
+        raise PolicyError("policy.closed", f"{min(own.keys() & law.sources.keys())} is a file of the law")
     made = load({**law.sources, **own})
     wrong = [*_stated(made, {*law.sources, *own} - {*law.shipped})]
     if is_closed:

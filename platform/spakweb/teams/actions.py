@@ -20,9 +20,11 @@ from spak.errors import UserError
 from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
-from spakweb.specs.text import one_line
+from spakweb.specs.text import clean, one_line
 from spakweb.teams.law import of_rules
 from spakweb.teams.models import VALUES, Invitation, Membership, Role, Team
+
+RULES_BYTES = 64 * 1024
 
 
 def create_team(user: Any, name: str) -> Team:
@@ -117,9 +119,11 @@ def remove(user: Any, member: Membership) -> None:
 
 
 def set_rules(user: Any, team: Team, text: str) -> None:
-    """The team's rules from now on; runs that began keep theirs. Raises: Refused `web.team_rules`."""
+    """The team's rules from now on; runs that began keep theirs. Raises: Refused `web.team_rules`, `web.text`."""
     access.demand(user, "team.manage", team)
-    text = text.replace("\r\n", "\n").strip()
+    if len(text.encode("utf-8", "surrogatepass")) > RULES_BYTES:
+        raise Refused("web.team_rules", f"Rules have at most {RULES_BYTES // 1024} KB.", "Say less.", 413)
+    text = clean(text).strip()
     text += "\n" if text else ""
     try:
         of_rules(text)
