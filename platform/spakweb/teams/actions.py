@@ -119,7 +119,7 @@ def remove(user: Any, member: Membership) -> None:
 
 
 def set_rules(user: Any, team: Team, text: str) -> None:
-    """The team's rules from now on; runs that began keep theirs. Raises: Refused `web.team_rules`, `web.text`."""
+    """The rules of runs that begin from now on. Raises: Refused `web.team_rules`, `web.text`."""
     access.demand(user, "team.manage", team)
     if len(text.encode("utf-8", "surrogatepass")) > RULES_BYTES:
         raise Refused("web.team_rules", f"Rules have at most {RULES_BYTES // 1024} KB.", "Say less.", 413)

@@ -8,14 +8,18 @@ import pytest
 from django.urls import reverse
 
 from spak import config
+from spak.ledger.memory import MemoryBlobs
 from spak.policy.law import rules_of
 from spak.program import compile as compile_program
+from spak.records import Authority, Kind, Record
 from spak.runner.genesis import genesis
 from spakweb.audit.models import Event
 from spakweb.editor import services
 from spakweb.errors import Refused
 from spakweb.runs.approving import approvers
 from spakweb.runs.law import only_shown
+from spakweb.runs.models import Run
+from spakweb.runs.show_record import parts
 from spakweb.specs.actions import create_spec
 from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog, findings
@@ -140,3 +144,15 @@ def test_an_import_goes_on_only_under_the_law_of_its_team(cast: Any, settings: A
     assert "policy" in only_shown(cast.team, body(cast.other_team))
     settings.LAW = OPERATOR
     assert "policy" in only_shown(cast.team, plain)
+
+
+def test_the_page_of_the_first_record_shows_the_law(cast: Any) -> None:
+    policy = {"constitution": {"a.mg": "x(/a)."}, "operator": OPERATOR, "team": {"rules.mg": PERMITS}}
+    record = Record(Kind.GENESIS, Authority.PROPOSAL, {"rules": {"policy": policy}, "host": {}})
+    shown = {part.title: part.text for part in parts(Run(), record, MemoryBlobs({}))}
+    assert shown == {
+        "The operator's law: site.mg": OPERATOR["site.mg"],
+        "The team's rules: rules.mg": PERMITS,
+    }
+    for odd in ("builtin", None, {"operator": "x", "team": None}, {"team": {"a": 1}}):
+        assert len(parts(Run(), record._replace(body={"rules": {"policy": odd}}), MemoryBlobs({}))) <= 1
