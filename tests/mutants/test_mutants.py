@@ -24,6 +24,7 @@ STEP = "tests/kernel/test_step.py"
 WATCH = "tests/kernel/test_watchdog.py"
 POLLS = "tests/kernel/test_polls.py"
 GATE = "tests/kernel/test_gate.py"
+NARROW = "tests/policy/test_specs_only_narrow.py"
 BARRIER = "tests/runner/test_commit_barrier.py"
 
 
@@ -347,9 +348,44 @@ MUTANTS = [
         f"{GATE}::test_the_same_action_is_judged_by_what_is_spent_now",
     ),
     Mutant(
+        "what permitted grows with is open to specs",
+        "policy/closed.py",
+        'waiting.append((("permitted", 1), 1))',
+        "pass",
+        f"{NARROW}::test_nothing_is_permitted_that_is_not_permitted_without_the_policy",
+    ),
+    Mutant(
+        "a negation counts as none",
+        "policy/closed.py",
+        "(-1,) if part.negated else (1,)",
+        "(1,)",
+        f"{NARROW}::test_nothing_is_permitted_that_is_not_permitted_without_the_policy",
+    ),
+    Mutant(
+        "only the first step of a derivation is closed",
+        "policy/closed.py",
+        "waiting += [(below, sign * way) for below, way in _ways(clause)]",
+        "signs.update((below, {sign * way}) for below, way in _ways(clause))",
+        f"{NARROW}::test_nothing_is_permitted_that_is_not_permitted_without_the_policy",
+    ),
+    Mutant(
+        "a table that is open to teams is open to specs",
+        "policy/closed.py",
+        '"spec": ("spec",)}',
+        '"spec": ("team", "spec")}',
+        f"{NARROW}::test_nothing_is_permitted_that_is_not_permitted_without_the_policy",
+    ),
+    Mutant(
+        "a team's rules are judged as the operator's",
+        "policy/law.py",
+        "if law.team:",
+        "if False:",
+        f"{NARROW}::test_no_rules_of_a_team_lift_a_prohibition",
+    ),
+    Mutant(
         "a spec may state facts",
         "policy/law.py",
-        "if clause.place.file in own and clause.head.pred in RESERVED",
+        "if clause.place.file in own and pred in RESERVED",
         "if False",
         f"{GATE}::test_a_spec_states_no_fact_that_the_kernel_states",
     ),

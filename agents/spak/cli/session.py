@@ -153,6 +153,8 @@ def begin(
         texts = {**whole.texts, **policy_file(whole)}
         common.show_diagnostics(error.diagnostics, whole.parsed.text, str(spec), texts)  # type: ignore[arg-type]
         raise
+    if in_place and workspace is not None:
+        _apart(workspace)
     host = config.knowing(made.host, config.settings())
     name = common.run_id()
     folder = root / name
@@ -248,6 +250,17 @@ def _source(spec: Path, given: Path | None) -> Path | None:
         return given
     beside = spec.resolve().with_suffix("")
     return beside if beside.is_dir() else None
+
+
+def _apart(workspace: Path) -> None:
+    """Raises: UsageError `usage.law` where a run could change the operator's law in its workspace."""
+    for file in config.settings().law:
+        if file.resolve().is_relative_to(workspace.resolve()):
+            raise UsageError(
+                "usage.law",
+                f"{file} of the operator's law lies in the workspace that the run may change",
+                "keep it in another folder, or leave out --in-place",
+            )
 
 
 def _workspace(folder: Path, source: Path | None, in_place: Path | None) -> Workspace:

@@ -27,6 +27,7 @@ from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunBlob
 from spakweb.runs.team_secrets import knowing
 from spakweb.specs.beside import EXAMPLES, Beside
+from spakweb.teams.law import law_of
 
 PIECE = 1_000
 """Records of a parent that a fork reads, or takes over, between two looks at whether it is still wanted."""
@@ -43,7 +44,7 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     whole = beside.resolve(beside.parse(row.version.text))
     mode = row.mode if row.mode in config.MODES else None
     made = plan(whole, row.inputs, mode=mode, backend=row.backend, sandbox=row.sandbox,
-                approvers=approvers())  # fmt: skip
+                approvers=approvers(), law=law_of(row.team))  # fmt: skip
     source = source_of(slug)
     if source is not None and not any(place.directory.iterdir() if place.directory.exists() else ()):
         place.copy_in(source)

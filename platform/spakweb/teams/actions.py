@@ -16,11 +16,15 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.text import slugify
 
+from spak.errors import UserError
 from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
-from spakweb.specs.text import one_line
+from spakweb.specs.text import clean, one_line
+from spakweb.teams.law import of_rules
 from spakweb.teams.models import VALUES, Invitation, Membership, Role, Team
+
+RULES_BYTES = 64 * 1024
 
 
 def create_team(user: Any, name: str) -> Team:
@@ -112,6 +116,25 @@ def remove(user: Any, member: Membership) -> None:
         _keep_an_admin(member, False)
         record(user, "team.left", member.user.username, member.team, was=member.role)
         member.delete()
+
+
+def set_rules(user: Any, team: Team, text: str) -> None:
+    """The rules of runs that begin from now on. Raises: Refused `web.team_rules`, `web.text`."""
+    access.demand(user, "team.manage", team)
+    if len(text.encode("utf-8", "surrogatepass")) > RULES_BYTES:
+        raise Refused("web.team_rules", f"Rules have at most {RULES_BYTES // 1024} KB.", "Say less.", 413)
+    text = clean(text).strip()
+    text += "\n" if text else ""
+    try:
+        of_rules(text)
+    except UserError as error:
+        raise Refused("web.team_rules", f"The rules do not load: {error.message}", error.hint) from error
+    with transaction.atomic():
+        row = Team.objects.select_for_update().get(pk=team.pk)
+        if row.rules != text:
+            Team.objects.filter(pk=team.pk).update(rules=text)
+            record(user, "team.rules", team.slug, team, before=_hash(row.rules), after=_hash(text))
+    team.rules = text
 
 
 def _keep_an_admin(member: Membership, stays: bool) -> None:

@@ -50,6 +50,8 @@ class Team(models.Model):
 
     slug = models.SlugField(max_length=40, unique=True)
     name = models.CharField(max_length=80)
+    rules = models.TextField(blank=True, default="")
+    """What the team's law says besides the operator's: spakweb.teams.law."""
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     members = models.ManyToManyField(User, through="Membership", related_name="teams")
 

@@ -51,6 +51,8 @@ TEAM_ROUTES = {
     "spak-team-members": Route(VIEWER),
     "spak-member-role": Route(ADMIN, "post", {"role": "viewer"}, ("team", "member")),
     "spak-member-remove": Route(ADMIN, "post", {}, ("team", "member")),
+    "spak-team-rules": Route(VIEWER),
+    "spak-team-rules-save": Route(ADMIN, "post", {"text": ""}),
     "spak-invite": Route(ADMIN, "post", {"role": "viewer"}),
     "spak-invite-withdraw": Route(ADMIN, "post", {}, ("team", "invitation")),
     "spak-audit": Route(ADMIN),
