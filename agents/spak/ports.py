@@ -447,6 +447,16 @@ class Blobs(Protocol):
         """Make everything put so far durable."""
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state after `count` records, the last of which has the hash `head`, as spak.kernel.snapshot packs
+    it: a cache beside the ledger."""
+
+    count: int
+    head: str
+    data: bytes
+
+
 class Ledger(Protocol):
     """An append-only chain of records, held by one writer at a time."""
 
@@ -459,6 +469,19 @@ class Ledger(Protocol):
 
     def read(self, start: int = 0) -> Iterator[tuple[Record, bytes]]:
         """Records with their exact lines, from a sequence number on."""
+
+    def kept(self) -> Snapshot | None:
+        """The snapshot that was kept last, if there is one.
+
+        Raises: LedgerError `ledger.snapshot_discarded` when it is not of these records; it is never used
+        again, and neither is one that the caller discards by `keep(None)`.
+        """
+
+    def keep(self, snapshot: Snapshot | None) -> None:
+        """Keep a snapshot of the records so far, which are durable, instead of the one before.
+
+        It may be lost, and where it cannot be written it is: that is no error.
+        """
 
     def append(self, records: Sequence[Record]) -> list[Record]:
         """Write the records in one go and return them with seq and hash; durable only after `flush`."""

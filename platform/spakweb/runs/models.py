@@ -147,6 +147,20 @@ class RunBlob(models.Model):
         return self.digest
 
 
+class RunSnapshot(models.Model):
+    """The newest snapshot of a run's state (spak.kernel.snapshot): a cache, from which it is taken up."""
+
+    TEAM_PATH = "run__team"
+
+    run = models.OneToOneField(Run, models.CASCADE, primary_key=True, related_name="snapshot")
+    count = models.PositiveIntegerField()
+    head = models.CharField(max_length=43)
+    data = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"{self.run_id}/{self.count}"
+
+
 class StoredFile(models.Model):
     """A file of the storage in the database: bytes under a name, for hosts that share no disk."""
 
