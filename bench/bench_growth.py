@@ -70,7 +70,9 @@ def made(name: str, count: int, root: str) -> Made:
     history, head, records, lines = new_history(rules), canon.ZERO, [], []
     snapshot, size = None, 0
     for proposal in _proposals(body):
-        proposal = proposal if state.r6 is None else proposal._replace(body={**proposal.body, "of": state.r6.id})
+        proposal = (
+            proposal if state.r6 is None else proposal._replace(body={**proposal.body, "of": state.r6.id})
+        )
         stepped = step(rules, state, proposal)
         state = stepped.state
         for given in (proposal, *stepped.commits):
@@ -94,7 +96,9 @@ def _proposals(body: dict[str, Any]) -> Iterator[Record]:
     while True:
         number += 1
         answer = {"outcome": "answered", "out": f"{canon.digest(str(number).encode())} {number}"}
-        yield Record(Kind.ACT, Authority.PROPOSAL, answer, "t", "q", number, at=now + number, side={"by": "x"})
+        yield Record(
+            Kind.ACT, Authority.PROPOSAL, answer, "t", "q", number, at=now + number, side={"by": "x"}
+        )
 
 
 def rows() -> list[dict[str, Any]]:
@@ -141,7 +145,16 @@ def _resumed(folder: Path, where: Path, found: Made, data: bytes, without: bool 
     if found.snapshot is not None and not without:
         snapshots.write(where, found.snapshot, found.size, hashlib.sha256(data[: found.size]))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    words = [sys.executable, "-c", "from spak.cli import main; main()", "resume", found.name, "--runs-dir", str(folder / "runs"), "--json"]
+    words = [
+        sys.executable,
+        "-c",
+        "from spak.cli import main; main()",
+        "resume",
+        found.name,
+        "--runs-dir",
+        str(folder / "runs"),
+        "--json",
+    ]
     done = subprocess.run(words, check=False, stdout=subprocess.PIPE, cwd=folder)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seen = json.loads(done.stdout)
@@ -201,7 +214,8 @@ def _taken(run: Any, found: Made, known: int, summary: dict[str, Any]) -> float:
 
     with connection.cursor() as cursor:
         cursor.execute(
-            f"DELETE FROM {RunRecord._meta.db_table} WHERE run_id = %s AND seq >= %s", [run.pk, len(found.lines)]
+            f"DELETE FROM {RunRecord._meta.db_table} WHERE run_id = %s AND seq >= %s",
+            [run.pk, len(found.lines)],
         )
     RunSnapshot.objects.filter(run=run).delete()
     if known and found.snapshot is not None:

@@ -35,6 +35,10 @@ class Unusable(Exception):
     """A snapshot that does not belong to this run, these records or this kernel; its text says why."""
 
 
+class Outdated(Unusable):
+    """A snapshot that another version made, which is no damage."""
+
+
 def pack(rules: Rules, count: int, head: str, state: State, beside: Mapping[str, Any]) -> bytes:
     """The state after `count` records, the last of which has the hash `head`.
 
@@ -62,7 +66,7 @@ def unpack(data: bytes, rules: Rules, count: int, head: str) -> tuple[State, Map
     try:
         found = canon.loads(text)
         if found["format"] != FORMAT or found["layout"] != layout():
-            raise Unusable("another version of spak made it")
+            raise Outdated("another version of spak made it")
         if found["rules"] != rules.opening:
             raise Unusable("it was made under other rules")
         if (found["count"], found["head"]) != (count, head):

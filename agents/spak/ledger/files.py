@@ -127,9 +127,12 @@ class FileLedger:
         """The lease is a lock of this process: it cannot be lost."""
 
     def kept(self) -> Snapshot | None:
-        """The snapshot that the file was opened with. Raises: LedgerError `ledger.snapshot_discarded`."""
+        """The snapshot that the file was opened with; for a reader the one that is there now, unchecked.
+
+        Raises: LedgerError `ledger.snapshot_discarded`.
+        """
         if self._opened is None:
-            return None
+            return snapshots.found(self.folder, self.run)
         if self._opened.trouble is not None:
             raise self._opened.trouble
         return self._opened.snapshot

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spak import canon
-from spak.ledger.chain import follow, read_lines, tampered
+from spak.ledger.chain import follow, next_previous, read_lines, tampered
 from spak.ledger.faults import typed
 
 TRACE = "trace.jsonl"
@@ -74,6 +74,23 @@ def hash_of(path: Path, size: int) -> hashlib._Hash | None:
     except OSError as error:
         raise typed(error, "reading the ledger", path) from error
     return None if left else hashing
+
+
+def head_at(path: Path, size: int) -> str:
+    """The hash that the line which ends at `size` says of itself; empty when none does."""
+    try:
+        with path.open("rb") as file:
+            want = _CHUNK
+            while True:
+                start = max(size - want, 0)
+                file.seek(start)
+                data = file.read(size - start)
+                at = data.rfind(b"\n", 0, max(len(data) - 1, 0)) + 1
+                if at or not start:
+                    return next_previous(data[at:], "")
+                want *= 2
+    except OSError as error:
+        raise typed(error, "reading the ledger", path) from error
 
 
 def fsync_folder(folder: Path) -> None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from spak import canon
 from spak.errors import LedgerError, UserError
 from spak.ledger.private import open_file
-from spak.ledger.scan import START, TRACE, Scan, hash_of, scan_file
+from spak.ledger.scan import START, TRACE, Scan, hash_of, head_at, scan_file
 from spak.ports import Snapshot
 
 FILE = "snapshot"
@@ -48,17 +48,29 @@ def opened(folder: Path, run: str) -> Opened:
         if found is not None:
             snapshot, known, prefix = found
             hashing = hash_of(path, known.size)
-            if hashing is None or hashing.hexdigest() != prefix:
+            if hashing is None or hashing.hexdigest() != prefix or head_at(path, known.size) != known.head:
                 raise discarded(run, "it is of other records")
             return Opened(scan_file(path, run, known, hashing), hashing, known, snapshot, None)
     except LedgerError as error:
-        if error.code != DISCARDED:
+        if error.code == "ledger.io":
             raise
-        trouble = error
+        trouble = error if error.code == DISCARDED else discarded(run, "it is of other records")
     except (OSError, UserError, ValueError):
         trouble = discarded(run, "it is damaged")
     hashing = hashlib.sha256()
     return Opened(scan_file(path, run, START, hashing), hashing, START, None, trouble)
+
+
+def found(folder: Path, run: str) -> Snapshot | None:
+    """The snapshot of a run folder, whatever its ledger holds.
+
+    Raises: LedgerError `ledger.snapshot_discarded` when it cannot be read.
+    """
+    try:
+        read = _read(folder / FILE)
+    except (OSError, UserError, ValueError) as error:
+        raise discarded(run, "it is damaged") from error
+    return None if read is None else read[0]
 
 
 def write(folder: Path, snapshot: Snapshot, size: int, hashing: hashlib._Hash) -> bool:

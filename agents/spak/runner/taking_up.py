@@ -14,7 +14,7 @@ from typing import NamedTuple
 from spak.errors import LedgerError
 from spak.kernel.replay import Replay
 from spak.kernel.rules import Rules
-from spak.kernel.snapshot import Unusable, pack, unpack
+from spak.kernel.snapshot import Outdated, Unusable, encode, equal, pack, unpack
 from spak.kernel.state import State
 from spak.ledger.snapshots import discarded
 from spak.ports import Ledger, Snapshot
@@ -83,6 +83,43 @@ def _from(ledger: Ledger, kept: Snapshot) -> TakenUp:
     if found.difference is not None:
         raise discarded(ledger.run, f"record {found.difference.seq} does not follow from it")
     return TakenUp(found, history, kept.count, None)
+
+
+class Comparison:
+    """Whether a snapshot is what its records lead to. Feed it each record after `replay` has seen it, then
+    ask for the `problem`. One of another version of spak is left out: it will not be used."""
+
+    def __init__(self, kept: Snapshot | None, replay: Replay) -> None:
+        self._kept = kept
+        self._replay = replay
+        self._history = History()
+        self._problem = "" if kept is None else "it is of other records"
+
+    def feed(self, record: Record) -> None:
+        kept, rules = self._kept, self._replay.rules
+        if kept is None or rules is None or record.seq >= kept.count:
+            return
+        if record.seq == 0:
+            self._history = new_history(rules)
+        self._history.feed(record)
+        if record.seq == kept.count - 1:
+            self._problem = self._compared(kept, rules, record.hash)
+
+    def problem(self) -> str:
+        """Why it is damaged, or nothing. Of records that do not replay nothing is said."""
+        return "" if self._replay.difference is not None else self._problem
+
+    def _compared(self, kept: Snapshot, rules: Rules, head: str) -> str:
+        try:
+            state, beside = unpack(kept.data, rules, kept.count, head)
+        except Outdated:
+            return ""
+        except Unusable as error:
+            return str(error)
+        same = not self._replay.missing and equal(state, self._replay.state)
+        if same and encode(beside) == encode(self._history.kept()):
+            return ""
+        return "it is not the state that its records lead to"
 
 
 def _must_follow(ledger: Ledger, found: Replay) -> None:

@@ -132,7 +132,7 @@ class DatabaseLedger:
         if row is None:
             return None
         last = RunRecord.objects.filter(run=self.row.pk, seq=row.count - 1).values_list("line", flat=True)
-        found = last.first() if row.count <= self.count else None
+        found = last.first()
         if found is None or next_previous(bytes(found), "") != row.head:
             raise discarded(self.run, "it is of other records")
         self._known = (row.count, row.head)
