@@ -30,13 +30,12 @@ from bench.bench_platform import ROOT, _environment, row, team_of_bench
 from spak import canon
 from spak.begin import plan
 from spak.kernel.rules import Rules
-from spak.kernel.snapshot import pack
+from spak.kernel.snapshot import Snapshot, pack
 from spak.kernel.state import State
 from spak.kernel.step import step
 from spak.lang import parse
 from spak.lang.imports import resolve
 from spak.ledger import snapshots
-from spak.ports import Snapshot
 from spak.records import Authority, Kind, Record, place
 from spak.runner.taking_up import new_history
 from spak.workspace import Workspace

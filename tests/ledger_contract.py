@@ -17,8 +17,9 @@ import pytest
 from process_kit import WAIT_S
 from spak import canon
 from spak.errors import LedgerError, UserError
+from spak.kernel.snapshot import Snapshot
 from spak.ledger import export, import_, verify
-from spak.ports import Ledgers, Snapshot
+from spak.ports import Ledgers
 from spak.records import Record, chain_hash
 
 Targets = Sequence[Callable[[Path], Ledgers]]

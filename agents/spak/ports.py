@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from spak.kernel.snapshot import Snapshot
 from spak.lang.catalog import NamedEntry, ToolEntry, ValidatorEntry
 from spak.records import Record
 
@@ -447,16 +448,6 @@ class Blobs(Protocol):
         """Make everything put so far durable."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The state after `count` records, the last of which has the hash `head`, as spak.kernel.snapshot packs
-    it: a cache beside the ledger."""
-
-    count: int
-    head: str
-    data: bytes
-
-
 class Ledger(Protocol):
     """An append-only chain of records, held by one writer at a time."""
 
@@ -471,17 +462,10 @@ class Ledger(Protocol):
         """Records with their exact lines, from a sequence number on."""
 
     def kept(self) -> Snapshot | None:
-        """The snapshot that was kept last, if there is one.
-
-        Raises: LedgerError `ledger.snapshot_discarded` when it is not of these records; it is never used
-        again, and neither is one that the caller discards by `keep(None)`.
-        """
+        """The one kept last. Raises: LedgerError `ledger.snapshot_discarded`: it is not of these records."""
 
     def keep(self, snapshot: Snapshot | None) -> None:
-        """Keep a snapshot of the records so far, which are durable, instead of the one before.
-
-        It may be lost, and where it cannot be written it is: that is no error.
-        """
+        """Keep one of the records so far, which are durable, or none. It may be lost: that is no error."""
 
     def append(self, records: Sequence[Record]) -> list[Record]:
         """Write the records in one go and return them with seq and hash; durable only after `flush`."""
@@ -489,10 +473,7 @@ class Ledger(Protocol):
     def flush(self) -> None: ...
 
     def confirm(self) -> None:
-        """Ask whoever grants leases whether this one is still held.
-
-        Raises: LedgerError `ledger.lost_lease`.
-        """
+        """Ask whoever grants leases whether this one is held. Raises: LedgerError `ledger.lost_lease`."""
 
     def close(self) -> None:
         """Flush and give the lease back; twice is once."""

@@ -11,9 +11,9 @@ import pytest
 
 from spak import canon
 from spak.errors import LedgerError
+from spak.kernel.snapshot import Snapshot
 from spak.ledger import FileLedgers, snapshots
 from spak.ledger.scan import head_at
-from spak.ports import Snapshot
 from spak.records import Record
 
 

@@ -17,6 +17,7 @@ name of a class), an object is a mapping whose members are.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_args, get_type_hints
 
@@ -29,6 +30,15 @@ FORMAT = 1
 """Version of the bytes; raise it when an older reader would misread them."""
 
 _HASH = 43
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The packed state after `count` records, the last of which has the hash `head`."""
+
+    count: int
+    head: str
+    data: bytes
 
 
 class Unusable(Exception):

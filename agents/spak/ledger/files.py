@@ -23,6 +23,7 @@ from types import TracebackType
 
 from spak import canon
 from spak.errors import LedgerError
+from spak.kernel.snapshot import Snapshot
 from spak.ledger import snapshots
 from spak.ledger.blobs import FileBlobs, no_lease
 from spak.ledger.chain import check_run_id, follow, read_lines, tampered
@@ -31,7 +32,7 @@ from spak.ledger.intake import FileIntake
 from spak.ledger.lease import Lease
 from spak.ledger.private import make_folder, open_file
 from spak.ledger.scan import START, TRACE, Scan, fsync_folder, scan_file
-from spak.ports import Blobs, Snapshot
+from spak.ports import Blobs
 from spak.records import Record, decode, place
 
 _CHUNK = 1 << 20

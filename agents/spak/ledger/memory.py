@@ -12,10 +12,11 @@ from types import TracebackType
 
 from spak import canon
 from spak.errors import LedgerError
+from spak.kernel.snapshot import Snapshot
 from spak.ledger.blobs import no_lease
 from spak.ledger.chain import check_run_id, follow
 from spak.ledger.snapshots import discarded
-from spak.ports import Blobs, Snapshot
+from spak.ports import Blobs
 from spak.records import Record, decode, place
 
 

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from spak import canon
 from spak.errors import LedgerError, UserError
+from spak.kernel.snapshot import Snapshot
 from spak.ledger.private import open_file
 from spak.ledger.scan import START, TRACE, Scan, hash_of, head_at, scan_file
-from spak.ports import Snapshot
 
 FILE = "snapshot"
 _SHAPE = {"count": int, "head": str, "size": int, "prefix": str, "data": str}

@@ -176,10 +176,11 @@ class Run:
             yield
 
     def close(self) -> None:
-        """Flush and give the lease back."""
+        """Flush, keep a snapshot and give the lease back."""
         try:
             if not self.state.ended or self._unflushed:
                 self.flush()
+            self.keep_snapshot(LEAST)
         finally:
             self.ledger.close()
 
@@ -197,11 +198,11 @@ class Run:
         count, state = self._whole
         if count != self.ledger.count or state is not self.state:
             return  # interrupted between a decision and its records
-        if state.ended:
-            if self._kept:
-                self._kept = 0
+        if state.ended and self._kept:
+            self._kept = 0
+            with suppress(UserError):
                 self.ledger.keep(None)
-        elif count - self._kept >= least:
+        elif not state.ended and count - self._kept >= least:
             self.flush()
             with suppress(UserError):
                 self.ledger.keep(snapshot_of(self.ledger, self.rules, state, self.history))
@@ -244,7 +245,6 @@ class Run:
             return "interrupted"
         finally:
             self.flush()
-            self.keep_snapshot(LEAST)
 
     def pending(self) -> Effect:
         """The effect that the run waits for."""

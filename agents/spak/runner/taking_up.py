@@ -14,10 +14,10 @@ from typing import NamedTuple
 from spak.errors import LedgerError
 from spak.kernel.replay import Replay
 from spak.kernel.rules import Rules
-from spak.kernel.snapshot import Outdated, Unusable, encode, equal, pack, unpack
+from spak.kernel.snapshot import Outdated, Snapshot, Unusable, encode, equal, pack, unpack
 from spak.kernel.state import State
 from spak.ledger.snapshots import discarded
-from spak.ports import Ledger, Snapshot
+from spak.ports import Ledger
 from spak.records import Record
 from spak.runner.history import History, rules_of
 from spak.runner.origins import Origins

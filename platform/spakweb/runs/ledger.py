@@ -24,10 +24,11 @@ from django.db.models import F, Q
 
 from spak import canon
 from spak.errors import LedgerError
+from spak.kernel.snapshot import Snapshot
 from spak.ledger.blobs import no_lease
 from spak.ledger.chain import check_run_id, follow, next_previous
 from spak.ledger.snapshots import discarded
-from spak.ports import Blobs, Snapshot
+from spak.ports import Blobs
 from spak.records import Record, decode, place
 from spakweb import clock
 from spakweb.runs import alive

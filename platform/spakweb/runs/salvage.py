@@ -14,8 +14,8 @@ from django.db.models import Max
 
 from spak.errors import UserError
 from spak.kernel.replay import Replay
+from spak.kernel.snapshot import Snapshot
 from spak.ledger.verify import Walk
-from spak.ports import Snapshot
 from spak.records import Record, decode
 from spak.runner.taking_up import Comparison
 from spakweb.runs.blobs import StoredBlobs
