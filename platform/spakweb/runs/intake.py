@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from django.core.files.storage import default_storage
 from django.db import IntegrityError, transaction
 
 from spak import canon
 from spak.errors import LedgerError
 from spak.ledger.chain import check_run_id
 from spak.records import decode
-from spakweb.runs.blobs import store
+from spakweb.runs.blobs import name_of, store
 from spakweb.runs.models import Run, RunBlob, RunRecord
 from spakweb.runs.plain import plain
 
@@ -45,6 +46,8 @@ class DatabaseIntake:
         """Raises: LedgerError `ledger.exists` when the id belongs to other content."""
         run = self._local(check_run_id(run))
         there = Run.objects.filter(key=run).first()
+        if there is not None and there.deleted_at is not None:
+            raise LedgerError("ledger.exists", f"run {run} was here and was deleted", "it stays deleted")
         if there is not None:
             if (there.count, there.head) != (count, head):
                 raise LedgerError("ledger.exists", f"run {run} is there already, with other content", "")
@@ -61,6 +64,8 @@ class DatabaseIntake:
                 RunBlob.objects.bulk_create(
                     RunBlob(run=row, digest=digest, size=size) for digest, size in self._blobs.items()
                 )
+                if not all(default_storage.exists(name_of(digest)) for digest in self._blobs):
+                    raise LedgerError("ledger.import", "a blob was deleted meanwhile", "import it once more")
         except IntegrityError as error:
             raise exists(run) from error
 

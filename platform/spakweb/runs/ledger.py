@@ -270,7 +270,8 @@ class DatabaseLedgers:
         return DatabaseLedger(self._known(run), writable=False)
 
     def runs(self) -> list[str]:
-        return list(Run.objects.filter(count__gt=0).order_by("key").values_list("key", flat=True))
+        here = Run.objects.filter(count__gt=0, deleted_at=None)
+        return list(here.order_by("key").values_list("key", flat=True))
 
     def intake(self) -> DatabaseIntake:
         if self._row is None:
@@ -281,6 +282,10 @@ class DatabaseLedgers:
         row = Run.objects.filter(key=check_run_id(run), count__gt=0).first()
         if row is None:
             raise _unknown(run)
+        if row.deleted_at is not None:
+            raise LedgerError(
+                "ledger.unknown_run", f"run {run} was deleted", "its page says when and by whom"
+            )
         return row
 
 

@@ -32,10 +32,10 @@ class Unreadable:
 
 
 def every_run() -> Iterator[Run | Unreadable]:
-    """All runs with records, in order."""
+    """All runs with records, in order; of those that were deleted there is nothing to read."""
     for pk in _numbers():
         try:
-            row = Run.objects.filter(pk=pk, count__gt=0).first()
+            row = Run.objects.filter(pk=pk, count__gt=0, deleted_at=None).first()
         except DatabaseError:
             yield Unreadable(pk)
             continue

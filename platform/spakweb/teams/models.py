@@ -51,6 +51,8 @@ class Team(models.Model):
     slug = models.SlugField(max_length=40, unique=True)
     name = models.CharField(max_length=80)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    keep_days = models.PositiveIntegerField(null=True, blank=True)
+    """Days after which runs that ended are deleted; 0 never; None: as the platform says."""
     members = models.ManyToManyField(User, through="Membership", related_name="teams")
 
     class Meta:

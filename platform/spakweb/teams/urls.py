@@ -15,6 +15,7 @@ urlpatterns = [
     path("t/<slug:team>/members/", views.members, name="spak-team-members"),
     path("t/<slug:team>/members/<int:member>/role/", views.role, name="spak-member-role"),
     path("t/<slug:team>/members/<int:member>/remove/", views.remove, name="spak-member-remove"),
+    path("t/<slug:team>/keep/", views.keep_runs, name="spak-team-keep"),
     path("t/<slug:team>/invite/", views.invite, name="spak-invite"),
     path("t/<slug:team>/invite/<int:invitation>/withdraw/", views.withdraw, name="spak-invite-withdraw"),
 ]
