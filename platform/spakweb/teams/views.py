@@ -24,7 +24,7 @@ CAN = {
     Role.VIEWER: "see specs, versions, runs and runners",
     Role.EDITOR: "also edit, save, restore and import specs; start, answer and stop runs",
     Role.REVIEWER: "also tag versions and approve what a run asks for",
-    Role.ADMIN: "also invite, change roles, archive, and read what happened",
+    Role.ADMIN: "also invite, change roles, archive, delete runs, and read what happened",
 }
 
 
