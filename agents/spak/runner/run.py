@@ -206,6 +206,7 @@ class Run:
             self.flush()
             with suppress(UserError):
                 self.ledger.keep(snapshot_of(self.ledger, self.rules, state, self.history))
+            self.workspace.keep_index()
             self._kept = count
 
     # ---- advancing -------------------------------------------------------------------------------------
