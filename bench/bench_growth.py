@@ -1,7 +1,8 @@
 """Growth: what taking up a run costs after 1,000 and after 100,000 records, and how large a snapshot is.
 
 The ledgers are generated: a real kernel under the shipped constitution is asked question after question, and
-its records are written in one go. Each run is as a process leaves it that is killed just before it would keep
+its records are written in one go; its workspace's store holds what it would if each third record had been a
+step that changed a file. Each run is as a process leaves it that is killed just before it would keep
 its next snapshot, so that the most there is to replay is replayed: 999 records of the long run, all of the
 short one. `spak resume` is measured as a process, its start included; a worker as the call that takes a
 waiting run in hand and gives it back. CPU seconds, the middle of ROUNDS; `whole` is the same without the
@@ -39,6 +40,8 @@ from spak.ledger import snapshots
 from spak.records import Authority, Kind, Record, place
 from spak.runner.taking_up import new_history
 from spak.workspace import Workspace
+from spak.workspace.disk import Disk
+from spak.workspace.store import Store
 
 SHORT, LONG, ROUNDS = 1_000, 100_000, 3
 SPEC = """
@@ -100,6 +103,24 @@ def _proposals(body: dict[str, Any]) -> Iterator[Record]:
         )
 
 
+class _Quick(Disk):
+    def fdatasync(self, fd: int) -> None:
+        """Nothing: how the store was made is not measured."""
+
+
+def _fill(folder: Path, steps: int) -> None:
+    """The store of a run of so many steps, each of which changed a file."""
+    store = Store(folder, _Quick())
+    store.look(write=True)
+    for number in range(steps):
+        for data in (f"file {number}".encode(), f"folder {number}".encode()):
+            store.put(canon.digest(data), data)
+        store.begin(b"effect" * 30)
+        store.settle()
+        if number % (SHORT // 3) == 0:
+            store.keep_index()
+
+
 def rows() -> list[dict[str, Any]]:
     """The figures: name, ours, floor, unit, aim."""
     with tempfile.TemporaryDirectory(prefix="spak-bench-") as name:
@@ -130,6 +151,7 @@ def _local(folder: Path, count: int) -> dict[str, float]:
     name = f"run-{count}"
     where = folder / "runs" / name
     root = Workspace(where / "workspace", where / "store").snapshot()
+    _fill(where / "store", count // 3)
     found = made(name, count, root)
     data = b"".join(found.lines)
     spent = [_resumed(folder, where, found, data) for _ in range(ROUNDS)]
@@ -176,11 +198,12 @@ def worker() -> dict[int, dict[str, float]]:
 
 
 def _advanced(team: Any, count: int, key: str) -> dict[str, float]:
-    from spakweb.runs.execute import workspace_of
+    from spakweb.runs.execute import folder_of, workspace_of
     from spakweb.runs.models import Run
     from spakweb.runs.project import Projection
 
     found = made(key, count, workspace_of(key).snapshot())
+    _fill(folder_of(key) / "store", count // 3)
     run = Run.objects.create(team=team, key=key, name=key, mode="stepwise", backend="manual")
     seen = Projection()
     known = 0 if found.snapshot is None else found.snapshot.count

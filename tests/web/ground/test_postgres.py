@@ -22,6 +22,7 @@ OWN_WORDS = (
     "test_retention.py::test_what_is_deleted_leaves_a_line_and_nothing_else",
     "test_retention.py::test_records_of_other_runs_cannot_be_deleted",
     "test_retention.py::test_a_run_that_has_not_ended_cannot_be_marked",
+    "test_retention.py::test_the_trigger_of_an_older_version_is_replaced",
     "test_run_snapshots.py::test_a_worker_reads_only_the_records_after_the_snapshot",
     "test_run_snapshots.py::test_a_runner_that_lost_its_lease_keeps_none",
 )

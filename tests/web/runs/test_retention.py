@@ -21,7 +21,7 @@ from django.urls import reverse
 from runs_kit import member, tables
 from spak import canon
 from spak.errors import LedgerError
-from spakweb import clock
+from spakweb import appendonly, clock
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
 from spakweb.home import backup
@@ -381,6 +381,25 @@ def test_records_of_other_runs_cannot_be_deleted(user: User, team: Team) -> None
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"UPDATE {RunRecord._meta.db_table} SET task = 'x' WHERE run_id = %s", [run.pk])
     assert other.records.count() == other.count and run.records.count() == run.count
+
+
+def test_the_trigger_of_an_older_version_is_replaced(user: User, team: Team) -> None:
+    run = ended(user, team)
+    actions.delete(user, run)
+    table = RunRecord._meta.db_table
+    at = f" ON {table}" if connection.vendor == "postgresql" else ""
+    does = (
+        f"FOR EACH ROW EXECUTE FUNCTION {appendonly.FUNCTION}()"
+        if at
+        else "BEGIN SELECT RAISE(ABORT, 'stay'); END"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP TRIGGER {table}_no_delete{at}")
+        cursor.execute(f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} {does}")
+    with pytest.raises(DatabaseError):
+        retention.erase(run)
+    appendonly.install(connection)
+    assert retention.erase(run) and appendonly.missing(connection) == []
 
 
 def test_a_run_that_has_not_ended_cannot_be_marked(user: User, team: Team) -> None:
