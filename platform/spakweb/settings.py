@@ -309,6 +309,9 @@ WHITENOISE_USE_FINDERS = not PRODUCTION
 WHITENOISE_AUTOREFRESH = not PRODUCTION
 MEDIA_ROOT = DATA_DIR / "media"
 
+KEEP_RUNS_DAYS = number("SPAK_WEB_KEEP_RUNS_DAYS", 0, 0, 36500)
+"""Days after which runs that ended are deleted, in teams that say nothing of it; 0: never."""
+
 UPLOAD_BYTES = 1024 * number("SPAK_WEB_UPLOAD_KB", 256, 16, 4096)
 """The largest text that a person may bring; a spec is never longer than the language allows."""
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * UPLOAD_BYTES

@@ -26,6 +26,8 @@ POLLS = "tests/kernel/test_polls.py"
 GATE = "tests/kernel/test_gate.py"
 NARROW = "tests/policy/test_specs_only_narrow.py"
 BARRIER = "tests/runner/test_commit_barrier.py"
+SNAPSHOT = "tests/kernel/test_snapshot.py"
+TAKING = "tests/runner/test_taking_up.py"
 
 
 @dataclass(frozen=True)
@@ -514,6 +516,50 @@ MUTANTS = [
         "    if left:",
         "    if False:",
         "tests/tools/test_git_commit.py::test_a_change_that_the_paths_leave_out_is_refused",
+    ),
+    Mutant(
+        "a snapshot leaves a field out",
+        "kernel/snapshot.py",
+        "*(encode(getattr(value, name)) for name in _fields()[kind])",
+        '*(encode(getattr(value, name) if name != "stale" else 0) for name in _fields()[kind])',
+        f"{SNAPSHOT}::test_no_field_of_a_state_is_left_out",
+    ),
+    Mutant(
+        "a snapshot sorts what it holds",
+        "kernel/snapshot.py",
+        "and names == sorted(names):",
+        ":",
+        f"{SNAPSHOT}::test_a_value_keeps_its_type_and_the_order_of_its_members",
+    ),
+    Mutant(
+        "a snapshot of other rules is used",
+        "kernel/snapshot.py",
+        'found["rules"] != rules.opening',
+        "False",
+        f"{SNAPSHOT}::test_a_snapshot_of_something_else_is_refused",
+    ),
+    Mutant(
+        "a snapshot is kept between a decision and its records",
+        "runner/run.py",
+        "if count != self.ledger.count or state is not self.state:",
+        "if False:",
+        f"{TAKING}::test_what_was_decided_and_not_yet_written_is_in_no_snapshot",
+    ),
+    Mutant(
+        "records after a snapshot need not follow from it",
+        "runner/taking_up.py",
+        """    if found.difference is not None:
+        raise discarded(""",
+        """    if False:
+        raise discarded(""",
+        f"{TAKING}::test_a_snapshot_in_doubt_is_thrown_away_and_all_is_replayed",
+    ),
+    Mutant(
+        "records before a snapshot are not looked at",
+        "ledger/snapshots.py",
+        "hashing.hexdigest() != prefix",
+        "False",
+        "tests/ledger/test_snapshots.py::test_a_changed_record_is_found_wherever_it_is",
     ),
 ]
 

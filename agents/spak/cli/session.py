@@ -188,11 +188,7 @@ def reopen(
     Raises: LedgerError, UnavailableError, RunError.
     """
     ledgers = FileLedgers(root)
-    reader = ledgers.reader(name)
-    try:
-        first = next(iter(reader.read()))[0]
-    finally:
-        reader.close()
+    first = ledgers.genesis(name)
     about = first.body.get("host", {})
     rules = Rules.of(first.body)
     chosen = config.settings()
@@ -209,6 +205,8 @@ def reopen(
     parsed = parse(first.body["rules"]["spec"])
     picked, auto = begin_.pick_mode(mode or known, parsed, rules.program, chosen, asked)
     run = Run.open(ledgers, name, host, place, restore=not in_place)
+    if run.discarded is not None:
+        common.say(f"spak: {run.discarded}")
     if answers is not None:
         answers.keep(folder)
     return Session(

@@ -84,7 +84,7 @@ def _forked(row: Run, parent: Run, ledgers: DatabaseLedgers, place: Workspace) -
     mode, _ = pick_mode(asked, text, rules.program, config.settings(), row.backend)
     about = {**copy.genesis.body["host"], "run": row.key, "mode": mode, "in_place": ""}
     given = RunBlob.objects.filter(run=parent).values_list("digest", "size")
-    RunBlob.objects.bulk_create(
+    RunBlob.objects.bulk_create(  # the parent has them for as long as this run goes on (retention.py)
         [RunBlob(run=row, digest=digest, size=size) for digest, size in given], ignore_conflicts=True
     )
     draw_from_parents(row, place)

@@ -25,6 +25,7 @@ from spakweb.teams.law import of_rules
 from spakweb.teams.models import VALUES, Invitation, Membership, Role, Team
 
 RULES_BYTES = 64 * 1024
+MOST_DAYS = 36_500
 
 
 def create_team(user: Any, name: str) -> Team:
@@ -97,6 +98,24 @@ def withdraw(user: Any, made: Invitation) -> None:
             withdrawn_at=timezone.now()
         ):
             record(user, "team.invitation_withdrawn", made.note, made.team, invitation=made.pk)
+
+
+def keep_runs(user: Any, team: Team, days: str) -> None:
+    """For how many days the team keeps runs that ended; 0 for ever, nothing: as the platform says.
+
+    Raises: Refused `web.keep_days`.
+    """
+    access.demand(user, "team.manage", team)
+    days = days.strip()
+    if days and not (days.isascii() and days.isdigit() and len(days) < 6 and int(days) <= MOST_DAYS):
+        hint = f"0 to {MOST_DAYS}, or nothing."
+        raise Refused("web.keep_days", f"{days[:40]!r} is no number of days.", hint)
+    now = int(days) if days else None
+    with transaction.atomic():
+        was = Team.objects.select_for_update().get(pk=team.pk).keep_days
+        if was != now:
+            Team.objects.filter(pk=team.pk).update(keep_days=now)
+            record(user, "team.keep_runs", team.slug, team, was=was, now=now)
 
 
 def set_role(user: Any, member: Membership, role: str) -> None:

@@ -53,6 +53,8 @@ class Team(models.Model):
     rules = models.TextField(blank=True, default="")
     """What the team's law says besides the operator's: spakweb.teams.law."""
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    keep_days = models.PositiveIntegerField(null=True, blank=True)
+    """Days after which runs that ended are deleted; 0 never; None: as the platform says."""
     members = models.ManyToManyField(User, through="Membership", related_name="teams")
 
     class Meta:
