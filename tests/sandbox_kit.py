@@ -31,6 +31,10 @@ PROBES: list[dict[str, Any]] = tomllib.loads((HERE / "probes.toml").read_text())
 LIMITS = Limits(wall_s=20, processes=32, file_bytes=16 * MIB, memory_bytes=256 * MIB)
 TOOLCHAIN = (Path(sys.prefix), Path(sys.base_prefix))
 SECRET = "a-token-of-the-launching-process"
+MASKED = {".env": "PASSWORD={}\n", "app/config/id_rsa": "{}\n", "app/.aws/credentials": "key = {}\n"}
+"""Files of every probe's workspace that hold `PLAIN` and are masked; the last one by its folder."""
+MASKS = (".env", "app/config/id_rsa", "app/.aws")
+PLAIN = "the-teams-plain-password"
 
 
 def sh(text: str, workspace: Path, **more: Any) -> Job:
@@ -73,6 +77,7 @@ def words() -> Iterator[dict[str, str]]:
             "port": str(listener.getsockname()[1]),
             "abstract": name,
             "secret": SECRET,
+            "masked": PLAIN,
             "toolchain_top": top[2] if top[1] in ("root", "home") else "none",
         }
         del os.environ["SPAK_PROBE_SECRET"]
@@ -131,16 +136,26 @@ def together(probes: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def score(
-    launcher: Launcher, workspace: Path, probes: list[dict[str, Any]], words: dict[str, str]
+    launcher: Launcher,
+    workspace: Path,
+    probes: list[dict[str, Any]],
+    words: dict[str, str],
+    masked: tuple[str, ...] = MASKS,
 ) -> list[str]:
     """The probes that did not end as they must; only the must-pass ones when one of those failed."""
+
+    for name, text in MASKED.items():
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text(text.format(PLAIN))
 
     def bad(must: str) -> list[str]:
         found = []
         for group in together([probe for probe in probes if probe["must"] == must]):
             binds = () if "sh" in group[0] else TOOLCHAIN
             limits = replace(LIMITS, wall_s=LIMITS.wall_s + 3 * len(group))
-            outcome = launcher.run(Job(argv(group, words), workspace, limits=limits, binds=binds))
+            outcome = launcher.run(
+                Job(argv(group, words), workspace, limits=limits, binds=binds, masked=masked)
+            )
             lines = outcome.stdout.data.decode(errors="replace").splitlines()
             said = outcome.stderr.data.decode(errors="replace").strip()[-300:]
             lines += [f"none:{outcome.status} {outcome.detail} {said}"] * (len(group) - len(lines))

@@ -15,7 +15,10 @@ from typing import Any
 import pytest
 
 from spak import canon, config
+from spak.commandline.commands import read_line
+from spak.commandline.world import Eyes, Seen
 from spak.kernel.foresee import foresee
+from spak.kernel.observed import line_json
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect, State
 from spak.kernel.step import step
@@ -26,7 +29,7 @@ from spak.lang.imports import Resolved, resolve
 from spak.policy.law import rules_of
 from spak.program import compile as compile_program
 from spak.records import Authority, Kind, Record
-from spak.runner.genesis import constitution, genesis
+from spak.runner.genesis import genesis, shipped
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "specs").rglob("*.md")])
@@ -66,7 +69,7 @@ def findings(whole: Resolved) -> list[Diagnostic]:
     from spak.lang.check import examine
 
     made = examine(whole.parsed.spec, catalog())
-    return [*check(whole.parsed, catalog()), *foresee(made, whole, constitution())]
+    return [*check(whole.parsed, catalog()), *foresee(made, whole, shipped())]
 
 
 def test_there_are_examples() -> None:
@@ -134,13 +137,16 @@ def answered(rules: Rules, effect: Effect, count: int) -> tuple[Kind, dict[str, 
 
 def seen(questions: Mapping[str, Any]) -> dict[str, Any]:
     """A workspace that holds every file that is asked about, and nothing that a pattern matches."""
+    lines = questions.get("lines", ())
     return {
         "paths": [[path, "inside", path, "file", 1, ""] for path in questions.get("paths", ())],
         "globs": [[pattern, []] for pattern in questions.get("globs", ())],
+        "lines": [line_json(asked, read_line(asked[0], THERE, *asked[1:])) for asked in lines],
         "rows": [[request, []] for request in questions.get("rows", ())],
     }
 
 
+THERE = Eyes(lambda path: Seen("inside", path, "file"), lambda pattern: ())
 PATCH = """\
 --- a/a.py
 +++ b/a.py

@@ -6,11 +6,12 @@ each other. One contract suite per port runs over all of its adapters. Paths are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from spak.kernel.snapshot import Snapshot
 from spak.lang.catalog import NamedEntry, ToolEntry, ValidatorEntry
 from spak.records import Record
 
@@ -21,7 +22,7 @@ MIB = 1 << 20
 Heard = Callable[[int, bytes], None]
 """Gets what a job puts out while it runs: the number of the stream (1 output, 2 errors) and bytes of it, in
 order, in whatever thread reads them. It comes back at once and raises nothing; what it does with them decides
-nothing. It may be left out, and then nothing else changes."""
+nothing, and it may be left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +39,20 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One command line for a launcher. The workspace is `/ws` inside, and the working directory without a
-    `folder`."""
+    """One command line for a launcher. The workspace is `/ws` inside, and the working directory."""
 
     argv: tuple[str, ...]
     workspace: Path
     writable: bool = True
     repository: bool = False
     """Whether `.git` at the top of a writable workspace may be written; else it is shown read-only."""
+    masked: tuple[str, ...] = ()
+    """Paths below the workspace, without links, that the job does not see: a line instead, or nothing."""
+    whole: bool = False  # the runner's own: nothing is masked in it
     limits: Limits = Limits()
     env: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""
-    """A folder of the workspace, without links on its way; empty for the workspace itself."""
+    """The working directory instead: below the workspace, without links on its way."""
     binds: tuple[Path, ...] = ()
     """Host folders or files shown read-only at the same path inside (toolchains)."""
     stdin: bytes = b""
@@ -142,8 +145,9 @@ class Call:
     inherit: tuple[int, ...] = ()
     archive: Archive | None = None
     observed: Mapping[str, Any] = field(default_factory=dict)
-    """What was seen of the world when the call was permitted (spak.kernel.observed): hosts are used at the
-    addresses in it."""
+    """What was seen when it was permitted (spak.kernel.observed): hosts are used at the addresses in it."""
+    reach: tuple[str, ...] = ("public",)
+    """The kinds of addresses that a request may reach (spak.policy.urls), whatever was permitted."""
     shown: Callable[[str, str], str | None] | None = None
     """For a text among the arguments and a path: the hash of the file's content that the text's author could
     see, None where there was no file. Without it nothing is compared."""
@@ -413,7 +417,10 @@ class Priced(Protocol):
 
 
 class Redacting(Protocol):
-    """What takes secrets out before anything is hashed or stored. Both raise RunError `llm.redaction`."""
+    """What takes secrets out of what is stored. `text` and `value` raise RunError `llm.redaction`."""
+
+    def knowing(self, found: Collection[str]) -> Redacting:
+        """The same, which also takes out these values of files of secrets."""
 
     def text(self, text: str) -> str: ...
     def value(self, value: Any) -> Any:
@@ -460,16 +467,19 @@ class Ledger(Protocol):
     def read(self, start: int = 0) -> Iterator[tuple[Record, bytes]]:
         """Records with their exact lines, from a sequence number on."""
 
+    def kept(self) -> Snapshot | None:
+        """The one kept last. Raises: LedgerError `ledger.snapshot_discarded`: it is not of these records."""
+
+    def keep(self, snapshot: Snapshot | None) -> None:
+        """Keep one of the records so far, which are durable, or none. It may be lost: that is no error."""
+
     def append(self, records: Sequence[Record]) -> list[Record]:
         """Write the records in one go and return them with seq and hash; durable only after `flush`."""
 
     def flush(self) -> None: ...
 
     def confirm(self) -> None:
-        """Ask whoever grants leases whether this one is still held.
-
-        Raises: LedgerError `ledger.lost_lease`.
-        """
+        """Ask whoever grants leases whether this one is held. Raises: LedgerError `ledger.lost_lease`."""
 
     def close(self) -> None:
         """Flush and give the lease back; twice is once."""

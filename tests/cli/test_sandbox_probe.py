@@ -93,3 +93,27 @@ def test_bytes_that_are_no_text(cli: Cli) -> None:
 def test_no_command_is_wrong_usage(cli: Cli) -> None:
     done = cli("sandbox", "probe", "--json")
     assert (done.code, done.error) == (2, "usage.arguments")
+
+
+@pytest.mark.parametrize("launcher", ["restricted"])
+def test_files_of_secrets_are_masked_and_no_setuid_mode_is_made(
+    cli: Cli, tmp_path: Path, launcher: str
+) -> None:
+    (tmp_path / "ws/.ssh").mkdir(parents=True)
+    for name in (".env", ".ssh/id_rsa", "shown.pem"):
+        (tmp_path / "ws" / name).write_text("PASSWORD=hunter22\n")
+    (tmp_path / "spak.toml").write_text('[sandbox]\nshown_secrets = ["shown.*"]\n')
+
+    def probe(text: str) -> int:
+        done = cli("sandbox", "probe", "--launcher", launcher, "--workspace", "ws", "--", "sh", "-c", text)
+        return int(done.code)
+
+    assert probe("grep -q hunter22 shown.pem && test -f .env && test -d .ssh") == 0
+    for text in (
+        "grep -rq hunter22 .env .ssh",
+        "tar cf - .env .ssh | grep -aq hunter22",
+        "cp .env copy && grep -q hunter22 copy",
+        "cp /bin/sh own && chmod u+s own",
+        "install -m 2755 /bin/sh group",
+    ):
+        assert probe(text) == 1, text

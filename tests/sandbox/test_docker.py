@@ -20,10 +20,10 @@ import pytest
 import sandbox_kit
 from process_kit import WAIT_S, happens, start, until
 from sandbox_kit import living, sh
-from spak import sandbox
+from spak import data, sandbox
 from spak.errors import UnavailableError
 from spak.ports import MIB, Job, Limits, Outcome
-from spak.sandbox import Docker, GVisor, docker, docker_engine, docker_warm, images
+from spak.sandbox import Docker, GVisor, chain, docker, docker_engine, docker_warm, images
 
 pytestmark = pytest.mark.sandbox
 
@@ -308,3 +308,28 @@ def test_the_image_says_what_is_in_it(launcher: Docker) -> None:
 def test_no_set_user_program_in_the_image(launcher: Docker, workspace: Path) -> None:
     outcome = launcher.run(sh("find / -xdev -perm /6000 -type f 2>/dev/null", workspace))
     assert outcome.stdout.data == b""
+
+
+def test_an_engine_that_does_not_see_our_files_gets_the_notice_beside_the_workspace(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As for a worker in a container: it shares the folder of the runs with the engine, and nothing else."""
+    sandbox_kit.docker_ready()
+    engine = Docker()
+    tmp_path.chmod(0o755)
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    (folder / ".env").write_text("PASSWORD=hunter22")
+    elsewhere = tmp_path / "inside-the-worker"
+    elsewhere.write_bytes(data.path(chain.MASK).read_bytes())
+    whole = docker_engine.container
+
+    def container(*args: Any) -> dict[str, Any]:
+        notice = args[-1]
+        return whole(*args[:-1], Path(f"{notice}-gone") if notice == elsewhere else notice)
+
+    monkeypatch.setattr(docker_engine, "container", container)
+    monkeypatch.setattr(docker_warm.data, "path", lambda name: elsewhere)
+    outcome = engine.run(Job(("cat", ".env"), folder, masked=(".env",)))
+    assert outcome.stdout.data.startswith(b"# masked"), outcome
+    assert (tmp_path / docker_warm.NOTICE).stat().st_mode & 0o777 == 0o444

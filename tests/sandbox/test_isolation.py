@@ -135,6 +135,19 @@ def test_probes_started_by_an_ordinary_user(words: dict[str, str], open_folder: 
     assert as_ordinary_user(work) == []
 
 
+def test_probes_of_masks_notice_that_there_are_none(words: dict[str, str]) -> None:
+    """Each in a workspace of its own, since they move and remove what they find."""
+    words["workspace"] = ""
+    unseen = []
+    for probe in PROBES:
+        if probe["category"] == "masks":
+            with tempfile.TemporaryDirectory() as folder:
+                Path(folder).chmod(0o755)
+                if not score(Restricted(), Path(folder), [probe], words, masked=()):
+                    unseen.append(probe["name"])
+    assert unseen == []
+
+
 def test_probes_notice_what_they_look_for(words: dict[str, str]) -> None:
     """Outside of any sandbox, the harmless attacks succeed: a refusal inside is the sandbox's doing."""
     for probe in PROBES:

@@ -101,6 +101,31 @@ def test_the_filter_looks_at_arguments(machine: str) -> None:
         assert of("socket", family) == wanted
 
 
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("bits", [0o4000, 0o2000, 0o6755, 0o104755])
+def test_no_call_makes_a_setuid_or_setgid_file(machine: str, bits: int) -> None:
+    rules = tomllib.loads(data.path(f"sandbox/seccomp/{machine}.toml").read_text())
+    number = {rule["call"]: rule["number"] for rule in rules["argument"]}
+
+    def of(call: str, *arguments: int) -> int:
+        return decide(seccomp.program(machine), number[call], rules["architecture"], arguments)
+
+    plain, folder, file, create = 0o101755, -100, 3, 0o100 | 1
+    calls = {
+        "fchmod": (file,), "fchmodat": (folder, 9), "fchmodat2": (folder, 9), "mknodat": (folder, 9),
+        "openat": (folder, 9, create),
+    }  # fmt: skip
+    if machine == "x86_64":
+        calls |= {"chmod": (9,), "creat": (9,), "mknod": (9,), "open": (9, create)}
+    for call, first in calls.items():
+        first = tuple(one & 0xFFFFFFFF for one in first)
+        assert of(call, *first, bits) == EPERM, call
+        assert of(call, *first, 0xABC00000000 | bits) == EPERM, call
+        assert of(call, *first, plain) == ALLOW and of(call, *first, 0o777) == ALLOW, call
+    assert of("openat", 3, 9, 0o20000000 | 1, bits) == EPERM  # a file without a name yet
+    assert of("openat", 3, 9, 0, bits) == ALLOW  # no file is made, and what stands there means nothing
+
+
 @pytest.mark.parametrize(
     "machine, header",
     [

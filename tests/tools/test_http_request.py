@@ -67,6 +67,7 @@ def server() -> Iterator[ThreadingHTTPServer]:
 def ask(tmp_path: Path, port: int, path: str = "/", judged: Any = ("127.0.0.1",), **args: Any) -> ToolResult:
     scheme = args.pop("scheme", "http")
     observed = {"hosts": [[HOST, list(judged)]]} if judged is not None else {}
+    reach = args.pop("reach", ("public", "loopback"))
     call = Call(
         "1",
         "http_request",
@@ -74,6 +75,7 @@ def ask(tmp_path: Path, port: int, path: str = "/", judged: Any = ("127.0.0.1",)
         tmp_path,
         None,
         observed=observed,
+        reach=reach,
     )
     return TOOLS["http_request"].run(call)
 
@@ -316,3 +318,31 @@ def test_a_policy_may_open_loopback_and_methods(tmp_path: Path) -> None:
 def test_names_are_resolved_to_addresses() -> None:
     assert "127.0.0.1" in resolve("localhost") or "::1" in resolve("localhost")
     assert resolve("no-such-host.invalid") == () and resolve("a" * 300) == ()
+
+
+@pytest.mark.parametrize(
+    "judged", [["127.0.0.1"], ["::ffff:127.0.0.1"], ["93.184.216.34", "127.0.0.1"], ["::1"]]
+)
+def test_it_reaches_what_its_operator_lets_it_whatever_was_permitted(
+    server: Any, tmp_path: Path, judged: list[str]
+) -> None:
+    found = ask(tmp_path, server.server_port, judged=judged, reach=("public", "private", "link_local"))
+    assert codes(found) == ["http_request.reach"] and found.exit == 1 and server.seen == []
+
+
+@pytest.mark.parametrize(
+    ("address", "reach"),
+    [
+        ("169.254.169.254", ("public", "private", "loopback", "link_local")),
+        ("::ffff:169.254.169.254", ("public", "link_local")),
+        ("fd00:ec2::254", ("public", "private")),
+        ("100.100.100.200", ("public", "private")),
+        ("168.63.129.16", ("public",)),
+        ("10.0.0.1", ("public", "loopback")),
+        ("0.0.0.0", ("public", "private", "loopback")),
+    ],
+)
+def test_what_hands_out_keys_is_reached_only_by_its_own_name(
+    tmp_path: Path, address: str, reach: tuple[str, ...]
+) -> None:
+    assert codes(ask(tmp_path, 1, judged=[address], reach=reach)) == ["http_request.reach"]

@@ -711,3 +711,26 @@ class TestAnotherHost:
         assert root not in kept and len(kept) == 3
         space.push(root, MemoryBlobs(kept, writable=True))
         assert root in kept
+
+
+@pytest.mark.parametrize("mode", [0o4755, 0o2711, 0o6777])
+def test_a_step_leaves_no_setuid_or_setgid_file(tmp_path: Path, mode: int) -> None:
+    folder = tmp_path / "ws"
+    (folder / "deep/closed").mkdir(parents=True)
+    names = ["old", "kept", "deep/closed/old"]
+    for name in names:
+        (folder / name).write_text("x")
+    (folder / "kept").chmod(mode)
+    space = Workspace(folder, tmp_path / "store")
+    space.begin("a")
+    for name in ["old", "new", "deep/closed/old", "deep/closed/new"]:
+        (folder / name).write_text("changed")
+        (folder / name).chmod(mode)
+    (folder / "deep/closed").chmod(0o311)
+    space.commit()
+    space.settle()
+    for name in ["old", "new", "deep/closed/old", "deep/closed/new"]:
+        assert (folder / name).stat().st_mode & 0o7777 == mode & 0o777, name
+    assert (folder / "kept").stat().st_mode & 0o7777 == mode, "it was so before the step"
+    assert (folder / "deep/closed").stat().st_mode & 0o7777 == 0o311
+    assert space.begin("b") == space.commit()

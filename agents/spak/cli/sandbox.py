@@ -62,6 +62,7 @@ def probe(launcher: str, workspace: Path | None, argv: tuple[str, ...], as_json:
     from spak import config
     from spak.errors import UnavailableError, UsageError
     from spak.ports import Job
+    from spak.runner.walls import found_in
     from spak.sandbox import LAUNCHERS
 
     if launcher not in LAUNCHERS:
@@ -77,6 +78,7 @@ def probe(launcher: str, workspace: Path | None, argv: tuple[str, ...], as_json:
             workspace=(workspace or Path(empty)).resolve(),
             limits=chosen.limits,
             binds=config.toolchain(chosen.binds).binds,
+            masked=found_in(workspace, chosen.shown_secrets)[0] if workspace is not None else (),
         )
         outcome = LAUNCHERS[launcher]().run(job)
     code = NOT_STARTED if outcome.status == "launcher" else outcome.exit

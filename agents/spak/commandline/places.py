@@ -45,10 +45,25 @@ def generated(path: str) -> bool:
     )
 
 
+def secret_name(name: str) -> bool:
+    """Whether a file of that name is one of secrets. The one list: launchers mask by it too."""
+    return _SECRET.fullmatch(name.casefold()) is not None
+
+
+def secret_folder(name: str) -> bool:
+    """Whether all that lies in a folder of that name is secret."""
+    return name.casefold() in _SECRET_FOLDERS
+
+
+def of_git(name: str) -> bool:
+    """Whether a name is git's folder, also as a careless file system would have it."""
+    return name.casefold().rstrip(". ") in (".git", "git~1")
+
+
 def secret(path: str) -> bool:
     """True for a file that holds secrets, by its name or by that of a folder above it."""
-    parts = [part.casefold() for part in path.split("/") if part not in ("", ".")]
-    return bool(parts) and (_SECRET.fullmatch(parts[-1]) is not None or bool(_SECRET_FOLDERS & set(parts)))
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    return bool(parts) and (secret_name(parts[-1]) or any(map(secret_folder, parts)))
 
 
 def place(seen: Seen, how: str, asked: str) -> str:
@@ -57,7 +72,7 @@ def place(seen: Seen, how: str, asked: str) -> str:
         return seen.place
     parts = [part for part in seen.path.split("/") if part not in ("", ".")]
     lowered = [part.casefold() for part in parts]
-    if any(part.rstrip(". ") in (".git", "git~1") for part in lowered):
+    if any(map(of_git, parts)):
         return "git"
     if not parts:
         return "root"

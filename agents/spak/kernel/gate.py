@@ -6,8 +6,9 @@ limit, an observation that makes no sense and a fault of ours are denials with a
 the policy and the facts alone, so it is kept (bounded) under the facts; its proof is made when somebody wants
 to write or read it. It carries nothing out and looks at nothing.
 
-The policy is the shipped constitution, the spec's POLICY and those of its AXIOMs that are rules, as the first
-record holds them. Source: DESIGN.md sections 3 and 9, seed 004 part two, section 10.
+The policy is the law of those in charge (shipped, the operator's, the team's), the spec's POLICY and those of
+its AXIOMs that are rules, as the first record holds them.
+Source: DESIGN.md sections 3 and 9, seed 004 part two, section 10.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from spak.policy import Policy, Session, approval
 from spak.policy.actions import Action
 from spak.policy.facts import ACTION, facts
 from spak.policy.judge import decide, denied
-from spak.policy.law import compiled
+from spak.policy.law import Law, compiled
 from spak.policy.values import Fact, Name
+from spak.program.semantics import LATEST, Decisions
 
 ROUNDS = 4
 """Observations for one permit; who still has questions then is denied."""
@@ -55,8 +57,8 @@ class Wish(NamedTuple):
     """Facts of the run around it."""
     moving: tuple[Fact, ...] = ()
     """Those that change with each step: a session is kept without them and told of them."""
-    git_patches: bool = True
-    """Whether patches are read as git writes them (spak.program.semantics)."""
+    decides: Decisions = LATEST
+    """How patches are read and judged: git_patches, patch_codes and long_patches."""
 
 
 class Judged(NamedTuple):
@@ -96,7 +98,7 @@ class Gate:
             known = (*wish.run, *self._told(wish, seen, observed))
             questions = seen.questions()
             if not questions:
-                found = self._decide(known, wish.moving, seen, observed)
+                found = self._decide(known, wish, seen, observed)
                 if isinstance(found, Judged):
                     return found
                 questions = found
@@ -132,7 +134,9 @@ class Gate:
 
     def _told(self, wish: Wish, seen: Observed, observed: Facts) -> tuple[Fact, ...]:
         """The facts about the action; those of a short one that is fully observed are kept."""
-        text = canon.dumps([wish.act, wish.name, wish.args, observed, wish.git_patches])
+        text = canon.dumps(
+            [wish.act, wish.name, wish.args, observed, wish.decides.git_patches, wish.decides.recorded_lines]
+        )
         found = self._briefs.pop(text, None)
         if found is None:
             found = tuple(_facts(wish, seen))
@@ -142,8 +146,9 @@ class Gate:
         return found
 
     def _decide(
-        self, known: tuple[Fact, ...], moving: tuple[Fact, ...], seen: Observed, observed: Facts
+        self, known: tuple[Fact, ...], wish: Wish, seen: Observed, observed: Facts
     ) -> Judged | Questions:
+        moving = wish.moving
         key = (known, _rows(observed))
         held = self._sessions.pop(key, None) or self._near(known, moving)
         if held is None:
@@ -163,6 +168,8 @@ class Gate:
         else:
             code = "policy.denied"
         found = decide(self.policy, [*known, *moving], False, session)
+        if wish.decides.patch_codes and found.code.startswith("patch."):
+            code = found.code
         return Judged(False, code, found.reason, known, moving, observed)
 
     def _near(self, known: tuple[Fact, ...], moving: tuple[Fact, ...]) -> _Held | None:
@@ -227,7 +234,7 @@ def approval_facts(signer: str, overrides: bool) -> tuple[Fact, ...]:
 def gate_of(policy: Any, is_closed: bool = True) -> Gate:
     """The gate of `genesis.rules.policy`; `is_closed` as in `law.compiled`.
 
-    Raises: PolicyError `policy.invalid`, `policy.reserved`; LedgerError `ledger.genesis`.
+    Raises: PolicyError `policy.invalid`, `policy.reserved`, `policy.closed`; LedgerError `ledger.genesis`.
     """
     if not isinstance(policy, Mapping):
         raise LedgerError("ledger.genesis", "its rules hold no policy")
@@ -237,8 +244,8 @@ def gate_of(policy: Any, is_closed: bool = True) -> Gate:
 @lru_cache(maxsize=32)
 def _gate(text: bytes, is_closed: bool) -> Gate:
     policy = canon.loads(text)
-    sources = policy["constitution"], policy["spec"], policy["axioms"]
-    made = Gate(compiled(*sources, is_closed=is_closed))
+    law = Law.from_json(policy)
+    made = Gate(compiled(law, policy["spec"], policy["axioms"], is_closed=is_closed))
     if made.hash != policy["hash"]:
         raise LedgerError("ledger.genesis", "its policy has not the hash that it names")
     return made
@@ -247,13 +254,15 @@ def _gate(text: bytes, is_closed: bool) -> Gate:
 def _facts(wish: Wish, seen: Observed) -> Iterable[Fact]:
     """What the policy is told about a wish."""
     found: list[Fact] = [("act", (ACTION, Name("/" + wish.act)))]
+    plain = seen.world if wish.decides.recorded_lines else replace(seen.world, line=None)
     if wish.act == "tool":
-        world = replace(seen.world, git_patches=wish.git_patches)
+        world = replace(plain, git_patches=wish.decides.git_patches)
+        world = world if wish.decides.long_patches else replace(world, patched=None)
         return [*found, *facts(Action(wish.name, wish.args), world)]
     if wish.act == "validate":
         found.append(("validator", (ACTION, wish.name)))
         if "cmd" in wish.args:
-            started = facts(Action("run", {"cmd": wish.args["cmd"]}), seen.world)
+            started = facts(Action("run", {"cmd": wish.args["cmd"]}), plain)
             found += [fact for fact in started if fact[0] != "tool"]
     return found
 

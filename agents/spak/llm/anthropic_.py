@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from spak.lang.catalog import NamedEntry
-from spak.llm import call, http, messages
+from spak.llm import call, http, messages, reach
 from spak.llm.call import MAX_BYTES, Put, Reply, Trouble
 from spak.llm.probe import Models
 from spak.llm.settings import LOOPBACK, Choice
@@ -111,6 +111,7 @@ class Anthropic(Models):
                 timeout=timeout,
                 follow_redirects=False,
                 trust_env=chosen.host not in LOOPBACK,
+                transport=reach.transport(httpx2, chosen),
                 event_hooks={"response": [judge]},
             ),
         )

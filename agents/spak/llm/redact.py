@@ -4,7 +4,8 @@ Takes the secrets that are configured (in whatever usual encoding they turn up: 
 any offset) and knows the shapes of well-known tokens and PEM blocks; gives the same text or JSON value with
 `[redacted:WHAT]` in their place. The same value gives the same result each time, and the result again itself.
 It fails closed: what cannot be walked, or still holds a configured secret afterwards, raises `llm.redaction`,
-and the caller stores nothing. A password without a known shape that nobody configured is not found.
+and the caller stores nothing. A password without a known shape is found if it is configured, or stands in a
+file of secrets whose values were given (`knowing`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -21,8 +23,26 @@ import re2
 from spak.errors import RunError
 from spak.llm.settings import Secret
 
+_ROUNDS = 4
+_GROUP, _GROUP_SIZE = 100, 8000
+"""Forms, and characters of them, that one automaton looks for without growing beyond its memory."""
+
 MIN_SECRET = 6
 """Configured secrets shorter than this cannot be told from ordinary words and are refused."""
+
+MOST_FOUND = 500
+"""Values of files that are kept in mind; of more, the shortest."""
+_COMMON_WORDS = (
+    "admin@example.com changeme console critical default deflate developer development disabled enabled "
+    "example example.com failure filesystem info@example.com letsencrypt localhost localhost:3000 "
+    "localhost:5432 localhost:6379 localhost:8000 localhost:8080 memory mongodb password postgres "
+    "postgresql production project rabbitmq redis:// secret secrets session sqlite3 staging starttls "
+    "success testing username utf-8-sig warning 127.0.0.1 0.0.0.0 http://localhost https://example.com "
+    "http://localhost:3000 http://localhost:8000 http://localhost:8080 us-east-1 us-west-2 eu-west-1 eu- "
+    "central-1 application america/new_york europe/berlin europe/london "
+)
+_COMMON = frozenset(_COMMON_WORDS.split())
+"""Values of configuration that keep nothing secret; without them no text of a project could be read."""
 
 MOST_HELD = 16_384
 """Characters of a text as it comes that are held back at most."""
@@ -95,10 +115,13 @@ _SHAPES = re2.compile(
 class Redactor:
     """Replaces secrets in texts and JSON values."""
 
-    __slots__ = ("_configured", "_forms", "_plain", "_spaced")
+    __slots__ = ("_forms", "_found", "_groups", "_plain", "_spaced")
 
-    def __init__(self, secrets: Iterable[Secret] = ()) -> None:
-        """Raises: RunError `llm.redaction` for a secret that is too short to be found safely."""
+    def __init__(self, secrets: Iterable[Secret] = (), found: Iterable[str] = ()) -> None:
+        """`found` are values of files: what is too short or too common among them is left in texts.
+
+        Raises: RunError `llm.redaction` for a secret that is too short to be found safely.
+        """
         self._plain = tuple(
             sorted({secret.reveal() for secret in secrets}, key=lambda item: (-len(item), item))
         )
@@ -108,26 +131,54 @@ class Redactor:
                 f"a configured secret is shorter than {MIN_SECRET} characters",
                 "what is this short cannot be kept out of records; use a longer one",
             )
-        forms = {form for item in self._plain for form in _forms(item)}
-        listed = sorted(forms, key=lambda item: (-len(item), item))
-        self._forms = tuple(listed)
-        self._configured = re.compile("|".join(map(re.escape, listed))) if listed else None
+        telling = sorted({item for item in found if _tells(item)}, key=lambda item: (len(item), item))
+        self._found = tuple(telling[:MOST_FOUND])
+        forms = {form for item in (*self._plain, *self._found) for form in _forms(item)}
+        self._forms = tuple(sorted(forms, key=lambda item: (-len(item), item)))
+        self._groups = tuple(_groups(self._forms))
         self._spaced = max((len(form) for form in forms if _SPACE.search(form)), default=0)
 
     def __repr__(self) -> str:
         return f"Redactor({len(self._plain)} configured)"
 
+    def knowing(self, found: Collection[str]) -> Redactor:
+        """The same, which also takes out these values of files."""
+        return Redactor(map(Secret, self._plain), found)
+
     def text(self, text: str) -> str:
         """The text without secrets. Raises: RunError `llm.redaction`."""
         try:
-            if self._configured is not None:
-                text = self._configured.sub("[redacted:key]", text)
-            found: str = _SHAPES.sub(_stand_in, text)
-        except (TypeError, ValueError, RecursionError, MemoryError, re.error, re2.error) as error:
+            for _ in range(_ROUNDS):  # what is left on both sides of one may be another
+                known = self._known(text)
+                if known is not None:
+                    text = known.sub(_KNOWN, text)
+                text = _SHAPES.sub(_stand_in, text)
+                if known is None or self._known(text) is None:
+                    break
+            else:
+                raise _failed("a secret is still there")
+        except (
+            AttributeError,
+            TypeError,
+            ValueError,
+            RecursionError,
+            MemoryError,
+            re.error,
+            re2.error,
+        ) as error:
             raise _failed(type(error).__name__) from None
-        if self._configured is not None and self._configured.search(found):
+        if self._known(text) is not None:
             raise _failed("a secret is still there")
-        return found
+        return text
+
+    def _known(self, text: str) -> re.Pattern[str] | None:
+        """What finds the forms that stand in the text; None where none does, nearly always and fast."""
+        if not self._groups:
+            return None
+        data = text.encode("utf-8", "surrogatepass")
+        hit = (forms for finder, forms in self._groups if finder.search(data))
+        there = tuple(form for forms in hit for form in forms if form in text)
+        return _any_of(there) if there else None
 
     def value(self, value: Any) -> Any:
         """The JSON value with every text in it, member names too, without secrets.
@@ -171,9 +222,10 @@ class Redactor:
         cut in the middle of a word."""
         size, spans = len(text), []
         ends = [size - _common(text, form) for form in self._forms]
-        if self._configured is not None:  # shapes are looked for in what is left
-            spans = [match.span() for match in self._configured.finditer(text)]
-            text = self._configured.sub(lambda match: "\0" * len(match[0]), text)
+        known = self._known(text)
+        if known is not None:  # shapes are looked for in what is left
+            spans = [match.span() for match in known.finditer(text)]
+            text = known.sub(lambda match: "\0" * len(match[0]), text)
         for found in (
             _BEGUN.search(text, _after_space(text, size)),
             _PARTS.search(text, max(0, size - 16)),
@@ -198,8 +250,9 @@ class Redactor:
     def _whole(self, held: str) -> int:
         """How much of the beginning of a text has the same secrets in it, however the text goes on."""
         spans = []
-        if self._spaced and self._configured is not None:
-            spans = [match.span() for match in self._configured.finditer(held)]
+        known = self._known(held) if self._spaced else None
+        if known is not None:
+            spans = [match.span() for match in known.finditer(held)]
         end = _after_space(held, len(held) - self._spaced)
         while end:
             starts = [start for start, stop in spans if start < end < stop]
@@ -229,6 +282,32 @@ class Redactor:
         raise _failed(f"{type(value).__name__} is no JSON value")
 
 
+def _groups(forms: Sequence[str]) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """The forms in groups that one pass can look for, each with what finds any of them."""
+    group: list[str] = []
+    for at, form in enumerate(forms, 1):
+        group.append(form)
+        if len(group) == _GROUP or sum(map(len, group)) > _GROUP_SIZE or at == len(forms):
+            pattern = "|".join(map(re2.escape, group)).encode("utf-8", "surrogatepass")
+            yield re2.compile(pattern), tuple(group)
+            group = []
+
+
+@lru_cache(maxsize=64)
+def _any_of(forms: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, forms)))
+
+
+def _tells(value: str) -> bool:
+    """Whether a value of a file can be told from ordinary words, and from what takes its place."""
+    return (
+        len(value) >= MIN_SECRET
+        and len(set(value)) > 2
+        and value.casefold() not in _COMMON
+        and not any(value in label for label in _LABELS)
+    )
+
+
 def _common(text: str, form: str) -> int:
     """How much of the end of a text is the beginning of a form, and not all of it."""
     last, most = text[-1:], min(len(form) - 1, len(text))
@@ -242,7 +321,15 @@ def _after_space(text: str, limit: int) -> int:
 
 def _stand_in(match: Any) -> str:
     kind = match.lastgroup
+    return _label(str(kind))
+
+
+def _label(kind: str) -> str:
     return f"://[redacted:{kind}]@" if kind == "url_password" else f"[redacted:{kind}]"
+
+
+_KNOWN = _label("key")
+_LABELS = (_KNOWN, *map(_label, SHAPES))
 
 
 def _forms(secret: str) -> Iterable[str]:

@@ -130,6 +130,8 @@ class Choice:
     """What relative paths start from."""
     cache: Path = Path()
     """Where models that were fetched are kept."""
+    reach: tuple[str, ...] = ()
+    """Kinds of addresses that servers may be at; without any, what spak.llm.reach says."""
     secret: Secret | None = None
 
     @property
@@ -301,6 +303,7 @@ def _bare(mode: str, like: Choice) -> Choice:
         max_tokens=like.max_tokens,
         folder=like.folder,
         cache=like.cache,
+        reach=like.reach,
     )
 
 

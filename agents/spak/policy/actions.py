@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from spak.commandline.findings import Reading
 from spak.commandline.world import TOO_MANY, Eyes, Seen
 from spak.errors import UsageError
 
@@ -32,6 +33,20 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
+class PatchSeen:
+    """What was read in a patch that is too long for a record."""
+
+    code: str = ""
+    """Why it would not be applied, with its message; empty where it would."""
+    message: str = ""
+    paths: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    """Secrets that it names."""
+    secret: str = ""
+    """The kind of a secret whose value seems to be in it."""
+
+
+@dataclass(frozen=True, slots=True)
 class World(Eyes):
     """What the judge may know besides the action."""
 
@@ -40,8 +55,13 @@ class World(Eyes):
     hosts: frozenset[str] = field(default_factory=frozenset)
     resolve: Callable[[str], tuple[str, ...]] | None = None
     """The addresses of a host's name, none where it has none; without it nobody looked."""
+    line: Callable[[str, str, Mapping[str, str]], Reading | None] | None = None
+    """What a command line would do in a folder with variables, None where that is not known yet; without it
+    the line is read here."""
     git_patches: bool = True
     """Whether patches are read as git and diff write them; a run of older semantics reads fewer."""
+    patched: Callable[[Mapping[str, Any]], PatchSeen | None] | None = None
+    """What is in a patch that is given by reference; None where nobody has read it yet."""
 
 
 def read_action(line: str) -> tuple[Id, Action]:

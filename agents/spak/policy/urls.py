@@ -38,6 +38,24 @@ _SECRET = re.compile(
     r"\s*[=:]",
 )
 _NAT64 = IPv6Network("64:ff9b::/96")
+REACHES = ("public", "private", "loopback", "link_local", "metadata")
+"""Kinds of addresses that an operator may let requests reach."""
+_METADATA = frozenset(
+    map(
+        ip_address,
+        (
+            "169.254.169.254",
+            "169.254.170.2",
+            "169.254.170.23",
+            "100.100.100.200",
+            "168.63.129.16",
+            "192.0.0.192",
+            "fd00:ec2::254",
+            "fd00:ec2::23",
+            "fd20:ce::254",
+        ),
+    )
+)
 _TOKEN = re.compile(
     r"(?P<cloud_key>\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[0-9A-Za-z_-]{35}\b)|"
     r"(?P<access_token>\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_\w{22,}|\bxox[abprs]-[\w-]{10,}|"
@@ -158,6 +176,16 @@ def kind_of(address: str) -> str:
         if true:
             return kind
     return "public"
+
+
+def reach_of(address: str) -> str:
+    """`kind_of`, where those at which clouds hand out keys to machines are a kind of their own."""
+    kind = kind_of(address)
+    if kind != "malformed":
+        found = ip_address(address.partition("%")[0])
+        if (getattr(found, "ipv4_mapped", None) or found) in _METADATA:
+            return "metadata"
+    return kind
 
 
 def payload(url: Url) -> Trouble | None:

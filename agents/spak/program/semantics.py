@@ -55,9 +55,20 @@ class Decisions:
     git_patches: bool = True
     """Since 3: patches are read as git and diff write them, quoted names and stripped blank lines too, and a
     very long line is refused. Before, the policy judged some ordinary ones as damaged."""
+    patch_codes: bool = True
+    """Since 3: a patch that cannot be read is denied with its own code. Before, with `policy.forbidden`."""
+    long_patches: bool = True
+    """Since 3: a patch of more than 16 KiB is read by the runner and judged by what it changes. Before, it
+    was denied as unreadable."""
+    empty_tasks: bool = True
+    """Since 3: a task without step, GOAL, `success:` and VALIDATOR is refused. Before, it ended well."""
+    recorded_lines: bool = True
+    """Since 3: what a command line would do is looked at by the runner and recorded, so that a replay asks no
+    table of programs. Before, the kernel read it, and the paths alone were recorded. Source: ADR 0032."""
     closed_law: bool = True
-    """Since 3: no text of a spec heads a predicate on which a prohibition of the law rests through a
-    negation, but for tables that the law opens. Source: DESIGN.md section 9."""
+    """Since 3: a spec only narrows. No text of it heads a predicate of which one more row could permit
+    something, `permitted` included, but for tables that the law opens; a team's rules lift no prohibition.
+    Source: DESIGN.md section 9, ADR 0029."""
 
 
 LATEST = Decisions()

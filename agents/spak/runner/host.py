@@ -23,6 +23,10 @@ class Host:
     limits: Limits = field(default_factory=Limits)
     secrets: Secrets = field(default_factory=Secrets)
     redactor: Redacting | None = None
+    shown_secrets: tuple[str, ...] = ()
+    """Patterns of paths that are no files of secrets, whatever their names say."""
+    reach: tuple[str, ...] = ("public",)
+    """The kinds of addresses that requests of tools may reach."""
 
     def answered_by(self, backend: Backend) -> Host:
         """The same with another backend."""

@@ -7,16 +7,20 @@ twice: an effect happens only if the world is still what its permission rests on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from spak import canon
+from spak.commandline.commands import read_line
 from spak.errors import UserError
-from spak.kernel.observed import TROUBLES, seen_json
+from spak.kernel.observed import TROUBLES, line_json, patch_json, seen_json
 from spak.policy.actions import Seen
 from spak.policy.externals import Request
+from spak.policy.facts import read_whole
 from spak.policy.values import encode, to_json
+from spak.ports import Blobs
+from spak.runner.blobs import expand
 from spak.tools.observe import Observer, resolve
 from spak.tools.world import answers
 
@@ -24,8 +28,8 @@ MAX_BYTES = 1 << 20
 """Bytes of an observation; `step` reads it whole, so that it is no blob."""
 
 
-def observe(questions: Mapping[str, Any], workspace: Path) -> dict[str, Any]:
-    """The facts that answer the questions, in their order."""
+def observe(questions: Mapping[str, Any], workspace: Path, blobs: Blobs | None = None) -> dict[str, Any]:
+    """The facts that answer the questions, in their order; `blobs` has the texts that they refer to."""
     eyes = Observer(workspace.resolve())
     rows = [Request.from_json(item) for item in questions.get("rows", ())]
     try:
@@ -42,26 +46,50 @@ def observe(questions: Mapping[str, Any], workspace: Path) -> dict[str, Any]:
             for request, answer in zip(rows, told, strict=True)
         ],
     }
+    found["lines"] = [
+        _plain_all(line_json(asked, read_line(asked[0], eyes.world(), asked[1], asked[2])))
+        for asked in questions.get("lines", ())
+    ]
+    if blobs is not None:
+        found["patches"] = [
+            _plain_all(patch_json(reference, read_whole(str(expand(reference, blobs)))))
+            for reference in questions.get("patches", ())
+        ]
     found = {kind: items for kind, items in found.items() if items}
     return found if len(canon.dumps(found)) <= MAX_BYTES else {"trouble": ["world.too_large"]}
 
 
 def questions_of(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The questions that an observation answered, to ask them again; addresses are pinned instead."""
-    return {kind: [item[0] for item in facts[kind]] for kind in ("paths", "globs", "rows") if kind in facts}
+    return {
+        kind: [item[0] for item in facts[kind]]
+        for kind in ("paths", "globs", "rows", "lines")
+        if kind in facts
+    }
 
 
-def unchanged(facts: Mapping[str, Any], workspace: Path) -> bool:
-    """Whether the world still is as it was observed."""
+def unchanged(
+    facts: Mapping[str, Any], workspace: Path, clean: Callable[[Any], Any] = lambda seen: seen
+) -> bool:
+    """Whether the world still is as it was observed; `clean` removes secrets as it did then."""
     questions = questions_of(facts)
     if not questions:
         return True
-    again = canon.loads(canon.dumps(observe(questions, workspace)))
+    again = canon.loads(canon.dumps(clean(observe(questions, workspace))))
     return all(again.get(kind) == facts[kind] for kind in questions)
 
 
 def _seen(text: str, seen: Seen) -> list[Any]:
     return [_plain(item) if isinstance(item, str) else item for item in seen_json(text, seen)]
+
+
+def _plain_all(value: Any) -> Any:
+    """A JSON value of texts that a record can hold."""
+    if isinstance(value, list):
+        return [_plain_all(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _plain_all(item) for name, item in value.items()}
+    return _plain(value) if isinstance(value, str) else value
 
 
 def _plain(text: str) -> str:

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -37,6 +36,7 @@ from spak.ports import (
     PlanRequest,
     Priced,
     Prompt,
+    Redacting,
     Sized,
     Subject,
     ToolResult,
@@ -48,6 +48,7 @@ from spak.runner.history import History
 from spak.runner.host import Host
 from spak.runner.observe import observe, unchanged
 from spak.runner.origins import shown
+from spak.runner.walls import Walls
 from spak.tools import beneath, repository
 from spak.workspace import Workspace
 
@@ -114,6 +115,19 @@ class Performer:
     hearing: Callable[[], AbstractContextManager[Heard | None]] = nullcontext
     """Entered around each call of a tool or a validator: who hears what it puts out while it runs."""
     _outside: bool = False
+    _walls: Walls | None = None
+
+    @property
+    def walls(self) -> Walls:
+        """What tools do not see of the workspace, and no record holds."""
+        if self._walls is None or self._walls.host is not self.host:
+            self._walls = Walls(self.host, self.workspace)
+        return self._walls
+
+    @property
+    def redactor(self) -> Redacting | None:
+        """What takes secrets out of what is recorded or shown: the host's, with the values of files."""
+        return self.walls.redactor
 
     def interrupt(self) -> None:
         """Stop as soon as may be: now, when an adapter is at work; else before the next one is called.
@@ -142,11 +156,15 @@ class Performer:
     def perform(self, effect: Effect, history: History) -> Proposed | None:
         """The proposal that answers an effect; None when a person will answer it later."""
         started = time.perf_counter_ns()
+        if effect.cls != "effect":  # a step that may write looks when it has begun
+            self.walls.look(fresh=effect.act in ("tool", "validate") and self._sandboxed(effect))
         match effect.act:
             case "tool":
                 done: Proposed | None = self._tool(effect, history)
             case "observe":
-                seen = observe(effect.args["questions"], self.workspace.directory)
+                seen = self.walls.seen(
+                    observe(effect.args["questions"], self.workspace.directory, self.blobs)
+                )
                 done = Proposed(Kind.OBSERVE, {"of": effect.id, "facts": seen})
             case "check":
                 done = Proposed(Kind.ACT, {"of": effect.id, "facts": self._facts(effect.args["atoms"])})
@@ -165,6 +183,7 @@ class Performer:
         self, effect: Effect, text: str, by: str = "", about: Mapping[str, Any] | None = None
     ) -> Proposed:
         """A text answer to an ask or a plan, as the proposal that it becomes; `about` goes beside it."""
+        self.walls.look()
         text = self._clean(text)
         side = {**({"by": self._clean(by)} if by else {}), **(about or {})}
         if effect.act == "plan":
@@ -213,7 +232,7 @@ class Performer:
 
     def _clean(self, value: Any) -> Any:
         """A text or a JSON value without secrets. Raises: RunError `llm.redaction`."""
-        redactor = self.host.redactor
+        redactor = self.redactor
         if redactor is None:
             return value
         return redactor.text(value) if isinstance(value, str) else redactor.value(value)
@@ -226,13 +245,15 @@ class Performer:
         repo: repository.Before | None = None
         if writes:
             self.workspace.begin(effect.id)
+            self.walls.look()
         with self.workspace.lock() as lock:
-            if not unchanged(effect.observed, self.workspace.directory):
+            if not unchanged(effect.observed, self.workspace.directory, self.walls.seen):
                 if writes:
                     self.workspace.rollback()
                 return _changed(effect)
+            asked = expand(effect.args, self.blobs)
             try:
-                args = self.host.secrets.filled(expand(effect.args, self.blobs), effect.observed)
+                args = self.host.secrets.filled(asked, effect.observed)
             except RunError as error:
                 if writes:
                     self.workspace.rollback()
@@ -243,9 +264,10 @@ class Performer:
                     self.confirm()  # not earlier: locks are waited for, and snapshots take time
                 with self._calling(), self.hearing() as heard:
                     call = Call(
-                        effect.id, effect.name, args, self.workspace.directory, self.host.launcher,
-                        limits=self.host.limits, toolchain=self.host.toolchain, inherit=(lock,),
-                        archive=self.archive, observed=effect.observed, heard=heard,
+                        effect.id, effect.name, args, self.workspace.directory,
+                        self.walls.launcher(effect, asked), limits=self.host.limits,
+                        toolchain=self.host.toolchain, inherit=(lock,),
+                        archive=self.archive, observed=effect.observed, heard=heard, reach=self.host.reach,
                         shown=shown(effect, history.origins, self.workspace, self.rules),
                     )  # fmt: skip
                     opening = opened.opening(effect.name, args) if writes else None
@@ -266,12 +288,12 @@ class Performer:
             if writes:
                 self.workspace.rollback()
             raise
-        looking = replace(call, inherit=(), repository=False)
-        trouble = partial(repository.trouble, looking, repo)
-        return self._tool_result(
-            effect, result, (lambda paths: str(self._clean(trouble(paths)))) if writes else None,
-            output, diagnostics, key,
-        )  # fmt: skip
+
+        def trouble(paths: Sequence[str]) -> str:
+            looking = replace(call, inherit=(), repository=False)
+            return str(self._clean(repository.trouble(looking, repo, paths)))
+
+        return self._tool_result(effect, result, trouble if writes else None, output, diagnostics, key)
 
     def _tool_result(
         self,
@@ -305,6 +327,10 @@ class Performer:
             side |= {"size": result.size, "sha256": result.sha256}
         return Proposed(Kind.ACT, body, side)
 
+    def _sandboxed(self, effect: Effect) -> bool:
+        tool = self.host.tools.get(effect.name) if effect.act == "tool" else None
+        return tool is None or tool.entry.sandboxed
+
     def _facts(self, atoms: Sequence[Mapping[str, Any]]) -> list[bool]:
         """The answers to file conditions, in order. A file that cannot be read contains nothing."""
         return [
@@ -322,18 +348,23 @@ class Performer:
 
     def _validate(self, effect: Effect) -> Proposed:
         validator = self.host.validators[effect.name]
+        options = expand(effect.args, self.blobs)
+        if lacking := measured.lacking(validator.entry, options):
+            body, side = measured.recorded(effect.id, lacking, self.blobs, self._clean)
+            return Proposed(Kind.ACT, body, side)
         rule = self.rules.program.tasks[effect.task].rule
         told: dict[str, Any] = {}
         with self.workspace.lock() as lock, self._calling(), self.hearing() as heard:
-            if not unchanged(effect.observed, self.workspace.directory):
+            if not unchanged(effect.observed, self.workspace.directory, self.walls.seen):
                 return _changed(effect)
+            options = expand(effect.args, self.blobs)
             measurement = validator.measure(
                 MeasureCall(
                     id=effect.id,
                     validator=effect.name,
-                    options=expand(effect.args, self.blobs),
+                    options=options,
                     workspace=self.workspace.directory,
-                    launcher=self.host.launcher,
+                    launcher=self.walls.launcher(effect, options),
                     limits=self.host.limits,
                     toolchain=self.host.toolchain,
                     seed=effect.seed,
@@ -405,8 +436,8 @@ class Performer:
 
     def _ask(self, effect: Effect, history: History) -> Proposed | None:
         shown = self.on_text
-        if shown is not None and self.host.redactor is not None:
-            shown = self.host.redactor.stream(shown)
+        if shown is not None and self.redactor is not None:
+            shown = self.redactor.stream(shown)
         prompt = replace(self.prompt(effect), given=tuple(history.given))
         answer = self._answered(prompt, shown)
         if answer is None:

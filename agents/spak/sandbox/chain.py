@@ -25,6 +25,9 @@ INSIDE_UID = 64900
 """The user id that a job sees, whichever slot or user runs it (sandbox/etc/passwd names it)."""
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
+MASK = "sandbox/masked"
+"""What a job sees in the place of a file that is masked."""
+MOST_MASKS = 200
 _MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _ETC = ("alternatives", "ld.so.cache")
 _GATE = ("/bin/sh", "-c", 'echo && read -r _ && exec "$@"', "spak")
@@ -79,6 +82,10 @@ def check(job: Job, descriptors: Iterable[int] = ()) -> str:
         return "a word of the command, its environment or a path has a NUL byte"
     if any(not name or "=" in name for name in job.env):
         return "a name in the environment is empty or has '='"
+    if len(job.masked) > MOST_MASKS:
+        return f"the workspace has more than {MOST_MASKS} secret files or folders of such; move them out"
+    if any("\0" in name or Path(name).is_absolute() or ".." in Path(name).parts for name in job.masked):
+        return "what is to be masked is no path of the workspace"
     if not job.workspace.is_dir():
         return f"the workspace {job.workspace} is not a folder"
     for bind in job.binds:
@@ -111,6 +118,19 @@ def closed(job: Job) -> bool:
     except OSError:
         return False
     return stat.S_ISDIR(mode) or stat.S_ISREG(mode)
+
+
+def masks(job: Job) -> list[tuple[str, bool]]:
+    """What is to be masked and is there: the path below the workspace, and whether it is a folder."""
+    found = []
+    for name in job.masked:
+        try:
+            mode = (job.workspace / name).stat(follow_symlinks=False).st_mode
+        except OSError:
+            continue
+        if stat.S_ISDIR(mode) or stat.S_ISREG(mode):
+            found.append((name, stat.S_ISDIR(mode)))
+    return found
 
 
 def hidden(paths: Iterable[str], uid: int) -> bool:
@@ -177,6 +197,13 @@ def _sights(job: Job, wiring: Wiring, sources: Sequence[str]) -> Iterator[str]:
     yield from ("--bind" if job.writable else "--ro-bind", sources[0], "/ws")
     if closed(job):
         yield from ("--ro-bind", f"{sources[0]}/.git", "/ws/.git")
+    for name, is_folder in masks(job):
+        if is_folder:
+            yield from ("--perms", "0555", "--size", "4096", "--tmpfs", f"/ws/{name}")
+            yield from ("--remount-ro", f"/ws/{name}")
+        else:
+            notice = wiring.memory(data.path(MASK).read_bytes())
+            yield from ("--perms", "0444", "--ro-bind-data", str(notice), f"/ws/{name}")
     yield from ("--remount-ro", "/", "--size", str(64 * MIB), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
     yield from ("--chdir", place(job))
     env = {"PATH": PATH, "HOME": "/ws", "TMPDIR": "/tmp", "LANG": "C.UTF-8", **job.env}

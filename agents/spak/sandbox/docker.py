@@ -232,7 +232,7 @@ class Docker:
             raise Refused(why)
         workspace = job.workspace.resolve()
         try:
-            for path in (workspace, *job.binds):
+            for path in (workspace, *job.binds, *job.masked):
                 str(path).encode("utf-8")
         except UnicodeEncodeError as error:
             raise Refused(f"the engine takes no path that is not UTF-8: {error.object!r}") from error
@@ -258,6 +258,7 @@ class Docker:
             self._image, f"{user}:{group}", workspace, job.writable, tuple(sorted(set(job.binds))),
             job.limits.memory_bytes, max(processes, _GVISOR_PROCESSES) if self.runtime else processes,
             json.dumps(more, sort_keys=True), _identity(workspace / ".git") if chain.closed(job) else None,
+            tuple((*one, *_identity(workspace / one[0])) for one in chain.masks(job)),
         )  # fmt: skip
         while not fresh and (found := _pool.take(key)) is not None:
             if self._lives(found):

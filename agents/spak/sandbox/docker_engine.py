@@ -11,7 +11,7 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +39,7 @@ _MASKED = [
     "/proc/sysrq-trigger",
     "/sys",
 ]
+_EMPTY = "ro,nosuid,nodev,noexec,mode=0555,size=4k"
 _READ_ONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys"]
 _START = "start it, or set DOCKER_HOST; docs/sandbox.md says what it needs"
 _BUILD = "spak sandbox build"
@@ -145,13 +146,18 @@ def container(
     labels: Mapping[str, str],
     more: Mapping[str, Any],
     closed: bool = False,
+    masked: Sequence[tuple[str, bool]] = (),
+    notice: Path = Path(),
 ) -> dict[str, Any]:
     """The body of the engine's `POST /containers/create`; `more` goes into its HostConfig; `closed`
-    shows the workspace's `.git` read-only."""
+    shows the workspace's `.git` read-only; `masked` are its paths that are, and whether they are folders;
+    `notice` is what stands in the place of a file."""
     scratch = max(16 * MIB, min(memory_bytes // 4, 512 * MIB))
     mounts = [_bind(workspace, "/ws", writable), *(_bind(path, str(path), False) for path in sorted(binds))]
     if closed:
         mounts.append(_bind(workspace / ".git", "/ws/.git", False))
+    mounts += [_bind(notice, f"/ws/{name}", False) for name, is_folder in masked if not is_folder]
+    empty = {f"/ws/{name}": _EMPTY for name, is_folder in masked if is_folder}
     return {
         "Image": image,
         "Entrypoint": ["/opt/spak/guest"],
@@ -178,7 +184,7 @@ def container(
             "IpcMode": "private",
             "CgroupnsMode": "private",
             "ShmSize": 64 * MIB,
-            "Tmpfs": {"/tmp": f"rw,nosuid,nodev,exec,mode=1777,size={scratch}"},
+            "Tmpfs": {"/tmp": f"rw,nosuid,nodev,exec,mode=1777,size={scratch}", **empty},
             "Mounts": mounts,
             "LogConfig": {"Type": "none"},  # a log would lie outside of every limit
             "Dns": ["127.0.0.1"],  # else the host's servers stand in resolv.conf

@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from spak import data
 from spak.ports import Heard, Limits
+from spak.sandbox import chain, slots
 from spak.sandbox import docker_engine as engine
-from spak.sandbox import slots
 from spak.sandbox.awake import Awake
 from spak.sandbox.docker_engine import EngineError, told
 from spak.sandbox.docker_wire import Frames, Held, Report, report
@@ -29,6 +30,7 @@ from spak.sandbox.streams import Collector
 START_S = 30.0
 """How long the engine may take to begin a step; apart from the job's own time, for machines that are busy."""
 
+NOTICE = ".spak-masked"
 IDLE_S = 30.0
 _CHUNK = 1 << 18
 _TURN_S = 0.2
@@ -50,6 +52,8 @@ class Key:
     """The rest of its host configuration, as text."""
     closed: tuple[int, int] | None = None
     """Device and inode of the `.git` that it shows read-only."""
+    masked: tuple[tuple[str, bool, int, int], ...] = ()
+    """What it masks: path, whether a folder, device and inode."""
 
 
 class Ended(Exception):
@@ -234,6 +238,26 @@ class Pool:
         warm.close()
 
 
+def _created(client: Any, key: Key, labels: Mapping[str, str], more: Mapping[str, Any], notice: Path) -> str:
+    body = engine.container(
+        key.image, key.user, key.workspace, key.writable, key.binds, key.memory_bytes, key.processes,
+        labels, more, key.closed is not None, [one[:2] for one in key.masked], notice,
+    )  # fmt: skip
+    with told():
+        return str(client.create_container_from_config(body, f"spak-{secrets.token_hex(8)}")["Id"])
+
+
+def _beside(workspace: Path, notice: Path) -> Path:
+    """A copy of the notice where the engine sees it: a worker in a container has other files than the engine,
+    but for the folder of the runs."""
+    copy = workspace.parent / NOTICE
+    aside = copy.with_name(f"{NOTICE}-{secrets.token_hex(8)}")
+    aside.write_bytes(notice.read_bytes())
+    aside.chmod(0o444)
+    aside.replace(copy)
+    return copy
+
+
 def open_container(
     client: Any,
     watcher: engine.Watcher,
@@ -243,14 +267,15 @@ def open_container(
     more: Mapping[str, Any],
 ) -> Warm:
     """Start a container for the key. Raises: EngineError; then nothing of it is left."""
-    body = engine.container(
-        key.image, key.user, key.workspace, key.writable, key.binds, key.memory_bytes, key.processes,
-        labels, more, key.closed is not None,
-    )  # fmt: skip
     info = key.workspace.stat()
     place = (info.st_dev, info.st_ino)
-    with told():
-        number = client.create_container_from_config(body, f"spak-{secrets.token_hex(8)}")["Id"]
+    notice = data.path(chain.MASK)
+    try:
+        number = _created(client, key, labels, more, notice)
+    except EngineError as error:
+        if not key.masked or str(notice) not in str(error):
+            raise
+        number = _created(client, key, labels, more, _beside(key.workspace, notice))
     hold = None
     try:
         heard = watcher.watch(number)

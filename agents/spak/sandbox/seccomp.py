@@ -62,10 +62,14 @@ def assemble(table: Mapping[str, Any]) -> list[Instruction]:
 def _argument(rule: Mapping[str, Any]) -> Iterator[Instruction]:
     """Compare the low word of one argument; every path returns, so nothing falls through to the next rule.
 
-    The low word is enough: the kernel takes these four arguments as 32-bit values.
+    The low word is enough: the kernel takes these arguments as 32-bit values. `when` names bits of another
+    argument without which the call passes.
     """
     refuse: Instruction = (_RETURN, 0, 0, _ERRNO | rule["errno"])
     allow: Instruction = (_RETURN, 0, 0, _ALLOW)
+    if "when" in rule:
+        yield (_LOAD, 0, 0, _ARGUMENTS + 8 * rule["when"]["index"])
+        yield from ((_BITS, 1, 0, rule["when"]["any_bits"]), allow)
     yield (_LOAD, 0, 0, _ARGUMENTS + 8 * rule["index"])
     if "any_bits" in rule:
         yield from ((_BITS, 0, 1, rule["any_bits"]), refuse, allow)

@@ -149,10 +149,19 @@ def _headers(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _addresses(call: Call, host: str) -> list[str]:
-    """The addresses of the host as they were judged. Raises: UsageError when none was."""
+    """The addresses of the host as they were judged. Raises: UsageError when none was, or when one is where
+    the operator lets no request go, whatever a policy permits."""
     for item in call.observed.get("hosts", ()):
         if item[0] == host and item[1]:
-            return [str(address) for address in item[1]]
+            found = [str(address) for address in item[1]]
+            for address in found:
+                if (kind := urls.reach_of(address)) not in call.reach:
+                    raise UsageError(
+                        "http_request.reach",
+                        f"{host} is at {address}, which is {kind}, and no request goes there",
+                        f'the operator lets it with [network] requests = ["public", "{kind}"]',
+                    )
+            return found
     raise UsageError(
         "http_request.address",
         f"no address of {host} was judged",

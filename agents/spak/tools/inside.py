@@ -47,8 +47,10 @@ def run(
     folder: str = "",
     output_bytes: int = 0,
     heard: Heard | None = None,
+    whole: bool = False,
 ) -> Outcome:
-    """Run it. `timeout_s` only ever shortens the call's own limit, `output_bytes` only ever raises it."""
+    """Run it. `timeout_s` only ever shortens the call's own limit, `output_bytes` only ever raises it; with
+    `whole` it sees files of secrets too."""
     if call.launcher is None:
         return Outcome("launcher", 125, detail="no launcher was given; nothing runs outside a sandbox")
     limits = replace(
@@ -69,5 +71,6 @@ def run(
             stdin=stdin,
             inherit=call.inherit,
             heard=heard,
+            whole=whole,
         )
     )

@@ -17,32 +17,36 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
-from spak.errors import BugError, RunError, UsageError
+from spak.errors import BugError, RunError, UsageError, UserError
 from spak.ports import Blobs
 from spak.workspace import copying, wal
 from spak.workspace.apply import Applier
 from spak.workspace.disk import SYNC_EACH, Disk, nothing, typed
 from spak.workspace.lock import WorkspaceLock
 from spak.workspace.pushed import Pushed, push
+from spak.workspace.secret_files import walk
 from spak.workspace.store import Store
 from spak.workspace.tree import (
     Bounds,
     Node,
     Scanner,
     Tree,
+    at,
     changed,
     content_at,
     differences,
     load,
+    secret_files,
     specials,
 )
 from spak.workspace.wal import Preimage
 
 _NOTHING = Node("d", 0)
+_TAKES_RIGHTS = stat.S_ISUID | stat.S_ISGID
 
 
 class Workspace:
@@ -95,6 +99,14 @@ class Workspace:
         self._store.look()
         return content_at(self._store, root, path)
 
+    def secret_files(self, fresh: bool = False) -> tuple[str, ...]:
+        """Paths of files that are of secrets by their names. Within a step that may write as it began; else
+        as the last scan saw it, or as it is now if there was none or it must be `fresh`."""
+        tree = self._base if self._state == "open" else None
+        if tree is None and not fresh:
+            tree = self._scanner.last
+        return secret_files(tree) if tree is not None else walk(self.directory, self._skip)
+
     def pending(self) -> Preimage | None:
         """The effect under way and the root to return to, as the disk has it."""
         with typed("looking for a step under way"):
@@ -108,6 +120,10 @@ class Workspace:
         base = self._must_be_open("touched")
         with self._held("looking for changes") as fd:
             return differences(base, self._scan(fd, keep=False).root)
+
+    def existed(self, path: str) -> bool:
+        """Whether something was there at `begin`."""
+        return self._base is not None and at(self._base, path) is not None
 
     def lock(self) -> WorkspaceLock:
         """`with workspace.lock() as fd`: the inheritable descriptor to hand on to a tool.
@@ -154,11 +170,14 @@ class Workspace:
     def commit(self) -> str:
         """After it: make what changed durable; gives the new root. The way back stays until `settle`.
 
-        Sockets, pipes and devices that the effect left behind are removed: they have no content to keep.
+        Sockets, pipes and devices that the effect left behind are removed: they have no content to keep. A
+        file that it made or changed takes no rights of its owner along (setuid, setgid).
         """
         base = self._must_be_open("commit")
         with self._held("committing a step") as fd:
             tree = self._scan(fd)
+            if tree.root is not base and self._strip(fd, base, tree.root):
+                tree = self._scan(fd)
             self._touched = []
             if tree.root is not base:
                 self._drop_specials(fd, base, tree.root)
@@ -192,6 +211,13 @@ class Workspace:
             self._store.settle()
         self._base = None
         self._state = "clean"
+
+    def keep_index(self) -> None:
+        """See to it that a store of many steps is opened as fast as a new one; what cannot be is left."""
+        if self._state == "clean":
+            with suppress(OSError, UserError), self._lock:
+                self._store.look(write=True)
+                self._store.keep_index()
 
     def recover(self, pending_effect: str | None, root: str) -> list[str]:
         """After a crash: bring the folder back to before the effect that the ledger waits for.
@@ -339,6 +365,25 @@ class Workspace:
             elif node.kind == "d" and specials(node.children):
                 with self._disk.visit(filename, fd, node.mode) as inner:
                     self._drop_specials(inner, before or _NOTHING, node)
+
+    def _strip(self, fd: int, old: Node, new: Node) -> bool:
+        """Take setuid and setgid from files that are not as they were; whether there were any."""
+        found = False
+        for filename in changed(old, new):
+            before, node = old.children.get(filename), new.children.get(filename)
+            if node is None:
+                continue
+            if node.kind == "d":
+                with self._disk.visit(filename, fd, node.mode) as inner:
+                    found |= self._strip(inner, before or _NOTHING, node)
+            elif node.kind == "f" and node.mode & _TAKES_RIGHTS:
+                file = self._disk.open_file(filename, fd)
+                try:
+                    self._disk.chmod(file, node.mode & ~_TAKES_RIGHTS)
+                finally:
+                    os.close(file)
+                found = True
+        return found
 
     def _sync_changed(self, fd: int, old: Node, new: Node) -> None:
         """Sync what changed below an open folder, and each folder in which names changed."""

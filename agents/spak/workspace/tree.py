@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spak import canon
+from spak.commandline import places
 from spak.errors import RunError
 from spak.workspace.disk import Disk
 from spak.workspace.store import CHUNK, Store, name
@@ -48,6 +49,8 @@ class Node:
     inode: int = 0
     changed_ns: int = 0
     """Inode and ctime of a file that was scanned."""
+    secrets: tuple[str, ...] | None = None
+    """Of a folder: what `secret_files` found, so that it looks at what changed and at nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,11 @@ class Scanner:
         self.bounds = bounds
         self._seen: dict[int, tuple[_Signature | None, Node]] = {}
         self._last: Node | None = None
+
+    @property
+    def last(self) -> Node | None:
+        """The tree of the scan before."""
+        return self._last
 
     def scan(self, fd: int, skip: frozenset[str] = frozenset(), *, keep: bool) -> Tree:
         """The tree under an open folder, without the names in `skip` at its top; `keep` stores what is new.
@@ -309,6 +317,28 @@ def at(root: Node, path: str) -> Node | None:
             return None
         node = node.children.get(part)
     return node
+
+
+def secret_files(folder: Node) -> tuple[str, ...]:
+    """Paths below a folder that are of secrets by their names (spak.commandline.places), in no order."""
+    if folder.secrets is None:
+        found: list[str] = []
+        for filename, node in folder.children.items():
+            if node.kind == "f" and places.secret_name(filename):
+                found.append(filename)
+            elif node.kind == "d" and not places.of_git(filename):
+                below = _files(node) if places.secret_folder(filename) else secret_files(node)
+                found += [f"{filename}/{path}" for path in below]
+        folder.secrets = tuple(found)
+    return folder.secrets
+
+
+def _files(folder: Node) -> Iterator[str]:
+    for filename, node in folder.children.items():
+        if node.kind == "f":
+            yield filename
+        elif node.kind == "d":
+            yield from (f"{filename}/{path}" for path in _files(node))
 
 
 def specials(root: Mapping[str, Node], path: str = "") -> list[str]:

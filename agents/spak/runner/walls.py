@@ -1,0 +1,144 @@
+"""What tools do not see of a workspace, and no record holds of it: files of secrets and their values.
+
+Takes a host and a workspace; `look`, at the start of each effect, finds the files that the law calls secret
+(spak.commandline.places). `launcher` masks them for every job but one whose action was permitted on them, and
+`redactor` takes the values that stand in them out of whatever becomes a record or is shown. Values are kept
+in memory as long as the process lives, so a file that a tool renamed or removed is still kept out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from spak.commandline import places
+from spak.errors import UserError
+from spak.kernel.observed import Malformed, Observed
+from spak.kernel.state import Effect
+from spak.llm.redact import Redactor
+from spak.policy.actions import Action
+from spak.policy.facts import facts
+from spak.policy.values import Name
+from spak.ports import Launcher, Redacting
+from spak.runner import secret_values
+from spak.runner.host import Host
+from spak.sandbox.masked import Masked
+from spak.tools import beneath
+from spak.workspace import Workspace
+from spak.workspace.secret_files import walk
+
+_SECRET = Name("/secret")
+_SETTLED_NS = 100_000_000
+
+
+class Walls:
+    """For one workspace, as long as a process works in it."""
+
+    def __init__(self, host: Host, workspace: Workspace) -> None:
+        self.host, self._workspace = host, workspace
+        self.redactor: Redacting | None = host.redactor
+        self._reader = Reader(workspace.directory, host.shown_secrets)
+        self._values: frozenset[str] = frozenset()
+        self._paths: tuple[str, ...] = ()
+
+    def look(self, fresh: bool = False) -> None:
+        """See which files of secrets there are; `fresh` looks at the folder itself, outside of a step."""
+        found, values = self._reader.read(self._workspace.secret_files(fresh))
+        self._paths = found
+        if not values <= self._values:
+            self._values |= values
+            self.redactor = (self.host.redactor or Redactor()).knowing(self._values)
+
+    def launcher(self, effect: Effect, args: Mapping[str, Any]) -> Launcher | None:
+        """The host's launcher for jobs of this effect."""
+        inner = self.host.launcher
+        if inner is None or not self._paths:
+            return inner
+        return Masked(inner, self._workspace.directory, masks(self._paths, _permitted(effect, args)))
+
+    def seen(self, facts: Any) -> Any:
+        """An observation without the values; as it was where there are none. Raises: RunError."""
+        return self.redactor.value(facts) if self._values and self.redactor is not None else facts
+
+
+class Reader:
+    """Reads files of secrets, each as often as it changes. `shown` are patterns of paths that are none."""
+
+    def __init__(self, root: Path, shown: Collection[str] = ()) -> None:
+        self._root, self._shown = root, shown
+        self._known: dict[str, tuple[tuple[int, ...], frozenset[str] | None]] = {}
+
+    def read(self, paths: Iterable[str]) -> tuple[tuple[str, ...], frozenset[str]]:
+        """Those that are files of secrets, in order, and all values in them."""
+        found, values = [], set[str]()
+        for path in sorted(paths):
+            if any(fnmatchcase(path, pattern) for pattern in self._shown):
+                continue
+            held = self._values(path)
+            if held is not None:
+                found.append(path)
+                values |= held
+        self._known = {path: self._known[path] for path in found if path in self._known}
+        return tuple(found), frozenset(values)
+
+    def _values(self, path: str) -> frozenset[str] | None:
+        """The values in a file; None where it holds public keys alone."""
+        try:
+            info = (self._root / path).stat(follow_symlinks=False)
+        except OSError:
+            return None
+        mark = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
+        known = self._known.get(path)
+        if known is not None and known[0] == mark:
+            return known[1]
+        try:
+            data = beneath.read_beneath(self._root, path, secret_values.MAX_BYTES)
+        except (UserError, OSError):
+            data = b""
+        public = path.lower().endswith(".pem") and secret_values.is_public(data)
+        held = None if public else secret_values.values(path, data)
+        if max(info.st_mtime_ns, info.st_ctime_ns) < time.time_ns() - _SETTLED_NS:
+            self._known[path] = mark, held
+        return held
+
+
+def found_in(root: Path, shown: Collection[str] = ()) -> tuple[tuple[str, ...], frozenset[str]]:
+    """What to mask in a folder that no run has yet, and the values to keep out of records."""
+    paths, values = Reader(root, shown).read(walk(root))
+    return masks(paths, frozenset()), values
+
+
+def masks(paths: Iterable[str], permitted: Collection[str]) -> tuple[str, ...]:
+    """What a job does not see: a folder of secrets as a whole, unless something in it is permitted."""
+    found: dict[str, None] = {}
+    for path in paths:
+        parts = path.split("/")
+        tops = ["/".join(parts[: at + 1]) for at in range(len(parts))]
+        if not set(tops).isdisjoint(permitted):
+            continue
+        folder = next(
+            (top for top, name in zip(tops, parts[:-1], strict=False) if places.secret_folder(name)), ""
+        )
+        whole = folder and not any(item.startswith(f"{folder}/") for item in permitted)
+        found[folder if whole else path] = None
+    return tuple(found)
+
+
+def _permitted(effect: Effect, args: Mapping[str, Any]) -> frozenset[str]:
+    """The files of secrets that the action was permitted on: those that it was judged to use."""
+    if effect.act == "validate" and "cmd" in args:
+        action = Action("run", {"cmd": args["cmd"]})
+    elif effect.act == "tool":
+        action = Action(effect.name, args)
+    else:
+        return frozenset()
+    try:
+        stated = facts(action, Observed(effect.observed).world)
+    except (Malformed, UserError):
+        return frozenset()
+    return frozenset(
+        str(values[3]) for name, values in stated if name == "uses_path" and values[2] == _SECRET
+    )

@@ -1,0 +1,41 @@
+"""A launcher whose jobs in one workspace do not see its secret files.
+
+Takes a launcher, the workspace and the paths to mask; is a launcher. Jobs in other folders are as they were,
+and so are those that the runner itself does with every file (`Job.whole`) and those of git alone
+(`Job.repository`), which takes files as they are or would record a change that nobody made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from spak.ports import Child, Job, Launcher, Outcome
+
+
+class Masked:
+    def __init__(self, inner: Launcher, workspace: Path, paths: Sequence[str]) -> None:
+        self.entry = inner.entry
+        self._inner, self._workspace, self._paths = inner, workspace.resolve(), tuple(paths)
+
+    def probe(self) -> str:
+        return self._inner.probe()
+
+    def run(self, job: Job) -> Outcome:
+        return self._inner.run(self._with_masks(job))
+
+    def start(self, job: Job, pass_fds: Sequence[int] = (), seccomp_extra: bytes = b"") -> Child:
+        return self._inner.start(self._with_masks(job), pass_fds, seccomp_extra)
+
+    def _with_masks(self, job: Job) -> Job:
+        if job.repository or job.whole:
+            return job
+        folder = job.workspace.resolve()
+        if folder == self._workspace:
+            return replace(job, masked=self._paths)
+        if self._workspace in folder.parents:
+            top = f"{folder.relative_to(self._workspace)}/"
+            below = [path.removeprefix(top) for path in self._paths if path.startswith(top)]
+            return replace(job, masked=tuple(below))
+        return job

@@ -1,0 +1,43 @@
+"""Files of secrets below a folder, by their names alone: for whoever has no scan of it.
+
+Takes a folder; gives the paths of regular files that `spak.commandline.places` calls secret, relative to it.
+No link is followed and no file is opened; a folder that cannot be read holds none that anybody could read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from spak.commandline import places
+
+MOST = 400_000
+"""Names that are looked at."""
+
+
+def walk(root: Path, skip: Collection[str] = ()) -> tuple[str, ...]:
+    """The paths, in no order; `skip` are names at the top."""
+    left = [MOST]
+    return tuple(_below(str(root), "", False, skip, left))
+
+
+def _below(folder: str, path: str, secret: bool, skip: Collection[str], left: list[int]) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            found = list(entries)
+    except OSError:
+        return
+    left[0] -= len(found)
+    if left[0] < 0:
+        return
+    for entry in found:
+        name = entry.name
+        if name in skip or entry.is_symlink():
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if not places.of_git(name):
+                inner = secret or places.secret_folder(name)
+                yield from _below(entry.path, f"{path}{name}/", inner, (), left)
+        elif (secret or places.secret_name(name)) and entry.is_file(follow_symlinks=False):
+            yield path + name

@@ -1,0 +1,254 @@
+"""Files of secrets: no job sees them unless it was permitted to, and no record holds a value of theirs."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from cli_kit import raw, spak
+from spak.kernel.state import Effect
+from spak.llm.redact import Redactor
+from spak.ports import Job, Outcome
+from spak.runner import Host
+from spak.runner.live import Live
+from spak.runner.walls import Reader, Walls, found_in, masks
+from spak.sandbox.masked import Masked
+from spak.workspace import Workspace
+
+PASSWORD = "correct horse/battery"
+OTHER = "hunter22"
+TREE = {
+    ".env": f"PASSWORD='{PASSWORD}'\nDEBUG=true\n",
+    ".env.example": "PASSWORD=example-only\n",
+    "app/secrets.yaml": f"token: {OTHER}\n",
+    "app/.aws/credentials": "[default]\nkey = of-the-cloud\n",
+    "app/main.py": "print('hello')\n",
+    ".git/id_rsa": "not looked at\n",
+    "ca.pem": "-----BEGIN CERTIFICATE-----\nMIIEowIBAAKCAQEAzK2vRt9\n-----END CERTIFICATE-----\n",
+}
+NAMES = {".env", "app/secrets.yaml", "app/.aws/credentials"}
+
+
+def laid(folder: Path, tree: Mapping[str, str] = TREE) -> Path:
+    for name, text in tree.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@dataclass
+class Notes:
+    """A launcher that notes what it is to run."""
+
+    jobs: list[Job] = field(default_factory=list)
+    entry: Any = None
+
+    def probe(self) -> str:
+        return ""
+
+    def run(self, job: Job) -> Outcome:
+        self.jobs.append(job)
+        return Outcome("exited")
+
+    def start(self, job: Job, pass_fds: Any = (), seccomp_extra: bytes = b"") -> Any:
+        self.jobs.append(job)
+
+
+def effect(name: str, args: Mapping[str, Any], seen: list[Any], act: Any = "tool") -> Effect:
+    observed = {"paths": [[path, "inside", path, "file", 1, ""] for path in seen]}
+    return Effect("e", act, name, "pure", "t", "s", 1, args, "", observed=observed)
+
+
+# ---- which files
+
+
+def test_files_of_secrets_are_the_same_by_scan_and_by_walk(tmp_path: Path) -> None:
+    laid(tmp_path / "ws")
+    (tmp_path / "ws/.netrc").symlink_to("app/main.py")
+    space = Workspace(tmp_path / "ws", tmp_path / "store")
+    wanted = NAMES | {"ca.pem"}
+    assert set(space.secret_files()) == wanted
+    space.snapshot()
+    assert set(space.secret_files()) == wanted
+    (tmp_path / "ws/app/new.key.pem").write_text("x")
+    assert set(space.secret_files()) == wanted, "as the last scan saw it"
+    assert set(space.secret_files(fresh=True)) == wanted | {"app/new.key.pem"}
+    space.begin("a")
+    assert set(space.secret_files()) == wanted | {"app/new.key.pem"}
+
+
+def test_the_reader_leaves_out_public_keys_and_what_the_operator_shows(tmp_path: Path) -> None:
+    laid(tmp_path)
+    paths, values = Reader(tmp_path).read([*NAMES, "ca.pem", "gone.pem"])
+    assert set(paths) == NAMES and {PASSWORD, OTHER, "of-the-cloud"} <= values
+    paths, values = Reader(tmp_path, ["app/*.yaml"]).read(NAMES)
+    assert set(paths) == NAMES - {"app/secrets.yaml"} and OTHER not in values
+
+
+def test_a_file_is_read_again_when_it_changed(tmp_path: Path) -> None:
+    laid(tmp_path)
+    reader = Reader(tmp_path)
+    assert PASSWORD in reader.read([".env"])[1]
+    (tmp_path / ".env").write_text("PASSWORD=another-one-now\n")
+    assert reader.read([".env"])[1] >= {"another-one-now"}
+
+
+def test_what_was_once_known_stays_known(tmp_path: Path) -> None:
+    laid(tmp_path / "ws")
+    walls = Walls(Host(), Workspace(tmp_path / "ws", tmp_path / "store"))
+    walls.look(fresh=True)
+    (tmp_path / "ws/.env").rename(tmp_path / "ws/notes.txt")
+    walls.look(fresh=True)
+    assert walls.redactor is not None and PASSWORD not in walls.redactor.text(f"it is {PASSWORD}")
+
+
+# ---- masks
+
+
+def test_folders_of_secrets_are_masked_whole_unless_something_in_them_is_permitted() -> None:
+    assert set(masks(sorted(NAMES), ())) == {".env", "app/secrets.yaml", "app/.aws"}
+    paths = ["app/.aws/config", "app/.aws/credentials", "app/.env"]
+    assert set(masks(paths, {"app/.aws/config"})) == {"app/.aws/credentials", "app/.env"}
+    assert set(masks(paths, {"app/.aws"})) == {"app/.env"}
+
+
+@pytest.mark.parametrize(
+    "name, args, seen, shown",
+    [
+        ("run", {"cmd": ["cat", ".env"]}, [".env"], {".env"}),
+        ("run", {"cmd": ["cat", "app/secrets.yaml"]}, ["app/secrets.yaml"], {"app/secrets.yaml"}),
+        ("run", {"cmd": ["grep", "-rh", "PASSWORD", "."]}, ["."], set()),
+        ("run", {"cmd": ["echo", ".env"]}, [".env"], set()),
+        ("run", {"cmd": ["tar", "cf", "x.tar", "app"]}, ["app", "x.tar"], set()),
+        ("python_repl", {"code": "open('.env')"}, [".env"], set()),
+        ("cc", {"source": "app/id_rsa"}, ["app/id_rsa", "app/id_rsa.so"], set()),
+    ],
+)
+def test_a_job_sees_what_its_action_was_permitted_on(
+    tmp_path: Path, name: str, args: Mapping[str, Any], seen: list[str], shown: set[str]
+) -> None:
+    folder = laid(tmp_path / "ws")
+    notes = Notes()
+    walls = Walls(Host(launcher=notes), Workspace(folder, tmp_path / "store"))  # type: ignore[arg-type]
+    walls.look(fresh=True)
+    launcher = walls.launcher(effect(name, args, seen), args)
+    assert launcher is not None
+    launcher.run(Job(("true",), folder))
+    assert set(notes.jobs[0].masked) == {".env", "app/secrets.yaml", "app/.aws"} - shown
+
+
+def test_masks_follow_the_folder_of_the_job(tmp_path: Path) -> None:
+    notes, folder = Notes(), laid(tmp_path / "ws")
+    launcher = Masked(notes, folder, [".env", "app/.aws"])  # type: ignore[arg-type]
+    launcher.run(Job(("true",), folder))
+    launcher.start(Job(("true",), folder / "app"))
+    launcher.run(Job(("true",), tmp_path))
+    launcher.run(Job(("true",), folder, whole=True))
+    launcher.run(Job(("true",), folder, repository=True))
+    wanted = [(".env", "app/.aws"), (".aws",), (), (), ()]
+    assert [job.masked for job in notes.jobs] == wanted
+
+
+# ---- values
+
+
+def coded(value: str) -> list[str]:
+    data = value.encode()
+    return [
+        value, quote(value, safe=""), json.dumps(value)[1:-1], data.hex(), data.hex().upper(),
+        *(base64.b64encode(b"x" * n + data).decode() for n in range(3)),
+        base64.urlsafe_b64encode(data).decode(),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("before", ["", "é" * 3, "://"])
+def test_values_are_taken_out_however_they_are_written(tmp_path: Path, before: str) -> None:
+    _, values = found_in(laid(tmp_path))
+    clean = Redactor().knowing(values)
+    for value in (PASSWORD, "of-the-cloud"):
+        for form in coded(value):
+            inner = form[4:-4] if len(form) > 2 * len(value) else form
+            assert inner not in clean.text(f"{before}{form} said the program"), form
+    assert clean.text("DEBUG=true and example-only") == "DEBUG=true and example-only"
+    assert clean.text(clean.text(f"a {OTHER} b")) == "a [redacted:key] b"
+
+
+@pytest.mark.parametrize("value", ["redacted", "[redacted:key]", "ted:key]", "true", "------", "LOCALHOST"])
+def test_what_cannot_be_kept_out_stops_no_run(value: str) -> None:
+    clean = Redactor().knowing([value, "key]abc", "abc[redac"])
+    assert clean.text(f"{value} abc[redac{value}key]abc")
+
+
+def test_very_many_values_are_still_fast() -> None:
+    clean = Redactor().knowing([f"value number {n} of many" for n in range(2000)])
+    text = clean.text("value number 7 of many\n" * 2000)
+    assert "number 7" not in text
+
+
+def test_live_output_split_anywhere_shows_no_value() -> None:
+    clean = Redactor().knowing([PASSWORD, OTHER])
+    text = f"before {PASSWORD} between {OTHER}\nafter\n".encode()
+    for at in range(len(text)):
+        live = Live(clean)
+        shown = []
+        for piece in (text[:at], text[at:]):
+            live.heard(2, piece)
+            shown.append(live.look().text)
+        assert not any(
+            value in one for one in shown for value in (PASSWORD, OTHER, PASSWORD[:-1], OTHER[:-1])
+        )
+        assert shown[-1].endswith("after\n")
+
+
+SPEC = """
+AGENT Searcher LEVEL 5 {
+  CONFIG { MODE full_auto }
+  START -> look
+  TASK look { GOAL "Look for it."
+    step search: tool.run { cmd: "grep -rh PASSWORD ." on_fail: continue }
+    step find: tool.run { cmd: "find . -name .env -exec cat {} +" on_fail: continue }
+    step pack: tool.run { cmd: "tar cf packed.tar app" on_fail: continue }
+    step list: tool.run { cmd: "tar xOf packed.tar" on_fail: continue }
+    step errors: tool.run { cmd: "python3 leak.py" on_fail: continue }
+    step copied: tool.read_file { path: "copy.txt" output_var: seen }
+    step coded: tool.run { cmd: "base64 copy.txt" on_fail: continue }
+    VALIDATOR PyTest { paths: ["test_leak.py"] }
+  }
+}
+"""
+
+
+def test_no_record_of_a_run_holds_a_value(tmp_path: Path) -> None:
+    tree = {
+        ".env": f"PASSWORD={OTHER}-{OTHER}\n",
+        "copy.txt": f"PASSWORD={OTHER}-{OTHER}\n",
+        "app/.env": f"PASSWORD={OTHER}-{OTHER}\n",
+        "leak.py": "import sys; sys.exit(open('copy.txt').read() * 3)\n",
+        "test_leak.py": "def test_it():\n    assert open('copy.txt').read() == ''\n",
+    }
+    laid(tmp_path / "ws", tree)
+    (tmp_path / "a.spak").write_text(SPEC)
+    code, found = spak(tmp_path, "run", "a.spak", "--workspace", "ws", "--json")
+    assert code in (0, 1), found
+    value = f"{OTHER}-{OTHER}"
+    kept = tmp_path / ".spak/runs" / found["run"]
+    exported = tmp_path / "out.jsonl"
+    assert raw(tmp_path, "export", found["run"], "--output", str(exported)).returncode == 0
+    shown = raw(tmp_path, "show", found["run"], "--json").stdout
+    for form in coded(value):
+        assert form not in shown and form not in exported.read_text()
+        for file in kept.rglob("*"):
+            if file.is_file() and not {"store", "workspace"} & set(file.relative_to(kept).parts):
+                assert form.encode() not in file.read_bytes(), (form, file)
+    lines = [json.loads(line) for line in exported.read_text().splitlines()]
+    outs = [str(line["body"]["out"]) for line in lines if "out" in line.get("body", {})]
+    assert sum("[redacted:key]" in out for out in outs) >= 4, outs
+    assert value.encode() not in (kept / "workspace/packed.tar").read_bytes()
+    assert spak(tmp_path, "replay", found["run"], "--json")[0] == 0
