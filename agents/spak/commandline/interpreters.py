@@ -58,6 +58,8 @@ def of_text(judge: Judge, name: str, text: str | None) -> None:
         judge.deed("executes", name, "a shell of its own that only shows who runs it")
         return
     judge.deed("computes", name)
+    if line.background or any(command.operator == "&" for command in line.every()):
+        judge.deed("background", "&", "a command that goes on behind the line")
     known, judge.known = judge.known, {}
     judge.inside(line)
     judge.known = known
