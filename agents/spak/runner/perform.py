@@ -46,7 +46,7 @@ from spak.runner import asking, changes, faults, measured
 from spak.runner.blobs import expand, keep, shrink
 from spak.runner.history import History
 from spak.runner.host import Host
-from spak.runner.observe import observe, unchanged
+from spak.runner.observe import facts, observe, unchanged
 from spak.runner.origins import shown
 from spak.runner.walls import Walls
 from spak.tools import beneath, repository
@@ -167,7 +167,13 @@ class Performer:
                 )
                 done = Proposed(Kind.OBSERVE, {"of": effect.id, "facts": seen})
             case "check":
-                done = Proposed(Kind.ACT, {"of": effect.id, "facts": self._facts(effect.args["atoms"])})
+                done = Proposed(
+                    Kind.ACT,
+                    {
+                        "of": effect.id,
+                        "facts": facts(effect.args["atoms"], self.workspace.directory, self.blobs),
+                    },
+                )
             case "validate":
                 done = self._validate(effect)
             case "plan" if effect.cls != "ask":
@@ -311,7 +317,7 @@ class Performer:
         if result.status == "exited":
             body["exit"] = result.exit
             if effect.watch:
-                body["facts"] = self._facts(effect.watch)
+                body["facts"] = facts(effect.watch, self.workspace.directory, self.blobs)
             if keep_git is not None:
                 changes.take(self.workspace, self.blobs, body, keep_git)
         elif keep_git is not None:
@@ -330,19 +336,6 @@ class Performer:
     def _sandboxed(self, effect: Effect) -> bool:
         tool = self.host.tools.get(effect.name) if effect.act == "tool" else None
         return tool is None or tool.entry.sandboxed
-
-    def _facts(self, atoms: Sequence[Mapping[str, Any]]) -> list[bool]:
-        """The answers to file conditions, in order. A file that cannot be read contains nothing."""
-        return [
-            self._fact(atom["function"], [str(item) for item in expand(atom["args"], self.blobs)])
-            for atom in atoms
-        ]
-
-    def _fact(self, function: str, args: Sequence[str]) -> bool:
-        content = beneath.content(self.workspace.directory, args[0]) if args else None
-        if function == "file_exists" or content is None:
-            return content is not None
-        return len(args) > 1 and args[1].encode() in content
 
     # ---- validators ------------------------------------------------------------------------------------
 
