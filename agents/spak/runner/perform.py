@@ -49,7 +49,7 @@ from spak.runner.host import Host
 from spak.runner.observe import facts, observe, unchanged
 from spak.runner.origins import shown
 from spak.runner.walls import Walls
-from spak.tools import beneath, repository
+from spak.tools import repository
 from spak.workspace import Workspace
 
 
