@@ -378,6 +378,7 @@ class Performer:
                 )
             )
         faults.look_at_measurement(measurement, self.workspace.directory)
+        measurement = self.walls.recordable(measurement)
         body, side = measured.recorded(effect.id, measurement, self.blobs, self._clean)
         return Proposed(Kind.ACT, body, {**told, **side})
 
