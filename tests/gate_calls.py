@@ -208,6 +208,14 @@ SITUATIONS: list[tuple[Action, list[Fact]]] = [
 DOES = fact("command_does", ACTION, 1, "/computes", "echo", "")
 EDITS = fact("uses_path", ACTION, "/edits", "/inside", "a")
 ASKS = fact("asks_url", ACTION, "https", "packages.example", 443)
+LOADS_CODE = (
+    *("LD_", "DYLD_", "GCONV_PATH", "GIT_", "BASH_ENV", "BASH_FUNC", "ENV", "PYTHONSTARTUP", "PYTHONHOME"),
+    *("PYTHONUSERBASE", "PYTHONBREAKPOINT", "PYTHONINSPECT", "PYTEST_PLUGINS", "NODE_OPTIONS", "NODE_PATH"),
+    *("PERL5", "PERLLIB", "RUBYOPT", "RUBYLIB", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"),
+    *("CLASSPATH", "LUA_"),
+)
+"""How the variables begin by which a program loads other code."""
+
 FACTS: list[list[Fact]] = [
     [
         fact("tool", ACTION, "/run"),
@@ -270,5 +278,21 @@ FACTS: list[list[Fact]] = [
         for more in ([], [fact("takes", ACTION, "/a", 0)], [fact("takes", ACTION, "/b", 9)])
     ),
     [fact("spent", "/a", 7), fact("allowance", "/a", 5)],
+    *(
+        [
+            fact("tool", ACTION, "/shell"),
+            fact("signed_approval", ACTION, "ada"),
+            fact("command_does", ACTION, 1, deed, about, ""),
+        ]
+        for deed, about in (
+            *(("/sets_environment", begins + "_") for begins in LOADS_CODE),
+            *(("/sets_environment", f"export {begins}") for begins in LOADS_CODE[:2]),
+            ("/sets_environment", "PATH"),
+            ("/sets_environment", "export PATH"),
+            ("/sets_environment", "unset LD_PRELOAD"),
+            ("/computes", "LD_PRELOAD"),
+            ("/computes", "export LD_PRELOAD"),
+        )
+    ),
 ]
 """Situations that no call of a tool makes, which the rules tell apart all the same."""

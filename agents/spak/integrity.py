@@ -1,7 +1,7 @@
 """Whether a SQLite database is damaged, by SQLite's own check, within a bound of time.
 
 Takes the file; changes nothing in it. The quick check looks at every page and row, the full one also at every
-index entry. Neither can tell a changed byte of a text from the text: for records their chain does.
+index entry. Neither notices a changed byte of a text: for records their chain does.
 """
 
 from __future__ import annotations

@@ -46,3 +46,41 @@ forbidden_deed(/not_understood).
 forbidden(Action) :-
     command_does(Action, _, Deed, _, _),
     forbidden_deed(Deed).
+
+# Variables by which a program loads other code, by how their names begin: not with a value that could do it
+# (spak.policy.environment), on the line or in `env`. PYTHONPATH is judged as a path that is read.
+Decl loads_code(Begins) bound [/string].
+
+loads_code("LD_").
+loads_code("DYLD_").
+loads_code("GCONV_PATH").
+loads_code("GIT_").
+loads_code("BASH_ENV").
+loads_code("BASH_FUNC").
+loads_code("ENV").
+loads_code("PYTHONSTARTUP").
+loads_code("PYTHONHOME").
+loads_code("PYTHONUSERBASE").
+loads_code("PYTHONBREAKPOINT").
+loads_code("PYTHONINSPECT").
+loads_code("PYTEST_PLUGINS").
+loads_code("NODE_OPTIONS").
+loads_code("NODE_PATH").
+loads_code("PERL5").
+loads_code("PERLLIB").
+loads_code("RUBYOPT").
+loads_code("RUBYLIB").
+loads_code("JAVA_TOOL_OPTIONS").
+loads_code("_JAVA_OPTIONS").
+loads_code("JDK_JAVA_OPTIONS").
+loads_code("CLASSPATH").
+loads_code("LUA_").
+
+forbidden(Action) :-
+    command_does(Action, _, /sets_environment, Variable, _),
+    loads_code(Begins),
+    :string:starts_with(Variable, Begins).
+forbidden(Action) :-
+    command_does(Action, _, /sets_environment, Line, _),
+    loads_code(Begins),
+    :string:starts_with(Line, fn:string:concat("export ", Begins)).

@@ -127,3 +127,37 @@ def test_a_patch_of_a_file_with_any_name_is_recorded(cli: Cli, tmp_path: Path, r
     (act,) = acts(runs, done.json["run"])
     assert act["anchors"] == [["d \u00e4 b.txt", canon.digest(BEFORE.encode())]]
     assert cli("replay", "--json").json["equal"] is True
+
+
+WRONG_COUNT = "--- a/a.txt\n+++ b/a.txt\n@@ -1,9 +1,2 @@\n one\n-two\n+three\n"
+
+
+def test_a_patch_that_cannot_be_read_has_its_own_code_everywhere(
+    cli: Cli, tmp_path: Path, runs: Path
+) -> None:
+    asked = SPEC.replace("on_fail: continue", "")
+    done = run(cli, tmp_path, "", WRONG_COUNT, spec=asked)
+    assert done.json["state"] == "waiting", done.out
+    r4 = cli("show", "--json").json["registers"]["R4"]
+    assert (r4["code"], r4["expected"]) == ("patch.hunk", "a patch that can be read")
+    denied = [
+        record["body"]
+        for record in map(json.loads, (runs / done.json["run"] / "trace.jsonl").read_text().splitlines())
+        if record["kind"] == "permit" and record["body"]["allow"] is False
+    ]
+    assert [body["code"] for body in denied] == ["patch.hunk"]
+    for _ in range(2):
+        done = cli("step", "--answer", WRONG_COUNT, "--json")
+    assert done.json["state"] == "failed"
+    shown = cli("show")
+    assert "(patch.hunk)" in shown.err and "policy.forbidden" not in shown.err
+    assert cli("replay", "--json").json["equal"] is True
+
+
+def test_a_fixed_patch_that_cannot_be_read_is_refused_with_its_code_and_no_knob(
+    cli: Cli, tmp_path: Path
+) -> None:
+    done = run(cli, tmp_path, "", "yes", patch='"no patch"')
+    assert done.code == 5
+    assert done.json["refusal"]["codes"] == ["patch.empty"] and not done.json["refusal"]["knob"]
+    assert "apply_patch was denied: " in done.json["refusal"]["cause"]

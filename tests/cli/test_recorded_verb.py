@@ -63,3 +63,22 @@ def test_a_prompt_is_shown_as_it_was_sent(cli: Cli, answered: str) -> None:
     asked = [seq for seq in range(1, 20) if cli("show", answered, "--prompt", str(seq)).code == 0]
     assert len(asked) == 1
     assert cli("show", answered, "--prompt", str(asked[0])).out == "Say one word.\n"
+
+
+def test_answers_that_were_given_to_another_prompt_are_counted_and_shown(
+    cli: Cli, tmp_path: Path, runs: Path, answered: str
+) -> None:
+    same = cli("run", "ask.spak", "--seed", "7", "--from", answered, "--json")
+    assert same.json["recorded"] is None and "recording:" not in cli("show", same.json["run"]).err
+    (tmp_path / "ask.spak").write_text(ASK.replace("Say one", "Say only one"))
+    done = cli("run", "ask.spak", "--seed", "7", "--from", answered, "--json").json
+    noted = done["recorded"]
+    record = (runs / done["run"] / "trace.jsonl").read_text().splitlines()[noted["first_record"]]
+    assert noted["other_prompts"] == 1 and "(recorded, another prompt)" in record
+    line = (
+        f"1 answer was recorded for another prompt of the same step, first in record {noted['first_record']}"
+    )
+    assert cli("show", done["run"], "--json").json["recorded"] == noted
+    assert line in cli("show", done["run"]).err
+    assert line.partition(",")[0] in cli("run", "ask.spak", "--seed", "7", "--from", answered).err
+    assert line in cli("resume", done["run"]).err

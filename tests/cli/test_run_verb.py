@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from cli_calls import ASK, HELLO, Cli
 
 DOCUMENT = {
     "run", "state", "task", "summary_hash", "chain_head", "records",
-    "metrics", "artifacts", "waiting", "refusal",
+    "metrics", "artifacts", "waiting", "refusal", "recorded",
 }  # fmt: skip
 
 
@@ -224,3 +225,51 @@ def test_a_policy_that_does_not_load_is_told_where_it_stands(cli: Cli, tmp_path:
     )
     done = cli("check", "a.spak")
     assert done.code == 3 and "rules.mg:1:1: error" in done.err and "policy.reserved" in done.err, done.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts the sandbox as another user")
+def test_files_go_back_to_their_owner_at_each_stop(cli: Cli, tmp_path: Path, runs: Path) -> None:
+    spec = (
+        'task A { step a: tool.run { cmd: "touch a/made" } step q: llm.query { prompt: "?" output_var: b } '
+    )
+    spec += 'step c: tool.run { cmd: "touch c" } }'
+    (tmp_path / "owned.spak").write_text(spec)
+    own = tmp_path / "own"
+    (own / ".git").mkdir(parents=True)
+    (own / "a").mkdir()
+    (own / "link").symlink_to("/etc/passwd")
+    for path in (own, *own.rglob("*")):
+        os.chown(path, 4711, 4712, follow_symlinks=False)
+
+    def owners(folder: Path) -> set[tuple[int, int]]:
+        found = [path.lstat() for path in (folder, *folder.rglob("*"))]
+        return {(info.st_uid, info.st_gid) for info in found}
+
+    assert cli("run", "owned.spak", "--workspace", "own", "--in-place", "--json").code == 4
+    assert owners(own) == {(4711, 4712)} and (own / "a/made").exists()
+    assert cli("step", "--answer", "x", "--json").json["state"] == "succeeded"
+    assert owners(own) == {(4711, 4712)} and (own / "c").exists()
+    assert Path("/etc/passwd").stat().st_uid == 0
+    copy = cli("run", "owned.spak", "--workspace", "own", "--json").json["run"]
+    assert cli("step", "--answer", "x", "--json").json["state"] == "succeeded"
+    assert owners(runs / copy / "workspace") == {(0, 0)}
+
+
+def test_context_has_what_the_last_tool_wrote_whether_or_not_the_spec_reads_it(
+    cli: Cli, tmp_path: Path, runs: Path
+) -> None:
+    program = "print('x' * 20000)"
+    steps = 'step a: tool.run { cmd: "echo first" } step q: llm.query { prompt: "?" output_var: x } '
+    steps += f'step b: tool.run {{ cmd: "python3 -c \\"{program}\\"" }} '
+    steps += 'step r: llm.query { prompt: "??" } step c: tool.run { cmd: "ls missing" on_fail: continue }'
+    (tmp_path / "w.spak").write_text(f"task A {{ {steps} }}")
+
+    def written(run: str) -> str:
+        return str(json.loads((runs / run / "context.json").read_text())["last_tool_output"])
+
+    run = cli("run", "w.spak", "--json").json["run"]
+    assert written(run) == "first\n"
+    assert cli("step", "--answer", "x", "--json").json["state"] == "waiting"
+    assert written(run) == "x" * 20_000 + "\n"
+    cli("step", "--answer", "x", "--json")
+    assert "missing" in written(run)

@@ -13,7 +13,7 @@ from cli_calls import Cli
 
 DOCUMENT = {
     "run", "state", "task", "summary_hash", "chain_head", "records",
-    "metrics", "artifacts", "waiting", "refusal",
+    "metrics", "artifacts", "waiting", "refusal", "recorded",
 }  # fmt: skip
 
 

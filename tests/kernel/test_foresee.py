@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
 import pytest
 
 from spak import canon, config
@@ -15,16 +18,18 @@ from spak.lang.check import examine
 from spak.lang.diagnostics import Diagnostic
 from spak.lang.imports import resolve
 from spak.program import compile as compile_program
+from spak.program.semantics import BY_VERSION
 from spak.records import Authority, Kind, Record
 from spak.runner.genesis import constitution, genesis
+from spak.runner.observe import observe
 
 CATALOG = config.catalog()
 
 
-def found(text: str) -> tuple[Diagnostic, ...]:
+def found(text: str, errors: bool = False) -> tuple[Diagnostic, ...]:
     whole = resolve(parse(text), lambda path: None)
     made = examine(whole.parsed.spec, CATALOG)
-    assert made.report.errors == 0, made.report.found
+    assert bool(made.report.errors or made.spec.source.problems) is errors, made.report.found
     return foresee(made, whole, constitution())
 
 
@@ -38,11 +43,38 @@ DENIED = {
     'step s: tool.run { cmd: "git push" }': "sends commits to another machine",
     'VALIDATOR Command { cmd: "sudo true" }': "sudo is not for the command line",
     'evaluation { check n: tool.run { cmd: "ssh host" } } success: n == 1': "ssh",
+    'step s: tool.run { cmd: "rm -rf /" }': "outside of the workspace",
+    'step s: tool.run { cmd: "cat /etc/shadow" }': "outside of the workspace",
+    'step s: tool.run { cmd: "cat ../x" }': "outside of the workspace",
+    'step s: tool.run { cmd: "ls ../*" }': "outside of the workspace",
+    'step s: tool.run { cmd: "cat /etc/*" }': "outside of the workspace",
+    'step s: tool.run { cmd: "ls" working_dir: "../.." }': "outside of the workspace",
+    'step s: tool.run { cmd: "cp a.txt /etc/x" }': "outside of the workspace",
+    'step s: tool.read_file { path: "../x" }': "outside of the workspace",
+    'step s: tool.read_file { path: "/etc/passwd" }': "outside of the workspace",
+    'step s: tool.read_file { path: "/ws/../x" }': "outside of the workspace",
+    'step s: tool.write_file { path: ".git/hooks/x" content: "x" }': "git's own",
+    'step s: tool.run { cmd: "tee .git/hooks/x" }': "git's own",
+    'VALIDATOR Command { cmd: "cat /etc/shadow" }': "outside of the workspace",
 }
+
+LEFT_BY_LINKS = (
+    'step s: tool.run { cmd: "cat a/../../x" }',
+    'step s: tool.run { cmd: "cat /home/me/project/x" }',
+    'step s: tool.run { cmd: "cat .env" }',
+    'step s: tool.run { cmd: "rm -rf src" }',
+    'step s: tool.run { cmd: "cat .git/../../x" }',
+    'step s: tool.run { cmd: "cat .git/HEAD" }',
+    'step s: tool.run { cmd: "ls *.py" }',
+    'step s: tool.run { cmd: "ls" working_dir: "sub/.." }',
+    'step s: tool.read_file { path: "/ws/a" }',
+    'step s: tool.write_file { path: "Makefile" content: "x" }',
+    'step s: tool.run { cmd: "cp a b" }',
+)
 
 NOT_TOLD = {
     "permitted": 'step s: tool.run { cmd: "ls" }',
-    "a path, which the run looks at": 'step s: tool.run { cmd: "cat ../x" }',
+    "a path, which the run looks at": 'step s: tool.run { cmd: "cat a/../../x" }',
     "a host, which the run looks up": 'step s: tool.http_request { url: "https://example.org/" }',
     "a variable": 'step s: llm.query { prompt: "?" output_var: c } step t: tool.run { cmd: c }',
     "an input": 'step t: tool.run { cmd: "{{input.c}} x" }',
@@ -60,20 +92,25 @@ def test_an_action_that_every_run_denies_is_told(step: str) -> None:
 
 
 @pytest.mark.parametrize("step", [step for step in DENIED if step.startswith("step")])
-def test_a_run_denies_what_was_told(step: str) -> None:
-    assert first_decision(agent(step)).startswith("policy.")
+def test_a_run_denies_what_was_told(step: str, tmp_path: Path) -> None:
+    assert first_decision(agent(step), tmp_path).startswith("policy.")
 
 
-def test_a_run_permits_what_was_not() -> None:
-    assert first_decision(agent(NOT_TOLD["permitted"])) == ""
+def test_a_run_permits_what_was_not(tmp_path: Path) -> None:
+    assert first_decision(agent(NOT_TOLD["permitted"]), tmp_path) == ""
 
 
-def first_decision(text: str) -> str:
+def first_decision(text: str, workspace: Path) -> str:
     """The code with which the first action of a run is refused; empty where it is permitted."""
     program = compile_program(parse(text), CATALOG, {})
     body = genesis(text, config.used(CATALOG, program), {}, canon.ZERO, 1, {"run": "r"})
-    record = Record(Kind.GENESIS, Authority.PROPOSAL, body)
-    stepped = step(Rules.of(body), State(), record)
+    rules = Rules.of(body)
+    stepped = step(rules, State(), Record(Kind.GENESIS, Authority.PROPOSAL, body))
+    while stepped.effects and stepped.effects[0].act == "observe":
+        effect = stepped.effects[0]
+        seen = {"of": effect.id, "facts": observe(effect.args["questions"], workspace)}
+        seen = canon.loads(canon.dumps(seen))
+        stepped = step(rules, stepped.state, Record(Kind.OBSERVE, Authority.PROPOSAL, seen))
     permit = next(commit for commit in stepped.commits if commit.kind == Kind.PERMIT)
     return "" if permit.body["allow"] is True else str(permit.body["code"])
 
@@ -82,6 +119,11 @@ def first_decision(text: str) -> str:
 def test_what_rests_on_more_than_the_spec_is_left_to_the_run(what: str) -> None:
     text = agent(NOT_TOLD[what]).replace("START", "INPUTS { c: string } START")
     assert found(text) == ()
+
+
+@pytest.mark.parametrize("step", LEFT_BY_LINKS)
+def test_a_path_that_links_could_lead_elsewhere_is_left_to_the_run(step: str) -> None:
+    assert found(agent(step)) == ()
 
 
 def test_a_policy_that_permits_it_is_asked() -> None:
@@ -107,10 +149,20 @@ def test_what_an_approval_would_permit_waits_for_it() -> None:
 GIT_PUSH = 'step s: tool.run { cmd: "git push" }'
 
 
-def test_the_place_is_the_command() -> None:
-    text = agent('step s: tool.run { cmd: "sudo ls" }')
+PLACES = {
+    'tool.run { cmd: "sudo ls" }': '"sudo ls"',
+    'tool.run { cmd: "cat ../x" }': '"cat ../x"',
+    'tool.run { cmd: "ls" working_dir: "../.." }': '"../.."',
+    'tool.read_file { path: "../x" }': '"../x"',
+    'tool.write_file { content: "x" path: ".git/./config" }': '".git/./config"',
+}
+
+
+@pytest.mark.parametrize("step", PLACES)
+def test_the_place_is_the_argument_that_is_denied(step: str) -> None:
+    text = agent(f"step s: {step}")
     (one,) = found(text)
-    assert text[one.start : one.end] == '"sudo ls"'
+    assert text[one.start : one.end] == PLACES[step]
 
 
 def test_equal_commands_are_judged_once_and_no_more_than_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,9 +185,87 @@ def test_equal_commands_are_judged_once_and_no_more_than_so_many(monkeypatch: py
     assert len(asked) == MOST
 
 
-def test_nothing_is_foreseen_of_a_spec_with_errors() -> None:
-    whole = resolve(
-        parse('task a { step s: tool.run { cmd: "sudo ls" } step t: tool.x { } }'), lambda p: None
-    )
-    made = examine(whole.parsed.spec, CATALOG)
-    assert foresee(made, whole, constitution()) == ()
+SUDO = 'step s: tool.run { cmd: "sudo ls" }'
+
+BESIDE = {
+    "an unknown tool": f"task a {{ {SUDO} step t: tool.x {{ }} }}",
+    "an unknown variable": f'task a {{ {SUDO} step t: llm.query {{ prompt: "{{{{nothing}}}}" }} }}',
+    "an unknown task": f"AGENT A LEVEL 2 {{ START -> b TASK a {{ {SUDO} NEXT {{ fail -> c }} }} }}",
+    "no START": f"AGENT A LEVEL 2 {{ TASK a {{ {SUDO} }} }}",
+    "a setting": f"AGENT A LEVEL 2 {{ CONFIG {{ RETRYS 3 }} START -> a TASK a {{ {SUDO} }} }}",
+    "a brace": f"AGENT A LEVEL 2 {{ START -> a TASK a {{ {SUDO} TASK b {{ GOAL }} }}",
+    "a validator": f"AGENT A LEVEL 2 {{ START -> a TASK a {{ {SUDO} VALIDATOR Nothing }} }}",
+}
+
+TASK = f"START -> a TASK a {{ {SUDO} }}"
+
+CONCERNED = {
+    "the step": 'task a { step s: tool.run { cmd: "sudo ls" cnd: "x" } }',
+    "the policy": f'AGENT A LEVEL 2 {{ POLCY """permitted(A) :- tool(A, /run).""" {TASK} }}',
+    "an axiom": f'AGENT A LEVEL 2 {{ SYSTEM_MODEL m {{ AXIM "x" }} START -> a TASK a {{ {SUDO} }} }}',
+    "a lost policy": f'AGENT A LEVEL 2 {{ START -> a TASK a {{ {SUDO} NEXT -> ) POLICY """x""" }} }}',
+    "a lost variable": "task a { step q: llm.qury { prompt: output_var: c } step s: tool.run { cmd: c } }",
+    "an import": f'AGENT A LEVEL 2 {{ IMPORT "no.spak" START -> a TASK a {{ {SUDO} }} }}',
+    "its hosts": (
+        "AGENT A LEVEL 2 { CONFIG { HOSTS: 3 } START -> a "
+        'TASK a { step s: tool.run { cmd: "git clone git@github.com:team/app.git" } } }'
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BESIDE)
+def test_an_error_elsewhere_does_not_hide_what_will_be_denied(what: str) -> None:
+    assert [item.code for item in found(BESIDE[what], errors=True)] == ["lang.denied"]
+
+
+@pytest.mark.parametrize("what", CONCERNED)
+def test_nothing_is_foreseen_of_a_part_that_an_error_concerns(what: str) -> None:
+    assert found(CONCERNED[what], errors=True) == ()
+
+
+NAMES = ("a", "b", "build", "sub", "sub/c", ".git", ".env", "Makefile", "/etc/x", "/ws/a", "..", ".", "../x")
+COMMANDS = ("cat {}", "rm -rf {}", "cp {} {}", "tee {}", "ls {}/*", "mv {} {}", "touch {}")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_denied_before_the_run_is_denied_in_every_workspace(seed: int, tmp_path: Path) -> None:
+    """Random lines and file tools over random links; git's folder alone is none."""
+    chance = random.Random(seed)
+    root = tmp_path / "w"
+    (root / ".git").mkdir(parents=True)
+    (root / "sub").mkdir()
+    for name in ("a", "b", "build", "sub/c", ".env", "Makefile"):
+        kind = chance.choice(("link", "file", "folder", "none"))
+        if kind == "link":
+            target = chance.choice(("/etc", "..", ".", "sub", "a", "build/x", ".git", "../w/b"))
+            (root / name).symlink_to(target)
+        elif kind == "file":
+            (root / name).write_text("x")
+        elif kind == "folder":
+            (root / name).mkdir()
+    denied = 0
+    for _ in range(40):
+        paths = ["/".join(chance.choices(NAMES, k=chance.choice((1, 1, 2)))) for _ in range(2)]
+        fixed = ("run", {"cmd": chance.choice(COMMANDS).format(*paths)})
+        wish = chance.choice((fixed, ("read_file", {"path": paths[0]}), ("write_file", {"path": paths[0]})))
+        name, value = next(iter(wish[1].items()))
+        more = ' content: "x"' if wish[0] == "write_file" else ""
+        text = agent(f'step s: tool.{wish[0]} {{ {name}: "{value}"{more} }}')
+        if found(text):
+            denied += 1
+            assert first_decision(text, root).startswith("policy."), text
+    assert denied > 3
+
+
+@pytest.mark.parametrize(("version", "codes"), [(3, ("run.empty_task",)), (2, ())])
+def test_a_run_refuses_the_empty_task_that_was_reported(version: int, codes: tuple[str, ...]) -> None:
+    text = "task a {}"
+    whole = resolve(parse(text), lambda path: None)
+    (found,) = examine(whole.parsed.spec, CATALOG).report.found
+    assert (found.severity, found.code) == ("warning", "lang.empty_task")
+    assert found.fix == ((8, 8, ' GOAL "a" '),)
+    program = compile_program(parse(text), CATALOG, {}, BY_VERSION[version])
+    body = genesis(text, config.used(CATALOG, program), {}, canon.ZERO, 1, {"run": "r"})
+    body["rules"]["semantics"] = version
+    ended = step(Rules.of(body), State(), Record(Kind.GENESIS, Authority.PROPOSAL, body))
+    assert ended.state.r7.codes == codes

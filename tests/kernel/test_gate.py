@@ -130,6 +130,35 @@ def test_a_denied_candidate_goes_back_to_whoever_proposed_it() -> None:
     assert [effect.act for effect in made.effects] == ["plan", "plan", "tool"]
 
 
+PATCHES = {
+    "patch.empty": "I would change line two.",
+    "patch.hunk": "--- a/a.txt\n+++ b/a.txt\n@@ -1,9 +1,2 @@\n one\n-two\n+three\n",
+    "patch.syntax": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-two\n+three\nfour\n",
+    "patch.path": "--- a/../a.txt\n+++ b/../a.txt\n@@ -1 +1 @@\n-two\n+three\n",
+    "patch.binary": "diff --git a/a.bin b/a.bin\nBinary files a/a.bin and b/a.bin differ\n",
+    "patch.too_large": "x" * (1 << 23),
+}
+
+
+@pytest.mark.parametrize("code", PATCHES)
+def test_a_patch_that_cannot_be_read_is_denied_with_its_own_code(code: str) -> None:
+    gate = Gate(compiled(constitution(), "", {}))
+    wish = Wish(
+        "tool", "apply_patch", {"patch": PATCHES[code]}, (("declared_tool", (Name("/apply_patch"),)),)
+    )
+    found = gate.judge(wish, {})
+    assert isinstance(found, Judged) and found.code == code and f"[{code}]" in found.reason
+    older = gate.judge(wish._replace(decides=replace(LATEST, patch_codes=False)), {})
+    assert isinstance(older, Judged) and older.code == "policy.forbidden"
+
+
+def test_a_patch_that_cannot_be_read_by_a_tool_that_is_not_listed_is_denied_for_that() -> None:
+    other = (("declared_tool", (Name("/look"),)),)
+    gate = Gate(compiled(constitution(), "", {}))
+    found = gate.judge(Wish("tool", "apply_patch", {"patch": "x"}, other), {})
+    assert isinstance(found, Judged) and found.code == "policy.forbidden"
+
+
 def test_a_proposer_that_insists_ends_the_run() -> None:
     script = lambda effect, count: (Kind.PLAN, {"candidates": [{"tool": "look", "args": {"text": "x"}}]})  # noqa: E731
     made = World(rules(program(Task("t", tools=("look",), steps=(Step("p", "plan"),))), policy=""), script)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from spak.policy import Name
 from spak.policy.actions import World
 from spak.policy.facts import ACTION, facts
 from spak.policy.judge import judge
+from spak.program.semantics import LATEST
 from spak.runner.genesis import constitution as shipped
 
 CONTROL = (
@@ -84,7 +86,7 @@ def test_a_run_is_judged_by_what_its_semantics_reads(
 ) -> None:
     eyes = world(workspace(tmp_path))
     gate = Gate(compiled(shipped(), "", {}))
-    wish = Wish("tool", "apply_patch", {"patch": patch}, git_patches=as_git)
+    wish = Wish("tool", "apply_patch", {"patch": patch}, decides=replace(LATEST, git_patches=as_git))
     found = gate.judge(wish, {"paths": [seen_json("x.py", eyes.look("x.py"))]}, 1)
     if not allowed:
         assert isinstance(found, Judged) and not found.allow and "patch." in found.reason

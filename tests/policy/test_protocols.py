@@ -8,9 +8,9 @@ import pytest
 
 from gate_kit import workspace, world
 from spak import data
-from spak.policy import Policy, PolicyError, load
+from spak.policy import Name, Policy, PolicyError, load
 from spak.policy.actions import Action
-from spak.policy.facts import facts
+from spak.policy.facts import ACTION, facts
 from spak.policy.judge import Decision, judge
 from spak.policy.law import compiled
 from spak.policy.remotes import address
@@ -113,6 +113,55 @@ def test_a_request_connects_by_https(tmp_path: Path) -> None:
 )
 def test_addresses(text: str, host: str) -> None:
     assert address(text) == host
+
+
+LOADING = {
+    "LD_PRELOAD": "./x.so",
+    "LD_LIBRARY_PATH": ".",
+    "GIT_SSH_COMMAND": "sh",
+    "GIT_DIR": "x",
+    "BASH_ENV": "x.sh",
+    "ENV": "x.sh",
+    "PYTHONSTARTUP": "x.py",
+    "PYTHONPATH": "/tmp/x",
+    "NODE_OPTIONS": "--require=./x",
+    "PERL5OPT": "-Mx",
+    "RUBYOPT": "-r./x",
+    "JAVA_TOOL_OPTIONS": "-javaagent:x.jar",
+    "CLASSPATH": "x.jar",
+}
+HARMLESS = {
+    "MODE": "fast",
+    "NODE_ENV": "test",
+    "GIT_TERMINAL_PROMPT": "0",
+    "PYTHONPATH": "src",
+    "PATH": "bin",
+}
+
+
+@pytest.mark.parametrize("permits", ["permitted(A) :- tool(A, /run).", "approved"])
+@pytest.mark.parametrize("name", [*LOADING, *(f"harmless {name}" for name in HARMLESS)])
+def test_no_permission_lets_a_variable_load_other_code(tmp_path: Path, name: str, permits: str) -> None:
+    """Neither a POLICY nor a signed approval; for others a permission is enough."""
+    _, _, plain = name.rpartition(" ")
+    value = HARMLESS[plain] if name != plain else LOADING[plain]
+    sources = {file.name: file.read_text() for file in sorted(data.path("specs/policy").glob("*.mg"))}
+    policy = compiled(sources, "" if permits == "approved" else permits, {})
+    known = [("sandboxed", (ACTION, Name("/restricted")))]
+    known += [("signed_approval", (ACTION, "ada"))] if permits == "approved" else []
+    action = Action("run", {"cmd": ["ls"], "env": {plain: value}})
+    found = judge(policy, action, world(workspace(tmp_path)), known)
+    assert (found.decision, found.code) == (("allow", "") if name != plain else ("deny", "policy.forbidden"))
+
+
+@pytest.mark.parametrize("line", ["LD_PRELOAD=x ls", "env GIT_DIR=x ls", "export LD_PRELOAD=x; ls"])
+def test_nor_on_the_line(tmp_path: Path, line: str) -> None:
+    sources = {file.name: file.read_text() for file in sorted(data.path("specs/policy").glob("*.mg"))}
+    known = [("sandboxed", (ACTION, Name("/restricted"))), ("signed_approval", (ACTION, "ada"))]
+    action = Action("shell", {"command": line})
+    assert (
+        judge(compiled(sources, "", {}), action, world(workspace(tmp_path)), known).code == "policy.forbidden"
+    )
 
 
 def test_no_spec_states_what_is_reached() -> None:

@@ -72,3 +72,21 @@ def test_where_higher_is_better_the_ratio_and_the_wins_turn_round() -> None:
     rule = MetricRule("throughput", better="higher")
     found = row({"metrics": {"throughput": 7}, "pairs": pairs((100, 50), (101, 50), (50, 90))}, rule)
     assert (found.wins, found.pairs, round(found.ratio or 0, 2)) == (2, 3, 2.1)
+
+
+@pytest.mark.parametrize(
+    ("signal", "line"),
+    [("success", "  1 ✓ done            read_file"), ("fail", "  1 × x               read_file")],
+)
+def test_a_plan_that_nothing_measures_is_done_and_not_measured(signal: str, line: str) -> None:
+    history = History()
+    for kind, given in (
+        ("plan", {"candidates": [{"tool": "read_file", "args": {"path": "a"}}]}),
+        ("select", {"i": 0, "n": 1}),
+        ("act", {"outcome": "exited", "exit": 0}),
+        ("route", {"signal": signal, "to": "read/", "code": "x" if signal == "fail" else ""}),
+    ):
+        history.feed(Record(kind, "proposal", given, task="read", step="p"))
+    (found,) = history.rows
+    assert candidate_line(found) == line
+    assert found.trial().outcome == ("measured" if signal == "success" else "fail")

@@ -135,7 +135,8 @@ class Watcher:
 
 def candidate_line(row: Attempted) -> str:
     """One line of the table of candidates: first what decided, then what was measured, if anything was."""
-    glyph = {"improved": "●", "measured": "○", "fail": "×", "static": "□"}.get(row.outcome, "?")
+    glyphs = {"improved": "●", "measured": "○", "fail": "×", "static": "□", "done": "✓"}
+    glyph = glyphs.get(row.outcome, "?")
     word = row.code if row.outcome == "fail" else row.outcome
     shown = " ".join(f"{name}={item}" for name, item in row.params.items()) or row.tool
     parts = [f"{row.number:3d} {glyph} {word:<14.14}"]

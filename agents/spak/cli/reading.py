@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from spak.records import Kind, Record
 from spak.runner import View, view
 from spak.runner.causes import Trail
 from spak.runner.perform import prompt_of
+from spak.runner.repeats import OtherPrompts
 
 MAX_LISTED = 20
 
@@ -34,10 +36,11 @@ def view_of(root: Path, run: str) -> View:
     """The view of a run as its ledger has it now; it may be moving."""
     reader = FileLedgers(root).reader(run)
     try:
-        found, trail = Replay(), Trail()
+        found, trail, others = Replay(), Trail(), OtherPrompts()
         for record, _ in reader.read():
             found.feed(record)
             trail.feed(record)
+            others.feed(record)
         effect = found.state.r6
         waits = (
             not found.state.ended and effect is not None and effect.cls == "ask" and effect.act != "approve"
@@ -49,6 +52,7 @@ def view_of(root: Path, run: str) -> View:
         budgets = None if found.rules is None else found.rules.program.budgets
         cause = trail.sentence()
         seen = view(run, found.state, reader.head, reader.count, stop, prompt, budgets, cause)
+        seen = replace(seen, recorded=others.to_json())
         return seen if found.rules is None else with_artifacts(seen, root / run, found.rules.r3)
     finally:
         reader.close()

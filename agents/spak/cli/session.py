@@ -7,6 +7,7 @@ under signals and a deadline and writes context.json and metrics.json at each st
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import time
@@ -21,7 +22,7 @@ from spak import config
 from spak.cli import common, recording
 from spak.cli.artifacts import with_artifacts
 from spak.cli.making import making
-from spak.errors import SpecError, UsageError
+from spak.errors import LedgerError, SpecError, UsageError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.lang import parse
@@ -34,8 +35,10 @@ from spak.llm import redactor
 from spak.program import Mode
 from spak.records import Record
 from spak.runner import Host, Run, Stop, View, causes, view
+from spak.runner.blobs import expand
 from spak.runner.project import context
 from spak.runner.walls import found_in
+from spak.sandbox import slots
 from spak.workspace import Workspace
 
 
@@ -48,6 +51,8 @@ class Session:
     mode: Mode
     auto: int
     stop: Stop = "paused"
+    owner: tuple[int, int] | None = None
+    """Who owned the folder that the run works in before it began; None for a copy."""
 
     def advance(self, timeout: float | None = None, answer_now: bool = False) -> View:
         """Go on to the next stop; signals and the timeout leave the run resumable."""
@@ -68,23 +73,47 @@ class Session:
         unhappy = state.ended and state.status != "succeeded"
         cause = causes.sentence(record for record, _ in ledger.read()) if unhappy else ""
         seen = view(ledger.run, state, ledger.head, ledger.count, self.stop, prompt, budgets, cause)
+        seen = replace(seen, recorded=self.run.history.others.to_json())
         return with_artifacts(seen, self.folder, self.run.rules.r3, self.run.workspace.directory)
 
     def save(self) -> View:
         """Write the projections; the ledger is whole without them, so a full disk costs only a warning."""
         seen = self.view()
         try:
-            _write(self.folder / "context.json", context(seen, self.run.state))
+            _write(self.folder / "context.json", context(seen, self.run.state, self._output()))
             _write(self.folder / "metrics.json", {"run": seen.run, "state": seen.state, **seen.metrics})
         except OSError as error:
             common.say(f"spak: context.json and metrics.json are not up to date: {error.strerror}")
         return seen
 
+    def _output(self) -> str:
+        """What the last tool wrote; of a text whose blob is lost only the beginning."""
+        found = self.run.history.output
+        try:
+            return str(expand(found, self.run.ledger.blobs))
+        except LedgerError:
+            return str(found.get("head", "")) if isinstance(found, dict) else ""
+
     def listen(self, listener: Callable[[Record, State], None]) -> None:
         self.run.listeners.append(listener)
 
     def close(self) -> None:
-        self.run.close()
+        try:
+            self._give_back()
+        finally:
+            self.run.close()
+
+    def _give_back(self) -> None:
+        """Give the files to the owner of the folder that the run works in, or of its ended copy to who runs
+        it: where root starts the sandbox they belong to a sandbox user, and git refuses such a folder."""
+        owner = self.owner
+        if owner is None and self.run.state.ended:
+            owner = os.geteuid(), os.getegid()
+        try:
+            if owner:
+                slots.give_back(self.run.workspace.directory, *owner)
+        except OSError as error:
+            common.say(f"spak: the workspace still belongs to a sandbox user: {error.strerror}")
 
 
 def begin(
@@ -136,10 +165,10 @@ def begin(
             place.snapshot(),
             seed,
             spec=spec.name.encode("utf-8", "replace").decode(),
-            in_place=str(workspace.resolve()) if in_place and workspace else "",
+            **(_in_place(workspace) if in_place and workspace else {}),
         )
         run = Run.create(FileLedgers(root), name, body, host, place)
-    return Session(run, folder, made.mode, made.auto)
+    return Session(run, folder, made.mode, made.auto, owner=_owner(body["host"]))
 
 
 def reopen(
@@ -180,7 +209,29 @@ def reopen(
     run = Run.open(ledgers, name, host, place, restore=not in_place)
     if answers is not None:
         answers.keep(folder)
-    return Session(run, folder, picked, int(about.get("auto_steps", 0)) or auto)
+    return Session(
+        run,
+        folder,
+        picked,
+        int(about.get("auto_steps", 0)) or auto,
+        owner=_owner(about) if in_place else None,
+    )
+
+
+def _in_place(workspace: Path) -> dict[str, Any]:
+    """What the first record says about a folder that the run works in itself."""
+    found = workspace.stat()
+    left = found.st_uid in slots.UIDS  # by a run that was killed
+    owner = [os.geteuid(), os.getegid()] if left else [found.st_uid, found.st_gid]
+    return {"in_place": str(workspace.resolve()), "owner": owner}
+
+
+def _owner(about: Mapping[str, Any]) -> tuple[int, int] | None:
+    """The user and the group that `_in_place` noted."""
+    match about.get("owner"):
+        case [int(uid), int(gid)]:
+            return uid, gid
+    return None
 
 
 def _answered(host: Host, folder: Path, answers: recording.Answers | None = None) -> Host:

@@ -134,6 +134,10 @@ def _print(seen: View, with_registers: bool) -> None:
             say(f"  {name}: {value:.3f}" if isinstance(value, float) else f"  {name}: {value}")
     if "calls" in seen.metrics or "allowance" in seen.metrics:
         say(f"  models: {seen.metrics.get('calls', 0)} answers, {_used(seen.metrics)}")
+    if seen.recorded is not None:
+        count, first = seen.recorded["other_prompts"], seen.recorded["first_record"]
+        answers = "1 answer was" if count == 1 else f"{count} answers were"
+        say(f"  recording: {answers} recorded for another prompt of the same step, first in record {first}")
     if seen.refusal is not None:
         say(f"  why: {', '.join(seen.refusal['codes'])}")
         if seen.refusal["cause"]:

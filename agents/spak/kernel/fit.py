@@ -114,14 +114,34 @@ def not_a_number(found: NotANumber) -> Mapping[str, Any]:
     )
 
 
-def exit_r4(exit_code: int, place: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """R4 of a non-zero exit: the tool's first diagnostic says more than the number."""
+def described(place: str, first: Mapping[str, Any]) -> str:
+    """A diagnostic in a line: where, what, and what to do."""
+    words = [str(first.get(name, "")) for name in ("file", "line", "message", "hint")]
+    where = ":".join(word for word in words[:2] if word not in ("", "0"))
+    text = "; ".join(word for word in words[2:] if word)
+    return ": ".join(word for word in (place, where, text) if word)[:400]
+
+
+def failed_check(code: str, validator: str, body: Mapping[str, Any], apart: bool) -> Mapping[str, Any]:
+    """R4 of a check that failed, with its first diagnostic where it has one."""
+    hint, listed = f"validator {validator}", body.get("diagnostics")
+    if apart and isinstance(listed, list) and listed and isinstance(listed[0], Mapping):
+        hint = described(hint, listed[0])
+    return r4(code, "all checks ok", code, hint)
+
+
+def exit_r4(exit_code: int, place: str, body: Mapping[str, Any], apart: bool = True) -> Mapping[str, Any]:
+    """R4 of a non-zero exit: the tool's first diagnostic says more than the number. With `apart` a colon
+    follows where it is, and a semicolon the message."""
     diagnostics = body.get("diagnostics")
     first = diagnostics[0] if isinstance(diagnostics, list) and diagnostics else None
     if not isinstance(first, Mapping):
         return r4("tool.exit", "exit 0", f"exit {exit_code}", place)
-    words = [str(first.get(name, "")) for name in ("file", "line", "message", "hint")]
-    hint = f"{place}: " + " ".join(word for word in words if word not in ("", "0"))
+    if apart:
+        hint = described(place, first)
+    else:
+        words = [str(first.get(name, "")) for name in ("file", "line", "message", "hint")]
+        hint = f"{place}: " + " ".join(word for word in words if word not in ("", "0"))
     code = first.get("code")
     return r4(
         code if isinstance(code, str) and code else "tool.exit", "exit 0", f"exit {exit_code}", hint[:400]

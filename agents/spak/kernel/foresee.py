@@ -1,20 +1,24 @@
-"""What the policy will say to the actions that a spec fixes, told before the run.
+"""What the policy will say to the actions that a spec fixes, reported before the run.
 
 Takes the outline of a spec, its POLICY and the constitution; gives a warning for each tool step and VALIDATOR
 whose arguments hold no variable and that will be denied in every run, and an info for one that will wait for
-an approval. The gate decides, as at the start of a run. Left to the run is what asks to look at a path, a
-host or the workspace first, and what a check that passed could change. A POLICY or an AXIOM that is a rule
-and speaks of the run's past is not foreseen at all, nor is a spec with errors. It opens nothing.
+an approval. The gate decides, as at the start of a run. It opens nothing: of a path is known what its text
+alone decides (spak.policy.textual), and where links could lead elsewhere, the denial must hold wherever they
+lead. Left to the run is what asks for a host or for the content of the workspace, and what a check that
+passed could change. A POLICY or an AXIOM that is a rule and speaks of the run's past is not foreseen at all.
+Of a spec with errors only those parts are judged that they do not touch (`readable`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import posixpath
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from spak import canon
-from spak.kernel.gate import Gate, Judged, Wish
+from spak.kernel.gate import ROUNDS, Gate, Judged, Wish
+from spak.kernel.observed import Facts, merged, seen_json
 from spak.kernel.render import render
 from spak.kernel.rules import Rules, refs
 from spak.kernel.situation import moving, situation
@@ -22,9 +26,12 @@ from spak.kernel.state import State
 from spak.lang.diagnostics import Diagnostic, Severity, in_order
 from spak.lang.imports import Resolved
 from spak.lang.outline import Outline, StepPlan
+from spak.lang.readable import readable, settings_touched
 from spak.policy import PolicyError
+from spak.policy.actions import Seen
 from spak.policy.approval import ADMIN
 from spak.policy.law import compiled, rules_of
+from spak.policy.textual import decided, inside
 from spak.policy.values import Name
 from spak.program import CommandLine, Program, Step, Task
 from spak.program.build import sketch
@@ -40,29 +47,32 @@ SOMEBODY = ({"id": "somebody", "name": "somebody", "public": "", "roles": [ADMIN
 
 
 class Fixed(NamedTuple):
-    """An action without variables, and where it stands."""
+    """An action without variables, and its nodes: the whole, and each argument."""
 
     task: Task
     act: Literal["tool", "validate"]
     name: str
     args: Mapping[str, Any]
     at: Any
+    values: Mapping[str, Any]
 
 
 def foresee(made: Outline, whole: Resolved, constitution: Mapping[str, str]) -> tuple[Diagnostic, ...]:
     """What will be denied, and what will wait for somebody."""
-    if made.broken or made.report.errors or not made.tasks:
+    sound = readable(made)
+    if sound is None or not sound.tasks:
         return ()
-    program = sketch(made)
+    program = sketch(sound)
     axioms = rules_of(program.axioms)
-    fixed = list(_fixed(made, program))
+    fixed = list(_fixed(sound, program))
     if not fixed or any(word in text for word in PAST for text in (whole.policy, *axioms.values())):
         return ()
     try:
         gate = _gate(tuple(constitution.items()), whole.policy, tuple(axioms.items()))
     except PolicyError:
-        return ()  # check_law tells what is wrong with it
+        return ()  # check_law reports what is wrong with it
     rules = Rules(program, made.catalog, 0, "", "", frozenset(), gate)
+    unsure = settings_touched(made)
     known: dict[bytes, Judged | None] = {}
     found = []
     for item in fixed:
@@ -72,8 +82,8 @@ def foresee(made: Outline, whole: Resolved, constitution: Mapping[str, str]) -> 
                 break
             known[key] = _judge(rules, item)
         judged = known[key]
-        if judged is not None:
-            found.append(_told(made, item, judged))
+        if judged is not None and not (unsure and _by_settings(judged)):
+            found.append(_diagnostic(made, item, judged))
     return in_order(found)
 
 
@@ -87,9 +97,11 @@ def _fixed(made: Outline, program: Program) -> Iterator[Fixed]:
                 continue
             args = _plain(step.args)
             if step.kind == "tool":
-                yield Fixed(task, "tool", step.name, args, _place(nodes[step.id], step))
+                found = nodes[step.id]
+                entries = {entry.key: entry.value for entry in found.args}
+                yield Fixed(task, "tool", step.name, args, _place(found, step), entries)
             elif plan.validator is not None:
-                yield Fixed(task, "validate", step.name, args, plan.validator.at)
+                yield Fixed(task, "validate", step.name, args, plan.validator.at, {})
 
 
 def _place(found: StepPlan, step: Step) -> Any:
@@ -107,23 +119,93 @@ def _plain(args: Mapping[str, Any]) -> dict[str, Any]:
 
 def _judge(rules: Rules, item: Fixed) -> Judged | None:
     """What will not be permitted; None where it will, or where that rests on more than the spec."""
-    assert rules.gate is not None
     run = situation(rules, State(), item.task, item.name if item.act == "tool" else "")
     wish = Wish(item.act, item.name, item.args, run, moving(rules, State()))
-    found = rules.gate.judge(wish, {})
-    if not isinstance(found, Judged) or found.allow:
-        return None
     passed = tuple(("checks_ran", (name, Name("/success"))) for name in sorted(rules.catalog.validators))
-    later = rules.gate.judge(wish._replace(run=(*run, *passed)), {})
-    if not isinstance(later, Judged) or later.allow:
+    first: Judged | None = None
+    for wanted in (wish, wish._replace(run=(*run, *passed))):
+        for world in WORLDS:
+            found = _denied(rules, wanted, world)
+            if found is None:
+                return None
+            first = first or found
+    return first
+
+
+def _denied(rules: Rules, wish: Wish, world: Guess) -> Judged | None:
+    """The denial in a workspace where what the text leaves open is as the guess says."""
+    assert rules.gate is not None
+    known: Facts = {}
+    for rounds in range(ROUNDS):
+        found = rules.gate.judge(wish, known, rounds)
+        if isinstance(found, Judged):
+            break
+        if set(found) - {"paths", "globs"}:
+            return None
+        answers = {
+            "paths": [seen_json(text, decided(text) or world(text)) for text in found.get("paths", ())],
+            "globs": [_spread(pattern, world) for pattern in found.get("globs", ())],
+        }
+        known = merged(
+            known, canon.loads(canon.dumps({kind: rows for kind, rows in answers.items() if rows}))
+        )
+    else:
         return None
-    if rules.program.approvals == "ask" and rules.gate.approvable(wish, {}, SOMEBODY):
-        return found._replace(allow="ask")
-    return found
+    if found.allow:
+        return None
+    asks = rules.program.approvals == "ask" and rules.gate.approvable(wish, known, SOMEBODY)
+    return found._replace(allow="ask") if asks else found
 
 
-def _told(made: Outline, item: Fixed, judged: Judged) -> Diagnostic:
-    start, end = made.report.offsets(item.at)
+Guess = Callable[[str], Seen]
+"""Where a path leads that its text does not decide."""
+
+
+def _name(text: str) -> str:
+    """A name of the path's own without anything that says what kind of file it is."""
+    return canon.content_hash(posixpath.normpath(inside(text)))[:12].replace("-", "_")
+
+
+WORLDS: tuple[Guess, ...] = (
+    lambda text: Seen("inside", f"build/{_name(text)}", "file"),
+    lambda text: Seen("inside", f"build/{_name(text)}", "folder"),
+    lambda text: Seen("inside", f"build/{_name(text)}"),
+    lambda text: Seen("inside", posixpath.normpath(inside(text)), "file"),
+)
+"""Guesses about all undecided paths of an action. What a build makes again is the place that permits most."""
+
+
+def _spread(pattern: str, world: Guess) -> list[Any]:
+    """What a pattern matches: below a folder outside nothing is looked at, elsewhere one file."""
+    head = posixpath.dirname(pattern[: min(pattern.find(sign) % (len(pattern) + 1) for sign in "*?[")])
+    seen = decided(head) if head else None
+    if seen is not None and seen.place != "inside":
+        return [pattern, [head]]
+    return [pattern, [world(pattern).path]]
+
+
+def _by_settings(judged: Judged) -> bool:
+    """Whether a decision could change with a setting of CONFIG: hosts, and whether somebody is asked."""
+    return judged.allow == "ask" or any(name in ("connects", "asks_url") for name, _ in judged.facts)
+
+
+def _at(item: Fixed, judged: Judged) -> Any:
+    """The argument that names a denied path; else where the action is."""
+    bad = {
+        str(args[3])
+        for name, args in judged.facts
+        if name == "uses_path" and str(args[2]) in ("/outside", "/refused", "/git")
+    }
+    for name, value in item.values.items():
+        text = item.args.get(name)
+        seen = decided(text) if isinstance(text, str) else None
+        if seen is not None and seen.path in bad:
+            return value
+    return item.at
+
+
+def _diagnostic(made: Outline, item: Fixed, judged: Judged) -> Diagnostic:
+    start, end = made.report.offsets(_at(item, judged))
     if judged.allow == "ask":
         message = f"this will wait for an approval: {judged.reason}"
         hint = "whoever may approve answers with spak approve"

@@ -28,6 +28,7 @@ from spak.policy.facts import ACTION, facts
 from spak.policy.judge import decide, denied
 from spak.policy.law import compiled
 from spak.policy.values import Fact, Name
+from spak.program.semantics import LATEST, Decisions
 
 ROUNDS = 4
 """Observations for one permit; who still has questions then is denied."""
@@ -55,8 +56,8 @@ class Wish(NamedTuple):
     """Facts of the run around it."""
     moving: tuple[Fact, ...] = ()
     """Those that change with each step: a session is kept without them and told of them."""
-    git_patches: bool = True
-    """Whether patches are read as git writes them (spak.program.semantics)."""
+    decides: Decisions = LATEST
+    """How patches are read and judged: git_patches, patch_codes and long_patches."""
 
 
 class Judged(NamedTuple):
@@ -96,7 +97,7 @@ class Gate:
             known = (*wish.run, *self._told(wish, seen, observed))
             questions = seen.questions()
             if not questions:
-                found = self._decide(known, wish.moving, seen, observed)
+                found = self._decide(known, wish, seen, observed)
                 if isinstance(found, Judged):
                     return found
                 questions = found
@@ -132,7 +133,7 @@ class Gate:
 
     def _told(self, wish: Wish, seen: Observed, observed: Facts) -> tuple[Fact, ...]:
         """The facts about the action; those of a short one that is fully observed are kept."""
-        text = canon.dumps([wish.act, wish.name, wish.args, observed, wish.git_patches])
+        text = canon.dumps([wish.act, wish.name, wish.args, observed, wish.decides.git_patches])
         found = self._briefs.pop(text, None)
         if found is None:
             found = tuple(_facts(wish, seen))
@@ -142,8 +143,9 @@ class Gate:
         return found
 
     def _decide(
-        self, known: tuple[Fact, ...], moving: tuple[Fact, ...], seen: Observed, observed: Facts
+        self, known: tuple[Fact, ...], wish: Wish, seen: Observed, observed: Facts
     ) -> Judged | Questions:
+        moving = wish.moving
         key = (known, _rows(observed))
         held = self._sessions.pop(key, None) or self._near(known, moving)
         if held is None:
@@ -163,6 +165,8 @@ class Gate:
         else:
             code = "policy.denied"
         found = decide(self.policy, [*known, *moving], False, session)
+        if wish.decides.patch_codes and found.code.startswith("patch."):
+            code = found.code
         return Judged(False, code, found.reason, known, moving, observed)
 
     def _near(self, known: tuple[Fact, ...], moving: tuple[Fact, ...]) -> _Held | None:
@@ -248,7 +252,8 @@ def _facts(wish: Wish, seen: Observed) -> Iterable[Fact]:
     """What the policy is told about a wish."""
     found: list[Fact] = [("act", (ACTION, Name("/" + wish.act)))]
     if wish.act == "tool":
-        world = replace(seen.world, git_patches=wish.git_patches)
+        world = replace(seen.world, git_patches=wish.decides.git_patches)
+        world = world if wish.decides.long_patches else replace(world, patched=None)
         return [*found, *facts(Action(wish.name, wish.args), world)]
     if wish.act == "validate":
         found.append(("validator", (ACTION, wish.name)))

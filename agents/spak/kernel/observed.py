@@ -4,9 +4,11 @@ Takes the `facts` of observe proposals; gives a `spak.policy` World that answers
 else, and notes what it could not answer. Looking is not done here: the runner answers questions
 (`spak.runner.observe`), so that a replay sees what the run saw.
 
-    questions  {"paths": [text], "globs": [pattern], "hosts": [name], "rows": [request]}
+    questions  {"paths": [text], "globs": [pattern], "hosts": [name], "rows": [request],
+                "patches": [reference]}
     facts      {"paths": [[text, place, path, kind, links, note]], "globs": [[pattern, [path]]],
-                "hosts": [[name, [address]]], "rows": [[request, [[value]]]], "trouble": [code]}
+                "hosts": [[name, [address]]], "rows": [[request, [[value]]]], "trouble": [code],
+                "patches": [[reference, code, message, [path], [secret], kind of secret]]}
 
 Members that hold nothing are left out. A path or a pattern may be any text, so it stands in a list and is no
 member's name.
@@ -19,10 +21,10 @@ from typing import Any
 
 from spak import canon
 from spak.policy import Session
-from spak.policy.actions import Seen, World
+from spak.policy.actions import PatchSeen, Seen, World
 from spak.policy.values import decode, from_json
 
-KINDS = ("paths", "globs", "hosts", "rows")
+KINDS = ("paths", "globs", "hosts", "rows", "patches")
 TROUBLES = ("world.too_large", "world.unreadable", "world.unknown", "policy.observation")
 """Why a look at the world may have failed; then there is no permission."""
 
@@ -48,6 +50,7 @@ class Observed:
             self._globs = {item[0]: _texts(item[1]) for item in facts.get("globs", ())}
             self._hosts = {item[0]: _texts(item[1]) for item in facts.get("hosts", ())}
             self.rows = {canon.dumps(item[0]): item[1] for item in facts.get("rows", ())}
+            self._patches = {canon.dumps(item[0]): _patch(item) for item in facts.get("patches", ())}
             self.trouble = next((code for code in facts.get("trouble", ())), "")
             if self.trouble and self.trouble not in TROUBLES:
                 self.trouble = "policy.observation"
@@ -57,7 +60,9 @@ class Observed:
 
     @property
     def world(self) -> World:
-        return World(look=self._look, spread=self._spread, read=None, resolve=self._resolve)
+        return World(
+            look=self._look, spread=self._spread, read=None, resolve=self._resolve, patched=self._patched
+        )
 
     def answer(self, session: Session) -> bool:
         """Supply what was observed to a session; False, and noted, when it asks for more.
@@ -91,6 +96,12 @@ class Observed:
             self._asked["globs"][pattern] = pattern
         return self._globs.get(pattern, ())
 
+    def _patched(self, reference: Mapping[str, Any]) -> PatchSeen | None:
+        name = canon.dumps(reference)
+        if name not in self._patches:
+            self._asked["patches"][name] = reference
+        return self._patches.get(name)
+
     def _resolve(self, host: str) -> tuple[str, ...]:
         if host not in self._hosts:
             self._asked["hosts"][host] = host
@@ -118,6 +129,18 @@ def _seen(item: Any) -> Seen:
     if not all(type(part) is str for part in (text, path, note)):
         raise ValueError
     return Seen(place, path, kind, links, note)
+
+
+def patch_json(reference: Mapping[str, Any], seen: PatchSeen) -> list[Any]:
+    """What was read in a patch, as it is in a record."""
+    return [reference, seen.code, seen.message, list(seen.paths), list(seen.names), seen.secret]
+
+
+def _patch(item: Any) -> PatchSeen:
+    _, code, message, paths, names, secret = item
+    if not all(type(part) is str for part in (code, message, secret)):
+        raise ValueError
+    return PatchSeen(code, message, _texts(paths), _texts(names), secret)
 
 
 def _texts(items: Any) -> tuple[str, ...]:

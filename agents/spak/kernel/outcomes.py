@@ -14,7 +14,7 @@ from spak.kernel import fit
 from spak.kernel.rules import Rules
 
 ROLLED_BACK = frozenset({"timeout", "oom", "limit", "launcher", "unknown", "crash", "invalid"})
-"""Outcomes of a tool whose changes are undone; a non-zero exit is not one of them."""
+"""Outcomes of a tool whose changes are rolled back; a non-zero exit is not one of them."""
 
 NOT_DONE = ("policy.changed", "secret.unknown", "secret.judged")
 """Why the runner did not do what was permitted."""
@@ -28,7 +28,7 @@ PASSED = ("success", "metric_improved")
 MAX_CHECKS = 50
 
 
-def undone(rules: Rules, body: Mapping[str, Any]) -> tuple[str, str]:
+def rolled_back(rules: Rules, body: Mapping[str, Any]) -> tuple[str, str]:
     """The outcome of a tool that did not end by itself, and its code."""
     outcome = body.get("outcome")
     known = outcome if isinstance(outcome, str) and outcome in ROLLED_BACK else "invalid"
@@ -37,7 +37,7 @@ def undone(rules: Rules, body: Mapping[str, Any]) -> tuple[str, str]:
     return known, str(given) if given in codes else f"tool.{known}"
 
 
-def undone_r4(outcome: str, code: str, hint: str, why: object = None) -> Mapping[str, Any]:
+def rollback_r4(outcome: str, code: str, hint: str, why: object = None) -> Mapping[str, Any]:
     """R4 for it."""
     if code == REPOSITORY:
         return fit.r4(code, UNTOUCHED, why if isinstance(why, str) else "undone", hint)

@@ -137,7 +137,7 @@ class Permits(Turn):
             return None
         run = situation(self.rules, self.state, self.task, name if act == "tool" else "")
         spent = moving(self.rules, self.state)
-        wish = Wish(act, name, args, run, spent, self.rules.decides.git_patches)
+        wish = Wish(act, name, args, run, spent, self.rules.decides)
         signed = approval_facts(*self.signed) if self.signed else ()
         asked = wish._replace(run=(*run, *signed)) if signed else wish
         found = gate.judge(asked, self.seen, self.rounds)
@@ -153,7 +153,10 @@ class Permits(Turn):
         """Whoever proposed it gets the reason and may propose again; what the spec says itself is refused."""
         task = self.task
         if act == "tool" and self.comes_of_an_answer(task, step):
-            told = fit.r4(judged.code, "what the policy permits", name, judged.reason)
+            expected = (
+                "a patch that can be read" if judged.code.startswith("patch.") else "what the policy permits"
+            )
+            told = fit.r4(judged.code, expected, name, judged.reason)
             self.violate(task, step, name, [fit.with_payload(self.rules, told, args)])
             return
         knob = f"a POLICY that permits it: {judged.reason}"

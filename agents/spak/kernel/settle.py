@@ -95,7 +95,7 @@ def _settle(memory: Memory, count: int, policy: str) -> Memory:
 
 
 def _fold(memory: Memory, count: int) -> Memory:
-    """The oldest `count` references as part of the one line that stands for all older ones."""
+    """The oldest `count` references as part of the one line for all older ones."""
     gone, blocks = 0, []
     upto = memory.upto
     for block in memory.blocks:

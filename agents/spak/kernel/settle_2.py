@@ -68,8 +68,8 @@ def transition(memory: Memory, policy: str) -> Memory:
     """The memory after the run went on to another task.
 
     FLUSH_ON_TRANSITION settles every entry that a prompt has shown, when that is worth its price with a
-    prefix cache: the references are sent once at the full price instead of a tenth, and so is what stands
-    behind them, and every prompt to come is shorter. How many will come nobody knows: as many as there were
+    prefix cache: the references are sent once at the full price instead of a tenth, and so is what comes
+    after them, and every prompt to come is shorter. How many will come nobody knows: as many as there were
     is the guess, HORIZON at first. What no prompt has shown yet stays, so that nothing settles unseen.
     """
     if policy != "FLUSH_ON_TRANSITION" or not memory.sent:
@@ -105,7 +105,7 @@ def _settle(memory: Memory, count: int, gists: bool) -> Memory:
 
 
 def _fold(memory: Memory, count: int) -> Memory:
-    """The first `count` blocks as part of the one line that stands for all older references."""
+    """The first `count` blocks as part of the one line for all older references."""
     gone = memory.blocks[:count]
     return replace(
         memory,
@@ -116,7 +116,7 @@ def _fold(memory: Memory, count: int) -> Memory:
 
 
 def _block(memory: Memory, count: int, gists: bool) -> tuple[Reference, ...]:
-    """References to the first `count` fresh entries; a literal stands in one gist only."""
+    """References to the first `count` fresh entries; a literal is in one gist only."""
     known = {word for block in memory.blocks for item in block for word in item.gist.split()}
     found = []
     for item in memory.fresh[:count]:

@@ -168,7 +168,7 @@ class _Turn(Permits):
         outcome = body.get("outcome")
         exit_code = body.get("exit", 0)
         if outcome != "exited" or type(exit_code) is not int:
-            known, code = outcomes.undone(self.rules, body)
+            known, code = outcomes.rolled_back(self.rules, body)
             self.roll_back(task, step, pending, known, code, body.get("why"))
             return
         writes = pending.cls == "effect"
@@ -209,7 +209,9 @@ class _Turn(Permits):
             self.state = change(self.state, r4=None)
             self.route_on(task, step, route)
             return
-        error = fit.exit_r4(exit_code, f"{pending.name} in step {step.id}", body)
+        error = fit.exit_r4(
+            exit_code, f"{pending.name} in step {step.id}", body, self.rules.decides.r4_payload
+        )
         if step.poll is not None:
             error = {**error, "code": POLL_LIMIT, "expected": f"exit 0 within {step.poll.limit} polls"}
         self.state = change(self.state, r4=error)
@@ -275,7 +277,7 @@ class _Turn(Permits):
         if self.state.r7.polls:
             self.executive(polls=0)
         hint = f"{pending.name} in step {step.id}: see the record"
-        error = outcomes.undone_r4(outcome, code, hint, why)
+        error = outcomes.rollback_r4(outcome, code, hint, why)
         self.undo(task, step, pending.name, error, route)
 
     def violate(self, task: Task, step: Step, tool: str, errors: list[Mapping[str, Any]]) -> None:
@@ -372,9 +374,8 @@ class _Turn(Permits):
         if self.watched(pending, route):
             return
         if found.signal == "fail":
-            self.state = change(
-                self.state, r4=fit.r4(found.code, "all checks ok", found.code, f"validator {step.name}")
-            )
+            apart = self.rules.decides.r4_payload
+            self.state = change(self.state, r4=fit.failed_check(found.code, step.name, body, apart))
         else:
             self.state = change(self.state, r4=None)
         self.finish_task(found.signal, found.code, route)

@@ -51,9 +51,13 @@ def kept(size: int, times: int) -> int:
 def loop(marks: Sequence[str], size: int, times: int) -> Turn | None:
     """The shortest turn of at most `size` marks that was taken at least `times` times in a row."""
     for length in range(1, min(size, len(marks) // times) + 1):
+        if times > 1 and marks[-1] != marks[-1 - length]:
+            continue
         taken = repeats(marks, length)
+        if taken < times:
+            continue
         quiet = all(item.startswith(QUIET) for item in marks[-length:])
-        if taken >= times and (not quiet or taken * length >= size):
+        if not quiet or taken * length >= size:
             return Turn(length, taken)
     return None
 

@@ -63,8 +63,8 @@ def check_option(made: Outline, choice: Choice, given: Mapping[str, Any]) -> Non
         if not listed(made):
             hint = 'AXIOM "..." CHECK max_lines { lines: 80 } in the SYSTEM_MODEL'
             message = f"{choice.name} has nothing to check: no AXIOM has a CHECK"
-            tell = made.report.warn if choice.options is None else made.report.error
-            tell("lang.missing_option", message, hint, choice.at)
+            report = made.report.warn if choice.options is None else made.report.error
+            report("lang.missing_option", message, hint, choice.at)
         return
     entries = choice.options.entries if choice.options is not None else ()
     value = next((item.value for item in entries if item.key == name), None)
@@ -100,10 +100,10 @@ def _judge(
     found = violations(check.schema, args)
     for wrong in sorted(found, key=lambda item: item.code != "schema.unknown_member")[:1]:
         key = wrong.path.split("/")[1] if wrong.path else ""
-        _tell_wrong(made.report, check, wrong, key, entries.get(key, at))
+        _report_wrong(made.report, check, wrong, key, entries.get(key, at))
 
 
-def _tell_wrong(report: Report, check: NamedEntry, wrong: Violation, key: str, at: Any) -> None:
+def _report_wrong(report: Report, check: NamedEntry, wrong: Violation, key: str, at: Any) -> None:
     """Report an argument of a check that does not fit: at its entry, or at the check where it is missing."""
     name, takes = check.name, check.schema.get("properties", {})
     entry = at if isinstance(at, ast.Entry) else None

@@ -9,7 +9,7 @@ on depends on where the task can be left by it:
 
     success, metric_improved    after its last act
     plateau                     the same, or at a plan for which nothing was proposed
-    fail                        after a tool whose exit is not 0; before a tool that was undone, where no
+    fail                        after a tool whose exit is not 0; before a tool that was rolled back, where no
                                 question came before that is asked again instead; after the checks; after the
                                 VALIDATOR
     timeout                     before the tool that took too long; after the VALIDATOR
@@ -59,7 +59,7 @@ def check_bound(made: Outline, scope: Scope, start: str) -> None:
         return
     uses = [use for use in scope.uses if use.path.partition(".")[0] not in ALWAYS]
     if uses:
-        _Flow(made, scope, uses, start).tell()
+        _Flow(made, scope, uses, start).report()
 
 
 class _Flow:
@@ -189,13 +189,15 @@ class _Flow:
 
     # ---- diagnostics
 
-    def tell(self) -> None:
-        told: set[tuple[str, str]] = set()
+    def report(self) -> None:
+        reported: set[tuple[str, str]] = set()
         for use in self.uses:
-            if len(told) >= LIMIT:
+            if len(reported) >= LIMIT:
                 return
             known = self.before.get(use.task)
-            if known is None or (use.task, use.path) in told:  # a task that is never entered asks for nothing
+            if (
+                known is None or (use.task, use.path) in reported
+            ):  # a task that is never entered asks for nothing
                 continue
             bit = self.bits[self.name(use)]
             own = 0
@@ -203,13 +205,13 @@ class _Flow:
                 own |= act.binds
             if (known.must | own) & bit:
                 continue
-            told.add((use.task, use.path))
+            reported.add((use.task, use.path))
             if (known.may | own) & bit:
-                self.tell_some(use, bit)
+                self.report_some(use, bit)
             else:
-                self.tell_none(use)
+                self.report_none(use)
 
-    def tell_none(self, use: Use) -> None:
+    def report_none(self, use: Use) -> None:
         report = self.made.report
         place = report.hole(use.at, use.path)
         near = nearest(use.path, [name for name in self.scope.setters if name != use.path])
@@ -217,7 +219,7 @@ class _Flow:
         message = f"'{use.path}' has no value here, whichever way the run comes"
         report.error("lang.never_bound", message, hint, place)
 
-    def tell_some(self, use: Use, bit: int) -> None:
+    def report_some(self, use: Use, bit: int) -> None:
         place = self.made.report.hole(use.at, use.path)
         message = f"'{use.path}' may have no value here: {self.way(use.task, bit)}"
         self.made.report.warn("lang.maybe_unbound", message, self.cure(use), place)

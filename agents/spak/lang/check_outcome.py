@@ -1,4 +1,5 @@
-"""Checks of what decides a task: a `fail` edge that nothing fires, a task whose success nothing checks.
+"""Checks of what decides a task: a `fail` edge that nothing fires, a task whose success nothing checks, or
+that has nothing to do at all.
 
 Takes an Outline; reports warnings with fixes. `success:` or a VALIDATOR decides a task that has one; in any
 other the exits of its tools do, so only a task that lets every tool go on (`on_fail: continue`) is decided by
@@ -20,8 +21,10 @@ def check_outcome(made: Outline) -> None:
     for task in made.tasks.values():
         if made.report.full:
             return
-        if not decided(task):
-            _tell(made, task)
+        if task.empty:
+            _report_empty(made, task)
+        elif not decided(task):
+            _report(made, task)
 
 
 def decided(task: TaskPlan) -> bool:
@@ -37,7 +40,7 @@ def _only_continues(task: TaskPlan) -> bool:
     return bool(task.steps) and all(step.on_fail == "continue" for step in task.steps)
 
 
-def _tell(made: Outline, task: TaskPlan) -> None:
+def _report(made: Outline, task: TaskPlan) -> None:
     report = made.report
     goes_on = [step for step in task.steps if step.on_fail == "continue"]
     edge = task.edges.get("fail")
@@ -60,6 +63,18 @@ def _tell(made: Outline, task: TaskPlan) -> None:
         hint = f"compare a value of it: success: {name} == 0"
         fix = _edits(made, "SetCondition", task.name, "success", f"{name} == 0")
         report.warn("lang.unchecked_task", message, hint, task.node.start + 1, fix)
+
+
+def _report_empty(made: Outline, task: TaskPlan) -> None:
+    """A task that does nothing: a run refuses it (`run.empty_task`)."""
+    if {"GOAL", "TOOLS", "VALIDATOR"} & set(task.settings) or not task.name:
+        return  # something is wrong with it, which was reported
+    message = (
+        f"TASK '{task.name}' has no step, GOAL, success: or VALIDATOR: a run that comes to it is refused"
+    )
+    hint = f'GOAL "{task.name}" makes it an end that says what was reached'
+    fix = _edits(made, "Set", "GOAL", task.name, task.name)
+    made.report.warn("lang.empty_task", message, hint, task.node.start + 1, fix)
 
 
 def _stop(made: Outline, step: StepPlan) -> tuple[Edit, ...] | None:

@@ -95,6 +95,11 @@ class TaskPlan:
         return self.tools | self.step_tools
 
     @property
+    def empty(self) -> bool:
+        """Whether it has nothing to do and nothing that says what it is for."""
+        return not (self.steps or self.checks or self.judged or self.tools or "GOAL" in self.settings)
+
+    @property
     def plans(self) -> bool:
         """True when the task leaves a choice of tool calls to a proposer and names no steps."""
         return not self.steps and bool(self.tools)

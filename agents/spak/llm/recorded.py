@@ -33,6 +33,8 @@ from spak.llm.settings import Choice
 from spak.ports import Answer, Cancel, Finish, Prompt
 
 MAX_FILE = 256 << 20
+OTHER_PROMPT = " (recorded, another prompt)"
+"""What the model of an answer ends with that was recorded for another prompt of the same step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class Recorded:
         if on_text is not None:
             on_text(found.text)
         model = found.model or "recorded"
-        model = model if own else f"{model} (recorded, another prompt)"
+        model = model if own else model + OTHER_PROMPT
         noted = {"name": self.name, "line": number + 1, "hash": found.hash}
         return Answer(found.text, found.usage, model, finish=found.finish, recorded=noted)
 

@@ -45,6 +45,20 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class PatchSeen:
+    """What was read in a patch that is too long for a record."""
+
+    code: str = ""
+    """Why it would not be applied, with its message; empty where it would."""
+    message: str = ""
+    paths: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    """Secrets that it names."""
+    secret: str = ""
+    """The kind of a secret whose value seems to be in it."""
+
+
+@dataclass(frozen=True, slots=True)
 class World:
     """What the judge may know besides the action."""
 
@@ -59,6 +73,8 @@ class World:
     """The addresses of a host's name, none where it has none; without it nobody looked."""
     git_patches: bool = True
     """Whether patches are read as git and diff write them; a run of older semantics reads fewer."""
+    patched: Callable[[Mapping[str, Any]], PatchSeen | None] | None = None
+    """What is in a patch that is given by reference; None where nobody has read it yet."""
 
 
 def read_action(line: str) -> tuple[Id, Action]:

@@ -8,12 +8,12 @@ here becomes a rule or a name but words of this file, of `spak.policy.toolfacts`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from spak.errors import UserError
 from spak.patch import FilePatch, PatchRefused, apply, read_patch
 from spak.policy import urls
-from spak.policy.actions import Action, World
+from spak.policy.actions import Action, PatchSeen, World
 from spak.policy.toolfacts import ACTION, BUILDERS, Builder, argument, arguments, text, unreadable, use, walk
 from spak.policy.values import Fact, Name
 
@@ -100,6 +100,9 @@ def _addresses(host: str, world: World) -> list[Fact]:
 
 
 def _patch(action: Action, world: World) -> list[Fact]:
+    whole = action.args.get("patch")
+    if isinstance(whole, Mapping) and world.patched is not None:
+        return _long_patch(world.patched(whole), world)
     diff = argument(action, "patch")
     if not isinstance(diff, str):
         return [diff]
@@ -115,6 +118,26 @@ def _patch(action: Action, world: World) -> list[Fact]:
     if isinstance(found, PatchRefused):
         return [("patch_trouble", (ACTION, found.code, text(found.message)))]
     return [use("edits", path, world) for path in found]
+
+
+def _long_patch(seen: PatchSeen | None, world: World) -> list[Fact]:
+    """The facts about a patch that somebody else has read."""
+    if seen is None:
+        return []
+    if seen.code:
+        return [("patch_trouble", (ACTION, seen.code, text(seen.message)))]
+    found: list[Fact] = [use("edits", path, world) for path in seen.paths]
+    found += [("names_secret", (ACTION, text(name), "patch")) for name in seen.names]
+    return [*found, ("looks_secret", (ACTION, seen.secret, "patch"))] if seen.secret else found
+
+
+def read_whole(diff: str) -> PatchSeen:
+    """What is in a patch: the paths that it would change, and secrets; or why it would not be applied."""
+    files = read_patch(diff)
+    if isinstance(files, PatchRefused):
+        return PatchSeen(files.code, files.message)
+    secrets = tuple(dict.fromkeys(SECRET_NAME.findall(diff)))
+    return PatchSeen(paths=tuple(_named(files)), names=secrets, secret=urls.secret_in(diff))
 
 
 def _named(files: Iterable[FilePatch]) -> list[str]:

@@ -67,9 +67,12 @@ def decide(
         session = policy.session(known) if session is None else session
         if session.holds("forbidden", ACTION):
             proof = {"forbidden": session.proof("forbidden", ACTION).to_json()} if explain else None
+            other = _derived(session) or _untested(session)
+            trouble = _patch_trouble(known)
+            if trouble and not other:
+                return Decision("deny", trouble[1], None, proof, trouble[0])
             why = (
-                _derived(session)
-                or _untested(session)
+                other
                 or _unmet(known, None, "")
                 or (_barrier(known, session.holds) if session.holds("makes_commit", ACTION) else "")
                 or "a rule of the policy forbids it"
@@ -95,6 +98,14 @@ def permissible(known: Iterable[Fact]) -> bool:
         or (name == "command_does" and args[3] == "git commit")
         for name, args in known
     )
+
+
+def _patch_trouble(known: Iterable[Fact]) -> tuple[str, str] | None:
+    """The code and the reason of a patch that would not be applied."""
+    for name, args in known:
+        if name == "patch_trouble":
+            return str(args[1]), f"{args[2]} [{args[1]}]"
+    return None
 
 
 def _bug(error: Exception) -> Decision:

@@ -72,9 +72,9 @@ def git(judge: Judge, verb: str, rest: list[Arg], texts: list[str]) -> bool:
     if not host:
         return False
     judge.connect("ssh", host)
-    behind = words[1:]
-    target = [item for item in rest if item.text == behind[0]] if verb == "clone" and len(behind) == 1 else []
-    known = bool(target) or not behind or (verb != "clone" and all(_BRANCH.match(word) for word in behind))
+    after = words[1:]
+    target = [item for item in rest if item.text == after[0]] if verb == "clone" and len(after) == 1 else []
+    known = bool(target) or not after or (verb != "clone" and all(_BRANCH.match(word) for word in after))
     if not known or not all(_CALM_GIT.match(flag) for flag in flags):
         judge.deed("connects", f"git {verb}", "another machine, with more than a plain fetch")
         return True

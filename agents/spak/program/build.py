@@ -6,7 +6,7 @@ nothing that `check` has not judged. Where a task says less than it means, this 
 
 - TOOLS without steps is one `plan` step, whose output is the variable of OUTPUT; `success:` or `evaluation`
   add a `check` step after the last one, VALIDATOR a `validate` step; a task with none of these gets a `check`
-  of nothing, and ends well.
+  of nothing, and ends well; one without a GOAL too has no step, and a run that comes to it is refused.
 - A VALIDATOR that checks axioms and is given none gets those of the SYSTEM_MODELs.
 - A check of an evaluation is a step that goes on when it fails; its output is `metric.NAME`, and the value of
   its `output_var` if it has one.
@@ -196,6 +196,8 @@ class _Compiler:
         if not task.steps and self.tools(task):
             steps.append(Step(_free("plan", task), "plan", output_var=task.output, on_fail="", line=line))
         steps += [self.step(step, task) for step in task.checks]
+        if self.decides.empty_tasks and task.empty:
+            return ()
         if task.success or task.checks or not (steps or task.validator):
             steps.append(Step(_free("check", task), "check", line=line))
         if task.validator is not None:

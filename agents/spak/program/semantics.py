@@ -55,6 +55,13 @@ class Decisions:
     git_patches: bool = True
     """Since 3: patches are read as git and diff write them, quoted names and stripped blank lines too, and a
     very long line is refused. Before, the policy judged some ordinary ones as damaged."""
+    patch_codes: bool = True
+    """Since 3: a patch that cannot be read is denied with its own code. Before, with `policy.forbidden`."""
+    long_patches: bool = True
+    """Since 3: a patch of more than 16 KiB is read by the runner and judged by what it changes. Before, it
+    was denied as unreadable."""
+    empty_tasks: bool = True
+    """Since 3: a task without step, GOAL, `success:` and VALIDATOR is refused. Before, it ended well."""
     closed_law: bool = True
     """Since 3: no text of a spec heads a predicate on which a prohibition of the law rests through a
     negation, but for tables that the law opens. Source: DESIGN.md section 9."""

@@ -1,4 +1,4 @@
-"""How an answer of a model came about, as it is recorded beside the answer, and who cannot be asked."""
+"""How an answer of a model came about, as it is recorded with the answer, and who cannot be asked."""
 
 from __future__ import annotations
 

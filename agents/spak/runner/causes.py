@@ -17,7 +17,7 @@ from spak.kernel import watch
 from spak.records import Authority, Kind, Record
 
 TAIL = 1000
-"""Records from which the cause of an end can be told, where nobody wants to read all of them."""
+"""Records that are read for the cause of an end where reading all of them would take too long."""
 
 LISTED = 12
 """Record numbers in a sentence; of more, the first and the last."""
@@ -165,7 +165,10 @@ _SENTENCES: Mapping[str, Callable[[Trail, Mapping[str, Any]], str]] = {
     "run.poll_limit": Trail.polled,
     "tool.exit": Trail.exit,
 }
-_SENTENCES_BY_FAMILY: Mapping[str, Callable[[Trail, Mapping[str, Any]], str]] = {"policy": Trail.denial}
+_SENTENCES_BY_FAMILY: Mapping[str, Callable[[Trail, Mapping[str, Any]], str]] = {
+    "policy": Trail.denial,
+    "patch": Trail.denial,
+}
 
 
 def _same(name: str, seqs: Sequence[int]) -> str:

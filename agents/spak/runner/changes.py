@@ -1,4 +1,4 @@
-"""What a tool changed in the workspace, taken into its root or undone.
+"""What a tool changed in the workspace, taken into its root or rolled back.
 
 Takes the workspace with a step under way and the body of its act; adds R3 to the body, or undoes the step and
 says why: what it left is too big, or it changed the repository in a way that nothing permits (ADR 0022).
@@ -26,16 +26,15 @@ def take(
     body: dict[str, Any],
     keep_git: Callable[[Sequence[str]], str],
 ) -> None:
-    """Commit the step. `keep_git` says, of all changed paths, why a change of `.git` must be undone.
+    """Commit the step. `keep_git` says, of all changed paths, why a change of `.git` must be rolled back.
 
     Raises: RunError for a fault of the host, after the rollback: no tool is to blame for it.
     """
     try:
         body["r3"] = workspace.commit()
         touched = workspace.touched()
-        of_git = repository.places(workspace.directory)
         why = ""
-        if any(repository.within(path, of_git) for path in touched):
+        if touched and _in_git(workspace, touched):
             with workspace.lock():
                 why = keep_git(touched)
         why = why or nested_git.trouble(workspace.directory, touched, workspace.existed)
@@ -53,6 +52,11 @@ def take(
         body["only_git"] = True
     if workspace.travels:
         workspace.push(body["r3"], blobs)
+
+
+def _in_git(workspace: Workspace, touched: Sequence[str]) -> bool:
+    places = repository.places(workspace.directory)
+    return any(repository.within(path, places) for path in touched)
 
 
 def _undo(workspace: Workspace, body: dict[str, Any], outcome: Mapping[str, str]) -> None:

@@ -15,6 +15,7 @@ from spak.ports import Trial
 from spak.program import MetricRule, Program
 from spak.records import Authority, Kind, Record
 from spak.runner.origins import Origins
+from spak.runner.repeats import OtherPrompts
 
 
 @dataclass(slots=True)
@@ -27,6 +28,7 @@ class Attempted:
     args: Mapping[str, Any]
     params: Mapping[str, Any]
     outcome: str = ""
+    """`improved`, `measured`, `static` (only evidence was taken), `done` (nothing measures) or `fail`."""
     code: str = ""
     value: float | None = None
     """Its metric; None where nothing was measured."""
@@ -40,7 +42,8 @@ class Attempted:
     seq: int = -1
 
     def trial(self) -> Trial:
-        outcome = self.outcome if self.outcome in ("improved", "measured") else "fail"
+        known = {"improved": "improved", "measured": "measured", "done": "measured"}
+        outcome = known.get(self.outcome, "fail")
         return Trial(self.args, self.params, outcome, self.value, self.ratio)  # type: ignore[arg-type]
 
 
@@ -53,7 +56,12 @@ class History:
     """Those of the tasks that have one (`rules_of`)."""
     given: list[Mapping[str, Any]] = field(default_factory=list)
     """The answers that came from a recording, as `Answer.recorded` names them."""
+    output: Any = ""
+    """What the last tool wrote that was not rolled back: a text, or a reference to a long one."""
+    others: OtherPrompts = field(default_factory=OtherPrompts)
     origins: Origins = field(default_factory=lambda: Origins(""))
+    _called: bool = False
+    _written: Any = None
     _plan: Mapping[str, Any] | None = None
     _open: Attempted | None = None
     _measured: Mapping[str, Any] | None = None
@@ -69,7 +77,9 @@ class History:
     def feed(self, record: Record) -> None:
         if record.authority == Authority.PROPOSAL and isinstance(noted := record.side.get("recorded"), dict):
             self.given.append(noted)
+        self.others.feed(record)
         self.origins.feed(record)
+        self._hear(record)
         match record.kind:
             case Kind.PLAN:
                 self._plan = record.body
@@ -79,6 +89,17 @@ class History:
                 self._measured = record.body
             case Kind.ROUTE:
                 self._route(record)
+
+    def _hear(self, record: Record) -> None:
+        """Keep what a tool wrote, once the kernel has committed its result."""
+        if record.kind == Kind.PERMIT:
+            self._called = record.body.get("act") == "tool" and record.body.get("allow") is True
+        elif record.kind == Kind.ACT:
+            exited = self._called and record.body.get("outcome") == "exited"
+            self._written = record.body.get("out", "") if exited else None
+        elif record.authority == Authority.COMMIT and self._written is not None:
+            self.output = self.output if record.body.get("txn") == "rollback" else self._written
+            self._written = None
 
     def _select(self, record: Record) -> None:
         index = record.body.get("i", -1)
@@ -104,7 +125,7 @@ class History:
         if failed:
             row.outcome = "fail"
         else:
-            row.outcome = "improved" if "best" in body else "measured"
+            row.outcome = "improved" if "best" in body else "done" if self._measured is None else "measured"
         if self._measured is not None:
             self._read(row, self._measured)
         self.rows.append(row)

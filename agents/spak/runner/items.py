@@ -2,7 +2,7 @@
 
 Takes records and blobs; gives items in order, by replay. A prompt's items that the prompt before it showed
 alike are left out, so that the list reads as a conversation. A call that did not fit or was denied gets its
-R4 as output, as whoever proposed it was told. Source: seed 000 sections 3.2 and 5.
+R4 as output, as the proposer got it. Source: seed 000 sections 3.2 and 5.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from spak import canon
+from spak.lang.catalog import ValidatorEntry
 from spak.ports import Blobs, Measurement
 from spak.runner.blobs import shrink
 
@@ -38,3 +39,21 @@ def recorded(
     if details:
         side["details"] = shrink(clean(details), blobs)
     return body, side
+
+
+def lacking(entry: ValidatorEntry, options: Any) -> Measurement | None:
+    """What stands in for a measurement where an option that the validator needs is missing; else None."""
+    given = options if isinstance(options, Mapping) else {}
+    missing = [name for name in entry.schema.get("required", ()) if name not in given]
+    if not missing:
+        return None
+    detail = f"{entry.name} {{ {' '.join(f'{name}: ...' for name in missing)} }}"
+    message = f"an option is missing: {', '.join(missing)}"
+    finding = {
+        "severity": "info",
+        "code": "options",
+        "message": message,
+        "hint": detail,
+    }
+    failed = {"name": "options", "ok": False, "code": "options", "detail": detail}
+    return Measurement("checked", checks=(failed,), diagnostics=(finding,))

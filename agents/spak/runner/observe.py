@@ -13,10 +13,13 @@ from typing import Any
 
 from spak import canon
 from spak.errors import UserError
-from spak.kernel.observed import TROUBLES, seen_json
+from spak.kernel.observed import TROUBLES, patch_json, seen_json
 from spak.policy.actions import Seen
 from spak.policy.externals import Request
+from spak.policy.facts import read_whole
 from spak.policy.values import encode, to_json
+from spak.ports import Blobs
+from spak.runner.blobs import expand
 from spak.tools.observe import Observer, resolve
 from spak.tools.world import answers
 
@@ -24,8 +27,8 @@ MAX_BYTES = 1 << 20
 """Bytes of an observation; `step` reads it whole, so that it is no blob."""
 
 
-def observe(questions: Mapping[str, Any], workspace: Path) -> dict[str, Any]:
-    """The facts that answer the questions, in their order."""
+def observe(questions: Mapping[str, Any], workspace: Path, blobs: Blobs | None = None) -> dict[str, Any]:
+    """The facts that answer the questions, in their order; `blobs` has the texts that they refer to."""
     eyes = Observer(workspace.resolve())
     rows = [Request.from_json(item) for item in questions.get("rows", ())]
     try:
@@ -42,6 +45,11 @@ def observe(questions: Mapping[str, Any], workspace: Path) -> dict[str, Any]:
             for request, answer in zip(rows, told, strict=True)
         ],
     }
+    if blobs is not None:
+        found["patches"] = [
+            _plain_all(patch_json(reference, read_whole(str(expand(reference, blobs)))))
+            for reference in questions.get("patches", ())
+        ]
     found = {kind: items for kind, items in found.items() if items}
     return found if len(canon.dumps(found)) <= MAX_BYTES else {"trouble": ["world.too_large"]}
 
@@ -64,6 +72,13 @@ def unchanged(
 
 def _seen(text: str, seen: Seen) -> list[Any]:
     return [_plain(item) if isinstance(item, str) else item for item in seen_json(text, seen)]
+
+
+def _plain_all(value: Any) -> Any:
+    """A JSON value of texts that a record can hold."""
+    if isinstance(value, list):
+        return [_plain_all(item) for item in value]
+    return _plain(value) if isinstance(value, str) else value
 
 
 def _plain(text: str) -> str:

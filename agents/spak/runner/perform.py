@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -163,7 +162,9 @@ class Performer:
             case "tool":
                 done: Proposed | None = self._tool(effect, history)
             case "observe":
-                seen = self.walls.seen(observe(effect.args["questions"], self.workspace.directory))
+                seen = self.walls.seen(
+                    observe(effect.args["questions"], self.workspace.directory, self.blobs)
+                )
                 done = Proposed(Kind.OBSERVE, {"of": effect.id, "facts": seen})
             case "check":
                 done = Proposed(Kind.ACT, {"of": effect.id, "facts": self._facts(effect.args["atoms"])})
@@ -287,12 +288,12 @@ class Performer:
             if writes:
                 self.workspace.rollback()
             raise
-        looking = replace(call, inherit=(), repository=False)
-        trouble = partial(repository.trouble, looking, repo)
-        return self._tool_result(
-            effect, result, (lambda paths: str(self._clean(trouble(paths)))) if writes else None,
-            output, diagnostics, key,
-        )  # fmt: skip
+
+        def trouble(paths: Sequence[str]) -> str:
+            looking = replace(call, inherit=(), repository=False)
+            return str(self._clean(repository.trouble(looking, repo, paths)))
+
+        return self._tool_result(effect, result, trouble if writes else None, output, diagnostics, key)
 
     def _tool_result(
         self,
@@ -347,6 +348,10 @@ class Performer:
 
     def _validate(self, effect: Effect) -> Proposed:
         validator = self.host.validators[effect.name]
+        options = expand(effect.args, self.blobs)
+        if lacking := measured.lacking(validator.entry, options):
+            body, side = measured.recorded(effect.id, lacking, self.blobs, self._clean)
+            return Proposed(Kind.ACT, body, side)
         rule = self.rules.program.tasks[effect.task].rule
         told: dict[str, Any] = {}
         with self.workspace.lock() as lock, self._calling(), self.hearing() as heard:

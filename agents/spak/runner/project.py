@@ -30,6 +30,8 @@ class View:
     artifacts: tuple[Mapping[str, Any], ...] = ()
     waiting: Mapping[str, Any] | None = None
     refusal: Mapping[str, Any] | None = None
+    recorded: Mapping[str, int] | None = None
+    """How many recorded answers were given to another prompt, and the first record (spak.runner.repeats)."""
     registers: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self, with_registers: bool = False) -> dict[str, Any]:
@@ -182,8 +184,9 @@ TASK_STATES: Mapping[str, str] = {
 """Our states as the states of seed 002's step machine (section 3.2)."""
 
 
-def context(view_: View, state: State) -> dict[str, Any]:
-    """context.json: step pointer, variables and pending query. Source: seed 002 sections 3.3 and 5.3."""
+def context(view_: View, state: State, last_tool_output: str = "") -> dict[str, Any]:
+    """context.json: step pointer, variables and pending query, and what the last tool wrote, whether or not
+    the spec reads it. Source: seed 002 sections 3.3 and 5.3."""
     return {
         "run": view_.run,
         "task_state": "READY" if state.status == "new" else TASK_STATES[view_.state],
@@ -192,7 +195,7 @@ def context(view_: View, state: State) -> dict[str, Any]:
         "step_pointer": state.r0.step,
         "attempt": state.r0.attempt,
         "variables": dict(state.r7.variables),
-        "last_tool_output": state.r7.variables.get("last_tool_output", ""),
+        "last_tool_output": last_tool_output,
         "pending": view_.waiting,
         "summary_hash": view_.summary_hash,
     }

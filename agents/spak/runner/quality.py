@@ -93,7 +93,7 @@ def perplexity(micronats: int, tokens: int) -> float | None:
 
 
 def score(logprobs: Sequence[float]) -> dict[str, int]:
-    """What is recorded beside log-probabilities so that they can be summed; nothing for odd numbers."""
+    """What is recorded with log-probabilities so that they can be summed; nothing for odd numbers."""
     total = -sum(logprobs)
     if not logprobs or not isfinite(total) or not 0 <= total < MOST:
         return {}

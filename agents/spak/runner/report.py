@@ -26,6 +26,7 @@ _MARK = {
     "measured": ("○", "measured"),
     "fail": ("×", "failed"),
     "static": ("□", "static"),
+    "done": ("✓", "done"),
 }
 
 _STYLE = """

@@ -40,7 +40,7 @@ class Turn:
 
     @property
     def rolled_back(self) -> bool:
-        """Whether what it brought was not taken: undone, or it never fitted."""
+        """Whether what it brought was not taken: rolled back, or it never fitted."""
         outcome, route = self.proposal.body.get("outcome"), self.first(Kind.ROUTE)
         selected = self.first(Kind.SELECT)
         if selected is not None:

@@ -103,6 +103,30 @@ def own(root: Path, uid: int) -> int:
     return changed
 
 
+def give_back(root: Path, uid: int, gid: int) -> int:
+    """Give what belongs to sandbox users to another owner; how many entries changed hands.
+
+    Each entry is reached from its open folder, links are not followed, other file systems not entered. Only
+    root has slots, so for everybody else there is nothing to do. Raises: OSError.
+    """
+    if os.geteuid() != 0:
+        return 0
+    device, changed = root.stat().st_dev, 0
+    for _, folders, files, fd in os.fwalk(root, follow_symlinks=False):
+        if os.fstat(fd).st_dev != device:
+            folders.clear()
+            continue
+        for name in (*files, *folders):
+            info = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            if info.st_uid in UIDS and info.st_dev == device:
+                os.chown(name, uid, gid, dir_fd=fd, follow_symlinks=False)
+                changed += 1
+    if root.stat().st_uid in UIDS:
+        os.chown(root, uid, gid)
+        changed += 1
+    return changed
+
+
 def private_folder() -> Path:
     """The first folder of the list that is root's alone, made if it is not there. Raises: SlotError."""
     for folder in _FOLDERS:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from spak import paths
 from spak.errors import UserError
+from spak.policy import textual
 from spak.policy.actions import TOO_MANY, Seen
 from spak.tools import beneath
 
@@ -41,17 +42,8 @@ class Observer:
 
     def look(self, text: str) -> Seen:
         """Where the path leads from the workspace. Never raises for a path, however odd."""
-        try:
-            size = len(text.encode())
-        except UnicodeEncodeError:
-            return Seen("refused", ascii(text), note="not valid text")
-        if not text or size > paths.MAX_BYTES or "\0" in text:
-            return Seen("refused", text[:80], note="empty, too long, or with a NUL")
-        if any(len(part.encode()) > paths.MAX_COMPONENT for part in text.split("/")):
-            return Seen("refused", text[:80], note="a file name of more than 255 bytes")
-        if text == paths.GUEST_ROOT or text.startswith(paths.GUEST_ROOT + "/"):
-            text = "." + text[len(paths.GUEST_ROOT) :]
-        return self._walk(text)
+        found = textual.refused(text)
+        return self._walk(textual.inside(text)) if found is None else found
 
     def _walk(self, text: str) -> Seen:
         asked = text

@@ -1,10 +1,11 @@
 """The repository of a workspace around a tool that may change it: what was there before, what may be kept.
 
 Takes a Call and its Opening (spak.policy.repository); `before` looks, the tool runs, `trouble` says why its
-change of `.git` must be undone, or nothing. Three things are looked at: which files of `.git` differ, which
-values of refs are new, and of the commits behind new values, whether their trees are those of the files as
-they were before the tool ran; a line that may commit moves no branch to another tree either, as a merge that
-only takes over a commit does. So a commit holds the files that were checked, whichever command made it.
+change of `.git` must be rolled back, or nothing. Three things are looked at: which files of `.git` differ,
+which values of refs are new, and of the commits that new values lead to, whether their trees are those of
+the files as they were before the tool ran; a line that may commit moves no branch to another tree either,
+as a merge that only takes over a commit does. So a commit holds the files that were checked, whichever
+command made it.
 
 Refs are read on this side; git itself runs in the sandbox with a folder of its own, as for `git_commit`, and
 believes no configuration, hook or index of the repository. It changes nothing. Source: ADR 0022.
@@ -79,6 +80,8 @@ def within(path: str, places: Sequence[str] = (GIT,)) -> bool:
 def places(workspace: Path) -> tuple[str, ...]:
     """Where the repository of a workspace is: `.git`, and folders of the workspace that git follows it to."""
     top = workspace / GIT
+    if not os.path.lexists(top):
+        return (GIT,)
     texts = []
     if top.is_symlink():
         texts.append((workspace, str(top.readlink())))
@@ -142,7 +145,7 @@ def before(call: Call, opening: Opening) -> Before:
 
 
 def trouble(call: Call, known: Before | None, touched: Sequence[str]) -> str:
-    """Why what the tool changed in `.git` must be undone; empty when it may be kept.
+    """Why what the tool changed in `.git` must be rolled back; empty when it may be kept.
 
     `touched` are all paths of the workspace that it changed; `known` is None where `.git` was closed.
     """

@@ -119,10 +119,10 @@ class Judge:
 def _checked(
     ok: bool, code: str, detail: str, evidence: Mapping[str, Any] | None = None, name: str = ""
 ) -> Measurement:
-    told = {"severity": "warning", "file": name, "line": 0, "code": code, "message": detail[:400]}
+    finding = {"severity": "warning", "file": name, "line": 0, "code": code, "message": detail[:400]}
     return Measurement(
         "checked",
         checks=(launch.check("judge", ok, code, detail),),
-        diagnostics=() if ok or not name else (told,),
+        diagnostics=() if ok or not name else (finding,),
         evidence=evidence or {},
     )

@@ -81,10 +81,28 @@ def _failed(status: Any, code: str, detail: str, outcome: Outcome) -> Measuremen
     )
 
 
+INSTALL = {
+    "gcc": "install gcc (apt-get install gcc libc6-dev)",
+    "cc": "install gcc (apt-get install gcc libc6-dev)",
+    "nvcc": "install the CUDA toolkit",
+    "pytest": "install pytest (python -m pip install pytest)",
+    "ruff": "install ruff (python -m pip install ruff)",
+}
+"""What gives each program that a validator lives by."""
+
+
 def unavailable(program: str) -> Measurement:
     """The Measurement when the toolchain lacks a program that the validator lives by."""
-    detail = f"the toolchain has no {program}; `spak doctor` says what to install"
-    return Measurement("unavailable", checks=(check("toolchain", False, "toolchain", detail),))
+    mend = INSTALL.get(program, f"install {program}")
+    message = f"the toolchain has no {program}"
+    finding = {
+        "severity": "info",
+        "code": "toolchain",
+        "message": message,
+        "hint": mend,
+    }
+    checks = (check("toolchain", False, "toolchain", f"{message}: {mend}"),)
+    return Measurement("unavailable", checks=checks, diagnostics=(finding,))
 
 
 def program(call: MeasureCall, name: str) -> str:

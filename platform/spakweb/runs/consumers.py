@@ -1,7 +1,8 @@
 """The WebSockets of runs, for pages: what stream.py says, as JSON (docs/runs.md has the protocol).
 
 A socket belongs to a person who may see the run or the team, and is closed when that or their session ends.
-A page has nothing to say here; one that talks is closed. No socket has a channel of its own: hints reach the
+A page may ask with "ping" whether the server is there, and hears `{"type": "pong"}`; one that asks often, or
+says anything else, is closed. No socket has a channel of its own: hints reach the
 hub of the process, so that sockets outlive a channel layer that is away.
 """
 
@@ -26,8 +27,10 @@ from spakweb.specs.text import as_number
 from spakweb.teams.models import Team
 
 NOT_YOURS, ENDED = 4404, 1000
+PING, PONG = "ping", '{"type":"pong"}'
+PING_EACH_S = 1.0
 MOST_HEARD = 20
-"""Messages of a page before its socket is closed."""
+"""Messages of a page, beside a ping each second, before its socket is closed."""
 
 
 class Stream(AsyncWebsocketConsumer):
@@ -37,6 +40,7 @@ class Stream(AsyncWebsocketConsumer):
     reader: Reader | None = None
     task: asyncio.Task[None] | None = None
     heard = 0
+    pinged = -PING_EACH_S
 
     async def connect(self) -> None:
         await self.accept()
@@ -69,6 +73,11 @@ class Stream(AsyncWebsocketConsumer):
             await self.close(reader.closed or ENDED)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        now = asyncio.get_running_loop().time()
+        if text_data == PING and now - self.pinged >= PING_EACH_S:
+            self.pinged = now
+            await self.send(text_data=PONG)
+            return
         self.heard += 1
         if self.heard == MOST_HEARD:
             await self.close(CROWDED)

@@ -1,17 +1,22 @@
 // The list of a team's runs, live: when something of it changed, its table is fetched again, at most each
-// second, unless somebody is choosing rows. What can be done with the chosen ones is told and asked.
+// second, unless somebody is choosing rows. It says how many rows are chosen, and asks before it cancels them.
 
+import { Connection } from "./connection.js";
+import { Aborted, Requests } from "./requests.js";
 import { follow } from "./stream.js";
 
+const EACH_MS = 1000;
 const list = document.querySelector("[data-live-list]");
+const connection = new Connection("run-line", list?.dataset.login);
+const requests = new Requests();
 let timer = 0;
 
 const chosen = () => list.querySelectorAll("input[name=run]:checked").length;
 
 function mark() {
-  const told = list.querySelector("[data-chosen]"), count = chosen();
-  if (!told) return;
-  told.textContent = count ? `${count} chosen` : "Choose runs of the list";
+  const note = list.querySelector("[data-chosen]"), count = chosen();
+  if (!note) return;
+  note.textContent = count ? `${count} chosen` : "Choose runs of the list";
   list.querySelector("[value=compare]").disabled = count !== 2;
   const cancel = list.querySelector("[value=cancel]");
   if (cancel) cancel.disabled = !count;
@@ -22,19 +27,39 @@ const inHand = () => chosen() || list.contains(document.activeElement);
 async function again() {
   timer = 0;
   if (inHand()) { later(); return; }
-  const asked = location.href, answer = await fetch(asked, { headers: { "HX-Request": "true" } });
-  const html = await answer.text();
-  if (inHand() || location.href !== asked) later();  // since then a row was chosen, or another filter
-  else if (answer.ok) list.innerHTML = html;
+  const asked = location.href;
+  try {
+    const html = await requests.text("list", asked);
+    connection.failed(null);
+    if (inHand() || location.href !== asked) later();  // since then a row was chosen, or another filter
+    else list.innerHTML = html;
+  } catch (error) {
+    if (error instanceof Aborted) return;
+    connection.failed(error);
+    later();
+  }
 }
-const later = () => { timer ||= setTimeout(again, 1000); };
+function later() {
+  timer ||= setTimeout(again, EACH_MS);
+}
+
+// The page was made before its socket was open: a run may have changed in between, and no later message says so.
+function outdated(runs) {
+  const row = (run) => list.querySelector(`[data-run="${CSS.escape(run.key)}"]`);
+  if (!location.search && runs.length && !row(runs[0])) return true;
+  return runs.some((run) => {
+    const shown = row(run)?.querySelector(".pill")?.dataset.state;
+    return shown !== undefined && shown !== run.state;
+  });
+}
 
 let met = false;
 function heard(message) {
   if (message.type === "runs") {
-    if (met || !message.whole) later();  // a line that was cut tells all anew: something may have changed meanwhile
+    if (met || !message.whole || outdated(message.runs)) later();  // after a reconnection the whole list comes again
     met = true;
   } else if (message.type === "closed" && message.code !== 1000) location.reload();  // signed out, or no member any more: it says so
+  else if (message.type === "connected" || message.type === "away") connection.heard(message);
 }
 
 if (list) {

@@ -1,12 +1,15 @@
 // The log of a run, live: what comes is added below, and followed unless somebody scrolled up. Takes a function
 // that fetches the entries after a record as rows of HTML; the last row may be a tool that still runs, with no
-// record, which takes the place of the one before.
+// record, which takes the place of the one before. `failed` hears errors, and null when the entries came.
+
+import { Aborted } from "./requests.js";
 
 const EACH_MS = 400, AGAIN_MS = 3000, MOST = 500, NEAR = 40;
 
 export class Log {
-  constructor(fetchAfter) {
+  constructor(fetchAfter, failed) {
     this.fetchAfter = fetchAfter;
+    this.failed = failed;
     this.list = null;
     this.timer = this.again = 0;
     this.missed = false;
@@ -40,7 +43,7 @@ export class Log {
     else this.timer = setTimeout(() => this.add(), EACH_MS);
   }
 
-  lookAgain() {  // whoever runs it may be gone, and then nothing is told
+  lookAgain() {  // whoever runs it may be gone, and then no message comes
     clearTimeout(this.again);
     this.again = this.list.querySelector("#log-running") ? setTimeout(() => this.more(), AGAIN_MS) : 0;
   }
@@ -53,7 +56,10 @@ export class Log {
       try {
         const rows = await this.fetchAfter(after);
         if (this.list === list && newest(list) === after) this.put(rows);
-      } catch { /* the next record tries again */ }
+        this.failed(null);
+      } catch (error) {  // the next record tries again
+        if (!(error instanceof Aborted)) this.failed(error);
+      }
     }
     this.timer = 0;
     if (this.missed) this.more();

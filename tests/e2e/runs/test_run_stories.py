@@ -304,6 +304,68 @@ def test_a_list_whose_line_was_cut_is_fetched_again(person: Person) -> None:
     assert again.value.url.endswith("/runs/")
 
 
+def test_a_run_that_changed_before_the_socket_was_open_is_fetched_again(person: Person, begin: Begin) -> None:
+    alice, sockets = person(fresh=True), []
+    page = alice.page
+    page.route_web_socket(re.compile("/ws/team/"), lambda socket: sockets.append(socket))
+    begin(alice, HELLO)
+    ends(alice, "Succeeded")
+    alice.go(f"{TEAM}/runs/")
+    key = page.locator("[data-run]").first.get_attribute("data-run")
+    with page.expect_request(lambda asked: asked.headers.get("hx-request") == "true"):
+        sockets[0].send(
+            json.dumps({"type": "runs", "runs": [{"key": key, "state": "running"}], "whole": True})
+        )
+
+
+@pytest.mark.parametrize("cut", ["silent", "offline"])
+def test_a_page_says_within_five_seconds_that_it_is_not_live(person: Person, begin: Begin, cut: str) -> None:
+    """A cut network closes no socket: the page asks, and nobody answers."""
+    alice, silent = person(fresh=True), []
+
+    def pass_on(socket: Any) -> None:
+        server = socket.connect_to_server()
+        socket.on_message(lambda message: None if silent else server.send(message))
+        server.on_message(lambda message: None if silent else socket.send(message))
+
+    page = alice.page
+    page.route_web_socket(re.compile("/ws/runs/"), pass_on)
+    begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    page.wait_for_timeout(2500)
+    expect(page.locator("#run-line")).to_be_hidden()
+    silent.append(cut)
+    if cut == "offline":
+        page.evaluate("dispatchEvent(new Event('offline'))")
+    expect(page.locator("#run-line")).to_contain_text("Not live since", timeout=5000)
+    expect(page.locator("html.not-live")).to_have_count(1)
+    silent.clear()
+    expect(page.locator("#run-line")).to_have_text("Live again.")
+    expect(page.locator("html.not-live")).to_have_count(0)
+    expect(page.locator("#run-line")).to_be_hidden()
+
+
+def test_a_tab_that_cannot_be_loaded_says_why_and_is_tried_again(person: Person, begin: Begin) -> None:
+    alice = person(fresh=True)
+    alice.expected += ["503", "ERR_FAILED"]
+    begin(alice, HELLO)
+    ends(alice, "Succeeded")
+    page = alice.page
+    page.route("**/*tab=records*", lambda route: route.fulfill(status=503, body="away"))
+    page.click(".detail-side .tabs >> text=Records")
+    expect(page.locator("#pane [role=alert]")).to_contain_text("The server could not do this (503).")
+    assert "tab=records" not in page.url
+    page.unroute("**/*tab=records*")
+    page.click("#pane button:has-text('Try again')")
+    expect(page.locator("#records .kind").first).to_be_visible()
+    page.route("**/r/*/", lambda route: route.abort())
+    page.locator("#records a").first.click()
+    expect(page.locator("#record [role=alert]")).to_contain_text("The server cannot be reached.")
+    page.unroute("**/r/*/")
+    page.click("#record button:has-text('Try again')")
+    expect(page.locator("#record .kind")).to_be_visible()
+
+
 def test_without_sockets_the_page_asks(person: Person, begin: Begin) -> None:
     alice = person(fresh=True)
     alice.page.route_web_socket(re.compile("/ws/"), lambda socket: socket.close(code=1011))

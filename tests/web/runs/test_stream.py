@@ -303,6 +303,21 @@ def test_a_socket_ends_with_the_membership(team: Team, vera: User, monkeypatch: 
     assert looped(watch) == [4403, 4403]
 
 
+def test_a_ping_is_answered_and_a_flood_of_them_closes_the_socket(team: Team, vera: User) -> None:
+    ledger(team).close()
+
+    async def watch() -> tuple[int, int]:
+        async with Socket("/ws/runs/r1/", vera) as page:
+            await page.say("ping")
+            await page.until(lambda page: page.messages[-1:] == [{"type": "pong"}])
+            for _ in range(25):
+                await page.say("ping")
+            await page.until(lambda page: False)
+            return page.messages.count({"type": "pong"}), page.code
+
+    assert looped(watch) == (1, 4429)
+
+
 def test_too_many_and_too_talkative(team: Team, vera: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "MOST_EACH", 2)
     monkeypatch.setattr(stream, "PLACE_TRIES", 1)

@@ -1,0 +1,65 @@
+// The head of a run's page: its state, its figures, and the question that it asks. All are fetched again
+// together when the run changed; what somebody is typing, has opened or has in focus stays.
+
+import { byId } from "./dom.js";
+import { paced } from "./requests.js";
+
+const EACH_MS = 700;
+
+export class Header {
+  constructor(requests, address, failed, renewed) {
+    this.renew = paced(() => this.fetch(requests, address, renewed), () => EACH_MS, failed);
+  }
+
+  async fetch(requests, address, renewed) {
+    const html = await requests.text("head", address);
+    const fresh = new DOMParser().parseFromString(html, "text/html");
+    replaceFigures(fresh.getElementById("run-figures"), renewed);
+    replaceHead(fresh.getElementById("run-head"));
+    replaceQuestion(fresh.getElementById("run-ask"));
+  }
+}
+
+function replaceFigures(figures, renewed) {
+  if (!figures || document.querySelector("#run-figures :focus")) return;
+  byId("run-figures").replaceWith(figures);
+  renewed();
+}
+
+function replaceHead(head) {
+  const open = document.querySelector("#run-head details[open], dialog[open]");  // what is asked about stays
+  if (!head || open) return;
+  const named = (one) => one.getAttribute("aria-label") ?? one.textContent.trim();
+  const focused = document.querySelector("#run-head :focus");
+  byId("run-head").replaceWith(head);
+  if (!focused) return;
+  const same = [...head.querySelectorAll("a, button, summary")].find((one) => named(one) === named(focused));
+  same?.focus({ preventScroll: true });
+}
+
+function replaceQuestion(ask) {
+  const here = byId("run-ask"), typed = here.querySelector("textarea")?.value;
+  if (!ask) return;
+  if (ask.dataset.asks !== here.dataset.asks) {
+    here.replaceWith(ask);
+    if (typed?.trim()) keep(ask, typed);
+  } else if (!typed && ask.innerHTML !== here.innerHTML) here.replaceWith(ask);
+}
+
+// What somebody typed while another answered, or the run went on: into the next question's field, or below it.
+function keep(ask, typed) {
+  const field = ask.querySelector("textarea"), note = document.createElement("p");
+  note.className = "message";
+  note.setAttribute("role", "status");
+  note.textContent = `The question changed while you typed. ${field ? "Read it again before you answer." : "What you typed is kept here."}`;
+  if (field) {
+    field.value = typed;
+    field.form.prepend(note);
+    return;
+  }
+  const kept = Object.assign(document.createElement("textarea"), { value: typed, readOnly: true, rows: 4, className: "mono" });
+  kept.setAttribute("aria-label", "What you typed");
+  const card = Object.assign(document.createElement("section"), { className: "card ask" });
+  card.append(note, kept);
+  ask.append(card);
+}

@@ -1,0 +1,117 @@
+// The tabs of a run's page. The address of the page says which tab, filter and record are shown; `load` shows
+// another address, `refresh` shows the same again, and `records` takes in new records as the tab can.
+
+import { button, byId } from "./dom.js";
+import { Log } from "./log.js";
+import { prepend } from "./records.js";
+import { Aborted, paced } from "./requests.js";
+
+const EACH_MS = 2500, EMPTY_MS = 150;
+const FILTERS = ["task", "kind", "authority", "level", "q", "before"];
+
+export class Pane {
+  constructor(element, requests, failed) {
+    this.element = element;
+    this.requests = requests;
+    const pace = () => (element.querySelector("[data-seq]") ? EACH_MS : EMPTY_MS);
+    this.refresh = paced(() => this.again(), pace, failed);
+    this.log = new Log((after) => requests.text("log", `?tab=log&after=${after}`, { headers: { "HX-Target": "log" } }), failed);
+    this.log.open(byId("log"));
+    element.addEventListener("keydown", alongTimeline);
+  }
+
+  get tab() {
+    return this.element.dataset.tab;
+  }
+
+  fetch(url) {
+    return this.requests.text("pane", url, { headers: { "HX-Target": "pane" } });
+  }
+
+  // Another address, chosen by somebody: what went wrong is said in the pane.
+  async load(address) {
+    const url = new URL(address, location.href);
+    this.element.setAttribute("aria-busy", "true");
+    try {
+      const html = await this.fetch(url);
+      history.replaceState(null, "", url);
+      this.show(html, url);
+    } catch (error) {
+      if (error instanceof Aborted) return;
+      const note = Object.assign(document.createElement("p"), { className: "message error", textContent: `${error.message} ` });
+      note.setAttribute("role", "alert");
+      note.append(button("Try again", () => this.load(address)));
+      this.element.querySelector(":scope > .message.error")?.remove();
+      this.element.prepend(note);
+    }
+    this.element.removeAttribute("aria-busy");
+  }
+
+  async again() {
+    const focused = document.activeElement;
+    if (this.element.contains(focused) && focused.matches("input, select")) return;
+    if (this.element.hasAttribute("aria-busy")) return;  // somebody chose another tab meanwhile
+    const asked = location.href, html = await this.fetch(asked);
+    if (location.href !== asked) return;
+    if (byId("log")) {  // it grows by itself, and keeps its place
+      this.moreOutput();
+      return;
+    }
+    const restore = position(this.element);
+    this.show(html, new URL(asked));
+    restore();
+  }
+
+  show(html, url) {
+    this.element.innerHTML = html;
+    const tab = url.searchParams.get("tab") ?? "timeline";
+    this.element.dataset.tab = tab;
+    this.log.open(byId("log"));
+    for (const link of document.querySelectorAll(".detail-side .tabs a")) {
+      if (link.dataset.tab === tab) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+  }
+
+  // New records came: the log and an unfiltered list take them in, a timeline is drawn again.
+  records(records, page) {
+    const asked = new URL(location.href).searchParams, list = byId("records");
+    if (this.tab === "log") {
+      if (!byId("log")) this.refresh();
+      else if (!asked.get("before")) this.log.more();
+    } else if (this.tab === "timeline" || (this.tab === "records" && !list)) this.refresh();
+    else if (this.tab === "records" && !FILTERS.some((name) => asked.get(name))) prepend(list, records, page);
+  }
+
+  // A running tool wrote something, which no record holds yet.
+  moreOutput() {
+    if (this.tab !== "log" || new URL(location.href).searchParams.get("before")) return;
+    if (byId("log")) this.log.more();
+    else this.refresh();
+  }
+}
+
+// Where somebody is in the pane: what is open, scrolled and in focus. Gives what finds it again after a redraw.
+function position(pane) {
+  const named = (summary) => summary.textContent.replace(/[\d,]+/g, "");
+  const open = new Set([...pane.querySelectorAll("details[open] > summary")].map(named));
+  const focused = pane.contains(document.activeElement) ? document.activeElement : null;
+  const seq = focused?.dataset.seq, summary = focused?.matches("summary") ? named(focused) : null;
+  const { scrollLeft = 0, scrollTop = 0 } = pane.querySelector(".timeline-scroll") ?? {};
+  return () => {
+    for (const one of pane.querySelectorAll("details > summary")) {
+      if (open.has(named(one))) one.parentElement.open = true;
+      if (named(one) === summary) one.focus({ preventScroll: true });
+    }
+    if (seq) pane.querySelector(`.timeline-svg a[data-seq="${seq}"]`)?.focus({ preventScroll: true });
+    Object.assign(pane.querySelector(".timeline-scroll") ?? {}, { scrollLeft, scrollTop });
+  };
+}
+
+function alongTimeline(event) {  // Tab goes from step to step, arrows along the attempts of one
+  const bar = event.target.closest(".timeline-svg a");
+  const next = { ArrowLeft: bar?.previousElementSibling, ArrowRight: bar?.nextElementSibling }[event.key];
+  if (!next?.matches("a")) return;
+  event.preventDefault();
+  next.focus();
+}
