@@ -157,7 +157,7 @@ class Performer:
         """The proposal that answers an effect; None when a person will answer it later."""
         started = time.perf_counter_ns()
         if effect.cls != "effect":  # a step that may write looks when it has begun
-            self.walls.look(fresh=effect.act in ("tool", "validate") and self._sandboxed(effect))
+            self.walls.look_before(effect)
         match effect.act:
             case "tool":
                 done: Proposed | None = self._tool(effect, history)
@@ -232,10 +232,7 @@ class Performer:
 
     def _clean(self, value: Any) -> Any:
         """A text or a JSON value without secrets. Raises: RunError `llm.redaction`."""
-        redactor = self.redactor
-        if redactor is None:
-            return value
-        return redactor.text(value) if isinstance(value, str) else redactor.value(value)
+        return self.walls.clean(value)
 
     # ---- tools -----------------------------------------------------------------------------------------
 
@@ -326,10 +323,6 @@ class Performer:
         if result.truncated:
             side |= {"size": result.size, "sha256": result.sha256}
         return Proposed(Kind.ACT, body, side)
-
-    def _sandboxed(self, effect: Effect) -> bool:
-        tool = self.host.tools.get(effect.name) if effect.act == "tool" else None
-        return tool is None or tool.entry.sandboxed
 
     def _facts(self, atoms: Sequence[Mapping[str, Any]]) -> list[bool]:
         """The answers to file conditions, in order. A file that cannot be read contains nothing."""

@@ -55,6 +55,20 @@ class Walls:
             self._values = frozenset(filter(tells, self._seen))
             self.redactor = (self.host.redactor or Redactor()).knowing(self._values)
 
+    def look_before(self, effect: Effect) -> None:
+        """`look`, at the folder itself where the effect starts jobs of tools in it."""
+        tool = self.host.tools.get(effect.name)
+        jobs = effect.act == "validate" or (
+            effect.act == "tool" and tool is not None and tool.entry.sandboxed
+        )
+        self.look(fresh=jobs)
+
+    def clean(self, value: Any) -> Any:
+        """A text or a JSON value without secrets. Raises: RunError `llm.redaction`."""
+        if self.redactor is None:
+            return value
+        return self.redactor.text(value) if isinstance(value, str) else self.redactor.value(value)
+
     def launcher(self, effect: Effect, args: Mapping[str, Any]) -> Launcher | None:
         """The host's launcher for jobs of this effect."""
         inner = self.host.launcher
