@@ -25,10 +25,11 @@ from spak.kernel.replay import replay
 from spak.lang import parse
 from spak.lang.catalog import Catalog, ToolEntry
 from spak.ledger.files import FileLedgers
+from spak.policy.law import Law
 from spak.ports import Call, ToolResult
 from spak.program import compile as compile_program
 from spak.runner import Host, Run
-from spak.runner.genesis import genesis
+from spak.runner.genesis import constitution, genesis
 from spak.workspace import Workspace
 
 ANY = {"type": "object"}
@@ -183,8 +184,8 @@ def _run(
     catalog = Catalog(tools={key: item.entry for key, item in TOOLS.items()})
     place = _Timed(folder / name / "workspace", folder / name / "store")
     compile_program(parse(text), catalog, {})
-    own = "" if law else OWN
-    body = genesis(text, catalog, {}, place.snapshot(), 1, {"run": name}, policy=own, law=law)
+    made = Law(law) if law else Law(constitution(), {"own.mg": OWN})
+    body = genesis(text, catalog, {}, place.snapshot(), 1, {"run": name}, law=made)
     run = Run.create(FileLedgers(folder), name, body, Host(tools=TOOLS), place)
     fsyncs, workspace_fsyncs, memory = run.ledger.fsyncs, place.fsyncs, _resident()  # type: ignore[attr-defined]
     started = time.process_time()

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_kit import _refs
+from law_kit import under
 from spak import canon
 from spak.kernel.gate import Gate, compiled
 from spak.kernel.rules import Rules
@@ -31,7 +32,6 @@ from spak.ledger.memory import MemoryBlobs
 from spak.ports import Job, Launcher, MeasureCall, Measurement, Outcome, Stream, Toolchain
 from spak.program import Budgets, Program, Step, Task
 from spak.records import Authority, Kind, Record
-from spak.runner.genesis import constitution
 from spak.runner.history import History
 from spak.runner.host import Host
 from spak.runner.perform import Performer
@@ -134,7 +134,7 @@ def tree_of(folder: Path, commit: str) -> Tree:
 
 @cache
 def _gate() -> Gate:
-    return Gate(compiled(constitution(), "", {}))
+    return Gate(compiled(under(), "", {}))
 
 
 CATALOG = Catalog(tools={name: tool.entry for name, tool in TOOLS.items()}, validators={"Lint": Lint.entry})

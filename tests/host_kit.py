@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from law_kit import under
 from spak.kernel.rules import Rules
 from spak.lang import parse
 from spak.lang.catalog import Catalog, NamedEntry, ToolEntry, ValidatorEntry
@@ -141,7 +142,7 @@ PERMITS = """
 permitted(Action) :- tool(Action, /look).
 permitted(Action) :- tool(Action, /write).
 """
-"""What the constitution does not know, the spec's POLICY has to permit."""
+"""What the shipped law does not know, the operator's has to permit."""
 
 
 def start(
@@ -150,13 +151,13 @@ def start(
     run: str = "run-1",
     ledgers: Ledgers | None = None,
     seed: int = 5,
-    policy: str = PERMITS,
+    law: str = PERMITS,
     keys: Sequence[Mapping[str, Any]] = (),
 ) -> Run:
     """A new run of a spec text in `folder/<run>`."""
     place = Workspace(folder / run / "workspace", folder / run / "store")
     program = compile_program(parse(spec), catalog(), {})
-    body = genesis(spec, catalog(), {}, place.snapshot(), seed, {"run": run}, policy=policy, keys=keys)
+    body = genesis(spec, catalog(), {}, place.snapshot(), seed, {"run": run}, law=under(law), keys=keys)
     assert program.tasks
     return Run.create(ledgers or FileLedgers(folder), run, body, host(), place)
 

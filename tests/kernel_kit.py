@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from law_kit import under
 from spak import canon
 from spak.kernel.gate import Gate, compiled
 from spak.kernel.rules import Rules
@@ -15,7 +16,6 @@ from spak.kernel.step import step
 from spak.lang.catalog import Catalog, NamedEntry, ToolEntry, ValidatorEntry
 from spak.program import Budgets, Heuristic, MetricRule, Program, Proposing, Ref, Step, Task
 from spak.records import Authority, Kind, Record
-from spak.runner.genesis import constitution
 
 TEXT = {
     "type": "object",
@@ -52,16 +52,16 @@ def program(*tasks: Task, **more: Any) -> Program:
 
 
 PERMITS = "\n".join(f"permitted(Action) :- tool(Action, /{name})." for name in CATALOG.tools)
-"""What the constitution does not know, the spec's POLICY has to permit."""
+"""What the shipped law does not know, the operator's has to permit."""
 
 
-def rules(made: Program, seed: int = 7, policy: str = PERMITS) -> Rules:
-    return Rules(made, CATALOG, seed, "root-0", "opening", _refs(made), _gate(policy))
+def rules(made: Program, seed: int = 7, law: str = PERMITS) -> Rules:
+    return Rules(made, CATALOG, seed, "root-0", "opening", _refs(made), _gate(law))
 
 
 @cache
-def _gate(policy: str) -> Gate:
-    return Gate(compiled(constitution(), policy, {}))
+def _gate(law: str) -> Gate:
+    return Gate(compiled(under(law), "", {}))
 
 
 def _refs(made: Program) -> frozenset[str]:

@@ -17,6 +17,7 @@ import pytest
 from process_kit import WAIT_S
 from spak import canon
 from spak.errors import LedgerError, UserError
+from spak.kernel.snapshot import Snapshot
 from spak.ledger import export, import_, verify
 from spak.ports import Ledgers
 from spak.records import Record, chain_hash
@@ -200,3 +201,40 @@ def lossless(ledgers: Ledgers, other: Ledgers, out: io.BytesIO) -> None:
     with pytest.raises(LedgerError) as caught:
         import_(out, other)
     assert caught.value.code == "ledger.exists" and other.reader("r1").count == 5
+
+
+def test_a_snapshot_is_kept_beside_the_records_until_another_takes_its_place(ledgers: Ledgers) -> None:
+    ledger = ledgers.create("r1", genesis())
+    assert ledger.kept() is None
+    for data in (b"one", b"\0two\n" * 5000):
+        ledger.append([act(1), act(2)])
+        ledger.flush()
+        ledger.keep(Snapshot(ledger.count, ledger.head, data))
+    ledger.append([act(3)])
+    ledger.close()
+    with pytest.raises(LedgerError):
+        ledger.keep(None)
+    again = ledgers.open("r1")
+    assert again.kept() == Snapshot(5, next(iter(again.read(4)))[0].hash, b"\0two\n" * 5000)
+    assert [record.seq for record, _ in again.read(5)] == [5]
+    assert [record.seq for record, _ in again.read()] == list(range(6))
+    assert (again.count, again.head) == (6, next(iter(again.read(5)))[0].hash)
+    again.keep(None)
+    again.close()
+    last = ledgers.open("r1")
+    assert last.kept() is None and last.count == 6
+    last.close()
+
+
+def test_a_snapshot_of_other_records_is_discarded(ledgers: Ledgers) -> None:
+    ledger = ledgers.create("r1", genesis())
+    ledger.append([act(1)])
+    ledger.flush()
+    ledger.keep(Snapshot(2, canon.ZERO, b"data"))
+    ledger.close()
+    again = ledgers.open("r1")
+    with pytest.raises(LedgerError) as caught:
+        again.kept()
+    assert caught.value.code == "ledger.snapshot_discarded"
+    assert again.count == 2 and len(list(again.read())) == 2
+    again.close()

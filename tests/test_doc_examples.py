@@ -26,7 +26,7 @@ from spak.lang.imports import Resolved, resolve
 from spak.policy.law import rules_of
 from spak.program import compile as compile_program
 from spak.records import Authority, Kind, Record
-from spak.runner.genesis import constitution, genesis
+from spak.runner.genesis import genesis, shipped
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "specs").rglob("*.md")])
@@ -66,7 +66,7 @@ def findings(whole: Resolved) -> list[Diagnostic]:
     from spak.lang.check import examine
 
     made = examine(whole.parsed.spec, catalog())
-    return [*check(whole.parsed, catalog()), *foresee(made, whole, constitution())]
+    return [*check(whole.parsed, catalog()), *foresee(made, whole, shipped())]
 
 
 def test_there_are_examples() -> None:

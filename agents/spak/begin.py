@@ -21,12 +21,12 @@ from spak.lang.imports import Resolved
 from spak.lang.laws import check_law
 from spak.llm import Redactor, redactor
 from spak.llm.prices import no_price
-from spak.policy.law import rules_of
+from spak.policy.law import Law, rules_of
 from spak.ports import Backend, Priced, Prompt
 from spak.program import Mode, Program
 from spak.program import compile as compile_program
 from spak.runner import Host
-from spak.runner.genesis import constitution, genesis
+from spak.runner.genesis import genesis
 
 MODE_LEVELS: Mapping[Mode, int] = {"stepwise": 1, "semi_auto": 3, "full_auto": 4}
 """The LEVEL that a mode takes, as `check` has it for CONFIG."""
@@ -45,6 +45,7 @@ class Plan:
     auto: int
     proposer: str
     approvers: Sequence[Mapping[str, Any]]
+    law: Law
 
     def genesis(self, run: str, r3: str, seed: int | None = None, **about: Any) -> dict[str, Any]:
         """The body of the first record; `about` is for people and decides nothing."""
@@ -69,6 +70,7 @@ class Plan:
             self.whole.policy,
             rules_of(self.program.axioms),
             self.approvers,
+            self.law,
         )
 
 
@@ -83,20 +85,22 @@ def plan(
     answering: Backend | None = None,
     approvers: Sequence[Mapping[str, Any]] | None = None,
     known: Collection[str] = (),
+    law: Law | None = None,
 ) -> Plan:
     """`known` are values of files of secrets in the workspace, which no record holds.
 
     `sandbox` is the least strict launcher that will do; `answering` takes the place of the configured
-    backend, `approvers` that of the configured keys.
+    backend, `approvers` that of the configured keys, `law` that of the shipped law with the configured one.
 
     Raises: SpecError `lang.invalid`, UsageError `usage.input` and `usage.mode`, UnavailableError, RunError
-    `llm.redaction`.
+    `llm.redaction`; PolicyError when the configured law does not load.
     """
     chosen, full = replace(config.settings(), least=sandbox), config.catalog()
+    law = config.law(chosen) if law is None else law
     recordable(inputs)
     whole, inputs = _clean(whole, inputs, redactor(chosen.llm).knowing(known))
     program = compile_program(whole.parsed, full, dict(inputs))
-    lawful(whole)
+    lawful(whole, law)
     if proposer and proposer != "model" and proposer not in full.proposers:
         known = ", ".join([*sorted(full.proposers), "model"])
         raise UnavailableError(
@@ -111,7 +115,7 @@ def plan(
     named = backend_name(backend or program.backend or chosen.backend)
     picked, auto = pick_mode(mode, whole.parsed, program, chosen, named)
     keys = chosen.approvers if approvers is None else approvers
-    return Plan(whole, program, dict(inputs), host, named, picked, auto, proposer, keys)
+    return Plan(whole, program, dict(inputs), host, named, picked, auto, proposer, keys, law)
 
 
 def priced(program: Program, backend: Backend) -> None:
@@ -139,9 +143,9 @@ def _clean(
     return whole, without.value(inputs)
 
 
-def lawful(whole: Resolved) -> None:
-    """Raises: SpecError `lang.invalid` when what the spec adds to the constitution does not load."""
-    found = check_law(whole, constitution())
+def lawful(whole: Resolved, law: Law) -> None:
+    """Raises: SpecError `lang.invalid` when what the spec adds to the law does not load."""
+    found = check_law(whole, law)
     errors = [item for item in found if item.severity == Severity.ERROR]
     if errors:
         first = errors[0]

@@ -13,6 +13,7 @@ the Host that a run uses. The only module of the library that reads the environm
                  models = ["public"]             SPAK_NETWORK_MODELS: where models' servers may be
     [runs]       dir = ".spak/runs"              SPAK_RUNS_DIR
     [approvals]  keys = [{name, public, roles}]  who may approve actions of new runs
+    [policy]     law = ["law.mg"]                the operator's law    SPAK_POLICY_LAW, with : between
     [secrets]    NAME = {env = "VAR"}            what `secret://NAME` stands for; or {file = PATH}
 """
 
@@ -30,6 +31,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from spak import canon
 from spak.errors import UnavailableError, UsageError
 from spak.inputs import read_text
 from spak.lang.catalog import Catalog, NamedEntry, backend_name
@@ -37,9 +39,11 @@ from spak.llm import settings as llm_settings
 from spak.llm.redact import MIN_SECRET, Redactor
 from spak.llm.settings import Secret, read_key
 from spak.policy import approval, urls
+from spak.policy.law import Law, compiled
 from spak.ports import MIB, Launcher, Limits, Toolchain
 from spak.program import Mode, Program
 from spak.runner import Host
+from spak.runner.genesis import constitution
 from spak.runner.secrets import Secrets
 
 MODES: tuple[Mode, ...] = ("stepwise", "semi_auto", "full_auto")
@@ -63,6 +67,7 @@ _KNOWN: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "network": {"requests": list, "models": list},
     "runs": {"dir": str},
     "approvals": {"keys": list},
+    "policy": {"law": list},
 }
 _RANGES: Mapping[tuple[str, str], tuple[float, float]] = {
     ("execution", "steps"): (1, 1_000_000),
@@ -82,6 +87,7 @@ _ENVIRONMENT: Mapping[str, tuple[str, str]] = {
     "SPAK_NETWORK_REQUESTS": ("network", "requests"),
     "SPAK_NETWORK_MODELS": ("network", "models"),
     "SPAK_RUNS_DIR": ("runs", "dir"),
+    "SPAK_POLICY_LAW": ("policy", "law"),
 }
 
 
@@ -104,6 +110,8 @@ class Settings:
     shown_secrets: tuple[str, ...] = ()
     reach: tuple[str, ...] = ("public",)
     """The kinds of addresses that http_request may go to (spak.policy.urls)."""
+    law: tuple[Path, ...] = ()
+    """The files of the operator's law."""
 
 
 def settings(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
@@ -116,8 +124,7 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
     for name, (table, key) in _ENVIRONMENT.items():
         text = variables.get(name)
         if text:
-            wanted = _KNOWN[table][key]
-            values.setdefault(table, {})[key] = _typed(name, text, wanted)
+            values.setdefault(table, {})[key] = _from_text(name, text, _KNOWN[table][key])
     llm = llm_settings.read(values.pop("llm", {}), folder, variables)
     named = _named_secrets(values.pop("secrets", {}))
     _judge(values)
@@ -144,6 +151,7 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
         secrets=named,
         shown_secrets=_texts("sandbox", box, "shown_secrets"),
         reach=_texts("network", network, "requests", urls.REACHES) if "requests" in network else ("public",),
+        law=_law_files(values.get("policy", {}).get("law", ()), folder or Path()),
     )
 
 
@@ -170,6 +178,31 @@ def knowing(
             found[name] = value
     known = [*chosen.llm.secrets(), *found.values()]
     return replace(made, secrets=Secrets(found), redactor=Redactor(known))
+
+
+def law(chosen: Settings | None = None) -> Law:
+    """The law of new runs on the command line: the shipped one and the operator's.
+
+    Raises: UsageError `usage.config` for a file that cannot be read; PolicyError when it does not load.
+    """
+    files = (settings() if chosen is None else chosen).law
+    return operators({file.name: _law_text(file) for file in files})
+
+
+def operators(texts: Mapping[str, str], team: Mapping[str, str] | None = None) -> Law:
+    """The shipped law with these texts of the operator and of a team, by the names of their files.
+
+    Raises: PolicyError `policy.invalid`, `policy.reserved`, `policy.closed` when it does not load.
+    """
+    made = Law(constitution(), dict(texts), dict(team or {}))
+    if made.operator or made.team:
+        _loads(made.key)
+    return made
+
+
+@lru_cache(maxsize=64)
+def _loads(key: bytes) -> None:
+    compiled(Law.from_json(canon.loads(key)), "", {})
 
 
 def catalog() -> Catalog:
@@ -336,6 +369,16 @@ def versions() -> Mapping[str, str]:
     return found
 
 
+def _law_text(file: Path) -> str:
+    try:
+        return read_text(file)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(
+            "usage.config", f"[policy] law: {file} cannot be read: {why}", "mend the name, or leave it out"
+        ) from error
+
+
 def _file(path: Path) -> dict[str, dict[str, Any]]:
     try:
         return tomllib.loads(read_text(path))
@@ -347,10 +390,12 @@ def _file(path: Path) -> dict[str, dict[str, Any]]:
         ) from error
 
 
-def _typed(name: str, text: str, wanted: Any) -> Any:
-    """The value of a variable; a list is written with commas."""
+def _from_text(name: str, text: str, wanted: Any) -> Any:
+    """The value of a variable of the environment: a list has commas between its items, or, of files, what the
+    system has between paths. Raises: UsageError `usage.config`."""
     if wanted is list:
-        return [item.strip() for item in text.split(",") if item.strip()]
+        between = os.pathsep if name == "SPAK_POLICY_LAW" else ","
+        return [item.strip() for item in text.split(between) if item.strip()]
     return _integer(name, text) if wanted is int else text
 
 
@@ -413,6 +458,19 @@ def _approvers(items: Sequence[Any]) -> tuple[Mapping[str, Any], ...]:
         if any(name == other["name"] or public == other["public"] for other in found):
             raise _bad("approvals", "keys", name, "list each name and each key once")
         found.append({"id": approval.key_id(public), "name": name, "public": public, "roles": roles})
+    return tuple(found)
+
+
+def _law_files(items: Sequence[Any], folder: Path) -> tuple[Path, ...]:
+    """Raises: UsageError `usage.config`."""
+    found: list[Path] = []
+    for item in items:
+        if not isinstance(item, str) or not item:
+            raise _bad("policy", "law", item, 'name the files of the operator\'s law: law = ["law.mg"]')
+        file = folder / Path(item).expanduser()
+        if any(file.name == other.name for other in found):
+            raise _bad("policy", "law", item, "give each file a name of its own")
+        found.append(file)
     return tuple(found)
 
 

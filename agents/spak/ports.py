@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from spak.kernel.snapshot import Snapshot
 from spak.lang.catalog import NamedEntry, ToolEntry, ValidatorEntry
 from spak.records import Record
 
@@ -466,16 +467,19 @@ class Ledger(Protocol):
     def read(self, start: int = 0) -> Iterator[tuple[Record, bytes]]:
         """Records with their exact lines, from a sequence number on."""
 
+    def kept(self) -> Snapshot | None:
+        """The one kept last. Raises: LedgerError `ledger.snapshot_discarded`: it is not of these records."""
+
+    def keep(self, snapshot: Snapshot | None) -> None:
+        """Keep one of the records so far, which are durable, or none. It may be lost: that is no error."""
+
     def append(self, records: Sequence[Record]) -> list[Record]:
         """Write the records in one go and return them with seq and hash; durable only after `flush`."""
 
     def flush(self) -> None: ...
 
     def confirm(self) -> None:
-        """Ask whoever grants leases whether this one is still held.
-
-        Raises: LedgerError `ledger.lost_lease`.
-        """
+        """Ask whoever grants leases whether this one is held. Raises: LedgerError `ledger.lost_lease`."""
 
     def close(self) -> None:
         """Flush and give the lease back; twice is once."""

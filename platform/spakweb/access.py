@@ -38,6 +38,7 @@ ACTIONS: dict[str, Role] = {
     "run.answer": Role.EDITOR,
     "run.control": Role.EDITOR,
     "run.approve": Role.REVIEWER,
+    "run.delete": Role.ADMIN,
 }
 """The least role for each action; roles are ranked viewer, editor, reviewer, admin."""
 

@@ -3,7 +3,8 @@
 `install(connection)` sets the triggers of every model that derives from AppendOnly, on SQLite and PostgreSQL.
 It is run after every migration, because SQLite drops triggers in silence when a migration rebuilds a
 table. `INSERT OR REPLACE` would pass the first two triggers on SQLite, TRUNCATE those of PostgreSQL: each has
-one of its own. `remove(connection)` is for tests that empty tables.
+one of its own. A model with GOES_WITH lets the rows of a parent go whose `deleted_at` is set, and no others.
+`remove(connection)` is for tests that empty tables.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ class AppendOnlyQuerySet(models.QuerySet):
 class AppendOnly(models.Model):
     """A row that is inserted once."""
 
+    GOES_WITH: tuple[str, str] | None = None
+    """A column and the table that it refers to: its rows may be deleted once `deleted_at` is set there."""
+
     objects = AppendOnlyQuerySet.as_manager()
 
     class Meta:
@@ -46,8 +50,10 @@ class AppendOnly(models.Model):
         raise AppendOnlyError(f"{type(self).__name__} {self.pk} stays")
 
 
-def tables() -> list[str]:
-    return sorted(model._meta.db_table for model in apps.get_models() if issubclass(model, AppendOnly))
+def tables() -> dict[str, tuple[str, str] | None]:
+    """By name of the table: what its rows go with."""
+    found = {model._meta.db_table: model for model in apps.get_models() if issubclass(model, AppendOnly)}
+    return {name: found[name].GOES_WITH for name in sorted(found)}
 
 
 def install(connection: Any) -> None:
@@ -59,9 +65,9 @@ def install(connection: Any) -> None:
                 "$$ BEGIN RAISE EXCEPTION 'rows of % stay as they are', TG_TABLE_NAME "
                 "USING ERRCODE = 'integrity_constraint_violation'; END $$"
             )
-        for table in tables():
-            if table in there:
-                for statement in _statements(connection.vendor, table):
+        for table, goes_with in tables().items():
+            if table in there and (goes_with is None or goes_with[1] in there):
+                for statement in _statements(connection.vendor, table, goes_with):
                     cursor.execute(statement)
 
 
@@ -88,22 +94,37 @@ def _names(table: str) -> tuple[str, str, str]:
     return f"{table}_no_update", f"{table}_no_delete", f"{table}_no_replace"
 
 
-def _statements(vendor: str, table: str) -> Iterator[str]:
+def _statements(vendor: str, table: str, goes_with: tuple[str, str] | None) -> Iterator[str]:
     update, delete, replace = _names(table)
     if vendor == "postgresql":
-        for name, event in (
-            (update, "UPDATE ON {} FOR EACH ROW"),
-            (delete, "DELETE ON {} FOR EACH ROW"),
-            (replace, "TRUNCATE ON {} FOR EACH STATEMENT"),
-        ):
+        function = FUNCTION
+        if goes_with is not None:
+            function = f"{table}_goes"
             yield (
-                f"CREATE OR REPLACE TRIGGER {name} BEFORE {event.format(table)} EXECUTE FUNCTION {FUNCTION}()"
+                f"CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS "
+                f"$$ BEGIN IF {_gone(goes_with)} THEN RETURN OLD; END IF; "
+                "RAISE EXCEPTION 'rows of % stay as they are', TG_TABLE_NAME "
+                "USING ERRCODE = 'integrity_constraint_violation'; END $$"
             )
+        for name, event, does in (
+            (update, "UPDATE ON {} FOR EACH ROW", FUNCTION),
+            (delete, "DELETE ON {} FOR EACH ROW", function),
+            (replace, "TRUNCATE ON {} FOR EACH STATEMENT", FUNCTION),
+        ):
+            yield f"CREATE OR REPLACE TRIGGER {name} BEFORE {event.format(table)} EXECUTE FUNCTION {does}()"
         return
     refuse = f"BEGIN SELECT RAISE(ABORT, 'rows of {table} stay as they are'); END"
     yield f"CREATE TRIGGER IF NOT EXISTS {update} BEFORE UPDATE ON {table} {refuse}"
-    yield f"CREATE TRIGGER IF NOT EXISTS {delete} BEFORE DELETE ON {table} {refuse}"
+    unless = "" if goes_with is None else f"WHEN NOT {_gone(goes_with)} "
+    if unless:  # an older version's has no exception
+        yield f"DROP TRIGGER IF EXISTS {delete}"
+    yield f"CREATE TRIGGER IF NOT EXISTS {delete} BEFORE DELETE ON {table} {unless}{refuse}"
     yield (
         f"CREATE TRIGGER IF NOT EXISTS {replace} BEFORE INSERT ON {table} "
         f"WHEN EXISTS (SELECT 1 FROM {table} WHERE id = NEW.id) {refuse}"
     )
+
+
+def _gone(goes_with: tuple[str, str]) -> str:
+    column, parent = goes_with
+    return f"EXISTS (SELECT 1 FROM {parent} WHERE id = OLD.{column} AND deleted_at IS NOT NULL)"

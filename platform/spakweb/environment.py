@@ -1,4 +1,4 @@
-"""The environment, read by three typed functions: `flag`, `number`, `text`.
+"""The environment, read by typed functions: `flag`, `number`, `text` and what is made of texts.
 
 Each takes the name of a variable and gives its value or the default; a variable that is set and empty counts
 as not set. `text` also reads the file that NAME_FILE names, for secrets. What cannot be used is refused by
@@ -73,6 +73,30 @@ def text(name: str, default: str = "") -> str:
 def words(name: str, default: str = "") -> list[str]:
     """The parts of a text that commas part."""
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
+
+
+def operators_law(name: str) -> dict[str, str]:
+    """The texts of the files that a list names, by their names; together they are a law that loads."""
+    found: dict[str, str] = {}
+    for part in words(name):
+        path = Path(part)
+        if path.name in found:
+            raise BadSetting(name, f"has two files {path.name!r}", "a name of its own for each", "rename one")
+        try:
+            found[path.name] = path.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or "not text"
+            raise BadSetting(name, f"names {part!r}: {why}", "readable text files", f"mend {name}") from error
+    if found:
+        from spak.config import operators
+        from spak.errors import UserError
+
+        try:
+            operators(found)
+        except UserError as error:
+            mend = "spak policy check --as operator FILE shows each finding"
+            raise BadSetting(name, f"does not load: {error.message}", "an operator's law", mend) from error
+    return found
 
 
 def origin(url: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from spakweb.database import LIMITS, Limits, database
-from spakweb.environment import BadSetting, flag, number, origin, text, words
+from spakweb.environment import BadSetting, flag, number, operators_law, origin, text, words
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 
@@ -210,6 +210,8 @@ RUNNER_NAME = text("SPAK_WEB_RUNNER", os.uname().nodename)
 RUNNER_TOKEN = text("SPAK_WEB_RUNNER_TOKEN")
 TEAM_RUNS = number("SPAK_WEB_TEAM_RUNS", 16, 1, 10000)
 """How many runs of one team are advanced at the same time."""
+LAW = operators_law("SPAK_WEB_LAW")
+"""The operator's law: the text of each file by its name."""
 SECRETS_DIR = text("SPAK_WEB_SECRETS")
 """On a worker's host: a folder for each team, a file for each secret that its runs may name."""
 CELERY_BEAT_SCHEDULE = {
@@ -306,6 +308,9 @@ STORAGES = {
 WHITENOISE_USE_FINDERS = not PRODUCTION
 WHITENOISE_AUTOREFRESH = not PRODUCTION
 MEDIA_ROOT = DATA_DIR / "media"
+
+KEEP_RUNS_DAYS = number("SPAK_WEB_KEEP_RUNS_DAYS", 0, 0, 36500)
+"""Days after which runs that ended are deleted, in teams that say nothing of it; 0: never."""
 
 UPLOAD_BYTES = 1024 * number("SPAK_WEB_UPLOAD_KB", 256, 16, 4096)
 """The largest text that a person may bring; a spec is never longer than the language allows."""

@@ -3,7 +3,7 @@
 
 Decl names_secret(Action, Secret, Argument) bound [/name, /string, /string].
 Decl looks_secret(Action, Kind, Argument) bound [/name, /string, /string].
-Decl secret_may_go(Secret, Tool, Argument) descr [open()] bound [/string, /name, /string].
+Decl secret_may_go(Secret, Tool, Argument) descr [open("team")] bound [/string, /name, /string].
 
 misplaced_secret(Action) :-
     names_secret(Action, Secret, Argument),

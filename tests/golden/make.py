@@ -138,7 +138,7 @@ AGENT Checks LEVEL 5 {
 """.replace("LONG", "x" * 900)
 """A check that failed is not forgotten when the same validator passes with other options."""
 
-CHECKS_POLICY = PERMITS + "forbidden(Action) :- tool(Action, /look), checks_ran(_, /fail).\n"
+CHECKS_LAW = PERMITS + "forbidden(Action) :- tool(Action, /look), checks_ran(_, /fail).\n"
 
 
 def main() -> int:
@@ -164,7 +164,7 @@ def main() -> int:
         _own(folder / "found", target / "found.jsonl", FOUND, finding)
         _own(folder / "turns", target / "turns.jsonl", TURNS, turns)
         _own(folder / "summarized", target / "summarized.jsonl", SUMMARIZED, planned)
-        _own(folder / "checks", target / "checks.jsonl", CHECKS, policy=CHECKS_POLICY)
+        _own(folder / "checks", target / "checks.jsonl", CHECKS, law=CHECKS_LAW)
     expected = {}
     for path in sorted(target.glob("*.jsonl")):
         lines = path.read_bytes().splitlines(keepends=True)
@@ -221,10 +221,10 @@ def _own(
     path: Path,
     spec: str,
     answers: Callable[[str, int], str] = lambda task, count: "yes",
-    policy: str = PERMITS,
+    law: str = PERMITS,
 ) -> None:
     """A run on the plain host of the runner's tests; whatever it asks is answered with `yes`, or as given."""
-    run = start(folder, spec, path.stem, policy=policy)
+    run = start(folder, spec, path.stem, law=law)
     count = 0
     while run.advance("full_auto") == "waiting" and count < 40:
         count += 1

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from law_kit import under
 from spak import canon, config
 from spak.kernel import foresee as module
 from spak.kernel.foresee import MOST, foresee
@@ -20,17 +21,17 @@ from spak.lang.imports import resolve
 from spak.program import compile as compile_program
 from spak.program.semantics import BY_VERSION
 from spak.records import Authority, Kind, Record
-from spak.runner.genesis import constitution, genesis
+from spak.runner.genesis import genesis
 from spak.runner.observe import observe
 
 CATALOG = config.catalog()
 
 
-def found(text: str, errors: bool = False) -> tuple[Diagnostic, ...]:
+def found(text: str, law: str = "", errors: bool = False) -> tuple[Diagnostic, ...]:
     whole = resolve(parse(text), lambda path: None)
     made = examine(whole.parsed.spec, CATALOG)
     assert bool(made.report.errors or made.spec.source.problems) is errors, made.report.found
-    return foresee(made, whole, constitution())
+    return foresee(made, whole, under(law))
 
 
 def agent(step: str, config: str = "", policy: str = "") -> str:
@@ -126,11 +127,10 @@ def test_a_path_that_links_could_lead_elsewhere_is_left_to_the_run(step: str) ->
     assert found(agent(step)) == ()
 
 
-def test_a_policy_that_permits_it_is_asked() -> None:
+def test_the_operators_law_is_asked() -> None:
     step = 'step s: tool.run { cmd: "git push" }'
-    policy = 'POLICY """permitted(A) :- tool(A, /run)."""'
     assert [item.code for item in found(agent(step))] == ["lang.denied"]
-    assert found(agent(step, policy=policy)) == ()
+    assert found(agent(step), "permitted(A) :- tool(A, /run).") == ()
 
 
 def test_a_policy_that_speaks_of_the_past_is_left_to_the_run() -> None:

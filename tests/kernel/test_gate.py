@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_kit import CATALOG, PERMITS, World, fresh, program, rules, tool
+from law_kit import under
 from spak import canon
 from spak.errors import LedgerError
 from spak.kernel.gate import Gate, Judged, Wish, compiled, gate_of
@@ -22,6 +23,7 @@ from spak.kernel.state import Effect
 from spak.lang.catalog import Catalog, ToolEntry
 from spak.policy import PolicyError, approval
 from spak.policy.facts import ACTION
+from spak.policy.law import Law
 from spak.policy.values import Name
 from spak.program import Budgets, MetricRule, Ref, Step, Task
 from spak.program.semantics import LATEST, Decisions
@@ -41,8 +43,8 @@ INSIDE = {"a.txt": ["a.txt", "inside", "a.txt", "file", 1, ""]}
 OUT = {"a.txt": ["a.txt", "outside", "/etc/passwd", "other", 1, ""]}
 
 
-def files(made: Any, policy: str = PERMITS) -> Rules:
-    found = rules(made, policy=policy)
+def files(made: Any, law: str = PERMITS) -> Rules:
+    found = rules(made, law=law)
     return Rules(found.program, FILES, 7, "root-0", "opening", found.wanted, found.gate, found.keys)
 
 
@@ -72,7 +74,7 @@ def permits(made: World) -> list[Mapping[str, Any]]:
 
 
 def test_a_tool_that_no_rule_names_is_denied_and_nothing_happens() -> None:
-    made = World(rules(one(), policy=""), fresh).run()
+    made = World(rules(one(), law=""), fresh).run()
     assert made.state.status == "refused" and made.state.r7.codes == ("policy.denied",)
     assert made.effects == []
     assert permits(made) == [
@@ -81,9 +83,9 @@ def test_a_tool_that_no_rule_names_is_denied_and_nothing_happens() -> None:
 
 
 def test_forbidden_beats_permitted() -> None:
-    policy = PERMITS + '\nforbidden(Action) :- tool(Action, /look), argument(Action, "text", "no").'
-    assert World(rules(one(text="yes"), policy=policy), fresh).run().state.status == "succeeded"
-    made = World(rules(one(text="no"), policy=policy), fresh).run()
+    text = PERMITS + '\nforbidden(Action) :- tool(Action, /look), argument(Action, "text", "no").'
+    assert World(rules(one(text="yes"), law=text), fresh).run().state.status == "succeeded"
+    made = World(rules(one(text="no"), law=text), fresh).run()
     assert made.state.r7.codes == ("policy.forbidden",) and made.effects == []
 
 
@@ -96,7 +98,7 @@ def test_every_act_is_judged(act: str) -> None:
         "validate": Task("t", steps=(Step("s", "validate", "Tests"),)),
     }[act]
     assert World(rules(program(task)), fresh).run().effects[0].act == act
-    made = World(rules(program(task), policy=f"forbidden(Action) :- act(Action, /{act})."), fresh).run()
+    made = World(rules(program(task), law=f"forbidden(Action) :- act(Action, /{act})."), fresh).run()
     assert made.state.r7.codes == ("policy.forbidden",) and made.effects == []
 
 
@@ -112,7 +114,7 @@ def test_what_a_validator_starts_is_judged_like_a_command_line() -> None:
 
 
 def test_a_denied_candidate_goes_back_to_whoever_proposed_it() -> None:
-    policy = PERMITS + '\nforbidden(Action) :- argument(Action, "text", "bad").'
+    text = PERMITS + '\nforbidden(Action) :- argument(Action, "text", "bad").'
 
     def script(effect: Effect, count: int) -> Any:
         if effect.act == "plan":
@@ -121,7 +123,7 @@ def test_a_denied_candidate_goes_back_to_whoever_proposed_it() -> None:
         return fresh(effect, count)
 
     made = World(
-        rules(program(Task("t", tools=("look",), steps=(Step("p", "plan"),))), policy=policy), script
+        rules(program(Task("t", tools=("look",), steps=(Step("p", "plan"),))), law=text), script
     ).run()
     assert made.state.status == "succeeded"
     assert [body["allow"] for body in permits(made)] == [True, False, True, True]
@@ -161,17 +163,17 @@ def test_a_patch_that_cannot_be_read_by_a_tool_that_is_not_listed_is_denied_for_
 
 def test_a_proposer_that_insists_ends_the_run() -> None:
     script = lambda effect, count: (Kind.PLAN, {"candidates": [{"tool": "look", "args": {"text": "x"}}]})  # noqa: E731
-    made = World(rules(program(Task("t", tools=("look",), steps=(Step("p", "plan"),))), policy=""), script)
+    made = World(rules(program(Task("t", tools=("look",), steps=(Step("p", "plan"),))), law=""), script)
     assert made.run().state.r7.codes == ("run.rollbacks",)
     assert {effect.act for effect in made.effects} == {"plan"}
 
 
 def test_fixed_arguments_are_refused_though_somebody_was_asked_before() -> None:
     steps = (Step("q", "ask", "coder", {"prompt": "x"}, output_var="v"), tool("s", text="fixed"))
-    made = World(rules(program(Task("t", steps=steps)), policy=""), fresh).run()
+    made = World(rules(program(Task("t", steps=steps)), law=""), fresh).run()
     assert made.state.status == "refused" and made.state.r7.codes == ("policy.denied",)
     steps = (steps[0], tool("s", text=Ref("v")))
-    made = World(rules(program(Task("t", steps=steps)), policy=""), fresh).run()
+    made = World(rules(program(Task("t", steps=steps)), law=""), fresh).run()
     assert made.state.r7.codes == ("run.rollbacks",)
 
 
@@ -195,19 +197,19 @@ def test_fixed_arguments_are_refused_though_somebody_was_asked_before() -> None:
     ],
 )
 def test_the_facts_of_a_run_stand_in_its_policy(rule: str, status: str) -> None:
-    policy = f"permitted(Action) :- tool(Action, /look), {rule}."
-    assert World(rules(one(), policy=policy), fresh).run().state.status == status
+    text = f"permitted(Action) :- tool(Action, /look), {rule}."
+    assert World(rules(one(), law=text), fresh).run().state.status == status
 
 
 def test_what_was_spent_is_told_at_each_step() -> None:
-    policy = "permitted(Action) :- tool(Action, /look), spent(/steps, N), N < 3."
+    text = "permitted(Action) :- tool(Action, /look), spent(/steps, N), N < 3."
     task = Task("t", steps=tuple(tool(f"s{n}") for n in range(5)))
-    made = World(rules(program(task), policy=policy), fresh).run()
+    made = World(rules(program(task), law=text), fresh).run()
     assert [body["allow"] for body in permits(made)] == [True, True, True, False]
 
 
 def test_the_same_action_is_judged_by_what_is_spent_now() -> None:
-    gate = Gate(compiled(constitution(), "permitted(A) :- tool(A, /look), spent(/steps, N), N < 3.", {}))
+    gate = Gate(compiled(under("permitted(A) :- tool(A, /look), spent(/steps, N), N < 3."), "", {}))
     found = []
     for steps in (1, 2, 3, 0):
         wish = Wish("tool", "look", {}, (), (("spent", (Name("/steps"), steps)),))
@@ -218,9 +220,9 @@ def test_the_same_action_is_judged_by_what_is_spent_now() -> None:
 
 
 def test_money_is_told_in_micro_dollars_rounded_up() -> None:
-    policy = "permitted(Action) :- tool(Action, /look), spent(/cost, N), allowance(/cost, 5), N < 3."
+    text = "permitted(Action) :- tool(Action, /look), spent(/cost, N), allowance(/cost, 5), N < 3."
     task = Task("t", steps=tuple(tool(f"s{n}") for n in range(5)))
-    made = World(rules(program(task, budgets=Budgets(cost=5)), policy=policy), fresh)
+    made = World(rules(program(task, budgets=Budgets(cost=5)), law=text), fresh)
     made.feed(Kind.GENESIS, {})
     while made.state.r6 is not None:
         made.feed(Kind.ACT, {"of": made.state.r6.id, "outcome": "exited"}, {"cost_nanousd": 1_001})
@@ -228,12 +230,12 @@ def test_money_is_told_in_micro_dollars_rounded_up() -> None:
 
 
 def test_requests_and_their_bytes_are_counted_from_records() -> None:
-    policy = (
+    text = (
         PERMITS
         + "\nforbidden(Action) :- act(Action, _), spent(/requests, N), allowance(/requests, M), M <= N."
     )
     task = Task("t", steps=(tool("a"), tool("b"), tool("c")))
-    made = World(rules(program(task, budgets=Budgets(requests=2)), policy=policy), fresh)
+    made = World(rules(program(task, budgets=Budgets(requests=2)), law=text), fresh)
     made.feed(Kind.GENESIS, {})
     for _ in range(2):
         assert made.state.r6 is not None
@@ -245,7 +247,7 @@ def test_requests_and_their_bytes_are_counted_from_records() -> None:
 
 
 def test_diagnostics_and_checks_are_of_the_present_workspace() -> None:
-    policy = PERMITS + "\nforbidden(Action) :- tool(Action, /look), diagnostic(/error, _, _, _, _)."
+    text = PERMITS + "\nforbidden(Action) :- tool(Action, /look), diagnostic(/error, _, _, _, _)."
     found = [{"severity": "error", "file": "a.c", "line": 3, "code": "E1", "message": "broken"}]
     task = Task("t", steps=(tool("w", "write"), tool("v", "write"), tool("l")))
 
@@ -256,8 +258,8 @@ def test_diagnostics_and_checks_are_of_the_present_workspace() -> None:
 
         return answer
 
-    assert World(rules(program(task), policy=policy), script(0)).run().state.status == "succeeded"
-    made = World(rules(program(task), policy=policy), script(1)).run()
+    assert World(rules(program(task), law=text), script(0)).run().state.status == "succeeded"
+    made = World(rules(program(task), law=text), script(1)).run()
     assert made.state.r7.codes == ("policy.forbidden",)
     assert made.state.r7.diagnostics == (("error", "a.c", 3, "E1", "broken"),)
 
@@ -279,8 +281,8 @@ def test_what_was_found_holds_until_a_file_changes(
     decides: Decisions, more: dict[str, Any], held: bool
 ) -> None:
     """An act that changed nothing but the repository's folder leaves diagnostics and checks as they are."""
-    policy = PERMITS + "\nforbidden(Action) :- tool(Action, /look), checks_ran(_, /fail)."
-    policy += "\nforbidden(Action) :- tool(Action, /look), diagnostic(/error, _, _, _, _)."
+    text = PERMITS + "\nforbidden(Action) :- tool(Action, /look), checks_ran(_, /fail)."
+    text += "\nforbidden(Action) :- tool(Action, /look), diagnostic(/error, _, _, _, _)."
     check = Task("t", steps=(Step("v", "validate", "Tests"),), edges={"fail": "u"})
     then = Task("u", steps=(tool("w", "write"), tool("l")))
 
@@ -291,17 +293,17 @@ def test_what_was_found_holds_until_a_file_changes(
         kind, body = fresh(effect, count)
         return kind, {**body, **more}
 
-    made = World(replace(rules(program(check, then), policy=policy), decides=decides), script).run()
+    made = World(replace(rules(program(check, then), law=text), decides=decides), script).run()
     assert (made.state.r7.codes == ("policy.forbidden",)) is held
     assert bool(made.state.r7.checks) is held and bool(made.state.r7.diagnostics) is held
 
 
 @pytest.mark.parametrize(("decides", "signals"), [(LATEST, ["fail", "success"]), (BEFORE, ["success"])])
 def test_a_check_with_other_options_is_another_check(decides: Decisions, signals: list[str]) -> None:
-    policy = PERMITS + "\nforbidden(Action) :- tool(Action, /look), checks_ran(_, /fail)."
+    text = PERMITS + "\nforbidden(Action) :- tool(Action, /look), checks_ran(_, /fail)."
     steps = [(Step("v", "validate", "Tests", {"path": name}),) for name in ("a", "b")]
     first = Task("t", steps=steps[0], edges={"fail": "u", "success": "u"})
-    made = rules(program(first, Task("u", steps=steps[1])), policy=policy)
+    made = rules(program(first, Task("u", steps=steps[1])), law=text)
 
     def script(effect: Effect, count: int) -> Any:
         checks = [{"ok": effect.args["path"] == "b", "code": "tests.failed"}]
@@ -313,10 +315,10 @@ def test_a_check_with_other_options_is_another_check(decides: Decisions, signals
 
 @pytest.mark.parametrize(("decides", "signal"), [(LATEST, "fail"), (BEFORE, "plateau")])
 def test_a_plateau_after_a_failed_check_is_a_failed_check(decides: Decisions, signal: str) -> None:
-    policy = PERMITS + "\nforbidden(Action) :- tool(Action, /look), checks_ran(_, /fail)."
+    text = PERMITS + "\nforbidden(Action) :- tool(Action, /look), checks_ran(_, /fail)."
     rule = MetricRule("time_ns", patience=3, evaluations=1)
     loop = Task("t", steps=(Step("v", "validate", "Timer"),), edges={"plateau": "u"}, rule=rule)
-    made = rules(program(loop, Task("u", steps=(tool("l"),))), policy=policy)
+    made = rules(program(loop, Task("u", steps=(tool("l"),))), law=text)
 
     def script(effect: Effect, count: int) -> Any:
         if effect.act != "validate":
@@ -415,7 +417,7 @@ def test_a_world_that_changed_is_an_outcome_with_its_own_code() -> None:
 
 
 def test_the_world_answers_external_predicates() -> None:
-    policy = PERMITS + "\nguard(/refactor).\nallowed() :- guard(/refactor)."
+    text = PERMITS + "\nguard(/refactor).\nallowed() :- guard(/refactor)."
 
     def script(rows: list[Any]) -> Any:
         def answer(effect: Effect, count: int) -> Any:
@@ -429,14 +431,14 @@ def test_the_world_answers_external_predicates() -> None:
 
         return answer
 
-    free = World(files(one("write_file", path="a.txt"), policy), script([])).run()
+    free = World(files(one("write_file", path="a.txt"), text), script([])).run()
     assert free.state.status == "succeeded", free.state.r7.codes
     assert free.kinds()[:4] == ["genesis", "observe", "observe", "permit"]
     link = ["dependency_link", ["b.py", "a.txt", "a"]]
-    bound = World(files(one("write_file", path="a.txt"), policy), script([link])).run()
+    bound = World(files(one("write_file", path="a.txt"), text), script([link])).run()
     assert bound.state.r7.codes == ("policy.forbidden",)
     covered = World(
-        files(one("write_file", path="a.txt"), policy), script([link, ["test_coverage", ["b.py"]]])
+        files(one("write_file", path="a.txt"), text), script([link, ["test_coverage", ["b.py"]]])
     ).run()
     assert covered.state.status == "succeeded"
 
@@ -445,7 +447,7 @@ def test_the_world_answers_external_predicates() -> None:
 
 
 def test_a_fact_that_breaks_its_declaration_denies() -> None:
-    gate = Gate(compiled(constitution(), PERMITS, {}))
+    gate = Gate(compiled(under(PERMITS), "", {}))
     broken = Wish("tool", "look", {}, (("in_task", (5,)),))
     found = gate.judge(broken, {})
     assert isinstance(found, Judged) and found.allow is False and found.code == "policy.type"
@@ -479,7 +481,7 @@ def test_a_genesis_without_a_policy_is_refused(policy: Any) -> None:
 
 def test_a_policy_has_the_hash_that_genesis_names() -> None:
     good = {"constitution": dict(constitution()), "spec": "", "axioms": {}}
-    made = {**good, "hash": compiled(constitution(), "", {}).hash}
+    made = {**good, "hash": compiled(under(), "", {}).hash}
     assert gate_of(made).hash == made["hash"]
     with pytest.raises(LedgerError) as caught:
         gate_of({**made, "hash": "x"})
@@ -492,23 +494,23 @@ def test_a_policy_has_the_hash_that_genesis_names() -> None:
 def test_a_spec_states_no_fact_that_the_kernel_states(head: str) -> None:
     for policy, axioms in ((head + ".", {}), ("", {"axiom.1": head + "."})):
         with pytest.raises(PolicyError) as caught:
-            compiled(constitution(), policy, axioms)
+            compiled(under(), policy, axioms)
         assert caught.value.code == "policy.reserved"
     rule = f"{head} :- act(/action, /tool)."
     with pytest.raises(PolicyError):
-        compiled(constitution(), rule, {})
+        compiled(under(), rule, {})
 
 
 # ---- proofs
 
 
 def test_a_decision_has_a_proof_and_a_denial_says_what_is_missing() -> None:
-    gate = Gate(compiled(constitution(), PERMITS, {}))
+    gate = Gate(compiled(under(PERMITS), "", {}))
     spent = (("spent", (Name("/steps"), 1)),)
     allowed = gate.judge(Wish("tool", "look", {"text": "a"}, (), spent), {})
     assert isinstance(allowed, Judged)
     proof = gate.explanation(allowed)
-    assert canon.loads(proof)["decision"] == "allow" and b"POLICY" in proof
+    assert canon.loads(proof)["decision"] == "allow" and b"operator/kit.mg" in proof
     later = gate.judge(Wish("tool", "look", {"text": "a"}, (), (("spent", (Name("/steps"), 2)),)), {})
     assert isinstance(later, Judged) and gate.explanation(later) is proof, "made once"
     denied = gate.judge(Wish("tool", "nothing", {}, (), spent), {})
@@ -541,8 +543,8 @@ def key(private: bytes, name: str, *roles: str) -> dict[str, Any]:
 KEYS = (key(PRIVATE, "alice", "approver"),)
 
 
-def asking(policy: str = "", keys: Any = KEYS, run: str = "run-1") -> World:
-    made = rules(program(Task("t", steps=(tool("s"),)), approvals="ask"), policy=policy)
+def asking(law: str = "", keys: Any = KEYS, run: str = "run-1") -> World:
+    made = rules(program(Task("t", steps=(tool("s"),)), approvals="ask"), law=law)
     kept = Rules(made.program, made.catalog, 7, "root-0", "opening", made.wanted, made.gate, keys)
     world = World(kept, fresh)
     world.feed(Kind.GENESIS, {"host": {"run": run}})
@@ -608,9 +610,9 @@ def test_a_signed_no_is_a_denial() -> None:
 
 def test_what_no_approval_would_permit_is_denied_at_once() -> None:
     for made in (
-        asking(policy="forbidden(Action) :- tool(Action, /look)."),
+        asking(law="forbidden(Action) :- tool(Action, /look)."),
         asking(keys=()),
-        World(rules(one(), policy=""), fresh).run(),
+        World(rules(one(), law=""), fresh).run(),
     ):
         assert made.state.status == "refused"
         assert permits(made)[0]["allow"] is False
@@ -695,7 +697,7 @@ def test_no_effect_without_a_permit_that_the_policy_derives(
 ) -> None:
     text = law(drawn)
     base = constitution() if whole else {"acts.mg": "Decl act(Action, Act) bound [/name, /name]."}
-    gate = Gate(compiled(base, text, {}))
+    gate = Gate(compiled(Law(base, {"kit.mg": text}), "", {}))
     steps = tuple(
         Step(
             f"s{n}",
@@ -709,7 +711,7 @@ def test_no_effect_without_a_permit_that_the_policy_derives(
     kept = Rules(made, FILES, 7, "root-0", "opening", frozenset(), gate, KEYS)
     ran = World(kept, sees(world)).run()
     granted = {record.content: record for record in ran.records if record.kind == "permit"}
-    again = Gate(compiled(base, text, {}))
+    again = Gate(compiled(Law(base, {"kit.mg": text}), "", {}))
     for effect in ran.effects:
         if effect.act == "observe":
             continue
@@ -749,7 +751,7 @@ def judged_facts(kept: Rules, ran: World, effect: Effect) -> Any:
 @settings(max_examples=60, deadline=None)
 def test_a_kept_session_decides_and_explains_as_a_fresh_one(order: list[int], steps: int) -> None:
     """Whatever was judged before, an action has the decision and the proof that it has alone."""
-    policy = compiled(constitution(), PERMITS, {})
+    policy = compiled(under(PERMITS), "", {})
     places = [["inside", "file"], ["outside", "other"], ["secret", "file"], ["git", "file"]]
     kept = Gate(policy)
     for at, number in enumerate(order):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from host_kit import PERMITS, Look
+from law_kit import under
 from spak import canon
 from spak.kernel.answer import Form, Misfit, parse
 from spak.kernel.replay import replay
@@ -86,7 +87,7 @@ def ended(folder: Path, backend: Priced, money: int = 0, look: Tool | None = Non
     place = Workspace(folder / "run-1/workspace", folder / "run-1/store")
     spec = SPEC.replace("MONEY", f"cost: {money}" if money else "")
     permits = PERMITS + "permitted(Action) :- tool(Action, /recall).\n"
-    body = genesis(spec, catalog, {}, place.snapshot(), 5, {"run": "run-1"}, policy=permits)
+    body = genesis(spec, catalog, {}, place.snapshot(), 5, {"run": "run-1"}, law=under(permits))
     host = Host(tools=tools, backend=backend, redactor=Redactor([Secret(KEY)]))
     run = Run.create(FileLedgers(folder), "run-1", body, host, place)
     assert run.advance("full_auto") == "ended"

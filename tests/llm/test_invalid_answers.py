@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from host_kit import PERMITS, Look, Write
+from law_kit import under
 from spak.kernel.replay import replay
 from spak.lang.catalog import Catalog, NamedEntry, ToolEntry
 from spak.ledger.files import FileLedgers
@@ -79,7 +80,7 @@ def finished(folder: Path, said: list[str], tries: int = 9, limits: str = "steps
     place.directory.mkdir(parents=True, exist_ok=True)
     (place.directory / "kept.txt").write_text("as it was", encoding="utf-8")
     spec = SPEC.replace("LIMITS", limits).replace("COUNT", str(tries))
-    body = genesis(spec, catalog, {}, place.snapshot(), 5, {"run": "run-1"}, policy=PERMITS + LAW)
+    body = genesis(spec, catalog, {}, place.snapshot(), 5, {"run": "run-1"}, law=under(PERMITS + LAW))
     backend = Says(iter(said))
     run = Run.create(FileLedgers(folder), "run-1", body, Host(tools=tools, backend=backend), place)
     assert run.advance("full_auto") == "ended"

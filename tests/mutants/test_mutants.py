@@ -24,7 +24,10 @@ STEP = "tests/kernel/test_step.py"
 WATCH = "tests/kernel/test_watchdog.py"
 POLLS = "tests/kernel/test_polls.py"
 GATE = "tests/kernel/test_gate.py"
+NARROW = "tests/policy/test_specs_only_narrow.py"
 BARRIER = "tests/runner/test_commit_barrier.py"
+SNAPSHOT = "tests/kernel/test_snapshot.py"
+TAKING = "tests/runner/test_taking_up.py"
 
 
 @dataclass(frozen=True)
@@ -347,9 +350,44 @@ MUTANTS = [
         f"{GATE}::test_the_same_action_is_judged_by_what_is_spent_now",
     ),
     Mutant(
+        "what permitted grows with is open to specs",
+        "policy/closed.py",
+        'waiting.append((("permitted", 1), 1))',
+        "pass",
+        f"{NARROW}::test_nothing_is_permitted_that_is_not_permitted_without_the_policy",
+    ),
+    Mutant(
+        "a negation counts as none",
+        "policy/closed.py",
+        "(-1,) if part.negated else (1,)",
+        "(1,)",
+        f"{NARROW}::test_nothing_is_permitted_that_is_not_permitted_without_the_policy",
+    ),
+    Mutant(
+        "only the first step of a derivation is closed",
+        "policy/closed.py",
+        "waiting += [(below, sign * way) for below, way in _ways(clause)]",
+        "signs.update((below, {sign * way}) for below, way in _ways(clause))",
+        f"{NARROW}::test_nothing_is_permitted_that_is_not_permitted_without_the_policy",
+    ),
+    Mutant(
+        "a table that is open to teams is open to specs",
+        "policy/closed.py",
+        '"spec": ("spec",)}',
+        '"spec": ("team", "spec")}',
+        f"{NARROW}::test_nothing_is_permitted_that_is_not_permitted_without_the_policy",
+    ),
+    Mutant(
+        "a team's rules are judged as the operator's",
+        "policy/law.py",
+        "if law.team:",
+        "if False:",
+        f"{NARROW}::test_no_rules_of_a_team_lift_a_prohibition",
+    ),
+    Mutant(
         "a spec may state facts",
         "policy/law.py",
-        "if clause.place.file in own and clause.head.pred in RESERVED",
+        "if clause.place.file in own and pred in RESERVED",
         "if False",
         f"{GATE}::test_a_spec_states_no_fact_that_the_kernel_states",
     ),
@@ -478,6 +516,50 @@ MUTANTS = [
         "    if left:",
         "    if False:",
         "tests/tools/test_git_commit.py::test_a_change_that_the_paths_leave_out_is_refused",
+    ),
+    Mutant(
+        "a snapshot leaves a field out",
+        "kernel/snapshot.py",
+        "*(encode(getattr(value, name)) for name in _fields()[kind])",
+        '*(encode(getattr(value, name) if name != "stale" else 0) for name in _fields()[kind])',
+        f"{SNAPSHOT}::test_no_field_of_a_state_is_left_out",
+    ),
+    Mutant(
+        "a snapshot sorts what it holds",
+        "kernel/snapshot.py",
+        "and names == sorted(names):",
+        ":",
+        f"{SNAPSHOT}::test_a_value_keeps_its_type_and_the_order_of_its_members",
+    ),
+    Mutant(
+        "a snapshot of other rules is used",
+        "kernel/snapshot.py",
+        'found["rules"] != rules.opening',
+        "False",
+        f"{SNAPSHOT}::test_a_snapshot_of_something_else_is_refused",
+    ),
+    Mutant(
+        "a snapshot is kept between a decision and its records",
+        "runner/run.py",
+        "if count != self.ledger.count or state is not self.state:",
+        "if False:",
+        f"{TAKING}::test_what_was_decided_and_not_yet_written_is_in_no_snapshot",
+    ),
+    Mutant(
+        "records after a snapshot need not follow from it",
+        "runner/taking_up.py",
+        """    if found.difference is not None:
+        raise discarded(""",
+        """    if False:
+        raise discarded(""",
+        f"{TAKING}::test_a_snapshot_in_doubt_is_thrown_away_and_all_is_replayed",
+    ),
+    Mutant(
+        "records before a snapshot are not looked at",
+        "ledger/snapshots.py",
+        "hashing.hexdigest() != prefix",
+        "False",
+        "tests/ledger/test_snapshots.py::test_a_changed_record_is_found_wherever_it_is",
     ),
 ]
 

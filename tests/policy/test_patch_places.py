@@ -9,6 +9,7 @@ import pytest
 
 from gate_calls import call
 from gate_kit import constitution, workspace, world
+from law_kit import under
 from spak.kernel.gate import Gate, Judged, Wish, compiled
 from spak.kernel.observed import seen_json
 from spak.policy import Name
@@ -16,7 +17,6 @@ from spak.policy.actions import World
 from spak.policy.facts import ACTION, facts
 from spak.policy.judge import judge
 from spak.program.semantics import LATEST
-from spak.runner.genesis import constitution as shipped
 
 CONTROL = (
     ".gitmodules",
@@ -57,7 +57,7 @@ def test_a_patch_of_a_control_file_is_one_to_the_policy(tmp_path: Path, path: st
     action = call("apply_patch", patch=made(path))
     assert ("uses_path", (ACTION, Name("/edits"), Name("/control"), path)) in facts(action, blind)
     assert judge(constitution(), action, blind).decision == "allow"
-    strict = compiled(shipped(), SIGNED, {})
+    strict = compiled(under(), SIGNED, {})
     assert judge(strict, action, blind).decision == "deny"
     ordinary = call("apply_patch", patch=changing("src/a.py"))
     assert judge(strict, ordinary, blind).decision == "allow"
@@ -85,7 +85,7 @@ def test_a_run_is_judged_by_what_its_semantics_reads(
     tmp_path: Path, patch: str, as_git: bool, allowed: bool
 ) -> None:
     eyes = world(workspace(tmp_path))
-    gate = Gate(compiled(shipped(), "", {}))
+    gate = Gate(compiled(under(), "", {}))
     wish = Wish("tool", "apply_patch", {"patch": patch}, decides=replace(LATEST, git_patches=as_git))
     found = gate.judge(wish, {"paths": [seen_json("x.py", eyes.look("x.py"))]}, 1)
     if not allowed:

@@ -10,52 +10,66 @@ import pytest
 
 from gate_calls import HELD, fact
 from gate_kit import workspace, world
-from spak import data
-from spak.policy import Policy, load
+from spak.policy import Policy, PolicyError
 from spak.policy.actions import Action
 from spak.policy.judge import judge
+from spak.policy.law import Law, compiled
+from spak.runner.genesis import constitution
 
 PAGE = Path(__file__).parents[2] / "docs/policy.md"
 EXAMPLE = re.compile(
     r"\*\*(?P<number>\d+)\. (?P<title>[^*]+)\*\*(?:(?!\*\*\d).)*?"
-    r"```mangle\n(?P<rules>.*?)```\n```\n(?P<answers>.*?)```",
+    r"```mangle(?P<level>| team)\n(?P<rules>.*?)```\n```\n(?P<answers>.*?)```",
     re.S,
 )
 EXAMPLES = [found.groupdict() for found in EXAMPLE.finditer(PAGE.read_text())]
 ANSWERS = [
-    pytest.param(example["rules"], line, id=f"{example['number']}-{line[:40]}")
+    pytest.param(example, line, id=f"{example['number']}-{line[:40]}")
     for example in EXAMPLES
     for line in example["answers"].splitlines()
 ]
 
 
-def with_rules(rules: str) -> Policy:
-    files = {file.name: file.read_text() for file in sorted(data.path("specs/policy").glob("*.mg"))}
-    return load({**files, "POLICY": rules})
+def policy_of(example: dict[str, str]) -> Policy:
+    """The policy that a run would have, with the example at the level that the page names."""
+    if example["level"]:
+        return compiled(Law(constitution(), team={"POLICY": example["rules"]}), "", {})
+    return compiled(Law(constitution()), example["rules"], {})
 
 
 def test_there_are_ten() -> None:
     assert [int(example["number"]) for example in EXAMPLES] == list(range(1, 11))
+    widen = {example["number"] for example in EXAMPLES if example["level"]}
+    assert widen == {"1", "4", "5", "8"}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["title"])
 def test_an_example_loads_without_a_finding(example: dict[str, str]) -> None:
-    found = [item for item in with_rules(example["rules"]).diagnostics if item.place.file == "POLICY"]
-    assert found == []
+    files = constitution()
+    assert [item for item in policy_of(example).diagnostics if item.place.file not in files] == []
 
 
-@pytest.mark.parametrize(("rules", "line"), ANSWERS)
-def test_an_example_answers_as_the_page_says(rules: str, line: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["title"])
+def test_an_example_that_widens_is_not_a_specs(example: dict[str, str]) -> None:
+    if example["level"]:
+        with pytest.raises(PolicyError) as caught:
+            compiled(Law(constitution()), example["rules"], {})
+        assert caught.value.code == "policy.closed"
+
+
+@pytest.mark.parametrize(("example", "line"), ANSWERS)
+def test_an_example_answers_as_the_page_says(example: dict[str, str], line: str, tmp_path: Path) -> None:
     wanted, tool, args = line.split(" ", 2)
     action = Action(tool, json.loads(args))
-    decision = judge(with_rules(rules), action, world(workspace(tmp_path)), [*HELD, fact("in_task", "build")])
+    eyes, held = world(workspace(tmp_path)), [*HELD, fact("in_task", "build")]
+    decision = judge(policy_of(example), action, eyes, held)
     assert decision.decision == wanted, decision.reason
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["title"])
 def test_an_example_changes_something(example: dict[str, str], tmp_path: Path) -> None:
     eyes = world(workspace(tmp_path))
-    without = with_rules("")
+    without = compiled(Law(constitution()), "", {})
     changed = []
     for line in example["answers"].splitlines():
         wanted, tool, args = line.split(" ", 2)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gate_kit import workspace, world
+from law_kit import under
 from spak import data
 from spak.policy import Name, Policy, PolicyError, load
 from spak.policy.actions import Action
@@ -165,12 +166,11 @@ def test_nor_on_the_line(tmp_path: Path, line: str) -> None:
 
 
 def test_no_spec_states_what_is_reached() -> None:
-    sources = {file.name: file.read_text() for file in sorted(data.path("specs/policy").glob("*.mg"))}
     for text in (
         'connects(/action, /https, "github.com").',
         'works_in(/action, "src").',
         'sets_variable(/action, "A", "b").',
     ):
         with pytest.raises(PolicyError) as caught:
-            compiled(sources, text, {})
+            compiled(under(), text, {})
         assert caught.value.code == "policy.reserved"

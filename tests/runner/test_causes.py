@@ -75,7 +75,7 @@ def test_no_part_of_a_ledger_makes_it_fail(name: str) -> None:
 
 
 def test_a_denial_names_the_reason_and_its_record(tmp_path: Path) -> None:
-    run = start(tmp_path, 'task a { step s: tool.look { text: "x" } }', policy="")
+    run = start(tmp_path, 'task a { step s: tool.look { text: "x" } }', law="")
     found = [record for record, _ in run.ledger.read()]
     permit = next(record.seq for record in found if record.kind == Kind.PERMIT)
     told = causes.sentence(found)

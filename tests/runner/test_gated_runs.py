@@ -57,7 +57,7 @@ def test_a_permit_that_is_derived_again_after_a_crash_names_its_proof_too(tmp_pa
 
 
 def test_a_denial_has_its_why_not_and_leaves_no_trace_in_the_workspace(tmp_path: Path) -> None:
-    run = start(tmp_path, 'task T { step a: tool.write { path: "a" text: "x" } }', policy="")
+    run = start(tmp_path, 'task T { step a: tool.write { path: "a" text: "x" } }', law="")
     assert run.advance("full_auto") == "ended" and run.state.r7.codes == ("policy.denied",)
     (record,) = [record for record in all_records(run) if record.kind == "permit"]
     found = canon.loads(run.ledger.blobs.get(record.side["proof"]))
@@ -127,7 +127,7 @@ def asking(folder: Path) -> Run:
 
     public = approval.encoded(Ed25519PrivateKey.from_private_bytes(PRIVATE).public_key().public_bytes_raw())
     key = {"id": approval.key_id(public), "name": "alice", "public": public, "roles": ["approver"]}
-    return start(folder, ASKING, policy="", keys=[key])
+    return start(folder, ASKING, law="", keys=[key])
 
 
 def yes(held: Run, **changed: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from host_kit import PERMITS, Write
+from law_kit import under
 from spak.errors import UnavailableError
 from spak.kernel.replay import replay
 from spak.lang import parse
@@ -94,7 +95,7 @@ def begin(
     if given:
         place.directory.mkdir(parents=True, exist_ok=True)
         (place.directory / "a.txt").write_text(given)
-    body = genesis(spec, catalog, {}, place.snapshot(), 5, {"run": "run-1"}, policy=PERMITS)
+    body = genesis(spec, catalog, {}, place.snapshot(), 5, {"run": "run-1"}, law=under(PERMITS))
     host = Host(tools=tools, validators=validators, backend=backend, redactor=redactor(LlmSettings()))
     return Run.create(FileLedgers(folder), "run-1", body, host, place), commit
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from host_kit import PERMITS, Write
+from law_kit import under
 from spak import tokens
 from spak.kernel.replay import replay
 from spak.lang.catalog import Catalog, ToolEntry
@@ -93,7 +94,7 @@ def prompts(folder: Path, policy: str, page_size: int = PAGE, window: int = 0) -
     spec, catalog = SPEC.replace("POLICY_NAME", policy), Catalog({name: t.entry for name, t in tools.items()})
     place = Workspace(folder / "run-1/workspace", folder / "run-1/store")
     permits = PERMITS + "permitted(Action) :- tool(Action, /page).\n"
-    body = genesis(spec, catalog, {}, place.snapshot(), 5, {"run": "run-1"}, policy=permits)
+    body = genesis(spec, catalog, {}, place.snapshot(), 5, {"run": "run-1"}, law=under(permits))
     backend = Asked(window)
     host = Host(tools=tools, backend=backend)
     run = Run.create(FileLedgers(folder), "run-1", body, host, place)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from host_kit import PERMITS, Look
+from law_kit import under
 from spak import begin as begin_
 from spak.errors import UnavailableError
 from spak.kernel.replay import replay
@@ -64,7 +65,7 @@ def begin(folder: Path, backend: Any, cost: int) -> Run:
     catalog = Catalog(tools={"look": Look().entry})
     place = Workspace(folder / "run-1/workspace", folder / "run-1/store")
     spec = SPEC.replace("COST", str(cost))
-    body = genesis(spec, catalog, {}, place.snapshot(), 5, {"run": "run-1"}, policy=PERMITS)
+    body = genesis(spec, catalog, {}, place.snapshot(), 5, {"run": "run-1"}, law=under(PERMITS))
     host = Host(tools={"look": Look()}, backend=backend)
     return Run.create(FileLedgers(folder), "run-1", body, host, place)
 

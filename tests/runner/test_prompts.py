@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from host_kit import PERMITS, TUNING, Look, Write, start
+from law_kit import under
 from spak.errors import RunError
 from spak.kernel import memory
 from spak.kernel.replay import Replay, replay
@@ -77,8 +78,9 @@ def begin(
     catalog = Catalog(tools={name: tool.entry for name, tool in tools.items()})
     assert compile_program(parse(spec), catalog, {}).tasks
     place = Workspace(folder / "run-1/workspace", folder / "run-1/store")
-    permits = declared + PERMITS + "permitted(Action) :- tool(Action, /recall).\n"
-    body = genesis(spec, catalog, {}, place.snapshot(), 5, {"run": "run-1"}, policy=permits)
+    permits = PERMITS + "permitted(Action) :- tool(Action, /recall).\n"
+    about = {"run": "run-1"}
+    body = genesis(spec, catalog, {}, place.snapshot(), 5, about, policy=declared, law=under(permits))
     return Run.create(FileLedgers(folder), "run-1", body, Host(tools=tools, backend=backend), place)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from host_kit import PERMITS, Look, Write
+from law_kit import under
 from spak.errors import RunError, UnavailableError
 from spak.kernel.replay import replay
 from spak.lang.catalog import Catalog, NamedEntry
@@ -81,7 +82,7 @@ def begin(folder: Path, backend: Says, redactor: Any) -> Run:
     tools = {"look": Look(), "write": Write()}
     catalog = Catalog(tools={name: tool.entry for name, tool in tools.items()})
     place = Workspace(folder / "run-1/workspace", folder / "run-1/store")
-    body = genesis(SPEC, catalog, {}, place.snapshot(), 5, {"run": "run-1"}, policy=PERMITS)
+    body = genesis(SPEC, catalog, {}, place.snapshot(), 5, {"run": "run-1"}, law=under(PERMITS))
     host = Host(tools=tools, backend=backend, redactor=redactor)
     return Run.create(FileLedgers(folder), "run-1", body, host, place)
 

@@ -22,8 +22,8 @@ MAY = PERMITS + 'secret_may_go("KEY", /write, "text"). secret_may_go("KEY", /loo
 ONE = 'task T { step a: tool.write { path: "a" text: "k=secret://KEY" } }'
 
 
-def run_of(folder: Path, spec: str, policy: str = MAY, **values: str) -> Run:
-    run = start(folder, spec, policy=policy)
+def run_of(folder: Path, spec: str, law: str = MAY, **values: str) -> Run:
+    run = start(folder, spec, law=law)
     held = {name: Secret(value) for name, value in values.items()}
     run.performer.host = replace(run.performer.host, secrets=Secrets(held), redactor=Redactor(held.values()))
     return run
@@ -56,7 +56,7 @@ def test_a_tool_that_writes_gets_it_too(tmp_path: Path) -> None:
 
 
 def test_the_policy_says_where_one_may_go(tmp_path: Path) -> None:
-    run = run_of(tmp_path, ONE, policy=PERMITS, KEY=VALUE)
+    run = run_of(tmp_path, ONE, law=PERMITS, KEY=VALUE)
     assert run.advance("full_auto") == "ended" and run.state.r7.codes == ("policy.forbidden",)
     assert not (tmp_path / "run-1/workspace/a").exists()
     run.close()

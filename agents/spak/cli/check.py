@@ -26,16 +26,15 @@ def command(files: tuple[Path, ...], strict: bool, as_json: bool) -> int:
     from spak.lang.diagnostics import in_order
     from spak.lang.imports import resolve
     from spak.lang.laws import check_law, policy_file
-    from spak.runner.genesis import constitution
 
-    catalog = config.catalog()
+    catalog, above = config.catalog(), config.law()
     bad = {"error", "warning"} if strict else {"error"}
     documents: list[dict[str, Any]] = []
     runnable: list[Path] = []
     for file in specs(files):
         whole = resolve(parse(read(file), str(file)), files_beside(file))
         made = examine(whole.parsed.spec, catalog)
-        law = (*check_law(whole, constitution()), *foresee(made, whole, constitution()))
+        law = (*check_law(whole, above), *foresee(made, whole, above))
         found = in_order([*whole.parsed.diagnostics, *made.report.found, *law])
         ok = not any(item.severity in bad for item in found)
         if file != STDIN and not any(item.code == "lang.empty" for item in found):

@@ -21,6 +21,7 @@ CHECK_S = 10.0
 def command(runs_dir: Path | None, as_json: bool) -> int:
     """Look at launchers, programs, devices, backends and folders; exit 7 when runs cannot work here."""
     rows = [*_system(), *_launchers(), *_programs(), _gpu(), *_backends(), _folder(common.runs_dir(runs_dir))]
+    rows += _law()
     rows += _platform()
     works = all(row["ok"] for row in rows if row["needed"])
     if as_json:
@@ -110,6 +111,23 @@ def _backends() -> list[dict[str, Any]]:
         _row(f"backend {row.name}", row.ok, f"{row.summary}: {row.detail}", row.mend, needed=False)
         for row in survey(config.settings().llm)
     ]
+
+
+def _law() -> list[dict[str, Any]]:
+    """The operator's law, where the settings name one; without it no run begins."""
+    from spak import config
+    from spak.errors import UserError
+
+    files = config.settings().law
+    if not files:
+        return []
+    name = "operator's law"
+    try:
+        made = config.law()
+    except UserError as error:
+        hint = error.hint or "spak policy check --as operator FILE shows each finding"
+        return [_row(name, False, f"{error.message} [{error.code}]", hint)]
+    return [_row(name, True, f"{', '.join(map(str, files))}; the law of new runs is {made.hash}")]
 
 
 def _platform() -> list[dict[str, Any]]:

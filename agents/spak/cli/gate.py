@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "policies",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="A policy file; again for more. Without one: the shipped constitution.",
+    help="A policy file; again for more. Without one: the law of new runs here.",
 )
 @click.option(
     "--workspace",
@@ -60,17 +60,14 @@ def command(policies: tuple[Path, ...], workspace: Path, hosts: tuple[str, ...])
 
 
 def _policy(files: tuple[Path, ...]) -> Policy:
-    """The policy of the files, or the one that ships."""
-    from spak import data
+    """The policy of the files, or the shipped law with the operator's."""
+    from spak import config
     from spak.policy import load
+    from spak.policy.law import compiled
 
-    chosen = list(files) or sorted(data.path("specs/policy").glob("*.mg"))
-    return load(
-        {
-            str(file) if files else file.name: common.read_input(file).decode("utf-8", "replace")
-            for file in chosen
-        }
-    )
+    if not files:
+        return compiled(config.law(), "", {})
+    return load({str(file): common.read_input(file).decode("utf-8", "replace") for file in files})
 
 
 def _world(workspace: Path, hosts: tuple[str, ...]) -> tuple[World, Answers]:

@@ -21,9 +21,10 @@ def command(stdio: bool, as_json: bool) -> int:
 
     if os.isatty(0):
         common.say("spak lsp waits for an editor that speaks the Language Server Protocol; CTRL-C ends it")
+    catalog, law = config.catalog(), config.law()
     sink = os.dup(1)
     os.dup2(2, 1)
     try:
-        return serve(config.catalog(), 0, sink)
+        return serve(catalog, law, 0, sink)
     finally:
         os.close(sink)

@@ -2,7 +2,8 @@
 
 `making(folder)` holds a lock in it until the run is there or the folder is removed; `unfinished(root)`
 names the folders without a first record that no process holds, and `remove` takes one away. A run of an older
-version made its folder without that lock: it counts as held for a minute.
+version made its folder without that lock: it counts as held for a minute. `delete` takes away a run that
+ended: its folder is renamed first, so that no half of a run is ever listed.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from spak.cli.recording import FILE as ANSWERS
+from spak.errors import LedgerError, UsageError
 from spak.ledger.faults import typed
+from spak.ledger.lease import Lease
 from spak.ledger.private import make_folder
+from spak.records import Authority, Kind, decode
 from spak.workspace.disk import Disk
 
 STORE = "store"
@@ -24,6 +28,9 @@ LOCK = f"{STORE}/begin.lock"
 """In the one folder that is never copied into a workspace."""
 TRACE = "trace.jsonl"
 YOUNG_S = 60.0
+GONE = ".deleted-"
+"""What the name of a folder begins with that is being deleted."""
+_TAIL = 1 << 20
 
 
 @contextmanager
@@ -51,7 +58,8 @@ def unfinished(root: Path) -> list[Path]:
     """Folders of runs that never began and that nobody makes any more. Raises: LedgerError."""
     try:
         below = sorted(root.iterdir()) if root.is_dir() else []
-        return [path for path in below if path.name[0] != "." and _is_left(path)]
+        gone = [path for path in below if path.name.startswith(GONE)]
+        return gone + [path for path in below if path.name[0] != "." and _is_left(path)]
     except OSError as error:
         raise typed(error, "listing runs", root) from error
 
@@ -59,6 +67,9 @@ def unfinished(root: Path) -> list[Path]:
 def remove(folder: Path) -> bool:
     """Remove one of them; False when a process holds it by now. Raises: LedgerError."""
     try:
+        if folder.name.startswith(GONE):
+            _remove(folder)
+            return True
         with _held(folder) as held:
             if held and not (folder / TRACE).exists():
                 _remove(folder)
@@ -66,6 +77,42 @@ def remove(folder: Path) -> bool:
             return False
     except OSError as error:
         raise typed(error, "removing an unfinished run", folder) from error
+
+
+def delete(root: Path, run: str) -> None:
+    """Delete a run that ended, or whose end cannot be read.
+
+    Raises: UsageError `usage.not_ended`; LedgerError `ledger.busy`, `ledger.readonly`, `ledger.io`.
+    """
+    folder = root / run
+    lease = Lease.take(folder / "lock", run)
+    try:
+        if not _has_ended(folder / TRACE):
+            raise UsageError(
+                "usage.not_ended", f"run {run} has not ended", f"end it first: spak cancel {run}"
+            )
+        gone = root / f"{GONE}{run}"
+        folder.rename(gone)
+        _remove(gone)
+    except OSError as error:
+        raise typed(error, "deleting a run", folder) from error
+    finally:
+        lease.release()
+
+
+def _has_ended(trace: Path) -> bool:
+    """Whether the last decision is an end; also when no decision can be read."""
+    with trace.open("rb") as file:
+        file.seek(max(trace.stat().st_size - _TAIL, 0))
+        lines = file.read().splitlines(keepends=True)
+    for line in reversed(lines):
+        try:
+            record = decode(line)
+        except LedgerError:
+            continue
+        if record.authority != Authority.HOST:
+            return record.kind == Kind.END
+    return True
 
 
 def _make(folder: Path) -> int:

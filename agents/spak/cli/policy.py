@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from spak.policy import Policy, Session
 
 F = TypeVar("F", bound=Callable[..., Any])
+LEVELS = ("spec", "team", "operator")
 
 
 @click.group()
@@ -23,6 +24,12 @@ def command() -> None:
 
 def _files(function: F) -> F:
     return click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))(function)
+
+
+def _law(function: F) -> F:
+    return click.option("--law", "with_law", is_flag=True, help="Under the law of new runs here besides.")(
+        function
+    )
 
 
 def _query(function: F) -> F:
@@ -37,31 +44,42 @@ def _query(function: F) -> F:
 
 @command.command("check")
 @_files
+@click.option(
+    "--as",
+    "level",
+    type=click.Choice(LEVELS),
+    help="Whose text it is, under the law of new runs here. Without it: a policy of its own.",
+)
 @common.json_option
-def check_command(files: tuple[Path, ...], as_json: bool) -> int:
-    """Check that FILES are one policy that loads: 0, else 3."""
+def check_command(files: tuple[Path, ...], level: str | None, as_json: bool) -> int:
+    """Check that FILES are one policy that loads, by itself or at a level of the law: 0, else 3."""
     from spak.policy import PolicyError
 
     try:
-        policy = _load(files)
+        policy = _load(files) if level is None else _at(files, level)
     except PolicyError as error:
-        if error.code != "policy.invalid":
+        if not error.diagnostics:
             raise
         return _report(files, error.diagnostics, None, as_json)
-    return _report(files, policy.diagnostics, policy, as_json)
+    ships = {file.name for file in _shipped()} if level else set()
+    found = [item for item in policy.diagnostics if item.place.file not in ships]
+    return _report(files, found, policy, as_json)
 
 
 @command.command("eval")
 @_files
+@_law
 @_query
 @common.json_option
-def eval_command(files: tuple[Path, ...], query: str, workspace: Path | None, as_json: bool) -> int:
+def eval_command(
+    files: tuple[Path, ...], with_law: bool, query: str, workspace: Path | None, as_json: bool
+) -> int:
     """Print the rows that fit a query; facts stand in FILES."""
     from spak.policy import atom
     from spak.policy.values import encode, show_atom, to_json
 
     pred, args = atom(query)
-    policy, session = _session(files, workspace)
+    policy, session = _session(files, with_law, workspace)
     rows = [tuple(encode(value) for value in row) for row in session.query(pred, *args)]
     rows = [row for row in rows if len(row) == len(args)]
     if as_json:
@@ -76,15 +94,18 @@ def eval_command(files: tuple[Path, ...], query: str, workspace: Path | None, as
 
 @command.command("why")
 @_files
+@_law
 @_query
 @common.json_option
-def why_command(files: tuple[Path, ...], query: str, workspace: Path | None, as_json: bool) -> int:
+def why_command(
+    files: tuple[Path, ...], with_law: bool, query: str, workspace: Path | None, as_json: bool
+) -> int:
     """Print the proof of the first row that fits a query; exit 1 when none does."""
     from spak.policy import atom
     from spak.policy.errors import NoProof
 
     pred, args = atom(query)
-    _, session = _session(files, workspace)
+    _, session = _session(files, with_law, workspace)
     rows = [row for row in session.query(pred, *args) if len(row) == len(args)]
     if not rows:
         raise NoProof(f"{query} does not hold", "spak policy why-not says what is missing")
@@ -98,14 +119,17 @@ def why_command(files: tuple[Path, ...], query: str, workspace: Path | None, as_
 
 @command.command("why-not")
 @_files
+@_law
 @_query
 @common.json_option
-def why_not_command(files: tuple[Path, ...], query: str, workspace: Path | None, as_json: bool) -> int:
+def why_not_command(
+    files: tuple[Path, ...], with_law: bool, query: str, workspace: Path | None, as_json: bool
+) -> int:
     """Print what is missing for a query to hold, rule by rule, the least first."""
     from spak.policy import atom
 
     pred, args = atom(query)
-    _, session = _session(files, workspace)
+    _, session = _session(files, with_law, workspace)
     found = session.why_not(pred, *args)
     if as_json:
         common.emit(found.to_json())
@@ -114,24 +138,55 @@ def why_not_command(files: tuple[Path, ...], query: str, workspace: Path | None,
     return 0
 
 
-def _load(files: tuple[Path, ...]) -> Policy:
+def _texts(files: tuple[Path, ...]) -> dict[str, str]:
     from spak.errors import UsageError
-    from spak.policy import load
 
-    sources: dict[str, str] = {}
+    found: dict[str, str] = {}
     for file in files:
         try:
-            sources[str(file)] = common.read_input(file).decode()
+            found[str(file)] = common.read_input(file).decode()
         except UnicodeDecodeError as error:
             raise UsageError("usage.file", f"{file} is not UTF-8", "save it as UTF-8") from error
-    return load(sources)
+    return found
 
 
-def _session(files: tuple[Path, ...], workspace: Path | None) -> tuple[Policy, Session]:
+def _load(files: tuple[Path, ...], with_law: bool = False) -> Policy:
+    """One policy of the files, of which the law may be a part: facts stand in them too."""
+    from spak import config
+    from spak.policy import load
+
+    return load({**(config.law().sources if with_law else {}), **_texts(files)})
+
+
+def _at(files: tuple[Path, ...], level: str) -> Policy:
+    """The policy of a run with the files at a level of the law; those of the configuration stay."""
+    from dataclasses import replace
+
+    from spak import config
+    from spak.policy.law import compiled
+
+    law, texts = config.law(), _texts(files)
+    if level == "spec":
+        return compiled(
+            law, "", {f"./{name}" if name in law.sources else name: texts[name] for name in texts}
+        )
+    own = {Path(name).name: text for name, text in texts.items()}
+    if level == "team":
+        return compiled(replace(law, team=own), "", {})
+    return compiled(replace(law, operator={**law.operator, **own}), "", {})
+
+
+def _shipped() -> list[Path]:
+    from spak import data
+
+    return sorted(data.path("specs/policy").glob("*.mg"))
+
+
+def _session(files: tuple[Path, ...], with_law: bool, workspace: Path | None) -> tuple[Policy, Session]:
     from spak.errors import UsageError
     from spak.tools.world import knowing
 
-    policy = _load(files)
+    policy = _load(files, with_law)
     session = policy.session()
     if workspace is not None:
         if not workspace.is_dir():

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from spak.cli import common
+from spak.errors import LedgerError
+
+if TYPE_CHECKING:
+    from spak.kernel.replay import Replay
 
 
 @click.command()
@@ -16,9 +21,8 @@ from spak.cli import common
 def command(run: str, runs_dir: Path | None, as_json: bool) -> int:
     """Derive every commit of RUN (or of an exported file, - for standard input) again and compare."""
     from spak.cli import lines
-    from spak.kernel.replay import replay
 
-    found = replay(lines.records(run, runs_dir))
+    found, kept = _of_a_file(run) if lines.is_file(run) else _of_a_run(*common.find_run(run, runs_dir))
     difference = None if found.difference is None else found.difference.to_json()
     equal = difference is None
     if as_json:
@@ -28,6 +32,7 @@ def command(run: str, runs_dir: Path | None, as_json: bool) -> int:
                 "records": found.records,
                 "summary_hash": found.state.summary,
                 "first_difference": difference,
+                "snapshot": kept,
             }
         )
     else:
@@ -35,6 +40,40 @@ def command(run: str, runs_dir: Path | None, as_json: bool) -> int:
         common.say(
             "equal: every commit follows from the proposals" if equal else f"DIFFERENT at {difference}"
         )
+        if kept is not None and kept["problem"]:
+            common.say(f"DAMAGED: the snapshot was removed: {kept['problem']}")
         if run != "-":
             common.say(f"next: spak ledger verify {run}")
-    return 0 if equal else 1
+    return 0 if equal and not (kept and kept["problem"]) else 1
+
+
+def _of_a_file(run: str) -> tuple[Replay, None]:
+    from spak.cli import lines
+    from spak.kernel.replay import replay
+
+    return replay(lines.records(run, None)), None
+
+
+def _of_a_run(root: Path, name: str) -> tuple[Replay, dict[str, Any] | None]:
+    """The replay of a run folder, and how its snapshot compares; a damaged one is removed."""
+    from spak.kernel.replay import Replay
+    from spak.ledger import snapshots
+    from spak.ledger.files import FileLedgers
+    from spak.runner.taking_up import Comparison
+
+    found, problem, kept = Replay(), "", None
+    try:
+        kept = snapshots.found(root / name, name)
+    except LedgerError as error:
+        problem = error.message
+    compared = Comparison(kept, found)
+    for record, _ in FileLedgers(root).reader(name).read():
+        found.feed(record)
+        compared.feed(record)
+    found.finish()
+    problem = problem or compared.problem()
+    if problem:
+        snapshots.drop(root / name)
+    if kept is None and not problem:
+        return found, None
+    return found, {"records": 0 if kept is None else kept.count, "problem": problem}

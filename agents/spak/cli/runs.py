@@ -14,14 +14,17 @@ from spak.errors import UserError
 
 @click.command()
 @click.option("--clean", is_flag=True, help="Remove what runs left that were killed before they began.")
+@click.option("--delete", multiple=True, metavar="RUN", help="Delete a run that ended; may be repeated.")
 @common.runs_option
 @common.json_option
-def command(clean: bool, runs_dir: Path | None, as_json: bool) -> int:
+def command(clean: bool, delete: tuple[str, ...], runs_dir: Path | None, as_json: bool) -> int:
     """List local runs, newest last, as their last stop left them."""
     from spak.cli.making import remove, unfinished
     from spak.ledger.files import FileLedgers
 
     root = common.runs_dir(runs_dir)
+    if delete:
+        return _deleted([common.find_run(name, runs_dir) for name in delete], as_json)
     left = unfinished(root)
     if clean:
         return _cleaned([path.name for path in left if remove(path)], as_json)
@@ -34,10 +37,22 @@ def command(clean: bool, runs_dir: Path | None, as_json: bool) -> int:
     for row in rows:
         common.out(f"{row['run']}  {row['state'] or row['problem']:<10} {row['task']}")
     if left:
-        common.say(f"{len(left)} never began: `spak runs --clean` removes what is left of them")
+        common.say(
+            f"{len(left)} never began or are half deleted: `spak runs --clean` removes what is left of them"
+        )
     if rows:
         common.say("next: spak show RUN")
     return 0
+
+
+def _deleted(runs: list[tuple[Path, str]], as_json: bool) -> int:
+    """Delete runs, in order; none after the first that cannot be."""
+    from spak.cli.making import delete
+
+    names = list(dict.fromkeys(name for _, name in runs))
+    for name in names:
+        delete(runs[0][0], name)
+    return _cleaned(names, as_json)
 
 
 def _cleaned(names: list[str], as_json: bool) -> int:

@@ -153,6 +153,8 @@ def begin(
         texts = {**whole.texts, **policy_file(whole)}
         common.show_diagnostics(error.diagnostics, whole.parsed.text, str(spec), texts)  # type: ignore[arg-type]
         raise
+    if in_place and workspace is not None:
+        _apart(workspace)
     host = config.knowing(made.host, config.settings())
     name = common.run_id()
     folder = root / name
@@ -186,11 +188,7 @@ def reopen(
     Raises: LedgerError, UnavailableError, RunError.
     """
     ledgers = FileLedgers(root)
-    reader = ledgers.reader(name)
-    try:
-        first = next(iter(reader.read()))[0]
-    finally:
-        reader.close()
+    first = ledgers.genesis(name)
     about = first.body.get("host", {})
     rules = Rules.of(first.body)
     chosen = config.settings()
@@ -207,6 +205,8 @@ def reopen(
     parsed = parse(first.body["rules"]["spec"])
     picked, auto = begin_.pick_mode(mode or known, parsed, rules.program, chosen, asked)
     run = Run.open(ledgers, name, host, place, restore=not in_place)
+    if run.discarded is not None:
+        common.say(f"spak: {run.discarded}")
     if answers is not None:
         answers.keep(folder)
     return Session(
@@ -248,6 +248,17 @@ def _source(spec: Path, given: Path | None) -> Path | None:
         return given
     beside = spec.resolve().with_suffix("")
     return beside if beside.is_dir() else None
+
+
+def _apart(workspace: Path) -> None:
+    """Raises: UsageError `usage.law` where a run could change the operator's law in its workspace."""
+    for file in config.settings().law:
+        if file.resolve().is_relative_to(workspace.resolve()):
+            raise UsageError(
+                "usage.law",
+                f"{file} of the operator's law lies in the workspace that the run may change",
+                "keep it in another folder, or leave out --in-place",
+            )
 
 
 def _workspace(folder: Path, source: Path | None, in_place: Path | None) -> Workspace:

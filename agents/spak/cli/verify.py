@@ -114,19 +114,19 @@ def kind_of(axiom: dict[str, Any]) -> str:
 
 
 def _with_rules(report: Report, wanted: list[dict[str, Any]], policy: str) -> Report:
-    """The report with the rules that do not load beside constitution and POLICY; each is a violation."""
+    """The report with the rules that do not load with the law and the POLICY; each is a violation."""
     from dataclasses import replace
 
+    from spak import config
     from spak.policy import PolicyError
     from spak.policy.law import compiled, name_of
-    from spak.runner.genesis import constitution
     from spak.validators.compliance import Violation
 
-    broken = []
+    broken, above = [], config.law()
     for index, axiom in enumerate(wanted, start=1):
         if kind_of(axiom) == "rule":
             try:
-                compiled(constitution(), policy, {name_of(index): axiom["text"]})
+                compiled(above, policy, {name_of(index): axiom["text"]})
             except PolicyError as error:
                 broken.append(Violation(index, axiom["text"], "rule", error.code, error.message))
     passed = report.passed and not broken

@@ -1,12 +1,12 @@
 """What the policy will say to the actions that a spec fixes, reported before the run.
 
-Takes the outline of a spec, its POLICY and the constitution; gives a warning for each tool step and VALIDATOR
+Takes the outline of a spec, its POLICY and the law; gives a warning for each tool step and VALIDATOR
 whose arguments hold no variable and that will be denied in every run, and an info for one that will wait for
 an approval. The gate decides, as at the start of a run. It opens nothing: of a path is known what its text
 alone decides (spak.policy.textual), and where links could lead elsewhere, the denial must hold wherever they
 lead. Left to the run is what asks for a host or for the content of the workspace, and what a check that
-passed could change. A POLICY or an AXIOM that is a rule and speaks of the run's past is not foreseen at all.
-Of a spec with errors only those parts are judged that they do not touch (`readable`).
+passed could change. Where a text besides the shipped law speaks of the run's past nothing is foreseen. Of a
+spec with errors only those parts are judged that they do not touch (`readable`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from spak.lang.readable import readable, settings_touched
 from spak.policy import PolicyError
 from spak.policy.actions import Seen
 from spak.policy.approval import ADMIN
-from spak.policy.law import compiled, rules_of
+from spak.policy.law import Law, compiled, rules_of
 from spak.policy.textual import decided, inside
 from spak.policy.values import Name
 from spak.program import CommandLine, Program, Step, Task
@@ -57,7 +57,7 @@ class Fixed(NamedTuple):
     values: Mapping[str, Any]
 
 
-def foresee(made: Outline, whole: Resolved, constitution: Mapping[str, str]) -> tuple[Diagnostic, ...]:
+def foresee(made: Outline, whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:
     """What will be denied, and what will wait for somebody."""
     sound = readable(made)
     if sound is None or not sound.tasks:
@@ -65,10 +65,11 @@ def foresee(made: Outline, whole: Resolved, constitution: Mapping[str, str]) -> 
     program = sketch(sound)
     axioms = rules_of(program.axioms)
     fixed = list(_fixed(sound, program))
-    if not fixed or any(word in text for word in PAST for text in (whole.policy, *axioms.values())):
+    added = (whole.policy, *axioms.values(), *law.operator.values(), *law.team.values())
+    if not fixed or any(word in text for word in PAST for text in added):
         return ()
     try:
-        gate = _gate(tuple(constitution.items()), whole.policy, tuple(axioms.items()))
+        gate = _gate(law.key, whole.policy, tuple(axioms.items()))
     except PolicyError:
         return ()  # check_law reports what is wrong with it
     rules = Rules(program, made.catalog, 0, "", "", frozenset(), gate)
@@ -211,13 +212,13 @@ def _diagnostic(made: Outline, item: Fixed, judged: Judged) -> Diagnostic:
         hint = "whoever may approve answers with spak approve"
         return made.spec.source.diagnostic(Severity.INFO, "lang.needs_approval", message, hint, start, end)
     message = f"the policy will deny this: {judged.reason} [{judged.code}]"
-    hint = "do it another way, or permit it with a POLICY where the constitution leaves that open"
+    hint = "do it another way, or have the operator's law ([policy] law) or the team's rules permit it"
     return made.spec.source.diagnostic(Severity.WARNING, "lang.denied", message, hint, start, end)
 
 
 @lru_cache(maxsize=8)
-def _gate(constitution: tuple[tuple[str, str], ...], spec: str, axioms: tuple[tuple[str, str], ...]) -> Gate:
-    return Gate(compiled(dict(constitution), spec, dict(axioms)))
+def _gate(law: bytes, spec: str, axioms: tuple[tuple[str, str], ...]) -> Gate:
+    return Gate(compiled(Law.from_json(canon.loads(law)), spec, dict(axioms)))
 
 
 def _by_task(gate: Gate) -> bool:

@@ -6,8 +6,9 @@ limit, an observation that makes no sense and a fault of ours are denials with a
 the policy and the facts alone, so it is kept (bounded) under the facts; its proof is made when somebody wants
 to write or read it. It carries nothing out and looks at nothing.
 
-The policy is the shipped constitution, the spec's POLICY and those of its AXIOMs that are rules, as the first
-record holds them. Source: DESIGN.md sections 3 and 9, seed 004 part two, section 10.
+The policy is the law of those in charge (shipped, the operator's, the team's), the spec's POLICY and those of
+its AXIOMs that are rules, as the first record holds them.
+Source: DESIGN.md sections 3 and 9, seed 004 part two, section 10.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from spak.policy import Policy, Session, approval
 from spak.policy.actions import Action
 from spak.policy.facts import ACTION, facts
 from spak.policy.judge import decide, denied
-from spak.policy.law import compiled
+from spak.policy.law import Law, compiled
 from spak.policy.values import Fact, Name
 from spak.program.semantics import LATEST, Decisions
 
@@ -231,7 +232,7 @@ def approval_facts(signer: str, overrides: bool) -> tuple[Fact, ...]:
 def gate_of(policy: Any, is_closed: bool = True) -> Gate:
     """The gate of `genesis.rules.policy`; `is_closed` as in `law.compiled`.
 
-    Raises: PolicyError `policy.invalid`, `policy.reserved`; LedgerError `ledger.genesis`.
+    Raises: PolicyError `policy.invalid`, `policy.reserved`, `policy.closed`; LedgerError `ledger.genesis`.
     """
     if not isinstance(policy, Mapping):
         raise LedgerError("ledger.genesis", "its rules hold no policy")
@@ -241,8 +242,8 @@ def gate_of(policy: Any, is_closed: bool = True) -> Gate:
 @lru_cache(maxsize=32)
 def _gate(text: bytes, is_closed: bool) -> Gate:
     policy = canon.loads(text)
-    sources = policy["constitution"], policy["spec"], policy["axioms"]
-    made = Gate(compiled(*sources, is_closed=is_closed))
+    law = Law.from_json(policy)
+    made = Gate(compiled(law, policy["spec"], policy["axioms"], is_closed=is_closed))
     if made.hash != policy["hash"]:
         raise LedgerError("ledger.genesis", "its policy has not the hash that it names")
     return made

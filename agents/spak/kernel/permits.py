@@ -159,7 +159,8 @@ class Permits(Turn):
             told = fit.r4(judged.code, expected, name, judged.reason)
             self.violate(task, step, name, [fit.with_payload(self.rules, told, args)])
             return
-        knob = f"a POLICY that permits it: {judged.reason}"
+        who = "law of the operator or the team" if self.rules.decides.closed_law else "POLICY"
+        knob = f"a {who} that permits it: {judged.reason}"
         if self.rules.decides.causes and not (judged.code == "policy.denied" and permissible(judged.facts)):
             knob = ""
         self.refuse(judged.code, knob, {"name": name, "reason": judged.reason})

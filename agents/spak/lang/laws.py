@@ -1,30 +1,30 @@
 """What is wrong with a spec's POLICY and with its AXIOMs that are rules, told where it stands.
 
-Takes a spec put together with its files (imports.py) and the constitution's texts; gives Diagnostics: those
+Takes a spec put together with its files (imports.py) and the law above it; gives Diagnostics: those
 of a POLICY in triple quotes and of an AXIOM with their place in the spec, those of a policy's file with their
-place there. A clash with the constitution is told at the POLICY. It opens nothing.
+place there. A clash with the law is told at the POLICY. It opens nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from spak.lang import ast
 from spak.lang.diagnostics import Diagnostic, Severity, in_order
 from spak.lang.imports import Resolved, settings_of
 from spak.policy.errors import PolicyError
-from spak.policy.law import SPEC, compiled, name_of, rules_of
+from spak.policy.law import SPEC, Law, compiled, name_of, rules_of
 from spak.policy.syntax import Finding
 
 
-def check_law(whole: Resolved, constitution: Mapping[str, str]) -> tuple[Diagnostic, ...]:
-    """Every finding about what the spec adds to the constitution."""
+def check_law(whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:
+    """Every finding about what the spec adds to the law, which loads without it."""
     texts = _axioms(whole.parsed.spec)
     axioms = rules_of([text.value for text in texts])
     if not whole.policy and not axioms:
         return ()
     try:
-        found = compiled(constitution, whole.policy, axioms).diagnostics
+        found = compiled(law, whole.policy, axioms).diagnostics
     except PolicyError as error:
         found = tuple(item for item in error.diagnostics if isinstance(item, Finding))
     own = {SPEC, *axioms}

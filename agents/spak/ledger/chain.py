@@ -71,13 +71,15 @@ def next_previous(line: bytes, fallback: str) -> str:
     return stored.decode("ascii", "replace") if line.startswith(b'{"#":"') and len(stored) == 43 else fallback
 
 
-def follow(lines: Iterator[bytes], run: str) -> Iterator[tuple[Record, bytes]]:
-    """Records with their lines, each checked against the one before.
+def follow(
+    lines: Iterator[bytes], run: str, start: int = 0, head: str = canon.ZERO
+) -> Iterator[tuple[Record, bytes]]:
+    """Records with their lines, each checked against the one before; the first is record `start`, and the one
+    before it has the hash `head`.
 
     Raises: LedgerError `ledger.tampered`, naming the first record that is not as it was written.
     """
-    head = canon.ZERO
-    for seq, line in enumerate(lines):
+    for seq, line in enumerate(lines, start):
         record, problem = check_line(line, seq, head)
         if problem is not None or record is None:
             raise tampered(run, seq, problem.message if problem else "no record")

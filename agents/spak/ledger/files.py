@@ -2,18 +2,20 @@
 
     <root>/<run>/trace.jsonl    the ledger, and the only truth
     <root>/<run>/blobs/         bodies too large for a line
+    <root>/<run>/snapshot       a cache of the run's state (spak.ledger.snapshots)
     <root>/<run>/lock           the lease
 
 Takes records, gives them back with their exact lines. A run exists with its genesis or not at all: the first
 line is written aside, fsynced, renamed, and the folder fsynced. `append` is one write of whole lines at a
 known offset; when it fails, the file is cut back and count and head stay at what is on disk. `flush` is one
 fdatasync, after the blobs, and only when something was written. Opening checks the whole chain while
-streaming and cuts a last line that was never finished. Memory is O(1) in the length of the run. It keeps no
-clock, judges no record, and knows no workspace.
+streaming (what a snapshot knows of it is compared as a whole) and cuts a last line that was never finished.
+Memory is O(1) in the length of the run. It keeps no clock, judges no record, and knows no workspace.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,13 +23,15 @@ from types import TracebackType
 
 from spak import canon
 from spak.errors import LedgerError
+from spak.kernel.snapshot import Snapshot
+from spak.ledger import snapshots
 from spak.ledger.blobs import FileBlobs, no_lease
-from spak.ledger.chain import check_run_id, read_lines
+from spak.ledger.chain import check_run_id, follow, read_lines, tampered
 from spak.ledger.faults import typed
 from spak.ledger.intake import FileIntake
 from spak.ledger.lease import Lease
 from spak.ledger.private import make_folder, open_file
-from spak.ledger.scan import TRACE, Scan, fsync_folder, scan_file
+from spak.ledger.scan import START, TRACE, Scan, fsync_folder, scan_file
 from spak.ports import Blobs
 from spak.records import Record, decode, place
 
@@ -37,7 +41,15 @@ _CHUNK = 1 << 20
 class FileLedger:
     """One run's ledger; made by `FileLedgers`. `healed` counts the bytes of a torn line that were cut."""
 
-    def __init__(self, run: str, folder: Path, scan: Scan, fd: int = -1, lease: Lease | None = None) -> None:
+    def __init__(
+        self,
+        run: str,
+        folder: Path,
+        scan: Scan,
+        fd: int = -1,
+        lease: Lease | None = None,
+        opened: snapshots.Opened | None = None,
+    ) -> None:
         self.run = run
         self.fence = 0
         self.count = scan.count
@@ -51,16 +63,21 @@ class FileLedger:
         self._synced = 0
         self._fd = fd
         self._lease = lease
+        self._hashing = hashlib.sha256() if opened is None else opened.hashing
+        self._known = START if opened is None else opened.known
+        self._opened = opened
         self._ragged = False
         self._dirty = lease is not None  # whoever wrote the lines found may have died before its flush
         self._suspect = False
 
     def read(self, start: int = 0) -> Iterator[tuple[Record, bytes]]:
         """Records with their exact lines from `start` up to the count of now, streamed."""
-        count = self.count
+        count, known = self.count, self._known
+        known = known if start >= known.count else START
         try:
             with self._path.open("rb") as file:
-                for seq, line in enumerate(read_lines(file)):
+                file.seek(known.size)
+                for seq, line in enumerate(read_lines(file), known.count):
                     if seq >= count:
                         return
                     if seq >= start:
@@ -84,6 +101,7 @@ class FileLedger:
         if placed:
             data = b"".join(lines)
             self._write(data)
+            self._hashing.update(data)
             self._size += len(data)
             self.count += len(placed)
             self.head = head
@@ -108,6 +126,25 @@ class FileLedger:
 
     def confirm(self) -> None:
         """The lease is a lock of this process: it cannot be lost."""
+
+    def kept(self) -> Snapshot | None:
+        """The snapshot that the file was opened with; for a reader the one that is there now, unchecked.
+
+        Raises: LedgerError `ledger.snapshot_discarded`.
+        """
+        if self._opened is None:
+            return snapshots.found(self.folder, self.run)
+        if self._opened.trouble is not None:
+            raise self._opened.trouble
+        return self._opened.snapshot
+
+    def keep(self, snapshot: Snapshot | None) -> None:
+        """Keep it beside the records, or none; what cannot be written is left out."""
+        self._must_hold()
+        if snapshot is None:
+            snapshots.drop(self.folder)
+        elif snapshots.write(self.folder, snapshot, self._size, self._hashing):
+            self._known = Scan(snapshot.count, snapshot.head, self._size, 0)
 
     def close(self) -> None:
         """Flush and give the lease back, also when the flush fails; twice is once."""
@@ -184,6 +221,7 @@ class FileLedgers:
             try:
                 fsyncs = _write_genesis(folder, run, line)
                 ledger = self._hold(run, folder, lease, Scan(1, record.hash, len(line), 0))
+                ledger._hashing.update(line)
             except BaseException:
                 lease.release()
                 raise
@@ -197,17 +235,18 @@ class FileLedgers:
         return ledger
 
     def open(self, run: str, wait_s: float | None = None) -> FileLedger:
-        """The run with its lease, every line checked; a torn last line is cut (`healed` says how much).
+        """The run with its lease, every line checked, of what a snapshot knows the bytes; a torn last line is
+        cut (`healed` says how much).
 
         Raises: LedgerError `ledger.unknown_run`, `ledger.busy`, `ledger.tampered`, `ledger.readonly`.
         """
         folder = self._known(run)
         lease = Lease.take(folder / "lock", run, self.wait_s if wait_s is None else wait_s)
         try:
-            scan = scan_file(folder / TRACE, run)
-            ledger = self._hold(run, folder, lease, scan)
-            if scan.torn:
-                ledger.healed = scan.torn
+            opened = snapshots.opened(folder, run)
+            ledger = self._hold(run, folder, lease, opened.scan, opened)
+            if opened.scan.torn:
+                ledger.healed = opened.scan.torn
                 ledger._ragged = True
                 ledger._cut_ragged()
             return ledger
@@ -217,6 +256,19 @@ class FileLedgers:
         except BaseException:
             lease.release()
             raise
+
+    def genesis(self, run: str) -> Record:
+        """The first record of a run, checked; none of the others. Raises: LedgerError as `reader`."""
+        path = self._known(run) / TRACE
+        try:
+            with path.open("rb") as file:
+                lines = (line for line in read_lines(file) if line.endswith(b"\n"))
+                found = next(follow(lines, run), None)
+        except OSError as error:
+            raise typed(error, "reading the ledger", path) from error
+        if found is None:
+            raise tampered(run, 0, "there is no genesis")
+        return found[0]
 
     def reader(self, run: str) -> FileLedger:
         """The run as it stands now, every line checked, without a lease; a torn tail is not shown."""
@@ -245,13 +297,15 @@ class FileLedgers:
         return folder
 
     @staticmethod
-    def _hold(run: str, folder: Path, lease: Lease, scan: Scan) -> FileLedger:
+    def _hold(
+        run: str, folder: Path, lease: Lease, scan: Scan, opened: snapshots.Opened | None = None
+    ) -> FileLedger:
         path = folder / TRACE
         try:
             fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
             raise typed(error, "opening the ledger", path) from error
-        return FileLedger(run, folder, scan, fd, lease)
+        return FileLedger(run, folder, scan, fd, lease, opened)
 
 
 def _make_folder(folder: Path) -> bool:

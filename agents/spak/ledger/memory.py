@@ -12,8 +12,10 @@ from types import TracebackType
 
 from spak import canon
 from spak.errors import LedgerError
+from spak.kernel.snapshot import Snapshot
 from spak.ledger.blobs import no_lease
 from spak.ledger.chain import check_run_id, follow
+from spak.ledger.snapshots import discarded
 from spak.ports import Blobs
 from spak.records import Record, decode, place
 
@@ -23,6 +25,7 @@ class _Kept:
     lines: list[bytes] = field(default_factory=list)
     blobs: dict[str, bytes] = field(default_factory=dict)
     lease: Lock = field(default_factory=Lock)
+    snapshot: Snapshot | None = None
 
 
 class MemoryBlobs:
@@ -90,6 +93,18 @@ class MemoryLedger:
 
     def confirm(self) -> None:
         """Leases of this process are not lost."""
+
+    def kept(self) -> Snapshot | None:
+        """Raises: LedgerError `ledger.snapshot_discarded`."""
+        found = self._kept.snapshot
+        if found is not None and _hash_at(self._kept.lines, found.count) != found.head:
+            raise discarded(self.run, "it is of other records")
+        return found
+
+    def keep(self, snapshot: Snapshot | None) -> None:
+        if not self._writable:
+            raise no_lease()
+        self._kept.snapshot = snapshot
 
     def close(self) -> None:
         if self._writable:
@@ -171,6 +186,11 @@ class MemoryLedgers:
             return self._runs[check_run_id(run)]
         except KeyError as error:
             raise LedgerError("ledger.unknown_run", f"no run {run} here", "`spak runs` lists them") from error
+
+
+def _hash_at(lines: list[bytes], count: int) -> str:
+    """The hash of the last of so many records; empty when there are fewer."""
+    return decode(lines[count - 1]).hash if 0 < count <= len(lines) else ""
 
 
 def _head(run: str, kept: _Kept) -> str:

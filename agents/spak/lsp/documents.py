@@ -24,7 +24,8 @@ from spak.lang.features import View
 from spak.lang.imports import Reader, Resolved, resolve
 from spak.lang.laws import check_law
 from spak.lsp.positions import Positions
-from spak.runner.genesis import constitution
+from spak.policy.law import Law
+from spak.runner.genesis import shipped
 
 
 def path_of(uri: str) -> Path | None:
@@ -73,7 +74,8 @@ class Document:
         view = self.view
         if self._found is None:
             whole = self._resolved(view.parsed)
-            law = (*check_law(whole, constitution()), *foresee(view.outline, whole, constitution()))
+            above = self.owner.law
+            law = (*check_law(whole, above), *foresee(view.outline, whole, above))
             beside = self.path.parent if self.path is not None else Path()
             placed = (replace(item, file=str(beside / item.file)) if item.file else item for item in law)
             self._found = in_order([*view.diagnostics, *placed])
@@ -123,8 +125,8 @@ def _nowhere(name: str) -> None:
 
 
 class Documents:
-    def __init__(self, catalog: Catalog) -> None:
-        self.catalog = catalog
+    def __init__(self, catalog: Catalog, law: Law | None = None) -> None:
+        self.catalog, self.law = catalog, law or shipped()
         self.encoding = "utf-16"
         self._open: dict[str, Document] = {}
 

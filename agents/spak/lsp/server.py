@@ -34,6 +34,7 @@ from spak.lang.format import format_text
 from spak.lsp import answers
 from spak.lsp.documents import Documents, UnknownDocument
 from spak.lsp.wire import Conversation
+from spak.policy.law import Law
 
 SETTLE_S = 0.02
 LATEST_S = 0.25
@@ -59,9 +60,9 @@ class Protocol(LanguageServerProtocol):
 
 
 class Server(LanguageServer):
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, law: Law | None = None) -> None:
         self.catalog = catalog
-        self.documents = Documents(catalog)
+        self.documents = Documents(catalog, law)
         self._waiting: dict[str, tuple[asyncio.TimerHandle, float]] = {}
         """By document: the analysis to come, and when it was first wanted."""
         super().__init__(
@@ -154,9 +155,9 @@ def _ability(found: types.ClientCapabilities, *path: str) -> Any:
     return value
 
 
-def make(catalog: Catalog) -> Server:
+def make(catalog: Catalog, law: Law | None = None) -> Server:
     """A server with every feature registered."""
-    server = Server(catalog)
+    server = Server(catalog, law)
     _register_reading(server)
     _register_names(server)
     _register_actions(server)
@@ -164,10 +165,10 @@ def make(catalog: Catalog) -> Server:
     return server
 
 
-def serve(catalog: Catalog, source: int, sink: int) -> int:
+def serve(catalog: Catalog, law: Law, source: int, sink: int) -> int:
     """Talk to one client on two file descriptors; the exit code."""
     logging.getLogger("pygls").setLevel(logging.CRITICAL + 1)  # its tracebacks are no news for an editor
-    return asyncio.run(Conversation(make(catalog).protocol, source, sink).run())
+    return asyncio.run(Conversation(make(catalog, law).protocol, source, sink).run())
 
 
 def _register_reading(server: Server) -> None:

@@ -1,29 +1,39 @@
-"""What a spec may not add to in the law: predicates on which `forbidden` rests through a negation.
+"""What a level of the law may not add to: predicates of which one more row could permit what was not.
 
-Takes a Policy and the names of the files that are the spec's; gives the keys of those predicates of the law
-to which one more row could lift a prohibition. The list is derived from the law's own rules, so that a rule
-added to the law closes what it rests on. A declaration opens a table to specs: `Decl p(X) descr [open()].`
-Source: DESIGN.md section 9, "the law is closed".
+Three levels, each under those before it: the shipped law with the operator's, a team's rules, a spec. A
+team may permit more, and lifts no prohibition of the levels above it: predicates on which `forbidden` rests
+through a negation are closed to it. A spec only narrows: what `permitted` grows with is closed to it too. The
+lists are derived from the rules of the levels above, so that a rule added there closes what it rests on. A
+declaration there opens a table: `Decl p(X) descr [open("team")]` to teams, `open("spec")` to specs as well.
+Takes a Policy and the files of the levels above; gives the keys of those predicates.
+Source: DESIGN.md section 9, "the law is closed"; ADR 0029.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Literal
 
 from spak.policy.session import Policy
-from spak.policy.syntax import Clause, Literal_
+from spak.policy.syntax import Clause, Const, Decl, Literal_
+from spak.policy.values import decode
 
 Key = tuple[str, int]
+Level = Literal["team", "spec"]
+_OPENS = {"team": ("team", "spec"), "spec": ("spec",)}
+"""The words of `open` that open a table to each level."""
 
 
-def closed(policy: Policy, own: Collection[str]) -> frozenset[Key]:
-    """The predicates that no clause of the files `own` may head."""
+def closed(policy: Policy, above: Collection[str], level: Level) -> frozenset[Key]:
+    """The predicates that no clause of this level may head; `above` are the files of the levels above it."""
     rules: dict[Key, list[Clause]] = {}
     for clause in policy.clauses:
-        if clause.place.file not in own:
+        if clause.place.file in above:
             rules.setdefault(clause.head.key, []).append(clause)
     signs: dict[Key, set[int]] = {}
-    waiting: list[tuple[Key, int]] = [(("forbidden", 1), 1)]
+    waiting: list[tuple[Key, int]] = [(("forbidden", 1), -1)]
+    if level == "spec":
+        waiting.append((("permitted", 1), 1))
     while waiting:
         key, sign = waiting.pop()
         if sign in signs.setdefault(key, set()):
@@ -32,11 +42,27 @@ def closed(policy: Policy, own: Collection[str]) -> frozenset[Key]:
         for clause in rules.get(key, ()):
             waiting += [(below, sign * way) for below, way in _ways(clause)]
     opened = {
-        decl.atom.key
-        for decl in policy.decls.values()
-        if decl.place.file not in own and any(atom.pred == "open" for atom in decl.descr)
+        decl.atom.key for decl in policy.decls.values() if decl.place.file in above and _opens(decl, level)
     }
-    return frozenset(key for key, found in signs.items() if -1 in found) - opened
+    return frozenset(key for key, found in signs.items() if 1 in found) - opened
+
+
+def known(policy: Policy, above: Collection[str]) -> frozenset[str]:
+    """The names that the files `above` declare, derive or read: no level below declares one of them anew."""
+    found = {decl.atom.pred for decl in policy.decls.values() if decl.place.file in above}
+    for clause in policy.clauses:
+        if clause.place.file in above:
+            found.add(clause.head.pred)
+            found.update(part.atom.pred for part in clause.body if isinstance(part, Literal_))
+    return frozenset(found)
+
+
+def _opens(decl: Decl, level: Level) -> bool:
+    return any(
+        atom.pred == "open" and isinstance(arg, Const) and decode(arg.value) in _OPENS[level]
+        for atom in decl.descr
+        for arg in atom.args
+    )
 
 
 def _ways(clause: Clause) -> list[tuple[Key, int]]:

@@ -90,7 +90,7 @@ def decide(
 
 
 def permissible(known: Iterable[Fact]) -> bool:
-    """Whether a rule of a POLICY could permit what no rule permits: not what cannot be read, such as a
+    """Whether a rule of a law could permit what no rule permits: not what cannot be read, such as a
     malformed patch, and not a commit, which waits for checks and not for rules."""
     return not any(
         name in _TROUBLES

@@ -1,61 +1,135 @@
-"""The policy of a run, put together: the constitution, the spec's own POLICY, and its AXIOMs that are rules.
+"""The policy of a run, put together: the law of those in charge, the spec's own POLICY, and its AXIOMs that
+are rules.
 
 Takes texts; gives a Policy, or raises with every finding. What only the kernel and the world state
-(`spak.policy.shards.RESERVED`), and what a prohibition of the law rests on through a negation (closed.py), no
-text of a spec may state or derive. It reads no file.
+(`spak.policy.shards.RESERVED`) no text states or derives. The operator's law extends every table of the
+shipped law, a team's rules permit more and lift no prohibition, a spec only narrows (closed.py). It reads no
+file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from spak.policy.closed import closed
+from spak import canon
+from spak.policy.closed import Level, closed, known
 from spak.policy.errors import PolicyError
 from spak.policy.parse import parse
 from spak.policy.session import Policy, load
 from spak.policy.shards import RESERVED
-from spak.policy.syntax import Finding
+from spak.policy.syntax import Clause, Finding
 
 SPEC = "POLICY"
 """The name of the file that the spec's own policy is, in findings and proofs."""
+OPERATOR, TEAM = "operator/", "team/"
+"""What the names of the operator's files and of a team's begin with, in findings and proofs."""
 
 
-def compiled(
-    constitution: Mapping[str, str], spec: str, axioms: Mapping[str, str], *, is_closed: bool = True
-) -> Policy:
-    """The policy of a run; `is_closed` keeps a spec from lifting what the law forbids (since semantics 3).
+@dataclass(frozen=True, slots=True)
+class Law:
+    """What those in charge say: the texts of each level, by the name of the file."""
 
-    Raises: PolicyError `policy.invalid`, `policy.reserved`.
+    shipped: Mapping[str, str]
+    operator: Mapping[str, str] = field(default_factory=dict)
+    team: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """Every text, by the name that findings and proofs give it."""
+        operator = {OPERATOR + name: text for name, text in self.operator.items()}
+        return {**self.shipped, **operator, **{TEAM + name: text for name, text in self.team.items()}}
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of `genesis.rules.policy`; levels that say nothing are left out."""
+        own = {"operator": dict(self.operator), "team": dict(self.team)}
+        return {"constitution": dict(self.shipped), **{name: texts for name, texts in own.items() if texts}}
+
+    @classmethod
+    def from_json(cls, policy: Mapping[str, Any]) -> Law:
+        return cls(policy["constitution"], policy.get("operator", {}), policy.get("team", {}))
+
+    @property
+    def key(self) -> bytes:
+        """Equal for equal laws."""
+        return canon.dumps(self.to_json())
+
+    @property
+    def hash(self) -> str:
+        """The hash of the policy of a spec that says nothing. Raises: PolicyError when it does not load."""
+        return compiled(self, "", {}).hash
+
+
+def compiled(law: Law, spec: str, axioms: Mapping[str, str], *, is_closed: bool = True) -> Policy:
+    """The policy of a run; `is_closed` keeps a spec from permitting more than the law (since semantics 3).
+
+    Raises: PolicyError `policy.invalid`, `policy.reserved`, `policy.closed`.
     """
     own = {name: text for name, text in ((SPEC, spec), *axioms.items()) if text}
-    made = load({**constitution, **own})
-    wrong = tuple(
-        Finding(
-            "policy.reserved",
-            "error",
-            f"rows of {clause.head.pred} are facts: the kernel or the world states them, no policy does",
-            clause.place,
-            "state what follows from them under another name",
-        )
-        for clause in made.clauses
-        if clause.place.file in own and clause.head.pred in RESERVED
-    )
-    shut = closed(made, own) if is_closed and own else frozenset()
-    wrong += tuple(
-        Finding(
-            "policy.reserved",
-            "error",
-            f"{clause.head.pred} is the law's: one more row of it could lift what the law forbids",
-            clause.place,
-            "a spec forbids more, or adds rows to a table that the law opens; an operator changes the law",
-        )
-        for clause in made.clauses
-        if clause.place.file in own and clause.head.key in shut and clause.head.pred not in RESERVED
-    )
+    if own.keys() & law.sources.keys():
+        raise PolicyError("policy.closed", f"{min(own.keys() & law.sources.keys())} is a file of the law")
+    made = load({**law.sources, **own})
+    wrong = [*_stated(made, {*law.sources, *own} - {*law.shipped})]
+    if is_closed:
+        above = [name for name in law.sources if not name.startswith(TEAM)]
+        if law.team:
+            wrong += _added(made, above, {*law.sources} - {*above}, "team")
+        if own:
+            wrong += _added(made, list(law.sources), own, "spec")
     if wrong:
         first = wrong[0]
-        raise PolicyError("policy.reserved", f"{first.place}: {first.message}", first.hint, wrong)
+        raise PolicyError(first.code, f"{first.place}: {first.message}", first.hint, tuple(wrong))
     return made
+
+
+def _stated(made: Policy, own: Collection[str]) -> Iterator[Finding]:
+    """Rows of what is stated by the kernel or answered by the world, in a text that does not ship."""
+    ours = {clause.head.pred for clause in made.clauses if clause.place.file not in own}
+    for clause in made.clauses:
+        pred = clause.head.pred
+        theirs = clause.place.file.startswith(OPERATOR) and pred in ours
+        if clause.place.file in own and pred in RESERVED and not theirs:
+            yield Finding(
+                "policy.reserved",
+                "error",
+                f"rows of {pred} are facts: the kernel or the world states them, no policy does",
+                clause.place,
+                "state what follows from them under another name",
+            )
+
+
+def _added(made: Policy, above: Collection[str], own: Collection[str], level: Level) -> Iterator[Finding]:
+    """What a level adds to the law above it and may not."""
+    shut = closed(made, above, level)
+    for clause in made.clauses:
+        if clause.place.file in own and clause.head.key in shut and clause.head.pred not in RESERVED:
+            yield _refused(clause, level)
+    names = known(made, above)
+    for decl in made.decls.values():
+        if decl.place.file in own and decl.atom.pred in names:
+            message = f"{decl.atom.pred} is the law's: a {level} does not declare it"
+            yield Finding("policy.closed", "error", message, decl.place, "declare a name of your own")
+
+
+def _refused(clause: Clause, level: Level) -> Finding:
+    pred = clause.head.pred
+    if level == "team":
+        message = f"{pred} is the law's: one more row of it could lift what the law forbids"
+        hint = "a team permits more and forbids more; the operator's law changes what is forbidden"
+    else:
+        message = f"{pred} is the law's: one more row of it could permit what the law does not"
+        hint = _WHERE.get(pred, _WHERE["permitted"])
+    return Finding("policy.closed", "error", message, clause.place, hint)
+
+
+_WHERE = {
+    "permitted": "a spec forbids more; what is to be permitted belongs in the operator's law "
+    "([policy] law) or in the team's rules",
+    "allowed_host": "name the host in HOSTS of CONFIG, or in the operator's law ([policy] law)",
+    "secret_may_go": "who keeps the secret says where it goes: in the operator's law ([policy] law) "
+    "or in the team's rules",
+}
 
 
 def rules_of(axioms: Iterable[str]) -> dict[str, str]:

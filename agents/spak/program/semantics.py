@@ -63,8 +63,9 @@ class Decisions:
     empty_tasks: bool = True
     """Since 3: a task without step, GOAL, `success:` and VALIDATOR is refused. Before, it ended well."""
     closed_law: bool = True
-    """Since 3: no text of a spec heads a predicate on which a prohibition of the law rests through a
-    negation, but for tables that the law opens. Source: DESIGN.md section 9."""
+    """Since 3: a spec only narrows. No text of it heads a predicate of which one more row could permit
+    something, `permitted` included, but for tables that the law opens; a team's rules lift no prohibition.
+    Source: DESIGN.md section 9, ADR 0029."""
 
 
 LATEST = Decisions()

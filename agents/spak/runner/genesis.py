@@ -12,7 +12,7 @@ from typing import Any
 
 from spak import data
 from spak.lang.catalog import Catalog
-from spak.policy.law import compiled
+from spak.policy.law import Law, compiled
 from spak.program.semantics import SEMANTICS
 from spak.records import FORMAT
 
@@ -28,20 +28,20 @@ def genesis(
     policy: str = "",
     axioms: Mapping[str, str] | None = None,
     keys: Sequence[Mapping[str, Any]] = (),
-    law: Mapping[str, str] | None = None,
+    law: Law | None = None,
 ) -> dict[str, Any]:
     """The body of a genesis record. `spec` has its imports resolved; `proposer` overrides who fills plans
     (`model`: nobody but a model); `policy` is the text of the spec's POLICY, `axioms` its AXIOMs that are
-    rules, by name; `keys` are the approvers'; `law` is the constitution, else the one that ships.
+    rules, by name; `keys` are the approvers'; `law` is that of those in charge, else the one that ships.
 
     Raises: PolicyError when the policy does not load.
     """
-    law = constitution() if law is None else law
+    law = shipped() if law is None else law
     rules: dict[str, Any] = {
         "semantics": SEMANTICS,
         "spec": spec,
         "policy": {
-            "constitution": dict(law),
+            **law.to_json(),
             "spec": policy,
             "axioms": dict(axioms or {}),
             "hash": compiled(law, policy, axioms or {}).hash,
@@ -63,3 +63,8 @@ def constitution() -> Mapping[str, str]:
     """The files of the shipped constitution, by name."""
     files = sorted(data.path("specs/policy").glob("*.mg"))
     return {file.name: file.read_text(encoding="utf-8") for file in files}
+
+
+def shipped() -> Law:
+    """The law where no operator and no team says more."""
+    return Law(constitution())

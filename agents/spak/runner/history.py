@@ -1,13 +1,14 @@
 """Trials: what became of each candidate of each task, read off the records as they pass.
 
-A generator that is not a model needs its past; the State does not hold it, since it grows with the run. The
-history is made again from the ledger when a run is resumed.
+A generator that is not a model needs its past; the State does not hold it, since it grows with the run. When
+a run is taken up from a snapshot, `kept` brings back what does not grow, and the records before it are read
+(not replayed) when somebody asks for what does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
@@ -52,31 +53,89 @@ class History:
     """Feed it every record of the run in order."""
 
     rows: list[Attempted] = field(default_factory=list)
+    """Those since the snapshot that the run was taken up from; all of them where there was none."""
     rules: Mapping[str, MetricRule] = field(default_factory=dict)
     """Those of the tasks that have one (`rules_of`)."""
-    given: list[Mapping[str, Any]] = field(default_factory=list)
-    """The answers that came from a recording, as `Answer.recorded` names them."""
+    origins: Origins = field(default_factory=lambda: Origins(""))
     output: Any = ""
     """What the last tool wrote that was not rolled back: a text, or a reference to a long one."""
     others: OtherPrompts = field(default_factory=OtherPrompts)
-    origins: Origins = field(default_factory=lambda: Origins(""))
+    _given: list[Mapping[str, Any]] = field(default_factory=list)
+    _numbers: dict[str, int] = field(default_factory=dict)
+    """By task: the number of its last row."""
     _called: bool = False
     _written: Any = None
     _plan: Mapping[str, Any] | None = None
     _open: Attempted | None = None
     _measured: Mapping[str, Any] | None = None
+    _skipped: bool = False
+    """Whether answers of a recording are among the records before the snapshot."""
+    _earlier: Callable[[], Iterable[Record]] | None = None
+    _before: History | None = None
+
+    @classmethod
+    def take_up(
+        cls,
+        rules: Mapping[str, MetricRule],
+        kept: Mapping[str, Any],
+        earlier: Callable[[], Iterable[Record]],
+    ) -> History:
+        """The history after the records of `earlier`, from what `kept` gave then.
+
+        Raises: KeyError, TypeError when that is something else.
+        """
+        made = cls(rules=rules, origins=Origins.take_up(kept["origins"]))
+        made._numbers = dict(kept["numbers"])
+        made._open = None if kept["open"] is None else Attempted(**kept["open"])
+        made._measured = kept["measured"]
+        made._skipped = bool(kept["given"])
+        made.output, made._called, made._written = kept["output"], kept["called"], kept["written"]
+        made.others = OtherPrompts(**kept["others"])
+        made._earlier = earlier
+        made.origins.before = lambda: made._all().origins
+        return made
+
+    def kept(self) -> dict[str, Any]:
+        """What a snapshot holds: all that later rows depend on and that does not grow with the run."""
+        return {
+            "called": self._called,
+            "given": self._skipped or bool(self._given),
+            "measured": self._measured,
+            "numbers": self._numbers,
+            "open": None if self._open is None else asdict(self._open),
+            "origins": self.origins.kept(),
+            "others": asdict(self.others),
+            "output": self.output,
+            "written": self._written,
+        }
 
     def metric(self, task: str) -> str:
         """The name of the metric that a task's rule compares; empty where there is none."""
         rule = self.rules.get(task)
         return "" if rule is None else rule.metric
 
+    @property
+    def given(self) -> tuple[Mapping[str, Any], ...]:
+        """The answers that came from a recording, as `Answer.recorded` names them."""
+        return (*self._all()._given, *self._given) if self._skipped else tuple(self._given)
+
     def of(self, task: str) -> Sequence[Trial]:
-        return [row.trial() for row in self.rows if row.task == task]
+        earlier = self._all().rows if self._earlier is not None else ()
+        return [row.trial() for rows in (earlier, self.rows) for row in rows if row.task == task]
+
+    def _all(self) -> History:
+        """The history of the records before the snapshot, read when it is first needed."""
+        if self._before is None:
+            self._before = History(rules=self.rules)
+            for record in self._earlier() if self._earlier is not None else ():
+                if record.kind == Kind.GENESIS:
+                    self._before.origins = Origins(record.body["rules"]["r3"])
+                self._before.feed(record)
+        return self._before
 
     def feed(self, record: Record) -> None:
         if record.authority == Authority.PROPOSAL and isinstance(noted := record.side.get("recorded"), dict):
-            self.given.append(noted)
+            self._given.append(noted)
         self.others.feed(record)
         self.origins.feed(record)
         self._hear(record)
@@ -109,7 +168,7 @@ class History:
         chosen = candidates[index]
         args = chosen.get("args", {})
         params = chosen.get("params") or args.get("params") or {}
-        number = sum(row.task == record.task for row in self.rows) + 1
+        number = self._numbers.get(record.task, 0) + 1
         self._open = Attempted(record.task, number, chosen["tool"], args, params, seq=record.seq)
         self._measured = None
 
@@ -129,6 +188,7 @@ class History:
         if self._measured is not None:
             self._read(row, self._measured)
         self.rows.append(row)
+        self._numbers[row.task] = row.number
         self._open = None
 
     def _read(self, row: Attempted, body: Mapping[str, Any]) -> None:

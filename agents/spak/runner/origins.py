@@ -43,9 +43,22 @@ class Origins:
     root: str
     asked: str = ""
     """The root under which the last question was asked; empty while there was none."""
+    before: Callable[[], Origins] | None = None
+    """Those of the records before the snapshot that the run was taken up from."""
     _written: dict[str, str] = field(default_factory=dict)
     """Digest of a text to the root that its author could see."""
     _output: Any = None
+
+    @classmethod
+    def take_up(cls, kept: Mapping[str, Any]) -> Origins:
+        """From what `kept` gave. Raises: KeyError, TypeError when that is something else."""
+        made = cls(kept["root"], kept["asked"])
+        made._output = kept["output"]
+        return made
+
+    def kept(self) -> dict[str, Any]:
+        """What a snapshot holds; the texts grow with the run and are read again when one is asked for."""
+        return {"root": self.root, "asked": self.asked, "output": self._output}
 
     def feed(self, record: Record) -> None:
         body = record.body
@@ -66,7 +79,11 @@ class Origins:
 
     def of(self, text: str) -> str:
         """The root for a text; for one that nobody wrote as it is, that of the last question, else now."""
-        return self._written.get(canon.digest(text.encode("utf-8", "replace"))) or self.asked or self.root
+        return self._root_of(canon.digest(text.encode("utf-8", "replace"))) or self.asked or self.root
+
+    def _root_of(self, digest: str) -> str:
+        found = self._written.get(digest, "")
+        return self.before()._root_of(digest) if not found and self.before is not None else found
 
     def _note(self, out: Any, root: str) -> None:
         if isinstance(out, str) and out:

@@ -11,22 +11,21 @@ A lease can be lost while its holder is stopped. So the workspace lock is held f
 until its outcome is proposed; it admits nobody with an older lease (spak.workspace.lock), and under it, right
 before a tool is started, the lease is confirmed. A runner that wakes too late does nothing.
 
-Opening a run is replaying it: commits that a crash cut off are appended, the workspace goes back to R3, and
-the pending effect is done again. Only proposals can be lost.
+Opening a run is replaying it, from its last snapshot on (spak.runner.taking_up): commits that a crash cut off
+are appended, the workspace goes back to R3, and the pending effect is done again. Only proposals can be lost.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from spak import canon
-from spak.errors import BugError, LedgerError, RunError
+from spak.errors import BugError, LedgerError, RunError, UserError
 from spak.kernel.gate import Judged
-from spak.kernel.replay import Replay
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect, State
 from spak.kernel.step import expects, step
@@ -35,10 +34,9 @@ from spak.program import Mode
 from spak.records import Authority, Kind, Record
 from spak.runner.archive import LedgerArchive
 from spak.runner.blobs import expand
-from spak.runner.history import History, rules_of
 from spak.runner.host import Host
-from spak.runner.origins import Origins
 from spak.runner.perform import Interrupted, Performer, Proposed
+from spak.runner.taking_up import new_history, snapshot_of, take_up
 from spak.workspace import Workspace
 
 SHARED = 200
@@ -46,6 +44,10 @@ SHARED = 200
 
 WAKE_S = 0.1
 """Seconds between two looks whether a run that waits for a poll has to stop."""
+
+EVERY, LEAST = 1_000, 200
+"""Records after which a run under way keeps a snapshot, and after which one that stops does: they bound what
+has to be replayed when it is taken up."""
 
 PROOFS = 256
 """Explanations whose blobs need not be looked for again."""
@@ -73,12 +75,18 @@ class Run:
         self.workspace = workspace
         self.rules = rules
         self.state = state
-        self.history = History(rules=rules_of(rules.program), origins=Origins(rules.r3))
+        self.history = new_history(rules)
+        self.discarded: LedgerError | None = None
+        """Why a snapshot of the run was not used when it was taken up."""
         self.performer = Performer(
             host, workspace, ledger.blobs, rules, LedgerArchive(ledger), confirm=ledger.confirm
         )
         self.listeners: list[Listener] = []
         self._unflushed = 0
+        self._kept = 0
+        """How many records the snapshot has seen."""
+        self._whole = (ledger.count, state)
+        """The number of records and the state that belong together."""
         self._proofs: dict[bytes, str] = {}
 
     # ---- opening and closing ---------------------------------------------------------------------------
@@ -129,23 +137,12 @@ class Run:
 
     @classmethod
     def _resume(cls, ledger: Ledger, host: Host, workspace: Workspace, restore: bool, to_cancel: bool) -> Run:
-        found = Replay()
-        history: History | None = None
-        for record, _ in ledger.read():
-            found.feed(record)
-            if history is None and found.rules is not None:
-                history = History(rules=rules_of(found.rules.program), origins=Origins(found.rules.r3))
-            if history is not None:
-                history.feed(record)
-        if found.rules is None or found.difference is not None:
-            raise LedgerError(
-                "ledger.diverged",
-                f"the records of run {ledger.run} do not follow from its proposals",
-                f"see: spak replay {ledger.run} --json",
-            )
+        taken = take_up(ledger)
+        found = taken.replay
+        assert found.rules is not None
         workspace.draw_on(ledger.blobs)
         made = cls(ledger, workspace, host, found.rules, found.state)
-        made.history = history or made.history
+        made.history, made._kept, made.discarded = taken.history, taken.start, taken.discarded
         with made._taking(to_cancel):
             if found.state.ended and not found.missing:
                 made._undo_refused_step()
@@ -179,10 +176,11 @@ class Run:
             yield
 
     def close(self) -> None:
-        """Flush and give the lease back."""
+        """Flush, keep a snapshot and give the lease back."""
         try:
             if not self.state.ended or self._unflushed:
                 self.flush()
+            self.keep_snapshot(LEAST)
         finally:
             self.ledger.close()
 
@@ -193,6 +191,23 @@ class Run:
             self.ledger.flush()
             self._unflushed = 0
         self.workspace.settle()
+
+    def keep_snapshot(self, least: int = 0) -> None:
+        """Keep the state beside the ledger if at least so many records came since the last time; of a run
+        that ended none is kept. What cannot be kept is left out: whoever takes the run up replays."""
+        count, state = self._whole
+        if count != self.ledger.count or state is not self.state:
+            return  # interrupted between a decision and its records
+        if state.ended and self._kept:
+            self._kept = 0
+            with suppress(UserError):
+                self.ledger.keep(None)
+        elif not state.ended and count - self._kept >= least:
+            self.flush()
+            with suppress(UserError):
+                self.ledger.keep(snapshot_of(self.ledger, self.rules, state, self.history))
+            self.workspace.keep_index()
+            self._kept = count
 
     # ---- advancing -------------------------------------------------------------------------------------
 
@@ -225,6 +240,7 @@ class Run:
                     return stop
                 if not self._do(effect):
                     return "waiting"
+                self.keep_snapshot(EVERY)
             return "ended"
         except Interrupted:
             return "interrupted"
@@ -396,6 +412,7 @@ class Run:
             for listener in self.listeners:
                 listener(record, self.state)
         self._unflushed += len(records)
+        self._whole = (self.ledger.count, self.state)
 
     def _host(self, kind: Kind, body: Mapping[str, Any]) -> None:
         self._append([Record(kind, Authority.HOST, body, at=now())])

@@ -17,11 +17,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
-from spak.errors import BugError, RunError, UsageError
+from spak.errors import BugError, RunError, UsageError, UserError
 from spak.ports import Blobs
 from spak.workspace import copying, wal
 from spak.workspace.apply import Applier
@@ -211,6 +211,13 @@ class Workspace:
             self._store.settle()
         self._base = None
         self._state = "clean"
+
+    def keep_index(self) -> None:
+        """See to it that a store of many steps is opened as fast as a new one; what cannot be is left."""
+        if self._state == "clean":
+            with suppress(OSError, UserError), self._lock:
+                self._store.look(write=True)
+                self._store.keep_index()
 
     def recover(self, pending_effect: str | None, root: str) -> list[str]:
         """After a crash: bring the folder back to before the effect that the ledger waits for.

@@ -1,6 +1,7 @@
 """What a workspace must keep, in one file that only grows: contents under their SHA-256, and steps begun.
 
     <store>/pack    `spak-pack 1\\n`, then records: a head of 64 bytes and the bytes that it names
+    <store>/index   where its objects are, a cache (spak.workspace.index)
     <store>/lock    the workspace lock
 
 A head is kind (1), SHA-256 in base64url (43), length (8), synced (8) and the CRC-32 of these (4). Kinds: `o`
@@ -26,7 +27,9 @@ from typing import Protocol
 
 from spak import canon
 from spak.errors import RunError
+from spak.workspace import index as indexes
 from spak.workspace.disk import Disk
+from spak.workspace.index import Covered, Index
 
 CHUNK = 1 << 20
 
@@ -62,11 +65,13 @@ class Store:
         self._fd = -1
         self._writable = False
         self._seen: tuple[int, int, int] = (0, 0, 0)
+        self._base = Index()
         self._index: dict[str, _Place] = {}
+        """Objects that are not in the index file."""
         self._waiting: dict[str, bytes] = {}
         self._waiting_size = 0
         self._begun: tuple[str, _Place] | None = None
-        self._end = self._synced = 0
+        self._end = self._synced = self._last = 0
 
     def __del__(self) -> None:
         if self._fd >= 0:
@@ -96,7 +101,7 @@ class Store:
     def has(self, digest: str) -> bool:
         if self._fd < 0:
             self.look()
-        return digest in self._index or digest in self._waiting
+        return digest in self._waiting or self._place(digest) is not None
 
     def knows(self, digest: str) -> bool:
         """Whether it is here or in one of the sources."""
@@ -104,7 +109,9 @@ class Store:
 
     def pieces(self, digest: str) -> Iterator[bytes]:
         """An object that is here, unchecked."""
-        return self._pieces(self._index[digest])
+        place = self._place(digest)
+        assert place is not None
+        return self._pieces(place)
 
     def read(self, digest: str) -> bytes:
         """A small object. Raises: RunError `workspace.object`."""
@@ -157,7 +164,7 @@ class Store:
         if chunk or name(hashing) != digest:
             return False
         self._index[digest] = (self._end + _SIZE, size)
-        self._end = at
+        self._last, self._end = self._end, at
         return True
 
     def write(self) -> None:
@@ -180,6 +187,22 @@ class Store:
         """Nothing is under way any more. Not synced: a step that came back would name its effect."""
         if self._begun is not None:
             self._append([(b"s", "", b"")])
+
+    def keep_index(self) -> None:
+        """Write where the objects are, if many are new: opening then looks at those after them alone.
+
+        Raises: OSError, and the index is as it was.
+        """
+        enough = max(indexes.LEAST, len(self._base) // indexes.GROWN)
+        if len(self._index) < enough or not self._writable or self._waiting or not self._last:
+            return
+        self._disk.fdatasync(self._fd)
+        self._synced = self._end
+        covered = Covered(self._end, self._last, os.pread(self._fd, _SIZE, self._last), self._begun)
+        indexes.write(self.folder, self._disk, covered, self._base.with_more(self._index))
+        written = indexes.read(self.folder, self._fd, self._end)
+        if written.covered is not None:
+            self._base, self._index = written, {}
 
     # ---- private: reading --------------------------------------------------------------------------
 
@@ -212,13 +235,21 @@ class Store:
                     raise _no_pack(self._path)
                 return  # nothing was ever synced here
             self._end = len(MAGIC)
+            self._base = indexes.read(self.folder, self._fd, size)
+            if self._base.covered is not None:
+                self._end, self._last, _, self._begun = self._base.covered
+                self._synced = max(self._synced, self._end)
         heads = []
         while (head := self._head_at(self._end)) is not None and self._end + _SIZE + head[2] <= size:
             heads.append((*head, self._end + _SIZE))
+            self._last = self._end
             self._end += _SIZE + head[2]
             self._synced = max(self._synced, head[3])
         for kind, digest, length, _, at in heads:
             self._take(kind, digest, (at, length))
+
+    def _place(self, digest: str) -> _Place | None:
+        return self._index.get(digest) or self._base.get(digest)
 
     def _take(self, kind: bytes, digest: str, place: _Place) -> None:
         """Take one record into the index; whoever is going to write verifies what may not be on disk."""
@@ -259,6 +290,8 @@ class Store:
             end += _SIZE + len(data)
         self._put_at(b"".join(parts), self._end)
         self._end = end
+        if placed:
+            self._last = placed[-1][2][0] - _SIZE
         for kind, digest, place in placed:
             match kind:
                 case b"o":
@@ -292,15 +325,15 @@ class Store:
     def _forget_unsynced(self) -> None:
         """A sync that failed may have thrown away what it could not write: take it as not written."""
         self._index = {digest: place for digest, place in self._index.items() if place[0] < self._synced}
-        self._end = self._synced
+        self._end, self._last = self._synced, 0
         self._begun = None
 
     def _close(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
         self._fd, self._writable, self._seen = -1, False, (0, 0, 0)
-        self._index, self._begun = {}, None
-        self._end = self._synced = 0
+        self._base, self._index, self._begun = Index(), {}, None
+        self._end = self._synced = self._last = 0
 
 
 def name(hashing: hashlib._Hash) -> str:

@@ -21,10 +21,10 @@ from spak.kernel.rules import Rules
 from spak.kernel.state import Counter, State
 from spak.lang import Severity, parse
 from spak.lang.diff import compare
-from spak.policy import law
+from spak.policy import law as laws
 from spak.program import Program, Ref, Step, Task, Template
 from spak.program import compile as compile_program
-from spak.runner.genesis import constitution, genesis
+from spak.runner.genesis import genesis
 from spakweb.editor.services import Seen, see
 from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
@@ -62,9 +62,11 @@ def rules_of(seen: Seen) -> Rules:
     full = catalog()
     whole = seen.whole
     program = compile_program(whole.parsed, full, inputs)
-    reached, axioms = config.used(full, program), law.rules_of(program.axioms)
+    reached, axioms = config.used(full, program), laws.rules_of(program.axioms)
     return Rules.of(
-        genesis(whole.parsed.text, reached, inputs, "", 0, {}, policy=whole.policy, axioms=axioms)
+        genesis(
+            whole.parsed.text, reached, inputs, "", 0, {}, policy=whole.policy, axioms=axioms, law=seen.law
+        )
     )
 
 
@@ -147,7 +149,7 @@ def _as_written(value: Any) -> str:
 def _policy(seen: Seen) -> dict[str, str]:
     """The text that decides, and a sentence about it."""
     own = {"the spec's POLICY": seen.whole.policy} if seen.whole.policy else {}
-    texts = {**constitution(), **own}
+    texts = {**seen.law.sources, **own}
     more = " The spec has a POLICY of its own besides." if own else ""
     return {
         "said": "An action happens only if these rules derive `permitted` and do not derive `forbidden`."

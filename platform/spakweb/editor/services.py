@@ -39,11 +39,12 @@ from spak.lang.graph import Graph, graph_of, lay_out, to_json, to_svg
 from spak.lang.imports import resolve, settings_of
 from spak.lang.laws import check_law
 from spak.lang.parser import MAX_BYTES
-from spak.runner.genesis import constitution
+from spak.policy.law import Law
 from spakweb.editor.units import Units
 from spakweb.errors import Refused
 from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
+from spakweb.teams.law import law_of
 
 MAX_TASKS = 2_000
 MAX_OUTLINE = 10_000
@@ -56,16 +57,17 @@ KEPT = 500_000
 class Seen:
     """A parsed text, and what was made of it so far."""
 
-    def __init__(self, text: str, beside: Beside | None = None) -> None:
+    def __init__(self, text: str, beside: Beside | None = None, law: Law | None = None) -> None:
         self.beside = beside
+        self.law = law_of() if law is None else law
         self.text = text
         self.units = Units(text)
         parsed = parse(text) if beside is None else beside.parse(text)
         self.whole = resolve(parsed, _nothing) if beside is None else beside.resolve(parsed)
         self.view = View(parsed, catalog(), None if beside is None else lambda _: self.whole.parsed)
-        law = check_law(self.whole, constitution())
-        denied = foresee(self.view.outline, self.whole, constitution())
-        self.diagnostics = in_order([*self.view.diagnostics, *law, *denied])
+        found = check_law(self.whole, self.law)
+        denied = foresee(self.view.outline, self.whole, self.law)
+        self.diagnostics = in_order([*self.view.diagnostics, *found, *denied])
         self._analysis: dict[str, Any] | None = None
 
     def range(self, start: int, end: int) -> dict[str, int]:
@@ -100,9 +102,10 @@ def see(text: object, beside: Beside | None = None) -> Seen:
             413,
         )
     stamp = beside.stamp(text) if beside is not None else None
-    key = (text, stamp)
+    law = law_of(beside.team if beside is not None else None)
+    key = (text, (stamp, *law.team.values()))
     with _lock:
-        found = _kept.pop(key, None) or Seen(text, beside if stamp is not None else None)
+        found = _kept.pop(key, None) or Seen(text, beside if stamp is not None else None, law)
         _kept[key] = found
         while len(_kept) > 1 and sum(len(kept) for kept, _ in _kept) > KEPT:
             _kept.popitem(last=False)

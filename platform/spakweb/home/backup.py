@@ -35,14 +35,14 @@ from spak.ledger.verify import Walk
 from spakweb.errors import Refused
 from spakweb.home import postgres_dump
 from spakweb.home.up import only_one
-from spakweb.runs import salvage
+from spakweb.runs import retention, salvage
 from spakweb.runs.blobs import name_of
 
 VERSION = 1
 MANIFEST, FILES, DATA = "manifest.json", "files.jsonl", "data"
 SQLITE, DUMP = "database.sqlite3", "database.dump"
 ASIDE, COMING = "before-restore-", ".restoring"
-PASSING = frozenset({"queue", "tmp", "static", "up.lock", "worker.lock", COMING})
+PASSING = frozenset({"queue", "tmp", "static", "up.lock", "worker.lock", "erase.lock", COMING})
 """Names in the data folder that a backup leaves out: they are made again."""
 NEW_PLACE = PASSING | {"secret_key"}
 """What a data folder holds that was never used: the settings make a key."""
@@ -74,7 +74,8 @@ def make(dest: Path) -> Manifest:
     try:
         dest.mkdir(mode=0o700, parents=True)
         try:
-            return _made(dest, data)
+            with retention.withheld():
+                return _made(dest, data)
         except BaseException:
             shutil.rmtree(dest)
             raise
@@ -190,7 +191,7 @@ def _ledgers_of_copy(dest: Path) -> Iterator[tuple[str, str]]:
     with closing(sqlite3.connect(address, uri=True)) as opened:
         blobs = _CopiedBlobs(opened, dest / DATA / "media")
         runs = opened.execute(
-            "SELECT id, key, count, head FROM runs_run WHERE count > 0 ORDER BY id"
+            "SELECT id, key, count, head FROM runs_run WHERE count > 0 AND deleted_at IS NULL ORDER BY id"
         ).fetchall()
         for pk, key, count, head in runs:
             walk = Walk(exported=False, blobs=blobs)

@@ -37,6 +37,7 @@ SAID = {
         "The address is wrong, or what it names belongs to a team that you are not in.",
     ),
     405: ("That is not a page", "It is where a form of another page leads. Nothing was changed."),
+    410: ("That is gone", "It was here, and is no more."),
     413: ("That is too large", "Nothing was changed."),
     429: ("That was too often", "Wait a few minutes, then try again. Nothing was changed."),
     502: ("Another service failed", "Nothing was changed."),

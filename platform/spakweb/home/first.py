@@ -37,7 +37,7 @@ def card(request: HttpRequest, team: Team) -> list[Try]:
     specs = {spec.name: spec for spec in Spec.objects.filter(team=team, archived_at=None)}
     if not {TUNER, BROKEN, ASKING} <= specs.keys():
         return []
-    runs = Run.objects.filter(team=team).order_by("-pk")
+    runs = Run.objects.filter(team=team, deleted_at=None).order_by("-pk")
     tries = [
         _watch(specs[TUNER], runs),
         _mend(specs[BROKEN]),

@@ -21,7 +21,8 @@ from spakweb import access, clock
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.promptly import promptly
-from spakweb.runs import modes, news, plain
+from spakweb.runs import modes, news, plain, retention
+from spakweb.runs.deleted import gone
 from spakweb.runs.models import ENDED, Command, Run, SavedView, State
 from spakweb.runs.queue import enqueue
 from spakweb.runs.spec_text import spec_text
@@ -95,6 +96,8 @@ def fork(user: Any, parent: Run, at: int, mode: str = "") -> Run:
         **_queues(parent.queue, parent.gpu), sandbox=parent.sandbox, parent=parent, parent_seq=at,
     )  # fmt: skip
     with transaction.atomic():
+        if not Run.objects.select_for_update(no_key=True).filter(pk=parent.pk, deleted_at=None).exists():
+            raise gone(Run.objects.get(pk=parent.pk))
         run.save(force_insert=True)
         record(user, "run.forked", run.key, parent.team, before=parent.key)
         enqueue(run)
@@ -190,6 +193,26 @@ def label(user: Any, run: Run, labels: Sequence[str]) -> None:
     with promptly():
         Run.objects.filter(pk=run.pk).update(labels=found)
         record(user, "run.labelled", run.key, run.team, labels=found)
+
+
+def delete(user: Any, run: Run) -> None:
+    """Delete a run that ended, for good; a sweep removes what it held within minutes.
+
+    Raises: Refused `web.run_delete`, `web.run_deleted`.
+    """
+    access.demand(user, "run.delete", run)
+    if retention.mark(run, user, "an admin"):
+        return
+    now = Run.objects.select_related("deleted_by").get(pk=run.pk)
+    if now.deleted_at is not None:
+        raise gone(now)
+    forks = ", ".join(retention.forks_that_go_on(now)[:5])
+    if now.ended and forks:
+        raise Refused(
+            "web.run_delete", f"Forks of the run go on with what it holds: {forks}.",
+            "Wait until they end, or cancel them.", 409,
+        )  # fmt: skip
+    raise Refused("web.run_delete", "The run has not ended.", "Cancel it first.", 409)
 
 
 def keep_view(user: Any, team: Team, name: str, query: str) -> str:

@@ -27,6 +27,7 @@ from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunBlob
 from spakweb.runs.team_secrets import knowing
 from spakweb.specs.beside import EXAMPLES, Beside
+from spakweb.teams.law import law_of
 
 PIECE = 1_000
 """Records of a parent that a fork reads, or takes over, between two looks at whether it is still wanted."""
@@ -43,7 +44,7 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     whole = beside.resolve(beside.parse(row.version.text))
     mode = row.mode if row.mode in config.MODES else None
     made = plan(whole, row.inputs, mode=mode, backend=row.backend, sandbox=row.sandbox,
-                approvers=approvers())  # fmt: skip
+                approvers=approvers(), law=law_of(row.team))  # fmt: skip
     source = source_of(slug)
     if source is not None and not any(place.directory.iterdir() if place.directory.exists() else ()):
         place.copy_in(source)
@@ -83,7 +84,7 @@ def _forked(row: Run, parent: Run, ledgers: DatabaseLedgers, place: Workspace) -
     mode, _ = pick_mode(asked, text, rules.program, config.settings(), row.backend)
     about = {**copy.genesis.body["host"], "run": row.key, "mode": mode, "in_place": ""}
     given = RunBlob.objects.filter(run=parent).values_list("digest", "size")
-    RunBlob.objects.bulk_create(
+    RunBlob.objects.bulk_create(  # the parent has them for as long as this run goes on (retention.py)
         [RunBlob(run=row, digest=digest, size=size) for digest, size in given], ignore_conflicts=True
     )
     draw_from_parents(row, place)

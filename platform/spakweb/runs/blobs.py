@@ -2,7 +2,11 @@
 
 Takes bytes, gives their digest, and the bytes back, verified. On a disk a blob is written aside, synced and
 renamed; another storage (an object store) takes it whole. Which run has which blob is a row, written before
-or with the first record that names it. It deletes nothing.
+or with the first record that names it.
+
+A blob that no run has any more is deleted (`drop`). Who stores one that exists already looks once more after
+its row is committed, and stores it again if it was deleted in between: `drop` looks for rows and deletes
+while no row can be added, so that one of the two always sees the other.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from pathlib import Path
 
 from django.core.files.base import ContentFile
 from django.core.files.storage import Storage, default_storage
+from django.db import connection, transaction
 
 from spak import canon
 from spak.errors import LedgerError
@@ -28,11 +33,15 @@ _MEND = "take the run from a backup or an export; `spak ledger verify` on an exp
 
 
 class StoredBlobs:
-    def __init__(self, run: int, hand_in: Callable[[str, int], Future[None]] | None = None) -> None:
+    def __init__(
+        self, run: int, hand_in: Callable[[str, int], Future[None]] | None = None, at_once: bool = False
+    ) -> None:
         self.fsyncs = 0
         self._run = run
         self._hand_in = hand_in
+        self._at_once = at_once
         self._known: set[str] = set()
+        self._existed: dict[str, bytes] = {}
         self._under_way: list[Future[None]] = []
 
     def put(self, data: bytes) -> str:
@@ -41,9 +50,12 @@ class StoredBlobs:
             raise no_lease()
         digest = canon.digest(data)
         if digest not in self._known:
-            store(digest, data)
+            if not store(digest, data):
+                self._existed[digest] = data
             self._under_way.append(self._hand_in(digest, len(data)))
             self._known.add(digest)
+            if self._at_once:
+                self.flush()
         return digest
 
     def get(self, digest: str) -> bytes:
@@ -70,6 +82,10 @@ class StoredBlobs:
         waiting, self._under_way = self._under_way, []
         for done in waiting:
             done.result()
+        existed, self._existed = self._existed, {}
+        for digest, data in existed.items():
+            if not default_storage.exists(name_of(digest)):
+                store(digest, data)
 
     def names(self) -> Iterator[str]:
         yield from RunBlob.objects.filter(run=self._run).order_by("digest").values_list("digest", flat=True)
@@ -84,24 +100,39 @@ def unleased(run: int) -> StoredBlobs:
         done.set_result(None)
         return done
 
-    return StoredBlobs(run, at_once)
+    return StoredBlobs(run, at_once, at_once=True)
 
 
 def name_of(digest: str) -> str:
     return f"blobs/{digest[:2]}/{digest}"
 
 
-def store(digest: str, data: bytes, storage: Storage = default_storage) -> None:
-    """Keep the bytes under their digest, durably; the same bytes twice are kept once."""
+def drop(run: int, most: int) -> int:
+    """Take up to so many blobs from a run, and delete those that no other run has; gives how many it had."""
+    with transaction.atomic():
+        if connection.vendor == "postgresql":  # SQLite's transactions are alone from their beginning
+            with connection.cursor() as cursor:
+                cursor.execute(f"LOCK TABLE {RunBlob._meta.db_table} IN SHARE ROW EXCLUSIVE MODE")
+        mine = dict(RunBlob.objects.filter(run=run).order_by("pk").values_list("pk", "digest")[:most])
+        others = RunBlob.objects.exclude(run=run).filter(digest__in=mine.values())
+        for digest in set(mine.values()) - set(others.values_list("digest", flat=True)):
+            default_storage.delete(name_of(digest))
+        RunBlob.objects.filter(pk__in=mine).delete()
+    return len(mine)
+
+
+def store(digest: str, data: bytes, storage: Storage = default_storage) -> bool:
+    """Keep the bytes under their digest, durably; False when they were there already."""
     try:
         path = Path(storage.path(name_of(digest)))
     except NotImplementedError:  # no disk: the storage takes a blob whole or not at all
-        if not storage.exists(name_of(digest)):
-            storage.save(name_of(digest), ContentFile(data))
-        return
+        if storage.exists(name_of(digest)):
+            return False
+        storage.save(name_of(digest), ContentFile(data))
+        return True
     try:
         if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
-            return
+            return False
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_name(f".{digest}.{os.urandom(4).hex()}")
         try:
@@ -120,3 +151,4 @@ def store(digest: str, data: bytes, storage: Storage = default_storage) -> None:
             os.close(folder)
     except OSError as error:
         raise typed(error, "writing a blob", path) from error
+    return True

@@ -91,7 +91,8 @@ class Stream(AsyncWebsocketConsumer):
 
 class RunStream(Stream):
     def find(self, user: Any) -> Run:
-        found: Run = access.find(user, "run.view", Run, key=self.scope["url_route"]["kwargs"]["key"])
+        rows = Run.objects.filter(deleted_at=None)
+        found: Run = access.find(user, "run.view", rows, key=self.scope["url_route"]["kwargs"]["key"])
         return found
 
     async def join(self, found: Run, viewer: Viewer) -> Reader:

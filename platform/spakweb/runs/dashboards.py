@@ -204,7 +204,7 @@ class Figures(Func):
 
 def _ended(team: Team, days: int) -> QuerySet[Run]:
     since = timezone.now() - timedelta(days=days)
-    rows = Run.objects.filter(team=team, state__in=ENDED, ended_at__gte=since)
+    rows = Run.objects.filter(team=team, state__in=ENDED, ended_at__gte=since, deleted_at=None)
     return rows.exclude(state=State.CANCELLED).order_by("-pk")
 
 
@@ -259,7 +259,7 @@ def columns(days: dict[date, list[int]], span: int = DAYS, wide: int = 112, high
 
 def home(team: Team) -> dict[str, Any]:
     """The home page's parts that are about runs."""
-    rows = Run.objects.filter(team=team).order_by("-pk")
+    rows = Run.objects.filter(team=team, deleted_at=None).order_by("-pk")
     moving = rows.filter(state__in=(State.RUNNING, State.PAUSED, State.QUEUED)).order_by(
         Case(When(state=State.RUNNING, then=0), When(state=State.PAUSED, then=1), default=2), "enqueued_at"
     )

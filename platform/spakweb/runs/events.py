@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET
 
 from spakweb import access
 from spakweb.runs.consumers import seq_of
+from spakweb.runs.deleted import gone
 from spakweb.runs.models import Run
 from spakweb.runs.stream import CROWDED, Crowded, Message, hub, messages
 from spakweb.runs.viewers import Viewer
@@ -31,6 +32,8 @@ Join = Callable[[], Awaitable[Reader]]
 async def run_events(request: HttpRequest, key: str) -> HttpResponseBase:
     user = await request.auser()
     run: Run = await sync_to_async(_find)(user, "run.view", Run, key=key)
+    if run.deleted_at is not None:
+        raise gone(run)
     after = seq_of(request.headers.get("Last-Event-ID") or request.GET.get("after", ""))
     if run.ended and after + 1 >= run.count > 0:
         return HttpResponse(status=204)

@@ -163,6 +163,8 @@ def _take(row: Run) -> Runner:
         if row.wanted != "cancel" or error.code == "workspace.busy":
             raise
         return Runner.open(store, row.key, NOTHING, place, to_cancel=True)
+    if runner.discarded is not None:
+        log.warning("%s", runner.discarded.message)
     return runner if row.parent is None else copied_on(row, row.parent, runner)
 
 
@@ -206,11 +208,10 @@ class Holding:
         assert isinstance(runner.ledger, DatabaseLedger)
         self.ledger = runner.ledger
         row.refresh_from_db()
-        self.seen = Projection(row.summary if row.projected == row.count else None)
-        if row.projected != runner.ledger.count:
-            self.seen = Projection()
-            for record, _ in runner.ledger.read():
-                self.seen.feed(record)
+        known = row.projected if row.projected <= runner.ledger.count else 0
+        self.seen = Projection(row.summary if known else None)
+        for record, _ in runner.ledger.read(known) if known < runner.ledger.count else ():
+            self.seen.feed(record)
         self.folded = runner.ledger.count
         self.wanted = ""
         self.news = True

@@ -42,6 +42,7 @@ from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, RunRecord, State
 from spakweb.runs.plain import plain, signs
 from spakweb.runs.project import rebuild
+from spakweb.runs.salvage import Compared
 from spakweb.specs.text import one_line
 from spakweb.teams.models import Team
 
@@ -203,12 +204,15 @@ def checked(run: Run, tell: Callable[[int], None] = lambda seen: None) -> dict[s
     Raises: Refused `web.run_empty`.
     """
     begun(run)
+    found = Replay()
+    snapshot = Compared(run, found)
     reader = DatabaseLedgers().reader(run.key)
-    walk, found = Walk(exported=False, blobs=reader.blobs), Replay()
+    walk = Walk(exported=False, blobs=reader.blobs)
     try:
         for seen, (record, line) in enumerate(reader.read(), 1):
             walk.feed(line)
             found.feed(record)
+            snapshot.see(record)
             if seen % 500 == 0:
                 tell(seen)
     except UserError as error:
@@ -224,6 +228,7 @@ def checked(run: Run, tell: Callable[[int], None] = lambda seen: None) -> dict[s
         "head": report_.head,
         "summary": found.state.summary,
         "as_shown": known in (None, found.state.summary),
+        "snapshot": snapshot.removed(),
         "problems": [f"record {item.seq}: {item.message}" for item in report_.problems[:5]],
         "difference": None if difference is None or open_end else difference.seq,
     }

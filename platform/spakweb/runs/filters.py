@@ -37,6 +37,8 @@ class RunFilter:
     label: str = ""
     text: str = ""
     mine: bool = False
+    deleted: bool = False
+    """What is left of those that were deleted, and no others."""
 
     @classmethod
     def of(cls, query: QueryDict) -> RunFilter:
@@ -48,9 +50,11 @@ class RunFilter:
             word(query.get("label", "")),
             word(query.get("q", "")),
             query.get("mine") == "1",
+            query.get("deleted") == "1",
         )
 
     def apply(self, rows: QuerySet[Run], user: Any) -> QuerySet[Run]:
+        rows = rows.filter(deleted_at__isnull=not self.deleted)
         if self.state:
             rows = rows.filter(_stands(self.state))
         if self.spec:
@@ -69,7 +73,8 @@ class RunFilter:
         found = {"state": self.state, "spec": self.spec, "version": self.version, "label": self.label}
         found["q"] = self.text
         shown = [(key, value) for key, value in found.items() if value]
-        return urlencode(shown + ([("mine", "1")] if self.mine else []))
+        flags = [(name, "1") for name in ("mine", "deleted") if getattr(self, name)]
+        return urlencode(shown + flags)
 
     @property
     def on(self) -> bool:

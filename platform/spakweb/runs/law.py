@@ -1,8 +1,8 @@
 """Whether a run that was imported may go on here: only under the law that this platform would give it now.
 
 Takes the first record of an import; gives why the run is only shown, or nothing. Its rules have to be, value
-for value, those of a new run of a version of a spec of its team: the shipped constitution and that version's
-POLICY, our tools and validators, our approvers, our semantics. It executes nothing and writes nothing.
+for value, those of a new run of a version of a spec of its team: the law of the team, that version's POLICY,
+our tools and validators, our approvers, our semantics. It executes nothing and writes nothing.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from spak import canon, config
 from spak.begin import lawful, pick_mode, recordable
 from spak.errors import UserError
 from spak.lang.imports import Resolved
-from spak.policy.law import rules_of
+from spak.policy.law import Law, rules_of
 from spak.program import compile as compile_program
 from spak.runner.genesis import genesis
 from spakweb.runs.approving import approvers
 from spakweb.specs.beside import Beside
 from spakweb.specs.models import SpecVersion
+from spakweb.teams.law import law_of
 from spakweb.teams.models import Team
 
 UNCHECKED = "its import was cut off; import it again"
@@ -41,7 +42,7 @@ def only_shown(team: Team, body: Mapping[str, Any]) -> str:
         found = next((whole for whole in _wholes(team, text, host) if whole.parsed.text == text), None)
         if found is None:
             return "no version of a spec of this team has its text"
-        ours = _law(found, rules, inputs, host)
+        ours = _rules(found, law_of(team), rules, inputs, host)
     except UserError as error:
         return f"{error.code}: {error.message}"[:150]
     except (KeyError, TypeError, ValueError):
@@ -50,18 +51,18 @@ def only_shown(team: Team, body: Mapping[str, Any]) -> str:
     return _OTHER.get(other[0], f"its {other[0]} are others") if other else ""
 
 
-def _law(
-    whole: Resolved, rules: Mapping[str, Any], inputs: Mapping[str, Any], host: Mapping[str, Any]
+def _rules(
+    whole: Resolved, law: Law, rules: Mapping[str, Any], inputs: Mapping[str, Any], host: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The rules that a new run of that text would have. Raises: UserError when none could begin."""
     recordable(inputs)
     program = compile_program(whole.parsed, config.catalog(), dict(inputs))
-    lawful(whole)
+    lawful(whole, law)
     if host.get("mode") in config.MODES:
         pick_mode(host["mode"], whole.parsed, program, config.settings(), "")
     made = genesis(
         whole.parsed.text, config.used(config.catalog(), program), inputs, rules["r3"], rules["seed"], {},
-        policy=whole.policy, axioms=rules_of(program.axioms), keys=approvers(),
+        policy=whole.policy, axioms=rules_of(program.axioms), keys=approvers(), law=law,
     )  # fmt: skip
     return dict(made["rules"])
 

@@ -14,27 +14,28 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import timedelta
 from types import TracebackType
-from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
 from spak import canon
 from spak.errors import LedgerError
+from spak.kernel.snapshot import Snapshot
 from spak.ledger.blobs import no_lease
-from spak.ledger.chain import check_run_id, follow
+from spak.ledger.chain import check_run_id, follow, next_previous
+from spak.ledger.snapshots import discarded
 from spak.ports import Blobs
 from spak.records import Record, decode, place
 from spakweb import clock
 from spakweb.runs import alive
 from spakweb.runs import writer as writing
-from spakweb.runs.blobs import StoredBlobs, store
-from spakweb.runs.models import ENDED, Run, RunBlob, RunRecord
-from spakweb.runs.plain import plain
+from spakweb.runs.blobs import StoredBlobs
+from spakweb.runs.intake import DatabaseIntake, exists
+from spakweb.runs.models import ENDED, Run, RunRecord, RunSnapshot
 from spakweb.runs.times import LEASE_S, lapsed
 from spakweb.runs.writer import Batch, lost_lease
 from spakweb.runs.writer_sql import shown
@@ -43,8 +44,6 @@ RENEW_S = 3.0
 PAGE = 500
 CHOOSING = "+"
 """After the name of a process: it has chosen the run for a slot, and is about to take its lease."""
-YEAR_10000 = 253_402_300_800_000
-"""In Unix milliseconds: no page shows a later time."""
 
 log = logging.getLogger(__name__)
 
@@ -64,9 +63,12 @@ class DatabaseLedger:
         self._under_way: Future[None] | None = None
         self._shown: Future[None] | None = None
         self._failed: LedgerError | None = None
+        self._known = (0, canon.ZERO)
+        """The records of the snapshot, and their head."""
 
     def read(self, start: int = 0) -> Iterator[tuple[Record, bytes]]:
-        """Records with their exact lines from `start` up to the count of now; from 0 the chain is checked.
+        """Records with their exact lines from `start` up to the count of now; from 0 and from the snapshot on
+        the chain is checked.
 
         Raises: LedgerError `ledger.tampered`.
         """
@@ -74,6 +76,8 @@ class DatabaseLedger:
         lines = _lines(self.row.pk, max(start, 0), self.count)
         if start <= 0:
             yield from follow(lines, self.run)
+        elif start == self._known[0]:
+            yield from follow(lines, self.run, *self._known)
         else:
             for line in lines:
                 yield decode(line), line
@@ -119,6 +123,30 @@ class DatabaseLedger:
         except LedgerError as error:
             self._failed = error
             raise
+
+    def kept(self) -> Snapshot | None:
+        """The snapshot, if the last record that it has seen is the one that is there.
+
+        Raises: LedgerError `ledger.snapshot_discarded`.
+        """
+        row = RunSnapshot.objects.filter(run=self.row.pk).first()
+        if row is None:
+            return None
+        last = RunRecord.objects.filter(run=self.row.pk, seq=row.count - 1).values_list("line", flat=True)
+        found = last.first()
+        if found is None or next_previous(bytes(found), "") != row.head:
+            raise discarded(self.run, "it is of other records")
+        self._known = (row.count, row.head)
+        return Snapshot(row.count, row.head, bytes(row.data))
+
+    def keep(self, snapshot: Snapshot | None) -> None:
+        """Hand a snapshot in, or that there is none; nobody waits for it."""
+        self._must_hold()
+        batch = self._batch()
+        batch.kept = "none"
+        if snapshot is not None:
+            batch.kept = (self.row.pk, snapshot.count, snapshot.head, snapshot.data)
+        writing.writer.submit(batch)
 
     def show(self, row: Run, done: str = "") -> None:
         """Hand the row's projected columns in: written with the records so far or after them, if the lease is
@@ -216,13 +244,13 @@ class DatabaseLedgers:
             try:
                 known.save(force_insert=True)
             except IntegrityError as error:
-                raise _exists(run) from error
+                raise exists(run) from error
         if known.count:
-            raise _exists(run)
+            raise exists(run)
         ledger = _take(run, self.wait_s)
         if ledger.count:
             ledger.close()
-            raise _exists(run)
+            raise exists(run)
         try:
             ledger.append([genesis])
             ledger.flush()
@@ -242,7 +270,8 @@ class DatabaseLedgers:
         return DatabaseLedger(self._known(run), writable=False)
 
     def runs(self) -> list[str]:
-        return list(Run.objects.filter(count__gt=0).order_by("key").values_list("key", flat=True))
+        here = Run.objects.filter(count__gt=0, deleted_at=None)
+        return list(here.order_by("key").values_list("key", flat=True))
 
     def intake(self) -> DatabaseIntake:
         if self._row is None:
@@ -253,51 +282,11 @@ class DatabaseLedgers:
         row = Run.objects.filter(key=check_run_id(run), count__gt=0).first()
         if row is None:
             raise _unknown(run)
+        if row.deleted_at is not None:
+            raise LedgerError(
+                "ledger.unknown_run", f"run {run} was deleted", "its page says when and by whom"
+            )
         return row
-
-
-class DatabaseIntake:
-    """A run put together in memory, which becomes rows in one transaction."""
-
-    def __init__(self, row: Callable[[str], Run], local: Callable[[str], str]) -> None:
-        self._row = row
-        self._local = local
-        self._lines: list[bytes] = []
-        self._blobs: dict[str, int] = {}
-
-    def line(self, line: bytes) -> None:
-        self._lines.append(line)
-
-    def blob(self, data: bytes) -> None:
-        digest = canon.digest(data)
-        store(digest, data)
-        self._blobs[digest] = len(data)
-
-    def keep(self, run: str, count: int, head: str) -> None:
-        """Raises: LedgerError `ledger.exists` when the id belongs to other content."""
-        run = self._local(check_run_id(run))
-        there = Run.objects.filter(key=run).first()
-        if there is not None:
-            if (there.count, there.head) != (count, head):
-                raise LedgerError("ledger.exists", f"run {run} is there already, with other content", "")
-            return
-        row = self._row(run)
-        row.count, row.head = count, head
-        try:
-            with transaction.atomic():
-                row.save(force_insert=True)
-                for at in range(0, len(self._lines), PAGE):
-                    RunRecord.objects.bulk_create(
-                        _row_of(row.pk, line) for line in self._lines[at : at + PAGE]
-                    )
-                RunBlob.objects.bulk_create(
-                    RunBlob(run=row, digest=digest, size=size) for digest, size in self._blobs.items()
-                )
-        except IntegrityError as error:
-            raise _exists(run) from error
-
-    def drop(self) -> None:
-        self._lines.clear()
 
 
 class Leases:
@@ -439,39 +428,5 @@ def _lines(run: int, start: int, end: int) -> Iterator[bytes]:
         start = page[-1][0] + 1
 
 
-def _row_of(run: int, line: bytes) -> RunRecord:
-    record = decode(line)
-    if not 0 <= record.at < YEAR_10000:
-        raise LedgerError("ledger.import", f"record {record.seq}: its time is none", "export the run again")
-    if not record.seq and not _is_first(record.body):
-        raise LedgerError("ledger.import", "record 0: no run begins like this", "export the run again")
-    return RunRecord(
-        run_id=run, seq=record.seq, kind=record.kind[:20], authority=record.authority,
-        task=plain(record.task[:120]), step=plain(record.step[:120]), at=record.at, line=line,
-    )  # fmt: skip
-
-
-def _is_first(body: Mapping[str, Any]) -> bool:
-    """Whether pages can read it: what is there is of its kind."""
-    for part, kinds in _SHAPES.items():
-        found = body.get(part, {})
-        if not isinstance(found, dict):
-            return False
-        if not all(isinstance(found.get(name), kind | None) for name, kind in kinds.items()):
-            return False
-    return True
-
-
-_SHAPES: Mapping[str, Mapping[str, type]] = {
-    "rules": {"spec": str, "policy": dict, "catalog": dict, "inputs": dict, "keys": list, "r3": str},
-    "host": {"run": str, "spec": str, "mode": str, "launcher": str, "toolchain": dict, "backend": str,
-             "parent": dict},
-}  # fmt: skip
-
-
 def _unknown(run: str) -> LedgerError:
     return LedgerError("ledger.unknown_run", f"no run {run} here", "the list of runs has them all")
-
-
-def _exists(run: str) -> LedgerError:
-    return LedgerError("ledger.exists", f"run {run} exists already", "choose another id")

@@ -35,7 +35,7 @@ def runs(request: HttpRequest, team: str) -> JsonResponse:
         names = ", ".join(sorted(given.keys() - dict(parse_qsl(wanted.query)).keys())) or "one of them"
         raise Refused(
             "web.run_filter", f"The filters cannot be used: {names[:100]}.",
-            "They are state, spec, version, label, q and mine=1.",
+            "They are state, spec, version, label, q, mine=1 and deleted=1.",
         )  # fmt: skip
     rows = wanted.apply(Run.objects.filter(team=found), request.user)
     if before := request.GET.get("before"):

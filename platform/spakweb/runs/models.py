@@ -4,7 +4,8 @@
 chose, and the backend that somebody called), the ledger's head and lease, and a projection of its records
 (project.py makes it, writer.py writes it, `manage.py rebuild` makes it again from the records). Who asks
 something of a run that nobody holds, or puts one back into its queue, sets its state too, and frees a lease
-that is over. A `RunRecord` is one line of the ledger and stays as it is.
+that is over. A `RunRecord` is one line of the ledger and stays as it is, until
+its run is deleted (retention.py): then the row of the run is what is left of it.
 """
 
 from __future__ import annotations
@@ -87,9 +88,30 @@ class Run(models.Model):
     summary = models.JSONField(default=dict, blank=True)
     """Steps, metrics, tokens, cost, waiting question: what lists and headers show."""
 
+    # deletion
+    deleted_at = models.DateTimeField(null=True, blank=True)
+    """When it was deleted: its content is shown no more, and is removed a part at a time."""
+    deleted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", null=True, blank=True
+    )
+    deleted_why = models.CharField(max_length=120, blank=True)
+    erased_at = models.DateTimeField(null=True, blank=True)
+    """When nothing was left but this row."""
+
     class Meta:
         ordering = ("-pk",)
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(deleted_at=None) | models.Q(state__in=sorted(ENDED)),
+                name="only_ended_runs_are_deleted",
+            ),
+        )
         indexes = (
+            models.Index(
+                fields=("deleted_at",),
+                condition=models.Q(deleted_at__isnull=False, erased_at=None),
+                name="runs_to_erase",
+            ),
             models.Index(fields=("team", "-id"), name="runs_of_team"),
             models.Index(fields=("team", "state", "ended_at"), name="runs_of_team_by_state"),
             models.Index(fields=("state", "lease_until"), name="runs_to_sweep"),
@@ -112,6 +134,7 @@ class Run(models.Model):
 
 class RunRecord(AppendOnly):
     TEAM_PATH = "run__team"
+    GOES_WITH = ("run_id", "runs_run")
 
     run = models.ForeignKey(Run, models.PROTECT, related_name="records")
     seq = models.PositiveIntegerField()
@@ -145,6 +168,20 @@ class RunBlob(models.Model):
 
     def __str__(self) -> str:
         return self.digest
+
+
+class RunSnapshot(models.Model):
+    """The newest snapshot of a run's state (spak.kernel.snapshot): a cache, from which it is taken up."""
+
+    TEAM_PATH = "run__team"
+
+    run = models.OneToOneField(Run, models.CASCADE, primary_key=True, related_name="snapshot")
+    count = models.PositiveIntegerField()
+    head = models.CharField(max_length=43)
+    data = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"{self.run_id}/{self.count}"
 
 
 class StoredFile(models.Model):

@@ -1,6 +1,7 @@
 """Reading what can be read of a damaged store: every run one by one, and which of its records are lost.
 
-It changes nothing, and goes on after what the database cannot read.
+It changes nothing but for damaged snapshots, which are removed, and goes on after what the database cannot
+read.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from django.db import DatabaseError, connection
 from django.db.models import Max
 
 from spak.errors import UserError
+from spak.kernel.replay import Replay
+from spak.kernel.snapshot import Snapshot
 from spak.ledger.verify import Walk
+from spak.records import Record, decode
+from spak.runner.taking_up import Comparison
 from spakweb.runs.blobs import StoredBlobs
-from spakweb.runs.models import Run, RunRecord
+from spakweb.runs.models import Run, RunRecord, RunSnapshot
 
 NAMED = 5
 
@@ -27,10 +32,10 @@ class Unreadable:
 
 
 def every_run() -> Iterator[Run | Unreadable]:
-    """All runs with records, in order."""
+    """All runs with records, in order; of those that were deleted there is nothing to read."""
     for pk in _numbers():
         try:
-            row = Run.objects.filter(pk=pk, count__gt=0).first()
+            row = Run.objects.filter(pk=pk, count__gt=0, deleted_at=None).first()
         except DatabaseError:
             yield Unreadable(pk)
             continue
@@ -39,11 +44,15 @@ def every_run() -> Iterator[Run | Unreadable]:
 
 
 def problems(row: Run) -> list[str]:
-    """What is wrong with the ledger of a run: lost records, a broken chain, missing blobs."""
+    """What is wrong with the ledger of a run: lost records, a broken chain, missing blobs, a snapshot that is
+    not the state that its records lead to, which is removed."""
     walk = Walk(exported=False, blobs=StoredBlobs(row.pk))
     try:
+        snapshot = Compared(row)
         for line in RunRecord.objects.filter(run=row.pk).order_by("seq").values_list("line", flat=True):
             walk.feed(bytes(line))
+            snapshot.feed(bytes(line))
+        damaged = snapshot.removed()
     except DatabaseError:
         return [lost(row)]
     except UserError as error:
@@ -52,7 +61,37 @@ def problems(row: Run) -> list[str]:
     found = [f"record {item.seq}: {item.message}" for item in report.problems if item.code != "torn_tail"]
     if not found and (report.records, report.head) != (row.count, row.head):
         found = [f"the list of runs has {row.count} records and another head, the ledger {report.records}"]
-    return found
+    return [*found, *([damaged] if damaged else [])]
+
+
+class Compared:
+    """The snapshot of a run beside the state that its records lead to. Feed it every line, or let it `see`
+    every record after the `replay` of somebody else has."""
+
+    def __init__(self, row: Run, replay: Replay | None = None) -> None:
+        self._kept = RunSnapshot.objects.filter(run=row.pk).first()
+        self._replay = Replay() if replay is None else replay
+        kept = self._kept
+        snapshot = None if kept is None else Snapshot(kept.count, kept.head, bytes(kept.data))
+        self._comparison = Comparison(snapshot, self._replay)
+
+    def feed(self, line: bytes) -> None:
+        """Raises: UserError where the line is no record, or the first one no genesis."""
+        if self._kept is not None and self._replay.records < self._kept.count:
+            record = decode(line)
+            self._replay.feed(record)
+            self.see(record)
+
+    def see(self, record: Record) -> None:
+        self._comparison.feed(record)
+
+    def removed(self) -> str:
+        """Remove it when it is damaged, and say so."""
+        problem = self._comparison.problem()
+        if not problem or self._kept is None:
+            return ""
+        RunSnapshot.objects.filter(run=self._kept.run_id, count=self._kept.count).delete()
+        return f"the snapshot was removed: {problem}"
 
 
 def lost(row: Run) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -171,7 +171,15 @@ def _genesis(body: Mapping[str, Any]) -> list[Part]:
     found.append(_facts("Inputs", rules.get("inputs") or {}))
     if isinstance(rules.get("spec"), str):
         found.append(_cut("The spec it runs", rules["spec"]))
-    return [part for part in found if part.rows or part.text]
+    return [part for part in (*found, *_law(rules.get("policy"))) if part.rows or part.text]
+
+
+def _law(policy: Any) -> Iterator[Part]:
+    """What the operator and the team said."""
+    for level, said in (("operator", "The operator's law"), ("team", "The team's rules")):
+        texts = policy.get(level) if isinstance(policy, Mapping) else None
+        for name, text in texts.items() if isinstance(texts, Mapping) else ():
+            yield _cut(f"{said}: {name}", str(text))
 
 
 def prompt_at(run: Run, seq: int) -> str:

@@ -1,7 +1,7 @@
 """Django's storage in the database: one row for each file, for hosts that share no disk.
 
 SPAK_WEB_STORAGE=database chooses it. Blobs are named by their content, so a name that is taken holds the same
-bytes already; nothing is changed or deleted. Files are read and written whole.
+bytes already; nothing is changed. Files are read and written whole.
 """
 
 from __future__ import annotations
@@ -61,6 +61,9 @@ class DatabaseStorage(Storage):
     def get_available_name(self, name: str, max_length: int | None = None) -> str:
         """The name itself: it says what is in the file."""
         return name
+
+    def delete(self, name: str) -> None:
+        StoredFile.objects.filter(name=name).delete()
 
     def exists(self, name: str) -> bool:
         return StoredFile.objects.filter(name=name).exists()

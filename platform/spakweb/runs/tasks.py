@@ -22,7 +22,7 @@ from django.db.models import Q
 
 from spak.errors import UserError
 from spakweb import clock
-from spakweb.runs import alive, execute, ledger, news, slots
+from spakweb.runs import alive, execute, ledger, news, retention, slots
 from spakweb.runs.execute import DEFAULT
 from spakweb.runs.models import ENDED, Run, State
 from spakweb.runs.queue import let_go, let_go_owed, next_of, pick, ready, send
@@ -120,7 +120,9 @@ def sweep_up(*, at_once: bool = False) -> int:
         return 0  # one thread of this process is at it already
     try:
         with alive.short("sweeping"):
-            return _swept(at_once)
+            done = _swept(at_once)
+        retention.go_on()
+        return done
     finally:
         _sweeping.release()
 

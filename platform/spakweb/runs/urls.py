@@ -20,6 +20,7 @@ urlpatterns = [
     path("runs/<str:run>/answer/", views_act.answer, name="spak-run-answer"),
     path("runs/<str:run>/decide/", views_act.decide, name="spak-run-decide"),
     path("runs/<str:run>/control/", views_act.control, name="spak-run-control"),
+    path("runs/<str:run>/delete/", views_act.delete, name="spak-run-delete"),
     path("runs/<str:run>/labels/", views_act.labels, name="spak-run-labels"),
     path("runs/<str:run>/check/", views_act.check, name="spak-run-check"),
     path("runs/<str:run>/fork/", views.fork_page, name="spak-run-fork"),

@@ -19,7 +19,20 @@ from spak.lang.check import examine
 from spak.llm import BACKENDS
 from spak.records import decode
 from spakweb import access, clock
-from spakweb.runs import checks, export, log, modes, pages, pages_metrics, show, show_record, timeline
+from spakweb.home.errors import wants_json
+from spakweb.runs import (
+    checks,
+    deleted,
+    export,
+    log,
+    modes,
+    pages,
+    pages_metrics,
+    show,
+    show_record,
+    timeline,
+)
+from spakweb.runs.deleted import gone
 from spakweb.runs.filters import RecordFilter, RunFilter, clean
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.list_rows import filled
@@ -43,10 +56,21 @@ SANDBOX_WORDS = {
 
 
 def find_run(request: HttpRequest, team: str, run: str, action: str = "run.view") -> Run:
-    """The run with what its pages need, in the state that is true now: a dead run runs nowhere."""
-    rows = Run.objects.select_related("team", "version__spec", "made_by", "parent")
-    found: Run = access.find(request.user, action, rows, team__slug=team, key=run)
+    """The run with what its pages need, in the state that is true now: a dead run runs nowhere.
+
+    Raises: Refused `web.run_deleted` (410).
+    """
+    found = find_any(request, team, run, action)
+    if found.deleted_at is not None:
+        raise gone(found)
     return honest(found)
+
+
+def find_any(request: HttpRequest, team: str, run: str, action: str = "run.view") -> Run:
+    """The run, or what is left of it."""
+    rows = Run.objects.select_related("team", "version__spec", "made_by", "parent", "deleted_by")
+    found: Run = access.find(request.user, action, rows, team__slug=team, key=run)
+    return found
 
 
 def honest(run: Run) -> Run:
@@ -59,7 +83,9 @@ def run_list(request: HttpRequest, team: str) -> HttpResponse:
     found = access.find(request.user, "team.view", Team, slug=team)
     wanted = RunFilter.of(request.GET)
     rows = wanted.apply(Run.objects.filter(team=found), request.user)
-    rows = rows.select_related("version__spec", "made_by").defer("version__text").order_by("-pk")
+    rows = (
+        rows.select_related("version__spec", "made_by", "deleted_by").defer("version__text").order_by("-pk")
+    )
     page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
     page.object_list = filled(found, page.object_list)
     specs = Spec.objects.filter(team=found, archived_at=None).order_by("name")
@@ -84,7 +110,14 @@ def run_list(request: HttpRequest, team: str) -> HttpResponse:
 @require_safe
 def run_page(request: HttpRequest, team: str, run: str) -> HttpResponse:
     """A run; `?tab=` and the filter of the tab stand in the address, `?seq=` opens a record."""
-    return show_run(request, find_run(request, team, run))
+    found = find_any(request, team, run)
+    if found.deleted_at is None:
+        return show_run(request, honest(found))
+    if wants_json(request):
+        return JsonResponse(gone(found).to_json() | {"tombstone": deleted.facts(found)}, status=410)
+    context = {"team": found.team, "section": "runs", "run": found, "by": deleted.by(found)}
+    forks = found.forks.filter(deleted_at=None).order_by("pk").values_list("key", flat=True)
+    return render(request, "runs/deleted.html", {**context, "forks": forks[:20]}, status=410)
 
 
 def show_run(request: HttpRequest, found: Run, status: int = 200, typed: str = "") -> HttpResponse:

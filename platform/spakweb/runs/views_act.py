@@ -153,6 +153,15 @@ def check(request: HttpRequest, team: str, run: str) -> HttpResponse:
 
 
 @require_POST
+def delete(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """Delete a run for good; the dialog has said what goes."""
+    found = find_run(request, team, run)
+    actions.delete(request.user, found)
+    messages.success(request, f"Run {found.key} is deleted. What it held is removed within minutes.")
+    return redirect(pages.address(found))
+
+
+@require_POST
 def labels(request: HttpRequest, team: str, run: str) -> HttpResponse:
     found = find_run(request, team, run)
     actions.label(request.user, found, request.POST.get("labels", "").split(","))

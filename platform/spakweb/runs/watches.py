@@ -234,7 +234,9 @@ class TeamWatch(Watching):
 
     async def refresh(self) -> None:
         def read() -> list[dict[str, Any]]:
-            found = Run.objects.filter(team=self.team).order_by("-pk").values(*HEADER)[:LISTED]
+            found = (
+                Run.objects.filter(team=self.team, deleted_at=None).order_by("-pk").values(*HEADER)[:LISTED]
+            )
             now = clock.now()
             return [listed(one, now) for one in found]
 

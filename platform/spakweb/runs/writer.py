@@ -1,10 +1,10 @@
 """Group commit: one thread per process writes what all runs of the process hand in, in one transaction.
 
-Takes Batches (new records of one run under its fence, blobs it has, how it is shown, its lease renewed or
-given back) and gives a Future for each, which is resolved after the commit. A run whose fence or count is no
-longer what its batch says fails alone, with `ledger.lost_lease`; so does, with `ledger.io`, what the database
-refuses. When the database fails, everything of that transaction fails with `ledger.io` and nothing of it is
-there. A database without room is asked again until it has some: the runs wait where they are.
+Takes Batches (new records of one run under its fence, blobs it has, how it is shown, its snapshot, its lease
+renewed or given back) and gives a Future for each, which is resolved after the commit. A run whose fence or
+count is no longer what its batch says fails alone, with `ledger.lost_lease`; so does, with `ledger.io`, what
+the database refuses. When the database fails, everything of that transaction fails with `ledger.io` and
+nothing of it is there. A database without room is asked again until it has some: the runs wait meanwhile.
 After a commit `listeners` hear `[(run key, count)]`. It judges no record.
 """
 
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Literal
 
 from django.db import DatabaseError, connection, transaction
 
@@ -54,6 +54,8 @@ class Batch:
     """The lease is renewed, if it is still held: for whom, and for how many seconds from the commit on."""
     confirm: bool = False
     """Fails when the lease is not held any more."""
+    kept: sql.SnapshotRow | Literal["none"] | None = None
+    """A snapshot to be kept, or that none is; of a run that was lost it is left out."""
     done: Future[None] = field(default_factory=Future)
 
 
@@ -176,7 +178,9 @@ class Writer:
         lost: set[int] = set()
         with connection.cursor() as cursor:
             changed = {
-                batch.run for batch in batches if batch.records or batch.shown or batch.free or batch.renew
+                batch.run
+                for batch in batches
+                if batch.records or batch.shown or batch.free or batch.renew or batch.kept
             }
             asked = {batch.run for batch in batches if batch.confirm}
             fences = sql.fences(cursor, sorted(asked)) if asked else {}
@@ -191,6 +195,7 @@ class Writer:
                 sql.add_blobs(cursor, blobs)
             if records := [record for batch in kept for record in batch.records]:
                 sql.add_records(cursor, records)
+            self._keep(cursor, [batch for batch in kept if batch.kept and held[batch.run][0] == batch.fence])
             if shown := {(batch.run, batch.fence): batch.shown for batch in batches if batch.shown}:
                 sql.show(cursor, shown.values())
             if renewed := [(batch.run, batch.fence, *batch.renew) for batch in batches if batch.renew]:
@@ -198,6 +203,14 @@ class Writer:
             if freed := [(batch.run, batch.fence) for batch in batches if batch.free]:
                 sql.free(cursor, freed)
         return lost, fences
+
+    @staticmethod
+    def _keep(cursor: Any, batches: list[Batch]) -> None:
+        newest = {batch.run: batch.kept for batch in batches}
+        if rows := [row for row in newest.values() if row is not None and row != "none"]:
+            sql.keep(cursor, rows)
+        if none := [run for run, row in newest.items() if row == "none"]:
+            sql.drop(cursor, none)
 
     def _tell(self, heads: list[tuple[str, int]]) -> None:
         for listener in self.listeners:

@@ -15,12 +15,14 @@ from typing import Any
 
 from django.db import connection
 
-from spakweb.runs.models import Run, RunBlob, RunRecord
+from spakweb.runs.models import Run, RunBlob, RunRecord, RunSnapshot
 
 RecordRow = tuple[int, int, str, str, str, str, int, bytes]
 """run, seq, kind, authority, task, step, at, line."""
 BlobRow = tuple[int, str, int]
 """run, digest, size."""
+SnapshotRow = tuple[int, int, str, bytes]
+"""run, count, head, data."""
 PROJECTED = ("state", "task", "reason", "started_at", "ended_at", "summary", "projected")
 
 _RUNS = Run._meta.db_table
@@ -28,6 +30,7 @@ _RECORD = {
     "run_id": "bigint", "seq": "integer", "kind": "text", "authority": "text", "task": "text", "step": "text",
     "at": "bigint", "line": "bytea",
 }  # fmt: skip
+_SNAPSHOT = {"run_id": "bigint", "count": "integer", "head": "text", "data": "bytea"}
 _BLOB = {"run_id": "bigint", "digest": "text", "size": "bigint"}
 _SHOWN = (
     f"UPDATE {_RUNS} SET {', '.join(f'{name} = %s' for name in PROJECTED)}, "
@@ -96,6 +99,19 @@ def add_records(cursor: Any, rows: Sequence[RecordRow]) -> None:
 def add_blobs(cursor: Any, rows: Sequence[BlobRow]) -> None:
     """What a run has already stays."""
     _insert(cursor, RunBlob._meta.db_table, _BLOB, rows, " ON CONFLICT DO NOTHING")
+
+
+def keep(cursor: Any, rows: Sequence[SnapshotRow]) -> None:
+    """Put snapshots in place of those that their runs have."""
+    changed = ", ".join(f"{name} = excluded.{name}" for name in ("count", "head", "data"))
+    more = f" ON CONFLICT (run_id) DO UPDATE SET {changed}"
+    _insert(cursor, RunSnapshot._meta.db_table, _SNAPSHOT, rows, more)
+
+
+def drop(cursor: Any, runs: Sequence[int]) -> None:
+    """Remove the snapshots of runs."""
+    marks = ", ".join(["%s"] * len(runs))
+    cursor.execute(f"DELETE FROM {RunSnapshot._meta.db_table} WHERE run_id IN ({marks})", list(runs))
 
 
 def show(cursor: Any, rows: Iterable[tuple[Any, ...]]) -> None:

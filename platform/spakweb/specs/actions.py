@@ -22,6 +22,7 @@ from spakweb.specs.facts import facts_of
 from spakweb.specs.merge import Merge, merge
 from spakweb.specs.models import TAG, Draft, Spec, SpecVersion, Tag
 from spakweb.specs.text import clean, digest, one_line
+from spakweb.teams.law import law_of
 from spakweb.teams.models import Team
 
 RESERVED = frozenset({"new", "import", "gallery"})
@@ -198,7 +199,7 @@ def _append(
         message=one_line(message, 500),
         author=user,
         restored_from=restored_from,
-        facts=facts_of(Beside(spec.team, spec.slug).whole(text)),
+        facts=facts_of(Beside.of(spec).whole(text), law_of(spec.team)),
     )
     spec.head = version
     spec.save(update_fields=["head"])

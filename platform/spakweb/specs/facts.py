@@ -1,6 +1,6 @@
-"""What lists and pages say about a version without parsing it again: `facts_of(whole)`.
+"""What lists and pages say about a version without parsing it again: `facts_of(whole, law)`.
 
-Takes a text with its IMPORTs put in (beside.py), gives a small dictionary of plain values. A text with
+Takes a text with its IMPORTs put in (beside.py) and the law that its team is under, gives a small dictionary of plain values. A text with
 mistakes has facts too: what could be read, and how many mistakes there are. `findings` are the mistakes.
 """
 
@@ -18,7 +18,7 @@ from spak.lang.graph import graph_of
 from spak.lang.imports import Resolved
 from spak.lang.laws import check_law
 from spak.lang.outline import Outline
-from spak.runner.genesis import constitution
+from spak.policy.law import Law
 
 MOST = 200
 """Names of tasks or tools that are kept."""
@@ -30,20 +30,20 @@ def catalog() -> Catalog:
     return config.catalog()
 
 
-def findings(whole: Resolved) -> tuple[Diagnostic, ...]:
+def findings(whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:
     """What is wrong with a spec, its imports, its POLICY and the axioms that are rules."""
-    return _found(whole, examine(whole.parsed.spec, catalog()))
+    return _found(whole, examine(whole.parsed.spec, catalog()), law)
 
 
-def _found(whole: Resolved, made: Outline) -> tuple[Diagnostic, ...]:
-    law = (*check_law(whole, constitution()), *foresee(made, whole, constitution()))
-    return in_order([*whole.parsed.diagnostics, *made.report.found, *law])
+def _found(whole: Resolved, made: Outline, law: Law) -> tuple[Diagnostic, ...]:
+    judged = (*check_law(whole, law), *foresee(made, whole, law))
+    return in_order([*whole.parsed.diagnostics, *made.report.found, *judged])
 
 
-def facts_of(whole: Resolved) -> dict[str, Any]:
+def facts_of(whole: Resolved, law: Law) -> dict[str, Any]:
     parsed = whole.parsed
     made = examine(parsed.spec, catalog())
-    found = _found(whole, made)
+    found = _found(whole, made, law)
     graph = graph_of(parsed.spec)
     tasks = [node for node in graph.nodes if node.kind != "missing"]
     tools = sorted({tool for node in tasks for tool in node.tools})

@@ -17,6 +17,7 @@ from spakweb.specs.beside import Beside, slug_of
 from spakweb.specs.facts import facts_of, findings
 from spakweb.specs.models import Draft, Spec, SpecVersion
 from spakweb.specs.text import as_number
+from spakweb.teams.law import law_of
 from spakweb.teams.models import Team
 
 PAGE = 50
@@ -81,14 +82,14 @@ def spec_list(request: HttpRequest, team: str) -> HttpResponse:
 def gallery(request: HttpRequest, team: str) -> HttpResponse:
     """The examples that ship, each with its picture; copying one makes a spec of the team."""
     found = access.find(request.user, "team.view", Team, slug=team)
-    cards = []
+    cards, law = [], law_of(found)
     for place, (name, text) in enumerate(demo.examples().items()):
         whole = Beside(found, slug_of(name)).whole(text)
         cards.append(
             {
                 "name": name,
                 "slug": slug_of(name),
-                "facts": facts_of(whole),
+                "facts": facts_of(whole, law),
                 "svg": show.graph(whole.parsed.spec, f"x{place}"),
                 "intro": show.intro(text),
             }
@@ -106,7 +107,7 @@ def spec_detail(request: HttpRequest, team: str, spec: str) -> HttpResponse:
         "version": found.head,
         "svg": show.graph(whole.parsed.spec),
         "goals": found.head.facts.get("goals", {}),
-        "problems": show.problems(findings(whole)),
+        "problems": show.problems(findings(whole, law_of(found.team))),
         "recent": found.versions.select_related("author")[:5],
         "version_count": found.versions.count(),
     }
@@ -133,7 +134,7 @@ def version(request: HttpRequest, team: str, spec: str, number: int) -> HttpResp
         "svg": show.graph(whole.parsed.spec),
         "lines": lines[: show.MOST_LINES],
         "more": max(0, len(lines) - show.MOST_LINES),
-        "problems": show.problems(findings(whole)),
+        "problems": show.problems(findings(whole, law_of(found.spec.team))),
         "own_tags": found.tags.all(),
         "is_head": found.pk == found.spec.head_id,
         "older": found.spec.versions.filter(number__lt=number).first(),

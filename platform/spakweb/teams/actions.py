@@ -16,11 +16,16 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.text import slugify
 
+from spak.errors import UserError
 from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
-from spakweb.specs.text import one_line
+from spakweb.specs.text import clean, one_line
+from spakweb.teams.law import of_rules
 from spakweb.teams.models import VALUES, Invitation, Membership, Role, Team
+
+RULES_BYTES = 64 * 1024
+MOST_DAYS = 36_500
 
 
 def create_team(user: Any, name: str) -> Team:
@@ -95,6 +100,24 @@ def withdraw(user: Any, made: Invitation) -> None:
             record(user, "team.invitation_withdrawn", made.note, made.team, invitation=made.pk)
 
 
+def keep_runs(user: Any, team: Team, days: str) -> None:
+    """For how many days the team keeps runs that ended; 0 for ever, nothing: as the platform says.
+
+    Raises: Refused `web.keep_days`.
+    """
+    access.demand(user, "team.manage", team)
+    days = days.strip()
+    if days and not (days.isascii() and days.isdigit() and len(days) < 6 and int(days) <= MOST_DAYS):
+        hint = f"0 to {MOST_DAYS}, or nothing."
+        raise Refused("web.keep_days", f"{days[:40]!r} is no number of days.", hint)
+    now = int(days) if days else None
+    with transaction.atomic():
+        was = Team.objects.select_for_update().get(pk=team.pk).keep_days
+        if was != now:
+            Team.objects.filter(pk=team.pk).update(keep_days=now)
+            record(user, "team.keep_runs", team.slug, team, was=was, now=now)
+
+
 def set_role(user: Any, member: Membership, role: str) -> None:
     """Raises: Refused `web.last_admin`, `web.role`."""
     access.demand(user, "team.manage", member)
@@ -112,6 +135,25 @@ def remove(user: Any, member: Membership) -> None:
         _keep_an_admin(member, False)
         record(user, "team.left", member.user.username, member.team, was=member.role)
         member.delete()
+
+
+def set_rules(user: Any, team: Team, text: str) -> None:
+    """The rules of runs that begin from now on. Raises: Refused `web.team_rules`, `web.text`."""
+    access.demand(user, "team.manage", team)
+    if len(text.encode("utf-8", "surrogatepass")) > RULES_BYTES:
+        raise Refused("web.team_rules", f"Rules have at most {RULES_BYTES // 1024} KB.", "Say less.", 413)
+    text = clean(text).strip()
+    text += "\n" if text else ""
+    try:
+        of_rules(text)
+    except UserError as error:
+        raise Refused("web.team_rules", f"The rules do not load: {error.message}", error.hint) from error
+    with transaction.atomic():
+        row = Team.objects.select_for_update().get(pk=team.pk)
+        if row.rules != text:
+            Team.objects.filter(pk=team.pk).update(rules=text)
+            record(user, "team.rules", team.slug, team, before=_hash(row.rules), after=_hash(text))
+    team.rules = text
 
 
 def _keep_an_admin(member: Membership, stays: bool) -> None:

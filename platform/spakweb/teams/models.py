@@ -50,7 +50,11 @@ class Team(models.Model):
 
     slug = models.SlugField(max_length=40, unique=True)
     name = models.CharField(max_length=80)
+    rules = models.TextField(blank=True, default="")
+    """What the team's law says besides the operator's: spakweb.teams.law."""
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    keep_days = models.PositiveIntegerField(null=True, blank=True)
+    """Days after which runs that ended are deleted; 0 never; None: as the platform says."""
     members = models.ManyToManyField(User, through="Membership", related_name="teams")
 
     class Meta:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from spakweb.teams import views, views_tokens
+from spakweb.teams import views, views_rules, views_tokens
 
 urlpatterns = [
     path("teams/new/", views.new, name="spak-team-new"),
@@ -15,6 +15,9 @@ urlpatterns = [
     path("t/<slug:team>/members/", views.members, name="spak-team-members"),
     path("t/<slug:team>/members/<int:member>/role/", views.role, name="spak-member-role"),
     path("t/<slug:team>/members/<int:member>/remove/", views.remove, name="spak-member-remove"),
+    path("t/<slug:team>/rules/", views_rules.rules, name="spak-team-rules"),
+    path("t/<slug:team>/rules/save/", views_rules.save, name="spak-team-rules-save"),
+    path("t/<slug:team>/keep/", views.keep_runs, name="spak-team-keep"),
     path("t/<slug:team>/invite/", views.invite, name="spak-invite"),
     path("t/<slug:team>/invite/<int:invitation>/withdraw/", views.withdraw, name="spak-invite-withdraw"),
 ]

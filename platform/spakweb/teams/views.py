@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from allauth.mfa.models import Authenticator
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
@@ -23,7 +24,7 @@ CAN = {
     Role.VIEWER: "see specs, versions, runs and runners",
     Role.EDITOR: "also edit, save, restore and import specs; start, answer and stop runs",
     Role.REVIEWER: "also tag versions and approve what a run asks for",
-    Role.ADMIN: "also invite, change roles, archive, and read what happened",
+    Role.ADMIN: "also invite, change roles, write the team's rules, archive, delete runs, read what happened",
 }
 
 
@@ -58,8 +59,18 @@ def _members(request: HttpRequest, team: Team, link: str = "") -> HttpResponse:
         "may_audit": access.can(request.user, "audit.view", team),
         "invitations": [made for made in invitations if made.open(now)],
         "link": link,
+        "platform_days": settings.KEEP_RUNS_DAYS,
     }
     return render(request, "teams/members.html", context)
+
+
+@require_POST
+def keep_runs(request: HttpRequest, team: str) -> HttpResponse:
+    """For how long runs are kept; the page says what that means."""
+    found = access.find(request.user, "team.manage", Team, slug=team)
+    actions.keep_runs(request.user, found, request.POST.get("days", ""))
+    messages.success(request, "It counts from now on: what is due goes within minutes.")
+    return redirect("spak-team-members", team=team)
 
 
 @require_POST

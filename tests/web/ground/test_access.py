@@ -49,8 +49,11 @@ DRAFT = json.dumps({"text": "task A { }", "base_version": 1})
 TEAM_ROUTES = {
     "spak-team-home": Route(VIEWER),
     "spak-team-members": Route(VIEWER),
+    "spak-team-keep": Route(ADMIN, "post", {"days": "30"}),
     "spak-member-role": Route(ADMIN, "post", {"role": "viewer"}, ("team", "member")),
     "spak-member-remove": Route(ADMIN, "post", {}, ("team", "member")),
+    "spak-team-rules": Route(VIEWER),
+    "spak-team-rules-save": Route(ADMIN, "post", {"text": ""}),
     "spak-invite": Route(ADMIN, "post", {"role": "viewer"}),
     "spak-invite-withdraw": Route(ADMIN, "post", {}, ("team", "invitation")),
     "spak-audit": Route(ADMIN),
@@ -92,6 +95,7 @@ TEAM_ROUTES = {
     "spak-run-answer": Route(EDITOR, "post", {"of": "x", "text": "word"}, RUN),
     "spak-run-decide": Route(REVIEWER, "post", {"of": "x", "decision": "approve"}, RUN),
     "spak-run-control": Route(EDITOR, "post", {"do": "pause"}, RUN),
+    "spak-run-delete": Route(ADMIN, "post", {}, RUN),
     "spak-run-labels": Route(EDITOR, "post", {"labels": "a"}, RUN),
     "spak-run-check": Route(VIEWER, "post", {}, RUN),
     "spak-run-fork": Route(EDITOR, args=RUN),
@@ -112,9 +116,9 @@ BY_TOKEN = {
 """What a program may ask with a token."""
 LET_IN_AND_TOLD = {
     **dict.fromkeys(("spak-spec-import", "spak-run-import"), 400),
-    **dict.fromkeys(("spak-run-answer", "spak-run-decide"), 409),
+    **dict.fromkeys(("spak-run-answer", "spak-run-decide", "spak-run-delete"), 409),
 }
-"""There is no file in what is sent, and nobody asked what is answered."""
+"""There is no file in what is sent, nobody asked what is answered, and the run has not ended."""
 OWN_ROUTES = {
     "spak-home": Route(None, args=()),
     "spak-palette": Route(None, args=()),

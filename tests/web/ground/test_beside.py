@@ -13,6 +13,7 @@ from spakweb.specs.actions import create_spec, save_version
 from spakweb.specs.beside import Beside, slug_of
 from spakweb.specs.facts import findings
 from spakweb.specs.models import Spec
+from spakweb.teams.law import law_of
 
 MAIN = """\
 IMPORT "shared_end.spak"
@@ -28,7 +29,9 @@ SHARED = 'TASK finish {\n  step two: tool.list_files { path: "." }\n}\n'
 
 
 def codes(beside: Beside, text: str) -> list[str]:
-    return [item.code for item in findings(beside.whole(text)) if item.severity == "error"]
+    return [
+        item.code for item in findings(beside.whole(text), law_of(beside.team)) if item.severity == "error"
+    ]
 
 
 @pytest.fixture

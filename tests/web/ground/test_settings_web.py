@@ -73,6 +73,9 @@ def test_the_documented_production_settings_have_no_warning(tmp_path: Path) -> N
         ({"SPAK_WEB_DATABASE_URL": "mysql://x/y"}, "SPAK_WEB_DATABASE_URL"),
         ({"SPAK_WEB_OIDC_ISSUER": "https://x"}, "SPAK_WEB_OIDC_CLIENT_ID"),
         ({"SPAK_WEB_DATA": "/proc/nowhere"}, "SPAK_WEB_DATA"),
+        ({"SPAK_WEB_LAW": "/proc/nowhere/law.mg"}, "SPAK_WEB_LAW"),
+        ({"SPAK_WEB_LAW": str(FILE)}, "SPAK_WEB_LAW"),
+        ({"SPAK_WEB_LAW": f"{FILE},{FILE}"}, "SPAK_WEB_LAW"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -221,3 +224,10 @@ def test_people_behind_a_proxy_do_not_share_their_limits(read: Callable[..., Any
     found = read(SPAK_WEB_BEHIND_PROXY="true", SPAK_WEB_REDIS_URL="redis://redis:6379/0")
     assert found["ALLAUTH_TRUSTED_PROXY_COUNT"] == 1
     assert found["CACHES"]["default"]["LOCATION"] == "redis://redis:6379/0"
+
+
+def test_the_operators_law_is_read_at_the_start(read: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "site.mg").write_text("reachable_kind(/private).\n")
+    (tmp_path / "more.mg").write_text("permitted(A) :- tool(A, /deploy).\n")
+    found = read(SPAK_WEB_LAW=f"{tmp_path / 'site.mg'}, {tmp_path / 'more.mg'}")
+    assert list(found["LAW"]) == ["site.mg", "more.mg"] and "reachable_kind" in found["LAW"]["site.mg"]

@@ -18,21 +18,19 @@ from spakweb.runs.actions import start
 from spakweb.runs.models import Run, RunRecord
 from spakweb.runs.team_secrets import knowing, of_team
 from spakweb.specs.actions import create_spec
-from spakweb.teams.actions import create_team
-from spakweb.teams.models import User
+from spakweb.teams.actions import create_team, set_rules
+from spakweb.teams.models import Team, User
 
+MAY = 'secret_may_go("TOKEN", /python_repl, "code").'
 VALUE = "hunter2-and-more"
-TELLS = '''\
+TELLS = """\
 AGENT Tells LEVEL 2 {
-  POLICY """
-    secret_may_go("TOKEN", /python_repl, "code").
-  """
   START -> tell
   TASK tell {
     step say: tool.python_repl { code: "print(len('secret://TOKEN'), 'secret://TOKEN')" }
   }
 }
-'''
+"""
 
 
 @pytest.fixture
@@ -41,6 +39,13 @@ def folder(settings: Any, tmp_path: Path) -> Path:
     for team in ("tuners", "others"):
         (tmp_path / "secrets" / team).mkdir(parents=True)
     return tmp_path / "secrets"
+
+
+def ruled(alice: User, name: str) -> Team:
+    """A team whose rules say where the secret may go."""
+    team = create_team(alice, name)
+    set_rules(alice, team, MAY)
+    return team
 
 
 def put(folder: Path, team: str, name: str, value: str, mode: int = 0o400) -> None:
@@ -63,7 +68,7 @@ def test_the_value_reaches_the_tool_and_nothing_that_is_kept(
 ) -> None:
     put(folder, "tuners", "TOKEN", VALUE)
     caplog.set_level(logging.DEBUG)
-    run = start(alice, create_spec(alice, create_team(alice, "Tuners"), "tells", TELLS))
+    run = start(alice, create_spec(alice, ruled(alice, "Tuners"), "tells", TELLS))
     execute.advance(run.key)
     run = Run.objects.get(key=run.key)
     lines = b"".join(bytes(line) for line in RunRecord.objects.filter(run=run).values_list("line", flat=True))
@@ -82,7 +87,7 @@ def test_the_value_reaches_the_tool_and_nothing_that_is_kept(
 @pytest.mark.django_db(transaction=True)
 def test_another_team_has_none_of_it(alice: User, folder: Path) -> None:
     put(folder, "tuners", "TOKEN", VALUE)
-    run = start(alice, create_spec(alice, create_team(alice, "Others"), "tells", TELLS))
+    run = start(alice, create_spec(alice, ruled(alice, "Others"), "tells", TELLS))
     execute.advance(run.key)
     lines = b"".join(bytes(line) for line in RunRecord.objects.values_list("line", flat=True))
     assert b"secret.unknown" in lines and VALUE.encode() not in lines

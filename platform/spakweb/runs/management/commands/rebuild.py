@@ -29,7 +29,9 @@ class Command(BaseCommand):
         parser.add_argument("keys", nargs="*", metavar="KEY", help="these runs only")
 
     def handle(self, *args: Any, keys: list[str], **options: Any) -> None:
-        unknown = set(keys) - set(Run.objects.filter(key__in=keys, count__gt=0).values_list("key", flat=True))
+        unknown = set(keys) - set(
+            Run.objects.filter(key__in=keys, count__gt=0, deleted_at=None).values_list("key", flat=True)
+        )
         if unknown:
             raise CommandError(f"no records of {', '.join(sorted(unknown))}")
         done, left, damaged, now = 0, 0, [], clock.now()

@@ -1,0 +1,131 @@
+"""Taking up a run: its state and history after the records that its ledger has.
+
+From the snapshot that the ledger kept, and then only the records after it are replayed; from the first record
+where there is none or where anything about it is in doubt: other rules, another version, damage, records that
+do not follow from it. A snapshot that is not used is thrown away, and `discarded` says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import takewhile
+from typing import NamedTuple
+
+from spak.errors import LedgerError
+from spak.kernel.replay import Replay
+from spak.kernel.rules import Rules
+from spak.kernel.snapshot import Outdated, Snapshot, Unusable, encode, equal, pack, unpack
+from spak.kernel.state import State
+from spak.ledger.snapshots import discarded
+from spak.ports import Ledger
+from spak.records import Record
+from spak.runner.history import History, rules_of
+from spak.runner.origins import Origins
+
+
+class TakenUp(NamedTuple):
+    """`replay` has seen all records; `start` of them were not replayed."""
+
+    replay: Replay
+    history: History
+    start: int
+    discarded: LedgerError | None
+
+
+def take_up(ledger: Ledger) -> TakenUp:
+    """Raises: LedgerError `ledger.tampered`, `ledger.diverged`."""
+    trouble: LedgerError | None = None
+    try:
+        kept = ledger.kept()
+        if kept is not None:
+            return _from(ledger, kept)
+    except LedgerError as error:
+        if error.code != "ledger.snapshot_discarded":
+            raise
+        trouble = error
+        ledger.keep(None)
+    found, history = Replay(), History()
+    for record, _ in ledger.read():
+        found.feed(record)
+        if found.rules is not None and record.seq == 0:
+            history = new_history(found.rules)
+        history.feed(record)
+    _must_follow(ledger, found)
+    return TakenUp(found, history, 0, trouble)
+
+
+def snapshot_of(ledger: Ledger, rules: Rules, state: State, history: History) -> Snapshot:
+    """The snapshot of a run as it is. Raises: UserError `canon.value`."""
+    data = pack(rules, ledger.count, ledger.head, state, history.kept())
+    return Snapshot(ledger.count, ledger.head, data)
+
+
+def new_history(rules: Rules) -> History:
+    return History(rules=rules_of(rules.program), origins=Origins(rules.r3))
+
+
+def _from(ledger: Ledger, kept: Snapshot) -> TakenUp:
+    """Raises: LedgerError `ledger.snapshot_discarded`."""
+    rules = Rules.of(next(iter(ledger.read()))[0].body)
+
+    def earlier() -> Iterator[Record]:
+        return takewhile(lambda record: record.seq < kept.count, (record for record, _ in ledger.read()))
+
+    try:
+        state, beside = unpack(kept.data, rules, kept.count, kept.head)
+        history = History.take_up(rules_of(rules.program), beside, earlier)
+    except (Unusable, KeyError, TypeError) as error:
+        raise discarded(ledger.run, str(error)) from error
+    found = Replay(rules, state, kept.count)
+    for record, _ in ledger.read(kept.count):
+        found.feed(record)
+        history.feed(record)
+    if found.difference is not None:
+        raise discarded(ledger.run, f"record {found.difference.seq} does not follow from it")
+    return TakenUp(found, history, kept.count, None)
+
+
+class Comparison:
+    """Whether a snapshot is what its records lead to. Feed it each record after `replay` has seen it, then
+    ask for the `problem`. One of another version of spak is left out: it will not be used."""
+
+    def __init__(self, kept: Snapshot | None, replay: Replay) -> None:
+        self._kept = kept
+        self._replay = replay
+        self._history = History()
+        self._problem = "" if kept is None else "it is of other records"
+
+    def feed(self, record: Record) -> None:
+        kept, rules = self._kept, self._replay.rules
+        if kept is None or rules is None or record.seq >= kept.count:
+            return
+        if record.seq == 0:
+            self._history = new_history(rules)
+        self._history.feed(record)
+        if record.seq == kept.count - 1:
+            self._problem = self._compared(kept, rules, record.hash)
+
+    def problem(self) -> str:
+        """Why it is damaged, or nothing. Of records that do not replay nothing is said."""
+        return "" if self._replay.difference is not None else self._problem
+
+    def _compared(self, kept: Snapshot, rules: Rules, head: str) -> str:
+        try:
+            state, beside = unpack(kept.data, rules, kept.count, head)
+        except Outdated:
+            return ""
+        except Unusable as error:
+            return str(error)
+        same = not self._replay.missing and equal(state, self._replay.state)
+        if same and encode(beside) == encode(self._history.kept()):
+            return ""
+        return "it is not the state that its records lead to"
+
+
+def _must_follow(ledger: Ledger, found: Replay) -> None:
+    if found.rules is None or found.difference is not None:
+        raise LedgerError(
+            "ledger.diverged",
+            f"the records of run {ledger.run} do not follow from its proposals",
+            f"see: spak replay {ledger.run} --json",
+        )
