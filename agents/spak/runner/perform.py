@@ -157,7 +157,7 @@ class Performer:
         """The proposal that answers an effect; None when a person will answer it later."""
         started = time.perf_counter_ns()
         if effect.cls != "effect":  # a step that may write looks when it has begun
-            self.walls.look(fresh=effect.act in ("tool", "validate") and self._sandboxed(effect))
+            self.walls.look_before(effect)
         match effect.act:
             case "tool":
                 done: Proposed | None = self._tool(effect, history)
@@ -238,10 +238,7 @@ class Performer:
 
     def _clean(self, value: Any) -> Any:
         """A text or a JSON value without secrets. Raises: RunError `llm.redaction`."""
-        redactor = self.redactor
-        if redactor is None:
-            return value
-        return redactor.text(value) if isinstance(value, str) else redactor.value(value)
+        return self.walls.clean(value)
 
     # ---- tools -----------------------------------------------------------------------------------------
 
@@ -333,10 +330,6 @@ class Performer:
             side |= {"size": result.size, "sha256": result.sha256}
         return Proposed(Kind.ACT, body, side)
 
-    def _sandboxed(self, effect: Effect) -> bool:
-        tool = self.host.tools.get(effect.name) if effect.act == "tool" else None
-        return tool is None or tool.entry.sandboxed
-
     # ---- validators ------------------------------------------------------------------------------------
 
     def _validate(self, effect: Effect) -> Proposed:
@@ -376,6 +369,7 @@ class Performer:
                 )
             )
         faults.look_at_measurement(measurement, self.workspace.directory)
+        measurement = self.walls.recordable(measurement)
         body, side = measured.recorded(effect.id, measurement, self.blobs, self._clean)
         return Proposed(Kind.ACT, body, {**told, **side})
 
