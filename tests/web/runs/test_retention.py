@@ -182,6 +182,33 @@ def test_a_run_that_a_fork_goes_on_from_is_not_deleted(user: User, team: Team) -
     assert not execute.folder_of(run.key).exists() and not execute.folder_of(fork.key).exists()
 
 
+def test_an_imported_run_that_is_only_shown_can_go(user: User, team: Team) -> None:
+    run = asking(user, team)
+    Run.objects.filter(pk=run.pk).update(only_shown="it is of another law", state=State.PAUSED)
+    run.refresh_from_db()
+    assert "Delete this run" in page(user, "spak-run", run).content.decode()
+    actions.delete(user, run)
+    assert retention.erase(run)
+
+
+def test_one_that_cannot_be_erased_keeps_no_other(
+    user: User, team: Team, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = ended(user, team), ended(user, team)
+    for run in (first, second):
+        actions.delete(user, run)
+    real = retention._some_records
+
+    def failing(run: int) -> bool:
+        if run == first.pk:
+            raise OSError(5, "Input/output error")
+        return real(run)
+
+    monkeypatch.setattr(retention, "_some_records", failing)
+    retention.go_on()
+    assert erased(second) and not erased(first) and first.key in caplog.text
+
+
 def test_a_deleted_run_is_deleted_once_and_not_forked(user: User, team: Team) -> None:
     run = ended(user, team)
     actions.delete(user, run)
@@ -452,10 +479,9 @@ def test_lists_show_it_only_when_asked(user: User, team: Team) -> None:
     assert other.key in here and run.key not in here
     assert run.key in gone and other.key not in gone and "by alice" in gone
     program = reverse("spak-team-runs", args=[team.slug])
-    keys = [
-        [one["key"] for one in client.get(program, given).json()["runs"]] for given in ({}, {"deleted": "1"})
-    ]
-    assert keys == [[other.key], [run.key]]
+    found = [client.get(program, given).json()["runs"] for given in ({}, {"deleted": "1"})]
+    assert [[one["key"] for one in runs] for runs in found] == [[other.key], [run.key]]
+    assert "deleted_at" not in found[0][0] and found[1][0]["head"] == run.head and found[1][0]["deleted_at"]
     assert client.get(reverse("spak-team-home", args=[team.slug])).status_code == 200
     assert DatabaseLedgers().runs() == [other.key]
     with pytest.raises(LedgerError, match="was deleted"):
