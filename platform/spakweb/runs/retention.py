@@ -31,6 +31,7 @@ from django.db.models.functions import Coalesce
 
 from spakweb import clock
 from spakweb.audit.actions import record
+from spakweb.errors import Refused
 from spakweb.runs import blobs, news
 from spakweb.runs.models import DELETABLE, ENDED, Command, Run, RunRecord, RunSnapshot
 from spakweb.teams.models import Team
@@ -39,6 +40,8 @@ RECORDS, BLOBS, RUNS = 1_000, 100, 50
 """What one transaction deletes at most; runs that one sweep marks."""
 EVERY_S, SLICE_S = 30, 1.0
 """How often some process looks, and for how long it works then."""
+WAIT_S, PAUSE_S = 30.0, 0.1
+"""How long a backup waits for who erases, and between two tries."""
 LOOKED = "runs.retention"
 TIDY_S = 600.0
 """How often a process looks for folders of deleted runs that are on its host."""
@@ -132,10 +135,22 @@ def expire(team: Team, until: float = float("inf")) -> int:
 
 @contextmanager
 def withheld() -> Iterator[None]:
-    """While this lasts nothing is erased: a backup copies first the database, then the files."""
-    with _lock_file().open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    """While this lasts nothing is erased: a backup copies first the database, then the files.
+
+    Raises: Refused `web.backup` when a process erases that does not come to an end, a stopped one.
+    """
+    until = time.monotonic() + WAIT_S
+    while True:
+        with _alone() as alone:
+            if alone:
+                yield
+                return
+        if time.monotonic() >= until:
+            raise Refused(
+                "web.backup", "Another process is erasing a deleted run and does not come to an end.",
+                "End it: manage.py check_worker says which does not answer.", 503,
+            )  # fmt: skip
+        time.sleep(PAUSE_S)
 
 
 @contextmanager

@@ -351,6 +351,16 @@ def test_nothing_is_erased_while_a_backup_is_made(user: User, team: Team) -> Non
     assert retention.erase(run)
 
 
+def test_a_backup_does_not_wait_for_a_stopped_process_for_ever(
+    user: User, team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "WAIT_S", 0.0)
+    with retention.withheld():
+        with pytest.raises(Refused) as why, retention.withheld():
+            pytest.fail("both")
+        assert why.value.code == "web.backup"
+
+
 # ---- blobs that runs share
 
 
