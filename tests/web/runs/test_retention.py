@@ -25,7 +25,7 @@ from spakweb import appendonly, clock
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
 from spakweb.home import backup
-from spakweb.runs import actions, blobs, execute, queue, retention
+from spakweb.runs import actions, blobs, execute, queue, retention, tasks
 from spakweb.runs.blobs import StoredBlobs, name_of, unleased
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Command, Run, RunBlob, RunRecord, State
@@ -308,6 +308,14 @@ def test_sweeps_look_now_and_then_and_work_in_slices(
     cache.delete(retention.LOOKED)
     retention.go_on()
     assert erased(other)
+
+
+def test_the_sweep_of_a_worker_does_it(user: User, team: Team) -> None:
+    run = ended(user, team)
+    aged(run, 3)
+    keep_runs(user, team, "2")
+    tasks.sweep_up()
+    assert erased(run)
 
 
 @pytest.mark.parametrize("after", range(6))
