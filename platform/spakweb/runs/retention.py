@@ -79,8 +79,8 @@ def mark(run: Run, user: Any, why: str) -> bool:
             deleted_at=clock.now(), deleted_by=user, deleted_why=why[:120], fence=F("fence") + 1, holder="",
             lease_until=None, wanted="", summary={}, inputs={}, labels=[], task="", reason="",
         )  # fmt: skip
-        told = {"count": found.count, "state": str(found.state), "why": why}
-        record(user, "run.deleted", run.key, run.team, before=found.head, **told)
+        detail = {"count": found.count, "state": str(found.state), "why": why}
+        record(user, "run.deleted", run.key, run.team, before=found.head, **detail)
         transaction.on_commit(partial(news.tell, run.key, found.count))
     return True
 
