@@ -21,8 +21,7 @@ MIB = 1 << 20
 
 Heard = Callable[[int, bytes], None]
 """Gets what a job puts out while it runs: the number of the stream (1 output, 2 errors) and bytes of it, in
-order, in whatever thread reads them. It comes back at once and raises nothing; what it does with them decides
-nothing, and it may be left out."""
+order, in whatever thread reads them. It comes back at once and raises nothing; it decides nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +145,11 @@ class Call:
     archive: Archive | None = None
     observed: Mapping[str, Any] = field(default_factory=dict)
     """What was seen when it was permitted (spak.kernel.observed): hosts are used at the addresses in it."""
-    reach: tuple[str, ...] = ("public",)
-    """The kinds of addresses that a request may reach (spak.policy.urls), whatever was permitted."""
+    reach: tuple[str, ...] = ("public",)  # kinds of addresses (spak.policy.urls), whatever was permitted
     shown: Callable[[str, str], str | None] | None = None
-    """For a text among the arguments and a path: the hash of the file's content that the text's author could
-    see, None where there was no file. Without it nothing is compared."""
-    heard: Heard | None = None
-    """For jobs whose output is for people; one that is read by the tool itself is not handed on."""
-    repository: bool = False
-    """Whether it may change `.git` (spak.policy.repository)."""
+    """For a text among the arguments and a path: the hash of the file that the author could see, or None."""
+    heard: Heard | None = None  # for jobs whose output is for people
+    repository: bool = False  # whether it may change `.git` (spak.policy.repository)
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,8 +418,7 @@ class Redacting(Protocol):
         """The same, which also takes out these values of files of secrets."""
 
     def text(self, text: str) -> str: ...
-    def value(self, value: Any) -> Any:
-        """A JSON value."""
+    def value(self, value: Any) -> Any: ...
 
     def stream(self, put: Callable[[str], None]) -> Callable[[str], None]:
         """For pieces of a text as they come: what is handed on never holds a part of a secret."""
@@ -433,8 +427,7 @@ class Redacting(Protocol):
         """How much of the beginning of a text has the same secrets in it, however the text goes on."""
 
     def rest(self, text: str, after: int = 0) -> int:
-        """How much of the beginning of a text may be the rest of a secret, when what came before it is lost,
-        but for `after` characters; of a PEM block it knows nothing."""
+        """How much of the beginning may be the rest of a secret, when all but `after` letters before is lost."""
 
 
 # ---- stores --------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def test_replay_compares_it(cli: Cli, snapshot: Path) -> None:
     assert (found.code, found.json["equal"]) == (1, True)
     assert found.json["snapshot"]["problem"] == "it is not the state that its records lead to"
     assert not snapshot.exists()
-    assert cli("replay", "--json").json["snapshot"] is None
+    assert "snapshot" not in cli("replay", "--json").json
 
 
 def test_one_that_cannot_be_read_is_removed_by_replay(cli: Cli, snapshot: Path) -> None:
@@ -76,4 +76,4 @@ def test_an_export_has_none(cli: Cli, snapshot: Path, tmp_path: Path) -> None:
     assert cli("export", "-o", "run.jsonl").code == 0
     assert cli("import", "run.jsonl", "--runs-dir", "other").code == 0
     assert not (tmp_path / "other" / snapshot.parent.name / "snapshot").exists()
-    assert cli("replay", "run.jsonl", "--json").json["snapshot"] is None
+    assert "snapshot" not in cli("replay", "run.jsonl", "--json").json

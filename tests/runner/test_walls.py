@@ -15,7 +15,7 @@ import pytest
 from cli_kit import raw, spak
 from spak.kernel.state import Effect
 from spak.llm.redact import Redactor
-from spak.ports import Job, Outcome
+from spak.ports import Job, Measurement, Outcome, Subject
 from spak.runner import Host
 from spak.runner.live import Live
 from spak.runner.walls import Reader, Walls, found_in, masks
@@ -107,6 +107,18 @@ def test_what_was_once_known_stays_known(tmp_path: Path) -> None:
     (tmp_path / "ws/.env").rename(tmp_path / "ws/notes.txt")
     walls.look(fresh=True)
     assert walls.redactor is not None and PASSWORD not in walls.redactor.text(f"it is {PASSWORD}")
+
+
+@pytest.mark.parametrize(("data", "kept"), [(b"\x7fELF" + PASSWORD.encode(), False), (b"int main;", True)])
+def test_a_measured_file_that_holds_a_value_is_not_kept(tmp_path: Path, data: bytes, kept: bool) -> None:
+    walls = Walls(Host(), Workspace(laid(tmp_path / "ws"), tmp_path / "store"))
+    walls.look(fresh=True)
+    seen = Measurement("measured", metrics={"ns": 5}, subject=Subject({"source": b"x", "binary": data}))
+    found = walls.recordable(seen)
+    assert (found is seen) is kept
+    if not kept:
+        assert found.status == "checked" and not found.subject.files and not found.metrics
+        assert [check["code"] for check in found.checks if not check["ok"]] == ["secret"]
 
 
 # ---- masks
@@ -231,7 +243,8 @@ def test_no_record_of_a_run_holds_a_value(tmp_path: Path) -> None:
         "copy.txt": f"PASSWORD={OTHER}-{OTHER}\n",
         "app/.env": f"PASSWORD={OTHER}-{OTHER}\n",
         "leak.py": "import sys; sys.exit(open('copy.txt').read() * 3)\n",
-        "test_leak.py": "def test_it():\n    assert open('copy.txt').read() == ''\n",
+        "test_leak.py": "def test_it():\n    assert open('.env').read().startswith('# masked')\n"
+        "    assert open('copy.txt').read() == ''\n",
     }
     laid(tmp_path / "ws", tree)
     (tmp_path / "a.spak").write_text(SPEC)

@@ -32,7 +32,7 @@ def command(run: str, runs_dir: Path | None, as_json: bool) -> int:
                 "records": found.records,
                 "summary_hash": found.state.summary,
                 "first_difference": difference,
-                "snapshot": kept,
+                **({} if kept is None else {"snapshot": kept}),
             }
         )
     else:

@@ -131,7 +131,7 @@ class Redactor:
                 f"a configured secret is shorter than {MIN_SECRET} characters",
                 "what is this short cannot be kept out of records; use a longer one",
             )
-        telling = sorted({item for item in found if _tells(item)}, key=lambda item: (len(item), item))
+        telling = sorted({item for item in found if tells(item)}, key=lambda item: (len(item), item))
         self._found = tuple(telling[:MOST_FOUND])
         forms = {form for item in (*self._plain, *self._found) for form in _forms(item)}
         self._forms = tuple(sorted(forms, key=lambda item: (-len(item), item)))
@@ -298,7 +298,7 @@ def _any_of(forms: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, forms)))
 
 
-def _tells(value: str) -> bool:
+def tells(value: str) -> bool:
     """Whether a value of a file can be told from ordinary words, and from what takes its place."""
     return (
         len(value) >= MIN_SECRET

@@ -46,10 +46,10 @@ from spak.runner import asking, changes, faults, measured
 from spak.runner.blobs import expand, keep, shrink
 from spak.runner.history import History
 from spak.runner.host import Host
-from spak.runner.observe import observe, unchanged
+from spak.runner.observe import facts, observe, unchanged
 from spak.runner.origins import shown
 from spak.runner.walls import Walls
-from spak.tools import beneath, repository
+from spak.tools import repository
 from spak.workspace import Workspace
 
 
@@ -157,7 +157,7 @@ class Performer:
         """The proposal that answers an effect; None when a person will answer it later."""
         started = time.perf_counter_ns()
         if effect.cls != "effect":  # a step that may write looks when it has begun
-            self.walls.look(fresh=effect.act in ("tool", "validate") and self._sandboxed(effect))
+            self.walls.look_before(effect)
         match effect.act:
             case "tool":
                 done: Proposed | None = self._tool(effect, history)
@@ -167,7 +167,13 @@ class Performer:
                 )
                 done = Proposed(Kind.OBSERVE, {"of": effect.id, "facts": seen})
             case "check":
-                done = Proposed(Kind.ACT, {"of": effect.id, "facts": self._facts(effect.args["atoms"])})
+                done = Proposed(
+                    Kind.ACT,
+                    {
+                        "of": effect.id,
+                        "facts": facts(effect.args["atoms"], self.workspace.directory, self.blobs),
+                    },
+                )
             case "validate":
                 done = self._validate(effect)
             case "plan" if effect.cls != "ask":
@@ -232,10 +238,7 @@ class Performer:
 
     def _clean(self, value: Any) -> Any:
         """A text or a JSON value without secrets. Raises: RunError `llm.redaction`."""
-        redactor = self.redactor
-        if redactor is None:
-            return value
-        return redactor.text(value) if isinstance(value, str) else redactor.value(value)
+        return self.walls.clean(value)
 
     # ---- tools -----------------------------------------------------------------------------------------
 
@@ -311,7 +314,7 @@ class Performer:
         if result.status == "exited":
             body["exit"] = result.exit
             if effect.watch:
-                body["facts"] = self._facts(effect.watch)
+                body["facts"] = facts(effect.watch, self.workspace.directory, self.blobs)
             if keep_git is not None:
                 changes.take(self.workspace, self.blobs, body, keep_git)
         elif keep_git is not None:
@@ -326,23 +329,6 @@ class Performer:
         if result.truncated:
             side |= {"size": result.size, "sha256": result.sha256}
         return Proposed(Kind.ACT, body, side)
-
-    def _sandboxed(self, effect: Effect) -> bool:
-        tool = self.host.tools.get(effect.name) if effect.act == "tool" else None
-        return tool is None or tool.entry.sandboxed
-
-    def _facts(self, atoms: Sequence[Mapping[str, Any]]) -> list[bool]:
-        """The answers to file conditions, in order. A file that cannot be read contains nothing."""
-        return [
-            self._fact(atom["function"], [str(item) for item in expand(atom["args"], self.blobs)])
-            for atom in atoms
-        ]
-
-    def _fact(self, function: str, args: Sequence[str]) -> bool:
-        content = beneath.content(self.workspace.directory, args[0]) if args else None
-        if function == "file_exists" or content is None:
-            return content is not None
-        return len(args) > 1 and args[1].encode() in content
 
     # ---- validators ------------------------------------------------------------------------------------
 
@@ -383,6 +369,7 @@ class Performer:
                 )
             )
         faults.look_at_measurement(measurement, self.workspace.directory)
+        measurement = self.walls.recordable(measurement)
         body, side = measured.recorded(effect.id, measurement, self.blobs, self._clean)
         return Proposed(Kind.ACT, body, {**told, **side})
 

@@ -18,11 +18,11 @@ from spak.commandline import places
 from spak.errors import UserError
 from spak.kernel.observed import Malformed, Observed
 from spak.kernel.state import Effect
-from spak.llm.redact import Redactor
+from spak.llm.redact import Redactor, tells
 from spak.policy.actions import Action
 from spak.policy.facts import facts
 from spak.policy.values import Name
-from spak.ports import Launcher, Redacting
+from spak.ports import Launcher, Measurement, Redacting
 from spak.runner import secret_values
 from spak.runner.host import Host
 from spak.sandbox.masked import Masked
@@ -41,16 +41,33 @@ class Walls:
         self.host, self._workspace = host, workspace
         self.redactor: Redacting | None = host.redactor
         self._reader = Reader(workspace.directory, host.shown_secrets)
+        self._seen: frozenset[str] = frozenset()
         self._values: frozenset[str] = frozenset()
+        """Of those that were seen, the ones that can be taken out."""
         self._paths: tuple[str, ...] = ()
 
     def look(self, fresh: bool = False) -> None:
         """See which files of secrets there are; `fresh` looks at the folder itself, outside of a step."""
         found, values = self._reader.read(self._workspace.secret_files(fresh))
         self._paths = found
-        if not values <= self._values:
-            self._values |= values
+        if not values <= self._seen:
+            self._seen |= values
+            self._values = frozenset(filter(tells, self._seen))
             self.redactor = (self.host.redactor or Redactor()).knowing(self._values)
+
+    def look_before(self, effect: Effect) -> None:
+        """`look`, at the folder itself where the effect starts jobs of tools in it."""
+        tool = self.host.tools.get(effect.name)
+        jobs = effect.act == "validate" or (
+            effect.act == "tool" and tool is not None and tool.entry.sandboxed
+        )
+        self.look(fresh=jobs)
+
+    def clean(self, value: Any) -> Any:
+        """A text or a JSON value without secrets. Raises: RunError `llm.redaction`."""
+        if self.redactor is None:
+            return value
+        return self.redactor.text(value) if isinstance(value, str) else self.redactor.value(value)
 
     def launcher(self, effect: Effect, args: Mapping[str, Any]) -> Launcher | None:
         """The host's launcher for jobs of this effect."""
@@ -58,6 +75,18 @@ class Walls:
         if inner is None or not self._paths:
             return inner
         return Masked(inner, self._workspace.directory, masks(self._paths, _permitted(effect, args)))
+
+    def recordable(self, found: Measurement) -> Measurement:
+        """The same; a failed check where a file that was measured holds a value, since its bytes are kept."""
+        data = b"\n".join(found.subject.files.values()) if self._values else b""
+        if not any(value.encode("utf-8", "replace") in data for value in self._values):
+            return found
+        why = "a measured file holds a value of a file of secrets; it is not kept"
+        failed = {"name": "secrets", "ok": False, "code": "secret", "detail": why}
+        return Measurement(
+            "checked", (*found.checks, failed), diagnostics=found.diagnostics, evidence=found.evidence,
+            wall_ms=found.wall_ms, cpu_ms=found.cpu_ms,
+        )  # fmt: skip
 
     def seen(self, facts: Any) -> Any:
         """An observation without the values; as it was where there are none. Raises: RunError."""

@@ -207,7 +207,7 @@ def delete(user: Any, run: Run) -> None:
     if now.deleted_at is not None:
         raise gone(now)
     forks = ", ".join(retention.forks_that_go_on(now)[:5])
-    if now.ended and forks:
+    if now.deletable and forks:
         raise Refused(
             "web.run_delete", f"Forks of the run go on with what it holds: {forks}.",
             "Wait until they end, or cancel them.", 409,

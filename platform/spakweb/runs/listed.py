@@ -4,6 +4,7 @@ files of a run. All else of a run is its stream, its export, its log and its rep
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from django.http import HttpRequest, JsonResponse
@@ -40,11 +41,16 @@ def runs(request: HttpRequest, team: str) -> JsonResponse:
     rows = wanted.apply(Run.objects.filter(team=found), request.user)
     if before := request.GET.get("before"):
         rows = rows.filter(pk__lt=access.find(request.user, "run.view", Run, team=found, key=before).pk)
-    columns = (*HEADER, "version__spec__slug", "version__number")
+    columns = (*HEADER, "version__spec__slug", "version__number", "deleted_at", "head")
     page = list(rows.order_by("-pk").values(*columns)[: PAGE + 1])
     now = clock.now()
     shown = [
-        {**listed(one, now), "spec": one["version__spec__slug"], "version": one["version__number"]}
+        {
+            **listed(one, now),
+            "spec": one["version__spec__slug"],
+            "version": one["version__number"],
+            **_left(one),
+        }
         for one in page[:PAGE]
     ]
     more = None
@@ -58,3 +64,9 @@ def runs(request: HttpRequest, team: str) -> JsonResponse:
 def files(request: HttpRequest, team: str, run: str) -> JsonResponse:
     """The files that the run made or changed; `key` stands behind .../files/ in the address of one."""
     return JsonResponse({"files": export.artifacts(find_run(request, team, run))})
+
+
+def _left(one: dict[str, Any]) -> dict[str, Any]:
+    """What a deleted run has besides."""
+    deleted_at = one["deleted_at"]
+    return {} if deleted_at is None else {"deleted_at": deleted_at.isoformat(), "head": one["head"]}

@@ -35,6 +35,10 @@ TRIES = 6
 ENDED = frozenset({State.SUCCEEDED, State.FAILED, State.REFUSED, State.CANCELLED})
 
 
+DELETABLE = models.Q(state__in=sorted(ENDED)) | ~models.Q(only_shown="")
+"""Runs that ended, and imported ones that are only shown and never go on."""
+
+
 class Run(models.Model):
     TEAM_PATH = "team"
 
@@ -102,8 +106,7 @@ class Run(models.Model):
         ordering = ("-pk",)
         constraints = (
             models.CheckConstraint(
-                condition=models.Q(deleted_at=None) | models.Q(state__in=sorted(ENDED)),
-                name="only_ended_runs_are_deleted",
+                condition=models.Q(deleted_at=None) | DELETABLE, name="only_ended_runs_are_deleted"
             ),
         )
         indexes = (
@@ -130,6 +133,10 @@ class Run(models.Model):
     @property
     def ended(self) -> bool:
         return self.state in ENDED
+
+    @property
+    def deletable(self) -> bool:
+        return self.ended or bool(self.only_shown)
 
 
 class RunRecord(AppendOnly):

@@ -327,7 +327,7 @@ def rights(user: Any, run: Run) -> dict[str, bool]:
     steered = not run.only_shown
     return {
         "may_label": access.can(user, "run.control", run),
-        "may_delete": run.ended and access.can(user, "run.delete", run),
+        "may_delete": run.deletable and access.can(user, "run.delete", run),
         "may_answer": steered and access.can(user, "run.answer", run),
         "may_control": steered and access.can(user, "run.control", run),
         "may_approve": steered and access.can(user, "run.approve", run),

@@ -6,7 +6,8 @@ on nothing else of it is shown. `erase` removes its records, blobs that no other
 a time; whoever is killed meanwhile leaves the rest to the next sweep (`go_on`). A run that a fork goes on
 from is not deleted, and its stored files stay for as long as a fork of it is there that may go back to them.
 
-Only runs that ended are deleted, and of records only those of marked runs: the triggers see to it.
+Only runs that ended are deleted, and imported ones that are only shown; of records only those of marked runs:
+the triggers see to it.
 """
 
 from __future__ import annotations
@@ -24,20 +25,23 @@ from typing import Any
 
 from django.conf import settings
 from django.core.cache import cache
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.models import Exists, F, OuterRef
 from django.db.models.functions import Coalesce
 
 from spakweb import clock
 from spakweb.audit.actions import record
+from spakweb.errors import Refused
 from spakweb.runs import blobs, news
-from spakweb.runs.models import ENDED, Command, Run, RunRecord, RunSnapshot
+from spakweb.runs.models import DELETABLE, ENDED, Command, Run, RunRecord, RunSnapshot
 from spakweb.teams.models import Team
 
 RECORDS, BLOBS, RUNS = 1_000, 100, 50
 """What one transaction deletes at most; runs that one sweep marks."""
 EVERY_S, SLICE_S = 30, 1.0
 """How often some process looks, and for how long it works then."""
+WAIT_S, PAUSE_S = 30.0, 0.1
+"""How long a backup waits for who erases, and between two tries."""
 LOOKED = "runs.retention"
 TIDY_S = 600.0
 """How often a process looks for folders of deleted runs that are on its host."""
@@ -54,7 +58,7 @@ def days_of(team: Team) -> int:
 def due(team: Team, days: int) -> Any:
     """The runs of a team that ended more than so many days ago, the oldest first."""
     goes_on = Run.objects.filter(parent=OuterRef("pk")).exclude(state__in=ENDED)
-    rows = Run.objects.filter(team=team, state__in=ENDED, deleted_at=None)
+    rows = Run.objects.filter(DELETABLE, team=team, deleted_at=None)
     rows = rows.annotate(over=Coalesce("ended_at", "made_at"))
     return rows.filter(~Exists(goes_on), over__lt=clock.now() - timedelta(days=days)).order_by("pk")
 
@@ -68,15 +72,15 @@ def mark(run: Run, user: Any, why: str) -> bool:
     """Make it a tombstone; False when it has not ended, has a fork that goes on, or is one already."""
     with transaction.atomic():
         rows = Run.objects.select_for_update(no_key=True)
-        found = rows.filter(pk=run.pk, state__in=ENDED, deleted_at=None).first()
+        found = rows.filter(DELETABLE, pk=run.pk, deleted_at=None).first()
         if found is None or forks_that_go_on(found):
             return False
         Run.objects.filter(pk=run.pk).update(
             deleted_at=clock.now(), deleted_by=user, deleted_why=why[:120], fence=F("fence") + 1, holder="",
             lease_until=None, wanted="", summary={}, inputs={}, labels=[], task="", reason="",
         )  # fmt: skip
-        told = {"count": found.count, "state": str(found.state), "why": why}
-        record(user, "run.deleted", run.key, run.team, before=found.head, **told)
+        detail = {"count": found.count, "state": str(found.state), "why": why}
+        record(user, "run.deleted", run.key, run.team, before=found.head, **detail)
         transaction.on_commit(partial(news.tell, run.key, found.count))
     return True
 
@@ -105,7 +109,13 @@ def go_on() -> None:
     for team in Team.objects.all() if settings.KEEP_RUNS_DAYS else Team.objects.filter(keep_days__gt=0):
         expire(team, until)
     for run in Run.objects.filter(deleted_at__isnull=False, erased_at=None).order_by("deleted_at")[:RUNS]:
-        if time.monotonic() >= until or not erase(run, until):
+        try:
+            done = time.monotonic() < until and erase(run, until)
+        except (DatabaseError, OSError) as error:  # what is damaged keeps no other run here
+            log.warning("run %s was deleted and could not be erased: %s", run.key, error)
+            connection.close()
+            continue
+        if not done:
             cache.delete(LOOKED)  # there is more to do
             break
     _tidy()
@@ -125,10 +135,22 @@ def expire(team: Team, until: float = float("inf")) -> int:
 
 @contextmanager
 def withheld() -> Iterator[None]:
-    """While this lasts nothing is erased: a backup copies first the database, then the files."""
-    with _lock_file().open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    """While this lasts nothing is erased: a backup copies first the database, then the files.
+
+    Raises: Refused `web.backup` when a process erases that does not come to an end, a stopped one.
+    """
+    until = time.monotonic() + WAIT_S
+    while True:
+        with _alone() as alone:
+            if alone:
+                yield
+                return
+        if time.monotonic() >= until:
+            raise Refused(
+                "web.backup", "Another process is erasing a deleted run and does not come to an end.",
+                "End it: manage.py check_worker says which does not answer.", 503,
+            )  # fmt: skip
+        time.sleep(PAUSE_S)
 
 
 @contextmanager

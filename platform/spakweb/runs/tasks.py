@@ -120,9 +120,7 @@ def sweep_up(*, at_once: bool = False) -> int:
         return 0  # one thread of this process is at it already
     try:
         with alive.short("sweeping"):
-            done = _swept(at_once)
-        retention.go_on()
-        return done
+            return _swept(at_once)
     finally:
         _sweeping.release()
 
@@ -144,6 +142,7 @@ def _swept(at_once: bool) -> int:
             news.tell(key, count)
     if done:
         log.info("swept up %d runs", done)
+    retention.go_on()
     return done
 
 

@@ -14,8 +14,7 @@ from django.utils import timezone
 
 from spak.errors import LedgerError
 from spakweb import seldom
-from spakweb.runs import export, pages, storage
-from spakweb.runs import ledger as ledgers
+from spakweb.runs import export, intake, pages, storage
 from spakweb.runs.models import Run, State
 from spakweb.runs.rows import HEADER, header
 
@@ -47,7 +46,7 @@ def test_a_download_that_needs_room(cast: Any, ran: Ran, monkeypatch: pytest.Mon
 def test_an_import_that_needs_room(cast: Any, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     run = ran()
     file = b"".join(export.as_jsonl(run))
-    monkeypatch.setattr(ledgers, "store", no_room)
+    monkeypatch.setattr(intake, "store", no_room)
     answer = cast.client("bob").post(
         reverse("spak-run-import", args=[cast.team.slug]),
         {"file": SimpleUploadedFile("f.jsonl", file)}, headers=JSON,

@@ -25,7 +25,7 @@ from spakweb import appendonly, clock
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
 from spakweb.home import backup
-from spakweb.runs import actions, blobs, execute, queue, retention
+from spakweb.runs import actions, blobs, execute, queue, retention, tasks
 from spakweb.runs.blobs import StoredBlobs, name_of, unleased
 from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Command, Run, RunBlob, RunRecord, State
@@ -182,6 +182,33 @@ def test_a_run_that_a_fork_goes_on_from_is_not_deleted(user: User, team: Team) -
     assert not execute.folder_of(run.key).exists() and not execute.folder_of(fork.key).exists()
 
 
+def test_an_imported_run_that_is_only_shown_can_go(user: User, team: Team) -> None:
+    run = asking(user, team)
+    Run.objects.filter(pk=run.pk).update(only_shown="it is of another law", state=State.PAUSED)
+    run.refresh_from_db()
+    assert "Delete this run" in page(user, "spak-run", run).content.decode()
+    actions.delete(user, run)
+    assert retention.erase(run)
+
+
+def test_one_that_cannot_be_erased_keeps_no_other(
+    user: User, team: Team, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = ended(user, team), ended(user, team)
+    for run in (first, second):
+        actions.delete(user, run)
+    real = retention._some_records
+
+    def failing(run: int) -> bool:
+        if run == first.pk:
+            raise OSError(5, "Input/output error")
+        return real(run)
+
+    monkeypatch.setattr(retention, "_some_records", failing)
+    retention.go_on()
+    assert erased(second) and not erased(first) and first.key in caplog.text
+
+
 def test_a_deleted_run_is_deleted_once_and_not_forked(user: User, team: Team) -> None:
     run = ended(user, team)
     actions.delete(user, run)
@@ -283,6 +310,14 @@ def test_sweeps_look_now_and_then_and_work_in_slices(
     assert erased(other)
 
 
+def test_the_sweep_of_a_worker_does_it(user: User, team: Team) -> None:
+    run = ended(user, team)
+    aged(run, 3)
+    keep_runs(user, team, "2")
+    tasks.sweep_up()
+    assert erased(run)
+
+
 @pytest.mark.parametrize("after", range(6))
 def test_killed_in_the_middle_it_goes_on(
     user: User, team: Team, monkeypatch: pytest.MonkeyPatch, after: int
@@ -322,6 +357,16 @@ def test_nothing_is_erased_while_a_backup_is_made(user: User, team: Team) -> Non
         assert not retention.erase(run)
         assert run.records.count() == run.count
     assert retention.erase(run)
+
+
+def test_a_backup_does_not_wait_for_a_stopped_process_for_ever(
+    user: User, team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "WAIT_S", 0.0)
+    with retention.withheld():
+        with pytest.raises(Refused) as why, retention.withheld():
+            pytest.fail("both")
+        assert why.value.code == "web.backup"
 
 
 # ---- blobs that runs share
@@ -452,10 +497,9 @@ def test_lists_show_it_only_when_asked(user: User, team: Team) -> None:
     assert other.key in here and run.key not in here
     assert run.key in gone and other.key not in gone and "by alice" in gone
     program = reverse("spak-team-runs", args=[team.slug])
-    keys = [
-        [one["key"] for one in client.get(program, given).json()["runs"]] for given in ({}, {"deleted": "1"})
-    ]
-    assert keys == [[other.key], [run.key]]
+    found = [client.get(program, given).json()["runs"] for given in ({}, {"deleted": "1"})]
+    assert [[one["key"] for one in runs] for runs in found] == [[other.key], [run.key]]
+    assert "deleted_at" not in found[0][0] and found[1][0]["head"] == run.head and found[1][0]["deleted_at"]
     assert client.get(reverse("spak-team-home", args=[team.slug])).status_code == 200
     assert DatabaseLedgers().runs() == [other.key]
     with pytest.raises(LedgerError, match="was deleted"):

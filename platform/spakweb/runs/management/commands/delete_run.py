@@ -34,7 +34,7 @@ class Command(BaseCommand):
             return f"there is no run {key}"
         if run.deleted_at is None and not retention.mark(run, None, "manage.py delete_run"):
             forks = ", ".join(retention.forks_that_go_on(run)[:5])
-            return f"{key} has forks that go on: {forks}" if run.ended else f"{key} has not ended"
+            return f"{key} has forks that go on: {forks}" if run.deletable else f"{key} has not ended"
         if run.erased_at is None and not retention.erase(run):
             return f"{key} is deleted, and a backup is under way: a sweep erases it later"
         self.stdout.write(f"{key}: deleted, {run.count} records")
