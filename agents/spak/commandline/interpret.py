@@ -203,6 +203,9 @@ def parse(judge: Judge, grammar: Grammar, rest: list[Arg]) -> Parsed:
         if counted is not None and counted[1] in grammar.options:
             found.given.append((grammar.options[counted[1]], [Arg(item.written, number=True)]))
             continue
+        if text is not None and text.startswith("+") and text in grammar.options:
+            found.given.append((grammar.options[text], []))
+            continue
         if not _dashed(item):
             if grammar.response and any(form.startswith("@") for form in item.texts):
                 _unknown(judge, grammar, found, item, "a file of further words")
