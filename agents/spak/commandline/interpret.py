@@ -100,7 +100,7 @@ def apply(judge: Judge, grammar: Grammar, parsed: Parsed, before: Sequence[Comma
         judge.deed("not_understood", grammar.name, f"not exactly one of {', '.join(sorted(grammar.one_of))}")
     if grammar.needs - given:
         judge.deed("not_understood", grammar.name, f"without {', '.join(sorted(grammar.needs))}")
-    judge.deed(does, about, why)
+    judge.deed(does, about, why.replace("{}", grammar.name))
     _values(judge, grammar, parsed, named)
     _operands(judge, grammar, parsed, slots, named, before)
 
