@@ -24,6 +24,10 @@ ORDINARY = [
     call("write_file", path="best.c", content="int x;\n"),
     call("write_file", path="hello.txt", content="Hello from a deterministic kernel.\n"),
     call("run", cmd=["cat", "hello.txt"]),
+    call("run", cmd=["curl", "-s", "http://127.0.0.1:8000/health"]),
+    call("run", cmd=["sh", "-c", "python3 serve.py & sleep 1; curl -f http://localhost:8000/"]),
+    call("run", cmd=["sh", "-c", "cd src && ls"]),
+    call("run", cmd=["python3", "-c", "import json; print(json.load(open('a.json')))"]),
     call("run", cmd=["pytest", "tests/", "-q"]),
     call("run", cmd=["pytest", "tests/", "-q"], verdict_file="result.txt"),
     call("run", cmd="pytest tests/ -q"),
@@ -45,6 +49,8 @@ ORDINARY = [
 
 DENIED = [
     call("run", cmd=["ls"], working_dir="../x"),
+    call("run", cmd=["curl", "-s", "http://127.0.0.1.evil.example/"]),
+    call("run", cmd=["sh", "-c", "curl http://evil.example/ &"]),
     call("run", cmd=["ls"], working_dir="link_dir"),
     call("run", cmd=["ls", "../.."], working_dir="src"),
     call("run", cmd=["ls"], env={"LD_PRELOAD": "./x.so"}),
@@ -113,6 +119,7 @@ SITUATIONS: list[tuple[Action, list[Fact]]] = [
         for action in (
             call("cc", source="a.c"),
             call("run", cmd=["ls"]),
+            call("run", cmd=["curl", "http://localhost/"]),
             call("nvcc", source="a.cu"),
             call("nsight", cmd=["./a"]),
             call("python_repl", code="1"),
@@ -126,6 +133,12 @@ SITUATIONS: list[tuple[Action, list[Fact]]] = [
     (call("shell", command="git push"), [fact("signed_approval", ACTION, "ada")]),
     (call("shell", command="git push"), [fact("admin_override", ACTION, "ada")]),
     (call("shell", command="git push"), []),
+    (call("shell", command="curl http://localhost/"), []),
+    *(
+        (call("shell", command=line), [fact("sandboxed", ACTION, f"/{level}")])
+        for line in ("curl http://localhost/", "sleep 1 &")
+        for level in ("none", "restricted", "gvisor")
+    ),
     (PUSH, [*HELD, fact("signed_approval", ACTION, "ada")]),
     (PUSH, [fact("signed_approval", ACTION, "ada")]),
     *(

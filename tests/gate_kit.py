@@ -64,7 +64,7 @@ def workspace(base: Path) -> Path:
 
 def world(root: Path) -> World:
     eyes = Observer(root.resolve())
-    return World(eyes.look, eyes.spread, eyes.read, HOSTS)
+    return World(eyes.look, eyes.spread, eyes.read, HOSTS, below=eyes.below, members=eyes.members)
 
 
 CHECKED: list[Fact] = [("checks_ran", ("Lint", Name("/success")))]

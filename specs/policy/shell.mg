@@ -1,5 +1,5 @@
 # Command lines: every simple command of the line must do only what is named here, to places named in base.mg.
-# What a binary does with a flag is data of spak.policy.binaries; this file says which deeds are permitted.
+# What a program does with its words is data: spak/commandline/tables. This file says which deeds are permitted.
 
 Decl command_does(Action, Index, Deed, About, Why) bound [/name, /number, /name, /string, /string].
 Decl permitted_deed(Deed) bound [/name].
@@ -17,9 +17,21 @@ permitted_deed(/installs_locked).   # installs what the project's own files name
 permitted_deed(/talks_to_origin).   # fetches from the project's own remote
 permitted_deed(/downloads).         # fetches from a host, by a protocol; which ones: network.mg, guards.mg
 
+# In a sandbox, which has no network but its own loopback and ends with all of its processes.
+Decl sandboxed_deed(Deed) bound [/name].
+
+sandboxed_deed(/asks_itself).       # asks a server on the line's own machine
+sandboxed_deed(/background).        # goes on while the rest of the line runs
+
+held_deed(Action, Deed) :-
+    sandboxed_deed(Deed),
+    sandboxed(Action, Launcher),
+    as_strict(Launcher, /restricted).
+
 unpermitted_deed(Action) :-
     command_does(Action, _, Deed, _, _),
-    !permitted_deed(Deed).
+    !permitted_deed(Deed),
+    !held_deed(Action, Deed).
 
 # Tools whose argument is a command line, or the words of one command.
 Decl command_tool(Tool) bound [/name].
@@ -48,7 +60,7 @@ forbidden(Action) :-
     forbidden_deed(Deed).
 
 # Variables by which a program loads other code, by how their names begin: not with a value that could do it
-# (spak.policy.environment), on the line or in `env`. PYTHONPATH is judged as a path that is read.
+# (spak.commandline.environment), on the line or in `env`. PYTHONPATH is judged as a path that is read.
 Decl loads_code(Begins) bound [/string].
 
 loads_code("LD_").

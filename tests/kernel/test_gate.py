@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from kernel_kit import CATALOG, PERMITS, World, fresh, program, rules, tool
 from law_kit import under
 from spak import canon
+from spak.commandline.commands import read_line
+from spak.commandline.world import Eyes, Seen
 from spak.errors import LedgerError
 from spak.kernel.gate import Gate, Judged, Wish, compiled, gate_of
-from spak.kernel.observed import Observed
+from spak.kernel.observed import Observed, line_json
 from spak.kernel.replay import Replay
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
@@ -60,6 +62,12 @@ def sees(paths: Mapping[str, Any]) -> Any:
         return Kind.OBSERVE, {"facts": {"paths": [paths[path] for path in asked]}}
 
     return script
+
+
+def read(questions: Mapping[str, Any]) -> list[Any]:
+    """What the lines that are asked about would do in an empty workspace."""
+    eyes = Eyes(lambda path: Seen("inside", path), lambda pattern: ())
+    return [line_json(asked, read_line(asked[0], eyes)) for asked in questions.get("lines", ())]
 
 
 def one(name: str = "look", **args: Any) -> Any:
@@ -107,8 +115,9 @@ def test_what_a_validator_starts_is_judged_like_a_command_line() -> None:
         step = Step("s", "validate", "Tests", {"cmd": tuple(cmd)})
         made = World(rules(program(Task("t", steps=(step,)))), fresh)
         made.script = lambda effect, count: (
-            Kind.ACT,
-            {"outcome": "exited", "status": "checked", "checks": []},
+            (Kind.OBSERVE, {"facts": {"lines": read(effect.args["questions"])}})
+            if effect.act == "observe"
+            else (Kind.ACT, {"outcome": "exited", "status": "checked", "checks": []})
         )
         assert made.run().state.status == status, cmd
 
@@ -372,6 +381,12 @@ def test_where_a_path_leads_decides() -> None:
         {"paths": [["a.txt", "inside", "a.txt", "file", True, ""]]},
         {"paths": [[[], "inside", "a.txt", "file", 1, ""]]},
         {"globs": [["*", "a"]]},
+        {"lines": [[["ls", "", {}], 5]]},
+        {"lines": [[["ls", "", {}], {"deeds": [[1, "/computes", "ls", ""]]}]]},
+        {"lines": [[["ls", "", {}], {"deeds": [[1, "computes", 5, ""]]}]]},
+        {"lines": [[["ls", "", {}], {"uses": [[1, "reads", "a", "in side"]]}]]},
+        {"lines": [[["ls", "", {}], {"connections": [["ssh"]]}]]},
+        {"lines": [[["ls", "", {}], {"trouble": ["a"]}]]},
         {"rows": [["x"]]},
         {"trouble": ["world.too_large"]},
         {"trouble": [{}]},

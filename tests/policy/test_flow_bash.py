@@ -16,9 +16,9 @@ import pytest
 
 from gate_kit import workspace, world
 from policy_kit import LAW
+from spak.commandline.commands import Judge
+from spak.commandline.findings import Reading
 from spak.errors import UserError
-from spak.policy.commands import Judge
-from spak.policy.findings import Reading
 from spak.shell import parse
 
 FOLDERS = ["src", "..", "link_deep", "src/deep", "-", "link_in", "$PWD", "./src", "nothere"]

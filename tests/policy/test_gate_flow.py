@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from gate_kit import constitution, workspace, world
+from spak.commandline.commands import read_line
+from spak.commandline.flow import MAX_WALKED
 from spak.policy.actions import Action, World
-from spak.policy.commands import read_line
-from spak.policy.flow import MAX_WALKED
 from spak.policy.judge import judge
 
 ATTACKS = """

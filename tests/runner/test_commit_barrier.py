@@ -26,7 +26,7 @@ from barrier_kit import (
     tool,
     tree_of,
 )  # fmt: skip
-from spak.policy.findings import Deed, Reading
+from spak.commandline.findings import Deed, Reading
 from spak.policy.repository import Opening, opening
 from spak.ports import Call, Launcher
 from spak.sandbox.restricted import Restricted
@@ -45,7 +45,15 @@ STATES = {
 }
 """What was done before somebody tries to commit; after none of these may a commit be made."""
 
-KEEPS = {"git_commit", "commit", "commit_all", "commit_empty", "commit_elsewhere", "commit_configured"}
+KEEPS = {
+    "git_commit",
+    "commit",
+    "commit_all",
+    "commit_empty",
+    "commit_elsewhere",
+    "commit_configured",
+    "shell",
+}
 """Doors that commit exactly the files of the workspace once all of them are staged."""
 
 

@@ -81,7 +81,8 @@ def _world(workspace: Path, hosts: tuple[str, ...]) -> tuple[World, Answers]:
     root = workspace.resolve()
     eyes = Observer(root)
     named = (host.strip().lower() for group in hosts for host in group.split(","))
-    world = World(eyes.look, eyes.spread, eyes.read, frozenset(host for host in named if host))
+    known = frozenset(host for host in named if host)
+    world = World(eyes.look, eyes.spread, eyes.read, known, below=eyes.below, members=eyes.members)
     return world, knowing(root)
 
 

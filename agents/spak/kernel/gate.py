@@ -134,7 +134,9 @@ class Gate:
 
     def _told(self, wish: Wish, seen: Observed, observed: Facts) -> tuple[Fact, ...]:
         """The facts about the action; those of a short one that is fully observed are kept."""
-        text = canon.dumps([wish.act, wish.name, wish.args, observed, wish.decides.git_patches])
+        text = canon.dumps(
+            [wish.act, wish.name, wish.args, observed, wish.decides.git_patches, wish.decides.recorded_lines]
+        )
         found = self._briefs.pop(text, None)
         if found is None:
             found = tuple(_facts(wish, seen))
@@ -252,14 +254,15 @@ def _gate(text: bytes, is_closed: bool) -> Gate:
 def _facts(wish: Wish, seen: Observed) -> Iterable[Fact]:
     """What the policy is told about a wish."""
     found: list[Fact] = [("act", (ACTION, Name("/" + wish.act)))]
+    plain = seen.world if wish.decides.recorded_lines else replace(seen.world, line=None)
     if wish.act == "tool":
-        world = replace(seen.world, git_patches=wish.decides.git_patches)
+        world = replace(plain, git_patches=wish.decides.git_patches)
         world = world if wish.decides.long_patches else replace(world, patched=None)
         return [*found, *facts(Action(wish.name, wish.args), world)]
     if wish.act == "validate":
         found.append(("validator", (ACTION, wish.name)))
         if "cmd" in wish.args:
-            started = facts(Action("run", {"cmd": wish.args["cmd"]}), seen.world)
+            started = facts(Action("run", {"cmd": wish.args["cmd"]}), plain)
             found += [fact for fact in started if fact[0] != "tool"]
     return found
 

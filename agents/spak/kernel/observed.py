@@ -5,7 +5,7 @@ else, and notes what it could not answer. Looking is not done here: the runner a
 (`spak.runner.observe`), so that a replay sees what the run saw.
 
     questions  {"paths": [text], "globs": [pattern], "hosts": [name], "rows": [request],
-                "patches": [reference]}
+                "patches": [reference], "lines": [[command, folder, variables]]}
     facts      {"paths": [[text, place, path, kind, links, note]], "globs": [[pattern, [path]]],
                 "hosts": [[name, [address]]], "rows": [[request, [[value]]]], "trouble": [code],
                 "patches": [[reference, code, message, [path], [secret], kind of secret]]}
@@ -16,20 +16,24 @@ member's name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from spak import canon
+from spak.commandline.findings import Deed, Reading, Use
 from spak.policy import Session
 from spak.policy.actions import PatchSeen, Seen, World
 from spak.policy.values import decode, from_json
 
-KINDS = ("paths", "globs", "hosts", "rows", "patches")
+KINDS = ("paths", "globs", "hosts", "rows", "patches", "lines")
 TROUBLES = ("world.too_large", "world.unreadable", "world.unknown", "policy.observation")
 """Why a look at the world may have failed; then there is no permission."""
 
 _PLACES = ("inside", "outside", "refused")
 _FILES = ("file", "folder", "missing", "other")
+_WORD = re.compile(r"[a-z][a-z_]{0,39}\Z")
+"""Words of a reading that become names of the policy."""
 _UNSEEN = Seen("refused", "", note="not looked at")
 
 Questions = Mapping[str, list[Any]]
@@ -51,6 +55,7 @@ class Observed:
             self._hosts = {item[0]: _texts(item[1]) for item in facts.get("hosts", ())}
             self.rows = {canon.dumps(item[0]): item[1] for item in facts.get("rows", ())}
             self._patches = {canon.dumps(item[0]): _patch(item) for item in facts.get("patches", ())}
+            self._lines = {canon.dumps(item[0]): _reading(item[1]) for item in facts.get("lines", ())}
             self.trouble = next((code for code in facts.get("trouble", ())), "")
             if self.trouble and self.trouble not in TROUBLES:
                 self.trouble = "policy.observation"
@@ -61,7 +66,12 @@ class Observed:
     @property
     def world(self) -> World:
         return World(
-            look=self._look, spread=self._spread, read=None, resolve=self._resolve, patched=self._patched
+            look=self._look,
+            spread=self._spread,
+            read=None,
+            resolve=self._resolve,
+            patched=self._patched,
+            line=self._line,
         )
 
     def answer(self, session: Session) -> bool:
@@ -102,6 +112,13 @@ class Observed:
             self._asked["patches"][name] = reference
         return self._patches.get(name)
 
+    def _line(self, command: str, folder: str, env: Mapping[str, str]) -> Reading | None:
+        asked = [command, folder, dict(env)]
+        name = canon.dumps(asked)
+        if name not in self._lines:
+            self._asked["lines"][name] = asked
+        return self._lines.get(name)
+
     def _resolve(self, host: str) -> tuple[str, ...]:
         if host not in self._hosts:
             self._asked["hosts"][host] = host
@@ -129,6 +146,40 @@ def _seen(item: Any) -> Seen:
     if not all(type(part) is str for part in (text, path, note)):
         raise ValueError
     return Seen(place, path, kind, links, note)
+
+
+def line_json(asked: list[Any], reading: Reading) -> list[Any]:
+    """What a command line would do, as it is in a record."""
+    found: dict[str, Any] = {
+        "deeds": [[deed.index, deed.kind, deed.about, deed.why] for deed in reading.deeds],
+        "uses": [[use.index, use.how, use.path, use.place] for use in reading.uses],
+        "connections": [list(item) for item in reading.connections],
+        "trouble": list(reading.trouble or ()),
+    }
+    return [asked, {name: items for name, items in found.items() if items}]
+
+
+def _reading(item: Any) -> Reading:
+    if not isinstance(item, Mapping):
+        raise ValueError
+    reading = Reading()
+    for index, kind, about, why in item.get("deeds", ()):
+        if type(index) is not int or not _WORD.match(kind):
+            raise ValueError
+        reading.deeds.append(Deed(index, kind, *_texts([about, why])))
+    for index, how, path, place in item.get("uses", ()):
+        if type(index) is not int or not _WORD.match(how) or not _WORD.match(place):
+            raise ValueError
+        reading.uses.append(Use(index, how, _texts([path])[0], place))
+    for connection in item.get("connections", ()):
+        protocol, host = _texts(connection)
+        if not _WORD.match(protocol):
+            raise ValueError
+        reading.connections.append((protocol, host))
+    if "trouble" in item:
+        code, message = _texts(item["trouble"])
+        reading.trouble = (code, message)
+    return reading
 
 
 def patch_json(reference: Mapping[str, Any], seen: PatchSeen) -> list[Any]:

@@ -10,16 +10,17 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
+from spak.commandline.findings import Reading
+from spak.commandline.world import TOO_MANY, Eyes, Seen
 from spak.errors import UsageError
 
 MAX_LINE = 4 << 20
+__all__ = ["TOOLS", "TOO_MANY", "Action", "Id", "Seen", "World", "id_of", "read_action"]
+
 TOOLS = ("shell", "read_file", "write_file", "delete_file", "http_request", "apply_patch")
 
-
-TOO_MANY = "\0"
-"""The path, which is none, that stands for matches of a pattern that nobody could look at."""
 
 Id = str | int | float | None
 """What a line calls itself; the answer says the same."""
@@ -29,19 +30,6 @@ Id = str | int | float | None
 class Action:
     tool: str
     args: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """Where a path leads when every link on its way is followed."""
-
-    place: Literal["inside", "outside", "refused"]
-    path: str
-    """Below the workspace with links resolved, `.` for the workspace itself; of others, as asked."""
-    kind: Literal["file", "folder", "missing", "other"] = "missing"
-    links: int = 1
-    """Names that the file has; more than one is a hard link."""
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +47,17 @@ class PatchSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class World(Eyes):
     """What the judge may know besides the action."""
 
-    look: Callable[[str], Seen]
-    """Where one path leads, relative to the workspace."""
-    spread: Callable[[str], tuple[str, ...]]
-    """The paths that a glob matches, relative to the workspace; TOO_MANY where that can not be told."""
     read: Callable[[str], bytes | None] | None
     """The content of a file, for a patch; without it a patch is judged by its paths."""
     hosts: frozenset[str] = field(default_factory=frozenset)
     resolve: Callable[[str], tuple[str, ...]] | None = None
     """The addresses of a host's name, none where it has none; without it nobody looked."""
+    line: Callable[[str, str, Mapping[str, str]], Reading | None] | None = None
+    """What a command line would do in a folder with variables, None where that is not known yet; without it
+    the line is read here."""
     git_patches: bool = True
     """Whether patches are read as git and diff write them; a run of older semantics reads fewer."""
     patched: Callable[[Mapping[str, Any]], PatchSeen | None] | None = None

@@ -2,7 +2,7 @@
 
 Takes an Action, the World and what the run itself knows; gives facts about the action under the name /action.
 What can not be read becomes an `unreadable` fact, never silence. Strings of a model stay strings: nothing
-here becomes a rule or a name but words of this file, of `spak.policy.toolfacts` and `spak.policy.commands`.
+here becomes a rule or a name but words of this file, of `spak.policy.toolfacts` and `spak.commandline`.
 """
 
 from __future__ import annotations

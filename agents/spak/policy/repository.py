@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from spak import shell
+from spak.commandline.commands import read_line
 from spak.errors import UserError
 from spak.policy.actions import Seen, World
-from spak.policy.commands import read_line
 
 DOORS = frozenset(
     f"git {verb}"

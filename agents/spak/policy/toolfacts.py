@@ -11,12 +11,14 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from spak import shell
+from spak.commandline import places
+from spak.commandline.commands import read_line
+from spak.commandline.findings import Reading
 from spak.errors import UserError
-from spak.policy import places
 from spak.policy.actions import Action, World
-from spak.policy.commands import read_line
 from spak.policy.values import Fact, Name
 
 ACTION = Name("/action")
@@ -166,13 +168,19 @@ def _texts(found: object) -> bool:
     return isinstance(found, (list, tuple)) and all(isinstance(word, str) for word in found)
 
 
+def _read(world: World, command: str, folder: str, env: Mapping[str, str]) -> Reading:
+    return read_line(command, world, folder, env)
+
+
 def _line(action: Action, command: str, world: World) -> list[Fact]:
     folder, env = argument(action, "working_dir", ""), action.args.get("env", {})
     if not isinstance(folder, str):
         return [folder]
     if not isinstance(env, Mapping) or not all(_variable(name, value) for name, value in env.items()):
         return [unreadable("gate.args", "`args.env` is not an object of variables with texts")]
-    reading = read_line(command, world, folder, env)
+    reading = (world.line or partial(_read, world))(command, folder, env)
+    if reading is None:
+        return []
     if reading.trouble is not None:
         return [unreadable(*reading.trouble)]
     found: list[Fact] = [("works_in", (ACTION, text(folder)))] if folder else []

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from spak import canon
+from spak.commandline.commands import read_line
 from spak.errors import UserError
-from spak.kernel.observed import TROUBLES, patch_json, seen_json
+from spak.kernel.observed import TROUBLES, line_json, patch_json, seen_json
 from spak.policy.actions import Seen
 from spak.policy.externals import Request
 from spak.policy.facts import read_whole
@@ -46,6 +47,10 @@ def observe(questions: Mapping[str, Any], workspace: Path, blobs: Blobs | None =
             for request, answer in zip(rows, told, strict=True)
         ],
     }
+    found["lines"] = [
+        _plain_all(line_json(asked, read_line(asked[0], eyes.world(), asked[1], asked[2])))
+        for asked in questions.get("lines", ())
+    ]
     if blobs is not None:
         found["patches"] = [
             _plain_all(patch_json(reference, read_whole(str(expand(reference, blobs)))))
@@ -57,7 +62,11 @@ def observe(questions: Mapping[str, Any], workspace: Path, blobs: Blobs | None =
 
 def questions_of(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The questions that an observation answered, to ask them again; addresses are pinned instead."""
-    return {kind: [item[0] for item in facts[kind]] for kind in ("paths", "globs", "rows") if kind in facts}
+    return {
+        kind: [item[0] for item in facts[kind]]
+        for kind in ("paths", "globs", "rows", "lines")
+        if kind in facts
+    }
 
 
 def unchanged(
@@ -79,6 +88,8 @@ def _plain_all(value: Any) -> Any:
     """A JSON value of texts that a record can hold."""
     if isinstance(value, list):
         return [_plain_all(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _plain_all(item) for name, item in value.items()}
     return _plain(value) if isinstance(value, str) else value
 
 

@@ -36,14 +36,15 @@ class Secrets:
         """The arguments with values for names. Raises: RunError `secret.unknown`, `secret.judged`."""
         if not _named(args):
             return dict(args)
-        for kind in ("paths", "globs", "hosts"):
-            for item in observed.get(kind, ()):
-                if SECRET_NAME.search(item[0]):
-                    raise RunError(
-                        "secret.judged",
-                        "a secret stands where a path or a host was judged by its name",
-                        "give secrets to arguments that are neither",
-                    )
+        judged = [item[0] for kind in ("paths", "globs", "hosts") for item in observed.get(kind, ())]
+        judged += [use[2] for _, line in observed.get("lines", ()) for use in line.get("uses", ())]
+        for text in judged:
+            if SECRET_NAME.search(text):
+                raise RunError(
+                    "secret.judged",
+                    "a secret stands where a path or a host was judged by its name",
+                    "give secrets to arguments that are neither",
+                )
         return {name: self._fill(value) for name, value in args.items()}
 
     def _fill(self, value: Any) -> Any:

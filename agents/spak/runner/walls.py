@@ -1,7 +1,7 @@
 """What tools do not see of a workspace, and no record holds of it: files of secrets and their values.
 
 Takes a host and a workspace; `look`, at the start of each effect, finds the files that the law calls secret
-(spak.policy.places). `launcher` masks them for every job but one whose action was permitted on them, and
+(spak.commandline.places). `launcher` masks them for every job but one whose action was permitted on them, and
 `redactor` takes the values that stand in them out of whatever becomes a record or is shown. Values are kept
 in memory as long as the process lives, so a file that a tool renamed or removed is still kept out.
 """
@@ -14,11 +14,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from spak.commandline import places
 from spak.errors import UserError
 from spak.kernel.observed import Malformed, Observed
 from spak.kernel.state import Effect
 from spak.llm.redact import Redactor, tells
-from spak.policy import places
 from spak.policy.actions import Action
 from spak.policy.facts import facts
 from spak.policy.values import Name

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from spak.policy import places
+from spak.commandline import places
 from spak.tools import beneath
 
 MAX_CONFIG = 64 << 10

@@ -20,13 +20,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spak import paths
+from spak.commandline import places
+from spak.commandline.world import Eyes
 from spak.errors import UserError
 from spak.policy import textual
 from spak.policy.actions import TOO_MANY, Seen
-from spak.tools import beneath
+from spak.tools import archives, beneath
 
 MAX_LINKS = 40
 MAX_MATCHES = 200
+MAX_BELOW = 50_000
+"""Files and folders below one that are looked at."""
 _WILD = re.compile(r"[*?\[]")
 _WIDER = re.compile(r"\[.*\]|\?|\*+", re.DOTALL)
 MAX_ADDRESSES = 16
@@ -114,6 +118,47 @@ class Observer:
             if len(found) > MAX_MATCHES or not _is_text(match):
                 return (TOO_MANY,)
         return tuple(sorted(found))
+
+    def world(self) -> Eyes:
+        """What the judge of command lines may ask."""
+        return Eyes(self.look, self.spread, below=self.below, members=self.members)
+
+    def below(self, folder: str) -> tuple[tuple[str, str], ...]:
+        """The secrets and the links below a folder of the workspace; links are not followed."""
+        start = self.look(folder)
+        if start.place != "inside":  # which is judged by itself
+            return ()
+        found: list[tuple[str, str]] = []
+        waiting, count = [start.path], 0
+        while waiting:
+            path = waiting.pop()
+            try:
+                with os.scandir(self.root / path) as entries:
+                    names = sorted(
+                        (item.name, item.is_symlink(), item.is_dir(follow_symlinks=False)) for item in entries
+                    )
+            except OSError:
+                continue
+            for name, link, deep in names:
+                count += 1
+                if count > MAX_BELOW or len(found) > MAX_MATCHES or not _is_text(name):
+                    return (*found, (TOO_MANY, ""))
+                whole = posixpath.normpath(posixpath.join(path, name))
+                if link:
+                    found.append((whole, "link"))
+                elif places.secret(whole):
+                    found.append((whole, "file"))
+                elif deep and name != ".git":
+                    waiting.append(whole)
+        return tuple(found)
+
+    def members(self, text: str) -> tuple[str, ...] | None:
+        """The names that an archive or a patch of the workspace would write; None where it does not exist."""
+        try:
+            content = beneath.read_beneath(self.root, text, archives.MAX_BYTES)
+        except UserError as error:
+            return None if error.code == "path.missing" else (TOO_MANY,)
+        return archives.names(content)
 
     def read(self, text: str) -> bytes | None:
         """The content of a regular file of the workspace, None where nothing is there."""

@@ -1,7 +1,7 @@
 """Files of secrets below a folder, by their names alone: for whoever has no scan of it.
 
-Takes a folder; gives the paths of regular files that `spak.policy.places` calls secret, relative to it. No
-link is followed and no file is opened; a folder that cannot be read holds none that anybody could read.
+Takes a folder; gives the paths of regular files that `spak.commandline.places` calls secret, relative to it.
+No link is followed and no file is opened; a folder that cannot be read holds none that anybody could read.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from spak.policy import places
+from spak.commandline import places
 
 MOST = 400_000
 """Names that are looked at."""

@@ -24,8 +24,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spak import canon
+from spak.commandline import places
 from spak.errors import RunError
-from spak.policy import places
 from spak.workspace.disk import Disk
 from spak.workspace.store import CHUNK, Store, name
 
@@ -320,7 +320,7 @@ def at(root: Node, path: str) -> Node | None:
 
 
 def secret_files(folder: Node) -> tuple[str, ...]:
-    """Paths below a folder that are of secrets by their names (spak.policy.places), in no order."""
+    """Paths below a folder that are of secrets by their names (spak.commandline.places), in no order."""
     if folder.secrets is None:
         found: list[str] = []
         for filename, node in folder.children.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from spak.policy.actions import Seen
+from spak.commandline.world import Seen
 
 _SECRET = re.compile(
     r"\.env(\.(?!example|sample|template|dist)[\w.-]+)?|\.netrc|_netrc|\.pgpass|\.git-credentials|\.npmrc|\.pypirc|"
@@ -60,6 +60,12 @@ def of_git(name: str) -> bool:
     return name.casefold().rstrip(". ") in (".git", "git~1")
 
 
+def secret(path: str) -> bool:
+    """True for a file that holds secrets, by its name or by that of a folder above it."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    return bool(parts) and (secret_name(parts[-1]) or any(map(secret_folder, parts)))
+
+
 def place(seen: Seen, how: str, asked: str) -> str:
     """The word for a path's place: outside, refused, root, git, secret, control, hard_link, or inside."""
     if seen.place != "inside":
@@ -72,7 +78,7 @@ def place(seen: Seen, how: str, asked: str) -> str:
         return "root"
     if seen.kind == "file" and seen.links > 1:
         return "hard_link"
-    if secret_name(parts[-1]) or any(map(secret_folder, parts)):
+    if secret(seen.path):
         return "secret"
     if _CONTROL_FOLDERS & set(lowered) or _CONTROL.fullmatch(parts[-1]):
         return "control"

@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from spak.policy import environment
-from spak.policy.actions import World
-from spak.policy.findings import Findings, Reading
-from spak.policy.words import MAX_FORMS, Arg, Known, is_number
+from spak.commandline import environment
+from spak.commandline.findings import Findings, Reading
+from spak.commandline.words import MAX_FORMS, Arg, Known, is_number
+from spak.commandline.world import Eyes as World
 from spak.shell import Command, Line, Part, Text, Variable
 
 MAX_TURNS = 4
@@ -70,6 +70,7 @@ def _either(one: Arg, two: Arg) -> Arg:
         literal=False,
         number=is_number(one) and is_number(two),
         here=one.here or two.here,
+        feed=tuple(dict.fromkeys((*one.feed, *two.feed))),
     )
 
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from spak.policy import places
-from spak.policy.actions import World
-from spak.policy.words import Arg
+from spak.commandline import places
+from spak.commandline.words import Arg
+from spak.commandline.world import TOO_MANY
+from spak.commandline.world import Eyes as World
+from spak.shell import Command
 
 SAFE_DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty"})
 PUBLIC_FILES = frozenset(
     {"/etc/os-release", "/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg"}
 )
+
+
+MAX_MEMBERS = 20
+"""Members of an archive in places that are not permitted, each of which is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,8 @@ class Findings:
     def path(self, how: str, found: Arg) -> None:
         """A word that names a path, or several."""
         if found.lists_paths and not found.texts:
+            if how == "reads":
+                self.listed(found.feed)
             self.deed(
                 "reads" if how == "reads" else "unknown_word", found.written, "paths from a command's output"
             )
@@ -125,18 +133,76 @@ class Findings:
             if above(text) != text:
                 self.use(how, above(text))
             if how == "deletes" or how == "writes":
-                self._destructive_glob(how, text)
+                self.destructive_glob(how, text)
             for folder in dict.fromkeys(self.folders):
                 for match in self.world.spread(f"{folder}/{text}" if folder else text):
                     seen = self.world.look(match)
                     self.reading.uses.append(Use(self.index, how, seen.path, places.place(seen, how, match)))
 
-    def _destructive_glob(self, how: str, text: str) -> None:
+    def destructive_glob(self, how: str, text: str) -> None:
         last = text.rstrip("/").rpartition("/")[2]
         if how == "deletes" and not places.generated(text):
             self.deed("deletes_widely", text, "a pattern that may take more than files made by a build")
         elif last.startswith((".*", ".?", ".[")):
             self.deed("deletes_widely", text, "a pattern that matches ..")
+
+    def listed(self, feed: Sequence[Command]) -> None:
+        """Paths that commands list are read; the judge's own."""
+        raise NotImplementedError
+
+    def tree(self, found: Arg, links: bool, kept: Callable[[str], bool] = bool) -> None:
+        """A folder that is read with all that is below it: no secret, and no link out where these are
+        followed. `kept` says of a path whether it is read at all."""
+        self.path("reads", found)
+        if self.world.below is None:
+            return
+        for text in found.texts if not found.tilde else ():
+            for folder in dict.fromkeys(self.folders):
+                start = before_glob(text) if found.glob else text
+                self._below(
+                    f"{folder}/{start}" if folder and not start.startswith("/") else start, links, kept
+                )
+
+    def _below(self, folder: str, links: bool, kept: Callable[[str], bool]) -> None:
+        assert self.world.below is not None
+        for path, kind in self.world.below(folder):
+            if path == TOO_MANY:
+                self.deed("not_looked_at", folder, "a folder with more files than are looked at")
+            elif kept(path) and (links or kind != "link"):
+                self._odd_use("reads", path)
+
+    def _odd_use(self, how: str, path: str) -> bool:
+        """Note a path that nobody wrote down where it is not an ordinary one; gives whether it is noted."""
+        seen = self.world.look(path)
+        place = places.place(seen, how, path)
+        if place in ("inside", "generated", "root") or (how == "reads" and place in ("control", "git")):
+            return False
+        self.reading.uses.append(Use(self.index, how, seen.path, place))
+        return True
+
+    def unpacks(self, found: Arg, targets: Sequence[Arg]) -> None:
+        """What an archive or a patch would write below the folders, as far as it is no ordinary place."""
+        written = {use.path for use in self.reading.uses if use.how in ("writes", "redirects", "moves")}
+        for text in found.texts:
+            for folder in dict.fromkeys(self.folders):
+                whole = posixpath.join(folder, text)
+                if self.world.look(whole).path in written or text in ("", "-") or found.glob:
+                    self.deed("not_looked_at", text, "an archive that cannot be looked at before")
+                    return
+                names = self.world.members(whole) if self.world.members is not None else None
+                if not self.writes_members(names or (), targets, folder):
+                    self.deed("not_looked_at", text, "an archive whose members are not all looked at")
+                    return
+
+    def writes_members(self, names: Sequence[str], targets: Sequence[Arg], folder: str = "") -> bool:
+        """Note names in odd places that would be written below targets; False where there are too many."""
+        odd = 0
+        for name in names:
+            if name == TOO_MANY or odd > MAX_MEMBERS:
+                return False
+            for target in (form for item in targets for form in item.texts):
+                odd += self._odd_use("writes", posixpath.join(folder, target, name.lstrip("/") or "."))
+        return True
 
     def only_asks(self, rest: Sequence[Arg]) -> bool:
         """True for a lone --version or --help."""
@@ -172,6 +238,11 @@ class Findings:
                 self.use(how, piece)
                 if item.glob:
                     self.path(how, Arg(item.written, (piece,), glob=True))
+
+
+def before_glob(pattern: str) -> str:
+    """The folder of a pattern, as far as it is written out."""
+    return re.split(r"[*?\[]", pattern, maxsplit=1)[0].rpartition("/")[0] or "."
 
 
 _TO_ABOVE = re.compile(r"\.(?:[*?]|\[[^/]*\]|\.)*\Z")

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 
-from spak.policy.outputs import gives_number, lists_paths
-from spak.shell import Arithmetic, Part, Substitution, Text, Variable, Word
+from spak.commandline.outputs import gives_number, lists_paths
+from spak.shell import Arithmetic, Command, Part, Substitution, Text, Variable, Word
 
 HARMLESS_VARIABLES = frozenset(
     [
@@ -73,6 +73,8 @@ class Arg:
     """True for what is certain to be a whole number, also where it is not known which."""
     here: bool = False
     """True for a path that is told from the folder the line stands in."""
+    feed: tuple[Command, ...] = ()
+    """The commands that list the paths, where `lists_paths`."""
 
     @property
     def text(self) -> str | None:
@@ -94,6 +96,7 @@ def arg(word: Word, known: Known, split: bool = True) -> Arg:
     pieces: list[tuple[str, ...]] = []
     bare: list[tuple[str, bool]] = []
     glob = mild = lists = tilde = here = unknown = False
+    feed: tuple[Command, ...] = ()
     odd = any(_odd(part, known) for part in word.parts)
     literal = True
     for place, part in enumerate(word.parts):
@@ -112,12 +115,11 @@ def arg(word: Word, known: Known, split: bool = True) -> Arg:
             elif isinstance(part, Arithmetic):
                 mild = mild or not odd
             else:
-                lists = lists or (
-                    len(word.parts) == 1 and part.form in ("$(", "`") and lists_paths(part.line.commands)
-                )
+                if len(word.parts) == 1 and part.form in ("$(", "`") and lists_paths(part.line.commands):
+                    lists, feed = True, part.line.commands
             continue
         glob, lists, mild = glob or found.glob, lists or found.lists_paths, mild or found.mild
-        tilde, here = tilde or found.tilde, here or found.here
+        tilde, here, feed = tilde or found.tilde, here or found.here, (*feed, *found.feed)
         if found.texts and (part.quoted or not split):
             pieces.append(found.texts)
         elif found.texts and not any(_SPLITS.search(text) for text in found.texts):
@@ -129,7 +131,7 @@ def arg(word: Word, known: Known, split: bool = True) -> Arg:
     if unknown:
         first = word.parts[0]
         piped = len(word.parts) == 1 and isinstance(first, Substitution) and first.form == "<("
-        return Arg(word.text, (), glob, tilde, lists, mild or number, odd, False, piped, number, here)
+        return Arg(word.text, (), glob, tilde, lists, mild or number, odd, False, piped, number, here, feed)
     plain = "".join("x" * len(value) if quoted else value for value, quoted in bare)
     globbed = "*" in plain or "?" in plain or bool(re.search(r"\[.*\]", plain))
     tilde = tilde or plain.startswith("~") or ":~" in plain
@@ -371,3 +373,8 @@ def _range(ranged: re.Match[str]) -> list[str] | None:
 
 def texts_of(rest: Iterable[Arg]) -> list[str]:
     return [item.text or "" for item in rest]
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a list that is written as one text."""
+    return frozenset(text.split())

@@ -1,14 +1,21 @@
-"""Little languages on a command line: whether a sed, awk or python text only computes.
+"""Little languages on a command line: whether a text of sed, awk, perl, jq, SQL or JavaScript only computes.
 
 Each function takes the text of a program and gives None when it can do no more than read what the command
 was given and print, or a short reason why it may do more (run a command, open another file, loop without
-end) or is not understood. What is not understood is never called harmless.
+end) or is not understood. What is not understood is never called harmless. `judged` notes it.
 """
 
 from __future__ import annotations
 
-import ast
 import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from spak.commandline.table import Grammar
+from spak.commandline.words import Arg
+
+if TYPE_CHECKING:
+    from spak.commandline.commands import Judge
 
 _SED_PLAIN = "pdDPnNgGhHxFz="
 _SED_ADDRESS = re.compile(r"(?:\d+(?:~\d+)?|\$|[+~]\d+)")
@@ -174,183 +181,82 @@ def _awk_bare(text: str) -> str | None:
     return bare
 
 
-_PY_CALLS = frozenset(
-    [
-        "print",
-        "len",
-        "sorted",
-        "sum",
-        "min",
-        "max",
-        "range",
-        "str",
-        "int",
-        "float",
-        "bool",
-        "list",
-        "dict",
-        "set",
-        "tuple",
-        "repr",
-        "abs",
-        "round",
-        "hex",
-        "oct",
-        "bin",
-        "ord",
-        "chr",
-        "type",
-        "enumerate",
-        "zip",
-        "any",
-        "all",
-        "divmod",
-        "pow",
-        "hash",
-        "isinstance",
-    ]
-)
-_PY_METHODS = frozenset(
-    [
-        "version",
-        "python_version",
-        "join",
-        "split",
-        "strip",
-        "lower",
-        "upper",
-        "format",
-        "encode",
-        "decode",
-        "keys",
-        "values",
-        "items",
-        "index",
-        "count",
-        "startswith",
-        "endswith",
-        "cpu_count",
-        "getcwd",
-        "machine",
-        "system",
-        "platform",
-        "hexdigest",
-        "exit",
-    ]
-)
-_PY_DUNDER = frozenset({"__version__", "__file__", "__name__", "__doc__"})
-_PY_SAFE_FROM = frozenset(
-    [
-        "sys",
-        "json",
-        "math",
-        "re",
-        "platform",
-        "os",
-        "time",
-        "datetime",
-        "collections",
-        "itertools",
-        "functools",
-        "string",
-        "textwrap",
-    ]
+_PLAIN_RE = r"(?:[^/\\`@(${]|\\[^\x00]|\((?!\?\??\{)|\{\d*,?\d*\}|\$(?=[/)|]))*"
+_PERL = re.compile(
+    rf"\s*(?:s/{_PLAIN_RE}/(?:[^/\\`@${{]|\\[^\x00]|\$\d)*/[gimsx]*|tr/[^/\\`]*/[^/\\`]*/[dcs]*|"
+    rf"(?:print(?: \$_)?(?: if| unless)? )?m?/{_PLAIN_RE}/[imsx]*(?: and print)?|"
+    rf"print(?: \$\.)?(?: if| unless) m?/{_PLAIN_RE}/[imsx]*|print if \$\. *[<>=]=? *\d+)\s*;?\s*\Z"
 )
 
 
-_PY_REACHES = frozenset(
-    {
-        "socket",
-        "subprocess",
-        "ctypes",
-        "pty",
-        "multiprocessing",
-        "http",
-        "urllib",
-        "ftplib",
-        "smtplib",
-        "telnetlib",
-        "antigravity",
-        "idlelib",
-        "turtledemo",
-    }
+def perl(text: str) -> str | None:
+    """Why a perl text is more than one plain substitution or condition."""
+    return None if _PERL.match(text) else "perl code that is not one plain substitution or condition"
+
+
+_JS = re.compile(
+    r"(?:console\.log\()?(?:require\('\./(?!\.)[\w-]+\.json'\)(?:\.[a-z]+)*|process\.versions?(?:\.\w+)?|"
+    r"[\d\s+*/%.-]+|'[^'\\]*'|\"[^\"\\]*\")\)?;?\Z"
 )
-_PY_SHOWS = ("environ", "environb")
-_PY_LARGEST = 1_000_000
-_PY_BEYOND = (
-    ast.While, ast.With, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef,
-    ast.Delete,
-    ast.Match, ast.Await, ast.Global,
-)  # fmt: skip
+"""JavaScript that prints: a number, a text, a value of a JSON file beside, a version."""
 
 
-def _small(node: ast.BinOp) -> bool:
-    """True for a power of two plain numbers whose value is short."""
-    left, right = node.left, node.right
-    return (
-        isinstance(left, ast.Constant)
-        and isinstance(right, ast.Constant)
-        and isinstance(left.value, (int, float))
-        and isinstance(right.value, (int, float))
-        and left.value <= 1024
-        and right.value <= 64
-    )
+def javascript(text: str) -> str | None:
+    """Why JavaScript does more than print a value."""
+    return None if _JS.match(text) else "JavaScript that does more than print a value"
 
 
-def python(text: str) -> str | None:
-    """Why a python program given on the command line does more than import, compute and print."""
-    if len(text) > 4000:
-        return "a long program given on the command line"
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return "python code that does not parse"
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            name = node.func
-            plain = isinstance(name, ast.Name) and name.id in _PY_CALLS
-            method = isinstance(name, ast.Attribute) and name.attr in _PY_METHODS
-            if isinstance(name, ast.Attribute) and name.attr == "system":
-                method = isinstance(name.value, ast.Name) and name.value.id == "platform"
-            if not (plain or method):
-                return "python code that calls more than print and arithmetic"
-            if any(
-                keyword.arg not in ("sep", "end", "flush", "indent", "start", "reverse")
-                for keyword in node.keywords
-            ):
-                return "python code that hands over what may be called"
-            if isinstance(name, ast.Name) and name.id == "type" and len(node.args) != 1:
-                return "python code that makes classes"
-        elif isinstance(node, ast.Attribute):
-            if node.attr.startswith("_") and node.attr not in _PY_DUNDER:
-                return "python code that reaches for internals"
-            if isinstance(node.ctx, ast.Store):
-                return "python code that changes what is not its own"
-            if node.attr in _PY_SHOWS:
-                return "python code that shows the environment"
-        elif isinstance(node, ast.Import):
-            if any(alias.name.partition(".")[0] in _PY_REACHES for alias in node.names):
-                return "python code that loads what starts processes or connects"
-            if any(alias.asname in _PY_CALLS or alias.asname == "platform" for alias in node.names):
-                return "python code that gives a module another name"
-        elif isinstance(node, ast.ImportFrom):
-            if (node.module or "") not in _PY_SAFE_FROM or any(
-                alias.asname or alias.name in _PY_CALLS or alias.name in ("*", "system", *_PY_SHOWS)
-                for alias in node.names
-            ):
-                return "python code that imports names which hide what is called"
-        elif isinstance(node, _PY_BEYOND):
-            return "python code with more than straight statements"
-        elif isinstance(node, ast.ExceptHandler) and node.name in {*_PY_CALLS, "platform"}:
-            return "python code that gives a function another meaning"
-        elif isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Store) and node.id in {*_PY_CALLS, "platform"}:
-                return "python code that gives a function another meaning"
-        elif isinstance(node, ast.Subscript):
-            if isinstance(node.ctx, ast.Store):
-                return "python code that changes what is not its own"
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift)) and not _small(node):
-            return "python code with a power, whose size is not known"
-        elif isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > _PY_LARGEST:
-            return "python code with a number that may be a size"
+_JQ = re.compile(
+    r"(?<![.\w\"])(env|import|include|input_filename|getpath_|load\w*|strenv|envsubst|eval|system)\b|\$ENV"
+)
+
+
+def jq(text: str) -> str | None:
+    """Why a filter of jq or yq reads more than its input."""
+    return "it may print the environment or load other files" if _JQ.search(text) else None
+
+
+_SQL_SHOWS = re.compile(r"\.(tables|schema|indexes|databases|dbinfo)(\s+\w+)?\s*\Z")
+_SQL_BAD = re.compile(
+    r"\n\s*\.|(?i:\b(attach|load_extension|readfile|writefile|edit|fts3_tokenizer|vacuum\s+into|recursive)\b)"
+)
+
+
+def sql(text: str) -> str | None:
+    """Why a statement of SQLite, or a dot command of its shell, reaches other files or programs."""
+    if (text.lstrip().startswith(".") and not _SQL_SHOWS.match(text.strip())) or _SQL_BAD.search(text):
+        return "a statement or dot command that may reach other files or programs"
     return None
+
+
+READERS: dict[str, Callable[[str], str | None]] = {
+    "sed": sed,
+    "awk": awk,
+    "perl": perl,
+    "javascript": javascript,
+    "jq": jq,
+    "sql": sql,
+}
+
+
+def judged(judge: Judge, grammar: Grammar, language: str, item: Arg) -> None:
+    """Note what a program that is given as a word does beyond the deed of its command."""
+    if language == "activate":
+        _activate(judge, grammar, item)
+        return
+    if item.text is None:
+        kind = "not_understood" if item.mild or item.texts else "unknown_word"
+        judge.deed(kind, grammar.name, "a program that is not known before the line runs")
+        return
+    why = READERS[language](item.text)
+    if why:
+        judge.deed("executes", grammar.name, why)
+
+
+def _activate(judge: Judge, grammar: Grammar, item: Arg) -> None:
+    """`source .venv/bin/activate` chooses the project's own programs; any other text is code."""
+    if item.text and item.literal and re.search(r"(?:^|/)\.?v?env[\w.-]*/bin/activate\Z", item.text):
+        judge.path("runs", item)
+        judge.deed("builds", grammar.name)
+    else:
+        judge.deed("executes", grammar.name, f"{grammar.name} is not for the command line")

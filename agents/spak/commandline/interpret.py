@@ -1,0 +1,354 @@
+"""The interpreter of tables: what the words of one command mean, and what they do.
+
+Takes a Grammar, the Judge of the line and the words behind the program's name; notes deeds and paths. Every
+word has to find its place: an option that the table does not list, a word too many, or a value that is not of
+its kind is a deed of its own, which no policy of ours permits, and which names the word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from spak.commandline import kinds
+from spak.commandline.table import Grammar, Kind, Option, Slot, When
+from spak.commandline.words import READERS_OF_PIPES, Arg
+from spak.shell import Command
+
+if TYPE_CHECKING:
+    from spak.commandline.commands import Judge
+
+
+_COUNTED = re.compile(r"(-[A-Za-z])\"?\$\(nproc\)\"?\Z")
+"""`-j$(nproc)`: the option is known, and its value is a number."""
+
+
+@dataclass(slots=True)
+class Parsed:
+    """The words of a command, sorted."""
+
+    given: list[tuple[Option, list[Arg]]] = field(default_factory=list)
+    operands: list[Arg] = field(default_factory=list)
+    after: list[Arg] = field(default_factory=list)
+    """The words that are not looked at: a verb's, or another command's."""
+    fits: bool = True
+    behind: int = -1
+    """Which operand is the first behind `--`; -1 without one."""
+
+    def names(self) -> set[str]:
+        return {option.name for option, _ in self.given}
+
+    def values(self, *names: str) -> list[Arg]:
+        return [value for option, values in self.given if option.name in names for value in values]
+
+
+def interpret(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """Note what the command does."""
+    if judge.only_asks(rest):
+        judge.deed("computes", grammar.about or grammar.name)
+        return
+    if grammar.name in READERS_OF_PIPES:
+        rest = [Arg("/dev/stdin", ("/dev/stdin",)) if item.piped else item for item in rest]
+    if grammar.code:
+        from spak.commandline import languages
+
+        languages.READERS[grammar.code](judge, grammar, rest, before)
+        return
+    parsed = parse(judge, grammar, rest)
+    if grammar.verbs:
+        _verb(judge, grammar, parsed, before)
+        return
+    apply(judge, grammar, parsed, before)
+
+
+def _verb(judge: Judge, grammar: Grammar, parsed: Parsed, before: Sequence[Command]) -> None:
+    _values(judge, grammar, parsed, grammar.kinds)
+    if not parsed.operands:
+        if grammar.bare:
+            judge.deed(grammar.bare, grammar.about or grammar.name)
+        else:
+            judge.deed("unknown_value", grammar.name, "no verb is written out")
+        return
+    verb = parsed.operands[0]
+    inner = grammar.verbs.get(verb.text or "") if verb.literal else None
+    if inner is None:
+        judge.deed(
+            "unknown_option",
+            f"{grammar.name} {verb.written}",
+            f"the table of {grammar.name} has no such verb",
+        )
+        return
+    interpret(judge, inner, parsed.after, before)
+
+
+def apply(judge: Judge, grammar: Grammar, parsed: Parsed, before: Sequence[Command]) -> None:
+    """Note the deed, the values and the operands of a command whose words were sorted."""
+    given = parsed.names()
+    does, about, why = grammar.does, grammar.about or grammar.name, grammar.why
+    slots, named = grammar.operands, dict(grammar.kinds)
+    words = " ".join(item.text if item.text is not None else "$" for item in parsed.operands)
+    for when in grammar.when:
+        if not _holds(grammar, when, given, words):
+            continue
+        does, about = when.does or does, (when.about or about).replace("{}", grammar.name)
+        why = why if when.why is None else when.why
+        slots = slots if when.operands is None else when.operands
+        named |= when.kinds
+    if grammar.one_of and len(_given(grammar, grammar.one_of) & given) != 1:
+        judge.deed("not_understood", grammar.name, f"not exactly one of {', '.join(sorted(grammar.one_of))}")
+    if grammar.needs - given:
+        judge.deed("not_understood", grammar.name, f"without {', '.join(sorted(grammar.needs))}")
+    judge.deed(does, about, why)
+    _values(judge, grammar, parsed, named)
+    _operands(judge, grammar, parsed, slots, named, before)
+
+
+def _holds(grammar: Grammar, when: When, given: set[str], words: str) -> bool:
+    needed = [names for names in (when.given, when.also) if names]
+    return (
+        all(_given(grammar, names) & given for names in needed)
+        and not _given(grammar, when.missing) & given
+        and (when.words is None or when.words.match(words) is not None)
+    )
+
+
+def _given(grammar: Grammar, names: frozenset[str]) -> set[str]:
+    """The first spellings of options that `when` may name by any of theirs."""
+    return {grammar.options[name].name for name in names if name in grammar.options}
+
+
+def _values(judge: Judge, grammar: Grammar, parsed: Parsed, named: Mapping[str, Kind]) -> None:
+    for option, values in parsed.given:
+        for kind, value in zip(option.kinds, values, strict=False):
+            kinds.take(judge, grammar, named.get(kind.name, kind), value, parsed, option.name)
+
+
+def _operands(
+    judge: Judge,
+    grammar: Grammar,
+    parsed: Parsed,
+    slots: Sequence[Slot],
+    named: Mapping[str, Kind],
+    before: Sequence[Command],
+) -> None:
+    placed, short = place(parsed.operands, slots)
+    for item, slot in placed:
+        if slot is None:
+            judge.deed(grammar.otherwise, f"{grammar.name} {item.written}", "no word is expected here")
+            continue
+        kinds.take(judge, grammar, named.get(slot.kind.name, slot.kind), item, parsed)
+    trees = [slot for slot in slots if slot.kind.name.startswith("tree") and slot.count == "*"]
+    if trees and not any(slot in trees for _, slot in placed):
+        kinds.take(judge, grammar, trees[0].kind, Arg(".", (".",)), parsed)
+    if short and short.kind.name != "command":
+        judge.deed(grammar.otherwise, grammar.name, f"a word is missing: {short.kind.name}")
+    if any(slot.kind.name == "command" for slot in slots):
+        if parsed.after:
+            judge.run(parsed.after, before)
+        elif short:
+            judge.deed("unknown_value", grammar.name, "no command is written out")
+
+
+def place(
+    operands: Sequence[Arg], slots: Sequence[Slot]
+) -> tuple[list[tuple[Arg, Slot | None]], Slot | None]:
+    """Each operand with its slot, None for one too many; and the first slot left that needs one."""
+    slots = [slot for slot in slots if slot.kind.name != "command"] or list(slots)
+    if slots and slots[0].kind.name == "command":
+        return [(item, None) for item in operands], None
+    free = len(operands) - sum(not slot.count for slot in slots)
+    found: list[tuple[Arg, Slot | None]] = []
+    at = 0
+    for slot in slots:
+        take = 1 if not slot.count else max(0, min(free, 1 if slot.count == "?" else free))
+        free -= take if slot.count else 0
+        if at + take > len(operands):
+            return found, slot
+        found += [(item, slot) for item in operands[at : at + take]]
+        at += take
+    return found + [(item, None) for item in operands[at:]], None
+
+
+# ---- sorting words
+
+
+def parse(judge: Judge, grammar: Grammar, rest: list[Arg]) -> Parsed:
+    """The options with their values and the operands; what has no place becomes a deed."""
+    found = Parsed()
+    if grammar.style == "words":
+        found.operands = list(rest)
+        return found
+    commands = next((at for at, slot in enumerate(grammar.operands) if slot.kind.name == "command"), None)
+    if grammar.letters:
+        rest = _spelled_out(grammar, rest)
+    at = 0
+    while at < len(rest):
+        item = rest[at]
+        text = item.text
+        if commands is not None and len(found.operands) == commands:
+            if text == "--":
+                found.after = rest[at + 1 :]
+                return found
+            if not _dashed(item):
+                found.after = rest[at:]
+                return found
+        at += 1
+        if text == "--":
+            found.behind = len(found.operands)
+            found.operands += rest[at:]
+            break
+        counted = _COUNTED.match(item.written) if not item.texts else None
+        if counted is not None and counted[1] in grammar.options:
+            found.given.append((grammar.options[counted[1]], [Arg(item.written, number=True)]))
+            continue
+        if not _dashed(item):
+            if grammar.response and any(form.startswith("@") for form in item.texts):
+                _unknown(judge, grammar, found, item, "a file of further words")
+            found.operands.append(item)
+            if grammar.verbs or grammar.stops:
+                found.after = rest[at:]
+                found.operands += [] if grammar.verbs else rest[at:]
+                return found
+            continue
+        if text is None or (item.glob and not item.literal):
+            judge.deed("unknown_word", item.written, "a word that may be an option")
+            found.fits = False
+            continue
+        at += _option(judge, grammar, found, item, text, rest[at:])
+    return found
+
+
+def _spelled_out(grammar: Grammar, rest: list[Arg]) -> list[Arg]:
+    """`tar cfC a.tar src .` with a dash before each letter, and each value behind its letter."""
+    first = rest[0].text if rest else None
+    if not first or first.startswith("-") or not rest[0].literal:
+        return rest
+    words, left = [], rest[1:]
+    for letter in first:
+        words.append(Arg("-" + letter, ("-" + letter,)))
+        option = grammar.options.get("-" + letter)
+        count = len(option.kinds) if option is not None else 0
+        words, left = words + left[:count], left[count:]
+    return words + left
+
+
+def _dashed(item: Arg) -> bool:
+    return any(form.startswith("-") and len(form) > 1 for form in item.texts)
+
+
+def _unknown(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, why: str = "") -> int:
+    found.fits = False
+    judge.deed(
+        "unknown_option",
+        f"{grammar.name} {item.written}",
+        why or f"the table of {grammar.name} does not list it",
+    )
+    return 0
+
+
+def _option(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, text: str, rest: list[Arg]) -> int:
+    """Take one word that is an option or several; gives how many words behind it are its values."""
+    exact = grammar.options.get(text)
+    if exact is not None and not exact.kinds:
+        found.given.append((exact, []))
+        return 0
+    if grammar.style == "go":
+        text = text[1:] if text.startswith("--") else text
+        name, sign, value = text.partition("=")
+        option = grammar.options.get(name + "=") or grammar.options.get(name) if sign else None
+        if sign and option is not None and option.kinds:
+            return _long(judge, grammar, found, item, option, value, rest)
+        option = grammar.options.get(text)
+        if option is not None and option.form != "=":
+            return _long(judge, grammar, found, item, option, None, rest)
+        return _joined(judge, grammar, found, item, text)
+    if text.startswith("--") or grammar.style == "single":
+        name, sign, value = text.partition("=")
+        option = grammar.options.get(name)
+        if sign and option is not None and option.form != "=" and not option.kinds:
+            option = None
+        if option is not None and (text.startswith("--") or (option.form == "=") is bool(sign)):
+            return _long(judge, grammar, found, item, option, value if sign else None, rest)
+        if sign and (option := grammar.options.get(name + "=") or grammar.options.get(name + "?")):
+            return _long(judge, grammar, found, item, option, value, rest)
+        if text.startswith("--"):
+            return _unknown(judge, grammar, found, item)
+        return _joined(judge, grammar, found, item, text)
+    return _cluster(judge, grammar, found, item, text, rest)
+
+
+def _long(
+    judge: Judge,
+    grammar: Grammar,
+    found: Parsed,
+    item: Arg,
+    option: Option,
+    value: str | None,
+    rest: list[Arg],
+) -> int:
+    if value is None and (option.form == "?" or not option.kinds):
+        found.given.append((option, []))
+        return 0
+    if value is None and option.form == "=":
+        return _unknown(judge, grammar, found, item, "its value is to be joined")
+    if value is None:
+        return _take(judge, grammar, found, item, option, rest)
+    found.given.append((option, [_part(item, value)]))
+    if len(option.kinds) != 1:
+        return _unknown(judge, grammar, found, item, "it takes no value")
+    return 0
+
+
+def _take(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, option: Option, rest: list[Arg]) -> int:
+    count = len(option.kinds)
+    found.given.append((option, rest[:count]))
+    if len(rest) < count:
+        _unknown(judge, grammar, found, item, "its value is missing")
+    return count
+
+
+def _part(item: Arg, value: str) -> Arg:
+    return Arg(value or item.written, (value,), item.glob, value.startswith("~"), literal=item.literal)
+
+
+def _joined(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, text: str) -> int:
+    """`-O2`, `-Iinclude`, `-Wall`: the longest spelling that the word begins with and that may be joined."""
+    for size in range(len(text) - 1, 1, -1):
+        for option in map(grammar.options.get, (text[:size], text[:size] + "?")):
+            if (
+                option is not None
+                and option.kinds
+                and (option.form == "?" or (size == 2 and not option.form and grammar.style == "single"))
+            ):
+                found.given.append((option, [_part(item, text[size:])]))
+                return 0
+    return _unknown(judge, grammar, found, item)
+
+
+def _cluster(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, text: str, rest: list[Arg]) -> int:
+    """`-la`, `-n5`, `-5`."""
+    at = 1
+    while at < len(text):
+        if text[at].isdigit() and "-#" in grammar.options:
+            found.given.append((grammar.options["-#"], []))
+            while at < len(text) and text[at].isdigit():
+                at += 1
+            continue
+        option = grammar.options.get("-" + text[at])
+        if option is None:
+            return _unknown(judge, grammar, found, item)
+        value = text[at + 1 :]
+        at += 1
+        if not option.kinds:
+            found.given.append((option, []))
+        elif option.form == "?":
+            found.given.append((option, [_part(item, value)] if value else []))
+            return 0
+        elif value:
+            found.given.append((option, [_part(item, value)]))
+            return 0 if len(option.kinds) == 1 else _unknown(judge, grammar, found, item)
+        else:
+            return _take(judge, grammar, found, item, option, rest)
+    return 0

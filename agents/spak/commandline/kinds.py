@@ -1,0 +1,355 @@
+"""What a value or an operand may be, and what it means for the files of the workspace.
+
+`take` judges one word by the kind that a table gives it. Kinds of paths: reads, writes, runs, deletes, moves,
+tracks, writes_mode, deletes_tree (only what a build makes), and
+
+    tree        a file or folder, read with all that is below it       tree_links  links followed too
+    paths       several, joined by `:`                                  unpacks     an archive or a patch
+    deletes_all a file, or with -r what a build makes                   tests       a path, `::` and a name
+    drops       written; a device loses what is moved there             source      no name with @ before it
+    local       a path without `:`, used as the next word says
+
+Others: text (anything that is known), prose (anything), plain (a word without / .. @ | and comma), number,
+size, name (of a variable), word (perhaps a path, `--name=path` too), match PATTERN, choice A|B, script
+LANGUAGE (scripts.py), line (a command line), rev and held (git's revisions), program (a file that is run),
+java (a class), named (a name that means no more), assigned (a path or name=value), target (of a build),
+extras (a folder with extras after it), settings (a file, no text of settings), plugin, none; include and
+exclude are patterns of names in a tree.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from spak.commandline import environment, scripts
+from spak.commandline.findings import SAFE_DEVICES
+from spak.commandline.table import Grammar, Kind
+from spak.commandline.words import Arg
+
+if TYPE_CHECKING:
+    from spak.commandline.commands import Judge
+    from spak.commandline.interpret import Parsed
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SECRET_NAME = re.compile(r"\$\{?\w*(KEY|TOKEN|SECRET|PASS|CRED|AUTH|AWS_|DATABASE_URL)", re.IGNORECASE)
+_NUMBER = re.compile(r"[-+]?\d[\w.]*%?\Z|auto\Z")
+_DATA = re.compile(
+    r".*\.(md|rst|txt|log|csv|tsv|json|jsonl|ya?ml|toml|ini|cfg|xml|html?|css|png|jpe?g|gif|svg|pdf|patch|diff|lock)\Z",
+    re.IGNORECASE,
+)
+_PLAIN = re.compile(r"(?:(?!\.\.)[^/@|,])*\Z")
+_PATHS = frozenset(("reads", "writes", "runs", "deletes", "moves", "tracks", "writes_mode", "deletes_tree"))
+
+Taker = Callable[["Judge", Grammar, Kind, Arg, "Parsed", str], None]
+
+
+def take(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str = "") -> None:
+    """Judge a word as the kind says; `option` is the option whose value it is."""
+    if kind.name in _PATHS or kind.name in _PATHLIKE:
+        if any(_ADDRESS.match(text) for text in item.texts):
+            judge.deed("connects", item.written, "an address on a command line")
+            return
+        if kind.name in _PATHS:
+            _path(judge, grammar, kind.name, item)
+            return
+    TAKERS[kind.name](judge, grammar, kind, item, parsed, option)
+
+
+def _path(judge: Judge, grammar: Grammar, how: str, item: Arg) -> None:
+    if how == "runs" and any(text in ("", "-") for text in item.texts):
+        judge.deed("executes", f"{grammar.name} {item.written}", "code from standard input")
+        return
+    judge.path(how, item)
+    if item.glob and how == "moves":
+        for text in item.texts:
+            judge.use("moves", text)
+
+
+def _unfit(judge: Judge, grammar: Grammar, item: Arg, option: str, why: str) -> None:
+    judge.deed(grammar.otherwise, " ".join(filter(None, (grammar.name, option, item.written))), why)
+
+
+def _known(judge: Judge, grammar: Grammar, item: Arg) -> bool:
+    if item.texts:
+        return True
+    if grammar.prints and _SECRET_NAME.search(item.written):
+        judge.deed("shows_environment", item.written, "a variable whose name is that of a secret")
+    if not item.mild and not grammar.prints:
+        judge.deed("unknown_word", item.written, "a word that is not known before the line runs")
+    return False
+
+
+def _text(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    _known(judge, grammar, item)
+
+
+def _matches(pattern: re.Pattern[str], why: str) -> Taker:
+    def taker(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+        if _known(judge, grammar, item) and not all(pattern.match(text) for text in item.texts):
+            _unfit(judge, grammar, item, option, why)
+
+    return taker
+
+
+def _prose(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """A text for people, which may be anything but a secret."""
+    if not item.texts and _SECRET_NAME.search(item.written):
+        judge.deed("shows_environment", item.written, "a variable whose name is that of a secret")
+
+
+def _extras(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """A folder of the project, with extras in brackets behind it."""
+    texts = tuple(re.sub(r"\[[\w,-]*\]\Z", "", text) for text in item.texts)
+    take(judge, grammar, Kind(kind.detail), replace(item, texts=texts, glob=False), parsed, option)
+
+
+def _number(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    if not item.number and _known(judge, grammar, item) and not all(map(_NUMBER.match, item.texts)):
+        _unfit(judge, grammar, item, option, "no plain number")
+
+
+def _match(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    if not item.texts:
+        judge.deed("unknown_word", item.written, "a word that is not known before the line runs")
+    elif not all(re.fullmatch(kind.detail, text) for text in item.texts):
+        _unfit(judge, grammar, item, option, "a value that the table does not list")
+
+
+def _choice(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    if not item.texts or not set(item.texts) <= set(kind.detail.split("|")):
+        _unfit(judge, grammar, item, option, f"none of {kind.detail.replace('|', ', ')}")
+
+
+def _none(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    _unfit(judge, grammar, item, option, "no word is expected here")
+
+
+def _word(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    judge.plain_paths([item], kind.detail or "reads")
+
+
+def _size(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    if item.text is None or not re.match(r"\d{1,7}\Z|\d{1,4}[Kk]\Z", item.text):
+        judge.deed("wastes", f"{grammar.name} {item.written}", "a size that is large or not plain")
+
+
+def _name(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    if item.text is None or not re.match(r"[A-Za-z_]\w*\Z", item.text):
+        judge.deed("not_understood", item.written, "not the name of a variable")
+
+
+def _settings(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    if item.text is None or "{" in item.text or "=" in item.text:
+        _unfit(judge, grammar, item, option, "settings on the command line load code")
+    else:
+        judge.path("runs", item)
+
+
+def _program(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """The project's own program; a text or data file is none, whatever it holds."""
+    _path(judge, grammar, "runs", item)
+    if any(_DATA.match(text) for text in item.texts):
+        what = f"{grammar.name} {item.written}"
+        judge.deed("executes", what, "a file of text or data is run as a program")
+    elif grammar.does == "computes":
+        judge.deed("builds", grammar.name)
+
+
+def _named(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """A path, for programs to which a sign at an end of a name means more than the name."""
+    if not all(re.fullmatch(r"[\w./~@%={}\[\]*?-]([^|<>&\n]*[^|<>&\s])?", text) for text in item.texts):
+        _unfit(judge, grammar, item, option, "a name with a sign that runs or writes something")
+    judge.path(kind.detail, item)
+
+
+def _assigned(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    if item.text is None or not re.match(r"[A-Za-z_]\w*=", item.text):
+        judge.path(kind.detail, item)
+
+
+def _java(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    if item.text is None or not re.match(r"[A-Za-z_$][\w.$/]*\Z", item.text):
+        _unfit(judge, grammar, item, option, "no class of the project")
+    else:
+        judge.path("runs", item if item.text.endswith(".java") else Arg(".", (".",)))
+
+
+def _rev(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """A revision or a path of git: one that leads elsewhere, or that stands behind `--`, is a path."""
+    if not item.texts:
+        if not item.lists_paths and not item.mild:
+            judge.deed("unknown_word", grammar.name, "a word that is not known before the line runs")
+        return
+    behind = parsed.behind >= 0 and any(item is other for other in parsed.operands[parsed.behind :])
+    for text in item.texts:
+        at = re.match(r"[^:]*:(?!/)(.+)\Z", text) if kind.name == "held" and not behind else None
+        if at:  # what a commit holds under the name
+            judge.path("reads", Arg(at[1], (at[1],)))
+    if (item.tilde and behind) or any(re.match(r"/|\.\.(/|\Z)|.*/\.\./", text) for text in item.texts):
+        judge.path("reads", item)
+    elif behind:
+        judge.path("tracks", item)
+
+
+def _target(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """A target of a build, or a variable of it: none that a build hands to a shell."""
+    text = item.text
+    if text is None or not re.match(r"[A-Za-z_]\w*[:?+]?=", text):
+        judge.plain_paths([item])
+        elsewhere = re.match(r"(un)?install([-_/].*)?\Z", text or "")
+        if elsewhere and not _names_folder(parsed):
+            judge.deed("installs", f"{grammar.name} install", "it installs outside of the workspace")
+        return
+    key, _, value = text.partition("=")
+    key = key.rstrip(":?+")
+    why = environment.trouble(key, [value])
+    if why or not re.match(r"[\w./,:+ =-]*\Z", value) or key in ("SHELL", "MAKE", "RM"):
+        judge.deed("sets_environment", key, why or "a value that make hands to a shell")
+    else:
+        judge.pathlike(item, value)
+
+
+def _names_folder(parsed: Parsed) -> bool:
+    texts = [item.text or "" for item in parsed.operands]
+    return "-n" in parsed.names() or any(re.match(r"(DESTDIR|PREFIX|prefix)=.", text) for text in texts)
+
+
+def _paths_of(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    for part in (item.text or "$").split(":"):
+        judge.path(
+            kind.detail or "reads", Arg(part, (part,) if item.texts else (), tilde=part.startswith("~"))
+        )
+
+
+def _tests(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    texts = tuple(text.partition("::")[0] or "." for text in item.texts)
+    judge.path("reads", replace(item, texts=texts))
+
+
+def _deletes_all(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    judge.path(kind.detail or "deletes", item)
+    if item.glob:
+        for text in item.texts:
+            judge.destructive_glob("deletes", text)
+
+
+def _drops(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    if item.text in SAFE_DEVICES:
+        judge.deed("destroys", f"{grammar.name} {item.text}", "what is moved there is gone")
+    judge.path("writes", item)
+
+
+def _source(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    if any(text.startswith("@") for text in item.texts):
+        _unfit(judge, grammar, item, option, "a file of further words")
+    else:
+        judge.path(kind.detail or "reads", item)
+
+
+def _tree(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    shown = [(option.kinds[0].name, value.text) for option, values in parsed.given for value in values]
+    only = [text for name, text in shown if name == "include" and text]
+    never = [text for name, text in shown if name == "exclude" and text]
+
+    def kept(path: str) -> bool:
+        last = path.rpartition("/")[2]
+        if only and not any(fnmatchcase(last, pattern) for pattern in only):
+            return False
+        return not any(fnmatchcase(part, pattern) for part in path.split("/") for pattern in never)
+
+    for folder in parsed.values(*kind.detail.split()) if kind.detail else ():
+        for text in folder.texts:
+            judge.tree(
+                replace(item, texts=tuple(posixpath.join(text, name) for name in item.texts)), False, kept
+            )
+    judge.tree(item, kind.name == "tree_links", kept)
+
+
+def _local(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    if any(":" in text for text in item.texts):
+        judge.deed("connects", item.written, "a file on another machine")
+    elif any(text.startswith("-") and text != "-" for text in item.texts):
+        _unfit(judge, grammar, item, option, "a name that reads like an option")
+    elif item.text != "-":
+        take(judge, grammar, Kind(*kind.detail.split(" ", 1)), item, parsed, option)
+
+
+def _unpacks(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """The archive is read, its members are written below the folder of the options that `detail` names."""
+    _local(judge, grammar, Kind("local", "reads"), item, parsed, option)
+    judge.unpacks(item, parsed.values(*kind.detail.split()) or [Arg(".", (".",))])
+
+
+def _line(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """A command line given as a word."""
+    from spak.commandline.interpreters import of_text
+
+    of_text(judge, grammar.name, item.text)
+
+
+def _plugin(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    if item.text is None or not re.match(r"no:\w+\Z|(xdist|pytest_\w+|cov)\Z", item.text):
+        _unfit(judge, grammar, item, option, "it loads a module as a plug-in")
+
+
+def _script(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    scripts.judged(judge, grammar, kind.detail, item)
+
+
+TAKERS: dict[str, Taker] = {
+    "text": _text,
+    "prose": _prose,
+    "extras": _extras,
+    "include": _text,
+    "exclude": _text,
+    "plain": _matches(_PLAIN, "a value with a path, a list or a sign that may name a file"),
+    "number": _number,
+    "match": _match,
+    "choice": _choice,
+    "none": _none,
+    "word": _word,
+    "size": _size,
+    "name": _name,
+    "settings": _settings,
+    "paths": _paths_of,
+    "program": _program,
+    "named": _named,
+    "assigned": _assigned,
+    "java": _java,
+    "target": _target,
+    "rev": _rev,
+    "held": _rev,
+    "line": _line,
+    "tests": _tests,
+    "deletes_all": _deletes_all,
+    "drops": _drops,
+    "source": _source,
+    "local": _local,
+    "tree": _tree,
+    "tree_links": _tree,
+    "unpacks": _unpacks,
+    "plugin": _plugin,
+    "script": _script,
+}
+_PATHLIKE = frozenset(
+    (
+        "tree",
+        "tree_links",
+        "program",
+        "unpacks",
+        "source",
+        "local",
+        "named",
+        "drops",
+        "deletes_all",
+        "tests",
+        "settings",
+    )
+)
+KINDS = frozenset(TAKERS) | _PATHS | {"command"}
+"""Every kind that a table may name."""

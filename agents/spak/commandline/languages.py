@@ -1,0 +1,253 @@
+"""Programs whose words are more than options and operands: package managers, git over SSH, a shell's own.
+
+Each reader takes the Judge, the program's table, the words after its name and the commands before it in the
+pipeline. It sorts them by the table as far as that goes. `READERS` names all readers.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from spak.commandline import environment, interpreters, remotes, table, walkers
+from spak.commandline.interpret import apply, parse
+from spak.commandline.members import patched
+from spak.commandline.table import Grammar
+from spak.commandline.words import Arg, is_number, texts_of, words
+from spak.shell import Command
+
+if TYPE_CHECKING:
+    from spak.commandline.commands import Judge
+
+Reader = Callable[["Judge", Grammar, list[Arg], Sequence[Command]], None]
+
+
+def managed(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """`pdm run X`: a script of the project's own file where X is no program, else X."""
+    inner = rest[0].text if len(rest) == 1 else None
+    if inner and re.match(r"[a-z][a-z0-9_:-]*\Z", inner) and table.grammar(inner) is None:
+        judge.deed("builds", grammar.name)
+    else:
+        apply(judge, grammar, parse(judge, grammar, rest), before)
+
+
+_NPX = words(
+    "tsc eslint jest prettier vitest mocha webpack vite rollup cypress playwright stylelint tslint nyc "
+    "ava tap"
+)
+
+
+def npx(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """A tool that projects have among their own packages; another one would be fetched."""
+    while rest and rest[0].text in ("--no-install", "--no", "--"):
+        rest = rest[1:]
+    tool = rest[0].text if rest else None
+    if tool in _NPX:
+        judge.run(rest, before)
+    else:
+        judge.deed("connects", f"{grammar.name} {tool}", "it may fetch and run a package")
+
+
+def patch(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """The patch of an option, of the second word, or of its input; what it changes is looked at."""
+    parsed = parse(judge, grammar, rest)
+    apply(judge, grammar, parsed, before)
+    if len(parsed.operands) > 1 or parsed.values("-i"):
+        return
+    targets = parsed.values("-d") or [Arg(".", (".",))]
+    if judge.stdin is not None:
+        judge.unpacks(judge.stdin, targets)
+    elif judge.body is not None:
+        judge.writes_members(patched(judge.body), targets)
+    elif not before or not before[-1].words or before[-1].words[0].value != "git":
+        judge.deed("not_looked_at", "patch", "a patch that cannot be looked at before the line runs")
+
+
+def fetch(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """`git clone`, `fetch` and `ls-remote`: by SSH from an address, else from the project's own remote."""
+    parsed = parse(judge, grammar, rest)
+    words = parsed.operands
+    host = remotes.address(words[0].text or "") if words else ""
+    if not host:
+        if grammar.does == "downloads":
+            judge.deed("connects", grammar.name, "another machine, by no address that is understood")
+        else:
+            apply(judge, grammar, parsed, before)
+        return
+    judge.connect("ssh", host)
+    clones = grammar.name == "git clone"
+    branches = all(re.match(r"[A-Za-z][\w./-]*\Z", item.text or "") for item in words[1:])
+    if not parsed.fits or (len(words) > 2 if clones else not branches):
+        judge.deed("connects", grammar.name, "another machine, with more than a plain fetch")
+        return
+    judge.deed("downloads", grammar.name)
+    for item in words[1:] if clones else ():
+        judge.path("writes", item)
+
+
+def ssh(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    remotes.ssh(judge, grammar.name, rest, before)
+
+
+def scp(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    remotes.scp(judge, grammar.name, rest, before)
+
+
+def env(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    at = 0
+    while at < len(rest):
+        text = rest[at].text or ""
+        if text in ("-i", "-", "--ignore-environment"):
+            at += 1
+        elif text in ("-u", "--unset"):
+            at += 2
+        elif text.startswith("-"):
+            judge.deed("unknown_option", f"env {rest[at].written}", "only -i and -u are understood")
+            return
+        elif re.match(r"[A-Za-z_]\w*=", text):
+            key, _, value = text.partition("=")
+            _sets(judge, key, value)
+            at += 1
+        else:
+            break
+    if at >= len(rest):
+        judge.deed("shows_environment", "env", "it prints the environment")
+        return
+    judge.deed("computes", "env")
+    judge.run(rest[at:], before)
+
+
+def _sets(judge: Judge, key: str, value: str) -> bool:
+    why = environment.trouble(key, [value])
+    if why:
+        judge.deed("sets_environment", key, why)
+    elif environment.is_path_list(key):
+        for item in filter(None, value.split(":")):
+            judge.path("reads", Arg(item, (item,), tilde=item.startswith("~")))
+    return why is None
+
+
+def export(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    for text in texts_of(rest):
+        key, _, value = text.partition("=")
+        if not re.match(r"[A-Za-z_]\w*\Z", key):
+            judge.deed("sets_environment", f"export {key}", "not a plain assignment")
+        elif _sets(judge, key, value):
+            judge.deed("computes", f"export {key}")
+    if not rest:
+        judge.deed("shows_environment", "export", "it prints the environment")
+
+
+def unset(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """Takes a variable away, as env -u does; not one that programs go by."""
+    judge.deed("computes", "unset")
+    for text in texts_of(rest):
+        plain = re.match(r"[A-Za-z_]\w*\Z", text)
+        why = environment.trouble(text, []) if plain else "not a plain name"
+        if why:
+            judge.deed("sets_environment", f"unset {text}", why)
+
+
+def time(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    parsed = parse(judge, grammar, rest)
+    judge.deed("computes", "time")
+    if parsed.after and re.match(r"[A-Za-z_]\w*\+?=", parsed.after[0].written):
+        judge.deed("not_understood", parsed.after[0].written, "an assignment behind `time`")
+    elif parsed.after:
+        judge.run(parsed.after, before)
+
+
+def set_(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """`set -euo pipefail`: how a shell takes errors. Behind `--` stand words for `$1`, which is not known."""
+    texts = [item.text for item in rest]
+    own = rest[: texts.index("--")] if "--" in texts else rest
+    calm = all(
+        re.match(r"[-+][euxovn]+\Z|pipefail\Z|errexit\Z|nounset\Z", item.text or "") for item in own
+    ) and bool(rest)
+    judge.deed("computes" if calm else "executes", "set", "" if calm else "settings of the shell")
+
+
+def tail(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """Reads as the table says; following `/dev/null`, to which no line ever comes, is a sleep without end."""
+    parsed = parse(judge, grammar, rest)
+    apply(judge, grammar, parsed, before)
+    if "/dev/null" in texts_of(parsed.operands) and parsed.names() & {"-f", "-F", "--follow"}:
+        judge.deed("wastes", "tail", "a wait without an end")
+
+
+def ln(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """A symbolic link to a place in the workspace."""
+    parsed = parse(judge, grammar, rest)
+    names, given = parsed.operands, parsed.names()
+    if "-s" not in given:
+        judge.deed("refused_flag", "ln", "a hard link is a second way into a file")
+        return
+    judge.deed("writes", "ln")
+    *targets, link = names if len(names) > 1 else [*names, Arg(".", (".",))]
+    judge.path("writes", link)
+    for item in targets:
+        if not link.texts or not item.texts:
+            judge.path("reads", item)
+        for place in link.texts:
+            judge.links(place, *(posixpath.join(place, posixpath.basename(text)) for text in item.texts))
+            for folder in [""] if "-r" in given else _folders(judge, place):
+                # a link leads on from where it lies, not from where it was made
+                texts = tuple(posixpath.join(folder, text) for text in item.texts)
+                judge.path("reads", replace(item, texts=texts))
+
+
+def _folders(judge: Judge, place: str) -> set[str]:
+    """The folders that a link may lie in: the place itself, where it is one."""
+    kinds = {judge.world.look(posixpath.join(folder, place)).kind == "folder" for folder in judge.folders}
+    return {place if folder else posixpath.dirname(place) for folder in kinds}
+
+
+_COMPARES = words("-eq -ne -lt -le -gt -ge")
+
+
+def test(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    judge.deed("computes", grammar.name)
+    for place, item in enumerate(rest):
+        sides = [side for side in rest[max(place - 1, 0) : place + 2] if side != item]
+        if grammar.name == "[[" and item.text in _COMPARES and not all(map(is_number, sides)):
+            judge.deed("not_understood", item.written, "`[[` evaluates what is not certain to be a number")
+        if item.text == "-v" and not all(
+            side.text and re.match(r"\w+\Z", side.text) for side in rest[place + 1 : place + 2]
+        ):
+            judge.deed("not_understood", item.written, "an index would be evaluated")
+        if item.texts and any(text.startswith(("/", "..")) or item.tilde for text in item.texts):
+            judge.path("reads", item)
+        elif "[" in item.written[1:] and any(
+            sign in text for text in (item.written, *item.texts) for sign in ("$(", "`")
+        ):
+            judge.deed("unknown_word", item.written, "an index that a shell would evaluate")
+
+
+READERS: dict[str, Reader] = {
+    "find": walkers.find,
+    "xargs": walkers.xargs,
+    "shell": interpreters.shell,
+    "python": interpreters.python,
+    "timed": interpreters.timed,
+    "profiled": interpreters.profiled,
+    "node": interpreters.node,
+    "perl": interpreters.perl,
+    "managed": managed,
+    "npx": npx,
+    "patch": patch,
+    "fetch": fetch,
+    "ssh": ssh,
+    "scp": scp,
+    "env": env,
+    "export": export,
+    "unset": unset,
+    "time": time,
+    "set": set_,
+    "tail": tail,
+    "ln": ln,
+    "test": test,
+}
+"""Readers by the name that a table gives as `code`."""

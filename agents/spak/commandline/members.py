@@ -1,0 +1,27 @@
+"""The names that a patch would change, as far as its text tells."""
+
+from __future__ import annotations
+
+import re
+
+MAX_NAMES = 20_000
+_NAMED = re.compile(
+    r"^(?:---|\+\+\+|\*\*\*|Index:|(?:rename|copy) (?:from|to)|diff --git|diff -\S+) +([^\r\n]*)",
+    re.MULTILINE,
+)
+
+
+def is_patch(text: str) -> bool:
+    """Whether a line of the text names a file as patches do."""
+    return _NAMED.search(text) is not None
+
+
+def patched(text: str) -> list[str]:
+    """The names of a patch, also with any number of leading folders taken away: programs guess how many."""
+    found = []
+    for line in _NAMED.findall(text)[: MAX_NAMES + 1]:
+        for name in re.split(r"[\t ]+", line):
+            parts = name.strip('"').split("/")
+            if name not in ("", "/dev/null", "----", "****"):
+                found += ["/".join(parts[at:]) for at in range(len(parts))]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,250 @@
+"""The tables of programs: what each word of a command means, as data.
+
+A table is a section of a TOML file below `tables/`, one section for each program. This module reads one
+section, when its program is first met, and gives a Grammar; `problems` names what is wrong with a text. An
+option that a table does not list does not exist for the interpreter (spak.commandline.interpret).
+
+    [tar]                         # the program; `names` lists others that take the same words
+    does = "writes"               # the deed, where no `when` says otherwise
+    flags = "-v --verbose"        # options without a value
+    operands = "tree*"            # the words that are no options, in order; * any number, ? at most one
+    [tar.options]                 # options with a value: spellings = the kind of the value
+    "-C --directory" = "writes"
+    [[tar.when]]                  # where one of these options is given
+    any = "-x --extract"
+    operands = "text*"
+
+Spellings: `-o` and `--output` take the next word or what is joined (`-oX`, `--output=X`); `-j?` and
+`--color?` only what is joined, if anything; `-std=` only behind the sign; `-#` is a number with a dash.
+`style = "single"` is for programs whose long options have one dash. Kinds are listed in kinds.py.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+VERSION = 1
+FOLDER = Path(__file__).resolve().parent / "tables"
+_HEAD = re.compile(r"^\[([^\[\].\"]+|\"[^\"]+\")\]\s*(?:#.*)?$", re.MULTILINE)
+_NAMES = re.compile(r"^names = \"([^\"]*)\"", re.MULTILINE)
+_SPELLING = re.compile(r"(-#|[-+][A-Za-z0-9@:?_.#-]|--?[A-Za-z0-9#][\w.+:-]*)([?=]?)\Z")
+
+
+_PLAIN = (*("does", "about", "why", "stops", "prints", "response", "otherwise", "bare", "code", "letters"),)
+_DETAILED = re.compile(
+    r"(match|choice|script|local|word|tree|source|paths|unpacks|named|assigned|deletes_all)[*?]? "
+)
+"""A single slot whose kind has a detail, in a text that would else be cut at its blanks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a value or an operand is: `reads`, `match` with its pattern, `choice` with its words."""
+
+    name: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place for operands: one, at most one (`?`) or any number (`*`)."""
+
+    kind: Kind
+    count: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    name: str
+    """The first of its spellings."""
+    kinds: tuple[Kind, ...] = ()
+    """Of its values; none for a flag."""
+    form: str = ""
+    """`?` when the value is optional and joined, `=` when it is joined by that sign."""
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """What is different where options are given."""
+
+    given: frozenset[str]
+    also: frozenset[str]
+    """Of which one is given besides."""
+    missing: frozenset[str]
+    words: re.Pattern[str] | None
+    """What the operands, joined by blanks, begin with."""
+    does: str | None = None
+    about: str | None = None
+    why: str | None = None
+    operands: tuple[Slot, ...] | None = None
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """The words of a program, or of a verb of it."""
+
+    name: str
+    does: str = "computes"
+    about: str = ""
+    why: str = ""
+    style: str = ""
+    stops: bool = False
+    """Options end at the first operand."""
+    prints: bool = False
+    """Its words are only printed, so that they need not be known."""
+    response: bool = False
+    """A word that begins with @ names a file of further words."""
+    otherwise: str = "unknown_value"
+    """The deed of a word that fits nowhere."""
+    bare: str = ""
+    """The deed without any verb; empty where a verb is needed."""
+    code: str = ""
+    """The reader of a program whose words are a language (languages.py)."""
+    options: Mapping[str, Option] = field(default_factory=dict)
+    operands: tuple[Slot, ...] = ()
+    verbs: Mapping[str, Grammar] = field(default_factory=dict)
+    when: tuple[When, ...] = ()
+    one_of: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()
+    letters: bool = False
+    """The first word may be letters of options without a dash, whose values follow in their order."""
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    """Names of this table for kinds, as `when` changes them."""
+
+
+@cache
+def grammar(name: str) -> Grammar | None:
+    """The grammar of a program, None where no table has one."""
+    text = _sections().get(name)
+    if text is None:
+        return None
+    section = next(iter(tomllib.loads(text).values()))
+    return made(name, section)
+
+
+def made(name: str, section: Mapping[str, Any]) -> Grammar:
+    """The grammar of a section. Raises: KeyError, ValueError, TypeError, re.error."""
+    return _grammar(name, section, {})
+
+
+def programs() -> tuple[str, ...]:
+    """Every name that a table knows."""
+    return tuple(sorted(_sections()))
+
+
+@cache
+def _sections() -> dict[str, str]:
+    """The text of each program's section, found by its head, so that one can be read without the others."""
+    found: dict[str, str] = {}
+    for file in sorted(FOLDER.glob("*.toml")):
+        text = file.read_text(encoding="utf-8")
+        heads = list(_HEAD.finditer(text))
+        for head, after in zip(heads, [*heads[1:], None], strict=True):
+            section = text[head.start() : after.start() if after else len(text)]
+            names = _NAMES.search(section.partition("\n[")[0])
+            for name in (head[1].strip('"'), *(names[1].split() if names else ())):
+                found[name] = section
+    return found
+
+
+def _grammar(name: str, section: Mapping[str, Any], above: Mapping[str, Any]) -> Grammar:
+    """`above` holds what a verb has from its program: the groups, and options where it inherits them."""
+    groups = {**above.get("groups", {}), **section.get("groups", {})}
+    options: dict[str, Option] = dict(above.get("options", {}))
+    slots: Any = section.get("operands")
+    for group in section.get("use", "").split():
+        options |= _options(groups[group])
+        slots = groups[group].get("operands") if slots is None else slots
+    options |= _options(section)
+    handed = {"groups": groups, "options": options if section.get("inherit") else {}}
+    style = section.get("style", above.get("style", ""))
+    verbs: dict[str, Grammar] = {}
+    for spelled, inner in section.get("verbs", {}).items():
+        read = _grammar(name, inner, {**handed, "style": style})
+        verbs |= {verb: replace(read, name=f"{name} {verb}") for verb in spelled.split()}
+    plain = {
+        key: section[key]
+        for key in (
+            "does",
+            "about",
+            "why",
+            "stops",
+            "prints",
+            "response",
+            "otherwise",
+            "bare",
+            "code",
+            "letters",
+        )
+        if key in section
+    }
+    return Grammar(
+        name,
+        **plain,
+        style=style,
+        options=options,
+        operands=_slots(slots or ()),
+        verbs=verbs,
+        when=tuple(_when(item) for item in section.get("when", ())),
+        one_of=frozenset(section.get("one_of", "").split()),
+        needs=frozenset(section.get("needs", "").split()),
+        kinds={key: _kind(text) for key, text in section.get("kinds", {}).items()},
+    )
+
+
+def _options(section: Mapping[str, Any]) -> dict[str, Option]:
+    found: dict[str, Option] = {}
+    flags = section.get("flags", "")
+    for spelled in flags.split() if isinstance(flags, str) else flags:
+        same = spelled.split("|")
+        found |= {name: Option(same[0]) for name in same}
+    for spelled, kinds in section.get("options", {}).items():
+        names = [_spelling(item) for item in spelled.split()]
+        values = tuple(_kind(kind) for kind in ([kinds] if isinstance(kinds, str) else kinds))
+        for name, form in names:
+            key = name + form if form == "=" and name in found else name
+            found[key] = Option(names[0][0], values, form)
+    return found
+
+
+def _spelling(text: str) -> tuple[str, str]:
+    found = _SPELLING.match(text)
+    if found is None:
+        raise ValueError(f"{text} is no spelling of an option")
+    return found[1], found[2]
+
+
+def _kind(text: str) -> Kind:
+    name, _, detail = text.partition(" ")
+    return Kind(name, detail)
+
+
+def _slots(found: Any) -> tuple[Slot, ...]:
+    made = []
+    one = isinstance(found, str) and _DETAILED.match(found)
+    for text in [str(found)] if one else found.split() if isinstance(found, str) else found:
+        kind = _kind(text)
+        count = kind.name[-1:] if kind.name[-1:] in "*?" else ""
+        made.append(Slot(replace(kind, name=kind.name.rstrip("*?")), count))
+    return tuple(made)
+
+
+def _when(item: Mapping[str, Any]) -> When:
+    return When(
+        frozenset(item.get("any", "").split()),
+        frozenset(item.get("with", "").split()),
+        frozenset(item.get("not", "").split()),
+        re.compile(item["words"]) if "words" in item else None,
+        item.get("does"),
+        item.get("about"),
+        item.get("why"),
+        _slots(item["operands"]) if "operands" in item else None,
+        {key: _kind(text) for key, text in item.get("kinds", {}).items()},
+    )

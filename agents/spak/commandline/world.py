@@ -1,0 +1,43 @@
+"""What the judge of command lines may ask about the files of a workspace.
+
+A `Seen` is an observation of one path, made outside of the pure core by somebody who looked
+(`spak.tools.observe`); here it is only data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+TOO_MANY = "\0"
+"""The path, which is none, that stands for matches of a pattern that nobody could look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Where a path leads when every link on its way is followed."""
+
+    place: Literal["inside", "outside", "refused"]
+    path: str
+    """Below the workspace with links resolved, `.` for the workspace itself; of others, as asked."""
+    kind: Literal["file", "folder", "missing", "other"] = "missing"
+    links: int = 1
+    """Names that the file has; more than one is a hard link."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Eyes:
+    """What can be asked about the workspace."""
+
+    look: Callable[[str], Seen]
+    """Where one path leads, relative to the workspace."""
+    spread: Callable[[str], tuple[str, ...]]
+    """The paths that a glob matches, relative to the workspace; TOO_MANY where that can not be told."""
+    below: Callable[[str], tuple[tuple[str, str], ...]] | None = field(default=None, kw_only=True)
+    """The secrets and the links below a folder, relative to the workspace, each with `file` or `link`;
+    TOO_MANY among them where not all could be looked at. Without it nobody looked."""
+    members: Callable[[str], tuple[str, ...] | None] | None = field(default=None, kw_only=True)
+    """The names that an archive or a patch would write, TOO_MANY among them where that cannot be told; None
+    where the file does not exist. Without it nobody looked."""
