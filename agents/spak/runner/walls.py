@@ -157,7 +157,7 @@ def masks(paths: Iterable[str], permitted: Collection[str]) -> tuple[str, ...]:
 
 
 def _permitted(effect: Effect, args: Mapping[str, Any]) -> frozenset[str]:
-    """The files of secrets that the action was permitted on: those that it names, not what is below a folder."""
+    """The files of secrets that the action was permitted on: those it names, not what is below a folder."""
     if effect.act == "validate" and "cmd" in args:
         action = Action("run", {"cmd": args["cmd"]})
     elif effect.act == "tool":
