@@ -430,7 +430,7 @@ class Redacting(Protocol):
         """How much of the beginning of a text has the same secrets in it, however the text goes on."""
 
     def rest(self, text: str, after: int = 0) -> int:
-        """How much of the beginning may be the rest of a secret, when all before but `after` letters is lost."""
+        """How much of the beginning may be the rest of a secret; `after` letters before it are known."""
 
 
 # ---- stores --------------------------------------------------------------------------------------------
