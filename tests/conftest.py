@@ -12,8 +12,12 @@ import gc
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import process_kit
+
+settings.register_profile("spak", deadline=None)
+settings.load_profile("spak")  # a busy machine fails no example
 
 TESTS = Path(__file__).parent
 FAULTS = TESTS / "faults"

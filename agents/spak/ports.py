@@ -147,12 +147,9 @@ class Call:
     """What was seen when it was permitted (spak.kernel.observed): hosts are used at the addresses in it."""
     reach: tuple[str, ...] = ("public",)  # kinds of addresses (spak.policy.urls), whatever was permitted
     shown: Callable[[str, str], str | None] | None = None
-    """For a text among the arguments and a path: the hash of the file's content that the text's author could
-    see, None where there was no file. Without it nothing is compared."""
-    heard: Heard | None = None
-    """For jobs whose output is for people; one that is read by the tool itself is not handed on."""
-    repository: bool = False
-    """Whether it may change `.git` (spak.policy.repository)."""
+    """For a text of the arguments and a path: the hash of the file that the text's author could see, or None."""
+    heard: Heard | None = None  # for jobs whose output is for people
+    repository: bool = False  # whether it may change `.git` (spak.policy.repository)
 
 
 @dataclass(frozen=True, slots=True)

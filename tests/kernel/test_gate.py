@@ -144,7 +144,7 @@ PATCHES = {
 
 @pytest.mark.parametrize("code", PATCHES)
 def test_a_patch_that_cannot_be_read_is_denied_with_its_own_code(code: str) -> None:
-    gate = Gate(compiled(constitution(), "", {}))
+    gate = Gate(compiled(under(), "", {}))
     wish = Wish(
         "tool", "apply_patch", {"patch": PATCHES[code]}, (("declared_tool", (Name("/apply_patch"),)),)
     )
@@ -156,7 +156,7 @@ def test_a_patch_that_cannot_be_read_is_denied_with_its_own_code(code: str) -> N
 
 def test_a_patch_that_cannot_be_read_by_a_tool_that_is_not_listed_is_denied_for_that() -> None:
     other = (("declared_tool", (Name("/look"),)),)
-    gate = Gate(compiled(constitution(), "", {}))
+    gate = Gate(compiled(under(), "", {}))
     found = gate.judge(Wish("tool", "apply_patch", {"patch": "x"}, other), {})
     assert isinstance(found, Judged) and found.code == "policy.forbidden"
 

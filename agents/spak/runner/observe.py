@@ -7,7 +7,7 @@ twice: an effect happens only if the world is still what its permission rests on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from spak.policy.facts import read_whole
 from spak.policy.values import encode, to_json
 from spak.ports import Blobs
 from spak.runner.blobs import expand
+from spak.tools import beneath
 from spak.tools.observe import Observer, resolve
 from spak.tools.world import answers
 
@@ -84,3 +85,17 @@ def _plain_all(value: Any) -> Any:
 def _plain(text: str) -> str:
     """A text that a record can hold: names of files may be any bytes."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def facts(atoms: Sequence[Mapping[str, Any]], folder: Path, blobs: Blobs) -> list[bool]:
+    """The answers to file conditions, in order. A file that cannot be read contains nothing."""
+    return [
+        _fact(atom["function"], [str(item) for item in expand(atom["args"], blobs)], folder) for atom in atoms
+    ]
+
+
+def _fact(function: str, args: Sequence[str], folder: Path) -> bool:
+    content = beneath.content(folder, args[0]) if args else None
+    if function == "file_exists" or content is None:
+        return content is not None
+    return len(args) > 1 and args[1].encode() in content

@@ -46,10 +46,10 @@ from spak.runner import asking, changes, faults, measured
 from spak.runner.blobs import expand, keep, shrink
 from spak.runner.history import History
 from spak.runner.host import Host
-from spak.runner.observe import observe, unchanged
+from spak.runner.observe import facts, observe, unchanged
 from spak.runner.origins import shown
 from spak.runner.walls import Walls
-from spak.tools import beneath, repository
+from spak.tools import repository
 from spak.workspace import Workspace
 
 
@@ -167,7 +167,13 @@ class Performer:
                 )
                 done = Proposed(Kind.OBSERVE, {"of": effect.id, "facts": seen})
             case "check":
-                done = Proposed(Kind.ACT, {"of": effect.id, "facts": self._facts(effect.args["atoms"])})
+                done = Proposed(
+                    Kind.ACT,
+                    {
+                        "of": effect.id,
+                        "facts": facts(effect.args["atoms"], self.workspace.directory, self.blobs),
+                    },
+                )
             case "validate":
                 done = self._validate(effect)
             case "plan" if effect.cls != "ask":
@@ -308,7 +314,7 @@ class Performer:
         if result.status == "exited":
             body["exit"] = result.exit
             if effect.watch:
-                body["facts"] = self._facts(effect.watch)
+                body["facts"] = facts(effect.watch, self.workspace.directory, self.blobs)
             if keep_git is not None:
                 changes.take(self.workspace, self.blobs, body, keep_git)
         elif keep_git is not None:
@@ -323,19 +329,6 @@ class Performer:
         if result.truncated:
             side |= {"size": result.size, "sha256": result.sha256}
         return Proposed(Kind.ACT, body, side)
-
-    def _facts(self, atoms: Sequence[Mapping[str, Any]]) -> list[bool]:
-        """The answers to file conditions, in order. A file that cannot be read contains nothing."""
-        return [
-            self._fact(atom["function"], [str(item) for item in expand(atom["args"], self.blobs)])
-            for atom in atoms
-        ]
-
-    def _fact(self, function: str, args: Sequence[str]) -> bool:
-        content = beneath.content(self.workspace.directory, args[0]) if args else None
-        if function == "file_exists" or content is None:
-            return content is not None
-        return len(args) > 1 and args[1].encode() in content
 
     # ---- validators ------------------------------------------------------------------------------------
 

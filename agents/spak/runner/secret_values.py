@@ -12,6 +12,7 @@ import codecs
 import json
 import re
 import tomllib
+import warnings
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
@@ -134,7 +135,8 @@ def _plain(key: str, value: str) -> Iterator[Pair]:
 
 def _unescaped(text: str) -> str:
     try:
-        return codecs.decode(text.encode("latin-1", "backslashreplace"), "unicode_escape")
+        with warnings.catch_warnings(action="ignore"):  # of an escape that is none, which stays as it is
+            return codecs.decode(text.encode("latin-1", "backslashreplace"), "unicode_escape")
     except UnicodeDecodeError:
         return text
 

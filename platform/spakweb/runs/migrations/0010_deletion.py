@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ("runs", "0009_snapshots"),
         ("specs", "0001_initial"),
-        ("teams", "0003_keep_days"),
+        ("teams", "0004_keep_days"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
