@@ -147,7 +147,7 @@ class Call:
     """What was seen when it was permitted (spak.kernel.observed): hosts are used at the addresses in it."""
     reach: tuple[str, ...] = ("public",)  # kinds of addresses (spak.policy.urls), whatever was permitted
     shown: Callable[[str, str], str | None] | None = None
-    """For a text of the arguments and a path: the hash of the file that the text's author could see, or None."""
+    """For a text and a path: the hash of the file's content that the text's author could see, or None."""
     heard: Heard | None = None  # for jobs whose output is for people
     repository: bool = False  # whether it may change `.git` (spak.policy.repository)
 
