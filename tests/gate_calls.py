@@ -267,6 +267,17 @@ FACTS: list[list[Fact]] = [
     [DOES],
     [EDITS],
     *(
+        [
+            fact("tool", ACTION, "/run"),
+            DOES,
+            fact("uses_path", ACTION, how, "/secret", ".env"),
+            fact("sandboxed", ACTION, f"/{level}"),
+        ]
+        for how in ("/walks", "/reads")
+        for level in ("none", "restricted")
+    ),
+    [fact("tool", ACTION, "/shell"), DOES, fact("uses_path", ACTION, "/walks", "/secret", ".env")],
+    *(
         [fact("tool", ACTION, tool), fact("allowed_host", "packages.example"), ASKS, *more]
         for tool in ("/http_request", "/other")
         for more in (

@@ -50,9 +50,15 @@ permitted_place(/deletes, /inside).
 permitted_place(/deletes, /generated).
 permitted_place(/deletes_tree, /generated).
 
+# A folder that is read with all below it: a sandbox masks the files of secrets that nobody named.
+masked_place(Action, /walks, /secret) :-
+    sandboxed(Action, Launcher),
+    as_strict(Launcher, /restricted).
+
 unpermitted_path(Action) :-
     uses_path(Action, How, Place, _),
-    !permitted_place(How, Place).
+    !permitted_place(How, Place),
+    !masked_place(Action, How, Place).
 
 # Tools that start a program, and the weakest sandbox for each.
 Decl least_sandbox(Tool, Launcher) bound [/name, /name].

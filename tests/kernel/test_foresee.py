@@ -39,7 +39,7 @@ def agent(step: str, config: str = "", policy: str = "") -> str:
 
 
 DENIED = {
-    'step s: tool.run { cmd: "curl http://example.org" }': "curl is not for the command line",
+    'step s: tool.run { cmd: "curl http://example.org" }': "a value that the table does not list",
     'step s: tool.run { cmd: "sudo ls" }': "sudo is not for the command line",
     'step s: tool.run { cmd: "git push" }': "sends commits to another machine",
     'VALIDATOR Command { cmd: "sudo true" }': "sudo is not for the command line",

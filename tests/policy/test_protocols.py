@@ -146,8 +146,7 @@ def test_no_permission_lets_a_variable_load_other_code(tmp_path: Path, name: str
     """Neither a POLICY nor a signed approval; for others a permission is enough."""
     _, _, plain = name.rpartition(" ")
     value = HARMLESS[plain] if name != plain else LOADING[plain]
-    sources = {file.name: file.read_text() for file in sorted(data.path("specs/policy").glob("*.mg"))}
-    policy = compiled(sources, "" if permits == "approved" else permits, {})
+    policy = compiled(under("" if permits == "approved" else permits), "", {})
     known = [("sandboxed", (ACTION, Name("/restricted")))]
     known += [("signed_approval", (ACTION, "ada"))] if permits == "approved" else []
     action = Action("run", {"cmd": ["ls"], "env": {plain: value}})
@@ -157,11 +156,10 @@ def test_no_permission_lets_a_variable_load_other_code(tmp_path: Path, name: str
 
 @pytest.mark.parametrize("line", ["LD_PRELOAD=x ls", "env GIT_DIR=x ls", "export LD_PRELOAD=x; ls"])
 def test_nor_on_the_line(tmp_path: Path, line: str) -> None:
-    sources = {file.name: file.read_text() for file in sorted(data.path("specs/policy").glob("*.mg"))}
     known = [("sandboxed", (ACTION, Name("/restricted"))), ("signed_approval", (ACTION, "ada"))]
     action = Action("shell", {"command": line})
     assert (
-        judge(compiled(sources, "", {}), action, world(workspace(tmp_path)), known).code == "policy.forbidden"
+        judge(compiled(under(), "", {}), action, world(workspace(tmp_path)), known).code == "policy.forbidden"
     )
 
 

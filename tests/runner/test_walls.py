@@ -13,6 +13,9 @@ from urllib.parse import quote
 import pytest
 
 from cli_kit import raw, spak
+from spak.commandline.commands import read_line
+from spak.commandline.world import Eyes, Seen
+from spak.kernel.observed import line_json
 from spak.kernel.state import Effect
 from spak.llm.redact import Redactor
 from spak.ports import Job, Measurement, Outcome, Subject
@@ -20,6 +23,7 @@ from spak.runner import Host
 from spak.runner.live import Live
 from spak.runner.walls import Reader, Walls, found_in, masks
 from spak.sandbox.masked import Masked
+from spak.shell import join
 from spak.workspace import Workspace
 
 PASSWORD = "correct horse/battery"
@@ -62,7 +66,13 @@ class Notes:
 
 
 def effect(name: str, args: Mapping[str, Any], seen: list[Any], act: Any = "tool") -> Effect:
-    observed = {"paths": [[path, "inside", path, "file", 1, ""] for path in seen]}
+    observed: dict[str, Any] = {"paths": [[path, "inside", path, "file", 1, ""] for path in seen]}
+    if "cmd" in args:
+        eyes = Eyes(
+            lambda path: Seen("inside", path, "file"), lambda _: (), below=lambda _: ((".env", "file"),)
+        )
+        asked = [join(args["cmd"]), "", {}]
+        observed["lines"] = [line_json(asked, read_line(asked[0], eyes))]
     return Effect("e", act, name, "pure", "t", "s", 1, args, "", observed=observed)
 
 

@@ -85,10 +85,10 @@ class Judge(Flow):
             self.assign(assignment.name, values, bool(command.words), assignment.append)
         self.stdin = self.body = None
         for redirection in command.redirections:
-            if redirection.op == "<" and not redirection.fd:
-                self.stdin = arg(redirection.target, self.known)
-            elif redirection.body is not None:
-                self.body = arg(redirection.body, self.known).text
+            if redirection.op.startswith("<") and redirection.fd in ("", "0"):  # the last one counts
+                held = redirection.body is not None
+                self.stdin = None if held or redirection.op != "<" else arg(redirection.target, self.known)
+                self.body = arg(redirection.body, self.known).text if redirection.body is not None else None
             self._odd([arg(word, self.known) for word in (redirection.target, redirection.body) if word])
             if redirection.op == "<" and _reads_output(command, redirection.target):
                 continue  # what a command, itself judged, prints

@@ -177,6 +177,7 @@ class Findings:
         place = places.place(seen, how, path)
         if place in ("inside", "generated", "root") or (how == "reads" and place in ("control", "git")):
             return False
+        how = "walks" if how == "reads" and place == "secret" else how  # which a sandbox masks
         self.reading.uses.append(Use(self.index, how, seen.path, place))
         return True
 

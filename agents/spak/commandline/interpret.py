@@ -100,7 +100,7 @@ def apply(judge: Judge, grammar: Grammar, parsed: Parsed, before: Sequence[Comma
         judge.deed("not_understood", grammar.name, f"not exactly one of {', '.join(sorted(grammar.one_of))}")
     if grammar.needs - given:
         judge.deed("not_understood", grammar.name, f"without {', '.join(sorted(grammar.needs))}")
-    judge.deed(does, about, why)
+    judge.deed(does, about, why.replace("{}", grammar.name))
     _values(judge, grammar, parsed, named)
     _operands(judge, grammar, parsed, slots, named, before)
 
@@ -202,6 +202,9 @@ def parse(judge: Judge, grammar: Grammar, rest: list[Arg]) -> Parsed:
         counted = _COUNTED.match(item.written) if not item.texts else None
         if counted is not None and counted[1] in grammar.options:
             found.given.append((grammar.options[counted[1]], [Arg(item.written, number=True)]))
+            continue
+        if text is not None and text.startswith("+") and text in grammar.options:
+            found.given.append((grammar.options[text], []))
             continue
         if not _dashed(item):
             if grammar.response and any(form.startswith("@") for form in item.texts):

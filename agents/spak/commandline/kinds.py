@@ -10,11 +10,12 @@ tracks, writes_mode, deletes_tree (only what a build makes), and
     local       a path without `:`, used as the next word says
 
 Others: text (anything that is known), prose (anything), plain (a word without / .. @ | and comma), number,
-size, name (of a variable), word (perhaps a path, `--name=path` too), match PATTERN, choice A|B, script
-LANGUAGE (scripts.py), line (a command line), rev and held (git's revisions), program (a file that is run),
-java (a class), named (a name that means no more), assigned (a path or name=value), target (of a build),
-extras (a folder with extras after it), settings (a file, no text of settings), plugin, none; include and
-exclude are patterns of names in a tree.
+size, name (of a variable), word (perhaps a path, `--name=path` too), match PATTERN, like PATTERN (perhaps a
+path too), choice A|B, script LANGUAGE (scripts.py), image, packed (a file that is packed in its place),
+line (a command line), rev and held (git's revisions), program (a file that is run), java (a class), named
+(a name that means no more), assigned (a path or name=value), target (of a build), extras (a folder with
+extras after it), settings (a file, no text of settings), plugin, none; include and exclude are patterns of
+names in a tree.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from spak.commandline import environment, scripts
+from spak.commandline import environment, places, scripts
 from spak.commandline.findings import SAFE_DEVICES
 from spak.commandline.table import Grammar, Kind
 from spak.commandline.words import Arg
@@ -42,6 +43,8 @@ _DATA = re.compile(
     r".*\.(md|rst|txt|log|csv|tsv|json|jsonl|ya?ml|toml|ini|cfg|xml|html?|css|png|jpe?g|gif|svg|pdf|patch|diff|lock)\Z",
     re.IGNORECASE,
 )
+_PICTURE = re.compile(r"[\w./%-]+\.(png|jpe?g|gif|webp|tiff?|bmp|ico|p[pgbn]m)", re.IGNORECASE)
+_SUFFIX = re.compile(r"\.(gz|bz2|xz|zst|lzma|lz4|Z|tgz|tbz2?|txz)\Z")
 _PLAIN = re.compile(r"(?:(?!\.\.)[^/@|,])*\Z")
 _PATHS = frozenset(("reads", "writes", "runs", "deletes", "moves", "tracks", "writes_mode", "deletes_tree"))
 
@@ -120,6 +123,25 @@ def _match(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed
         _unfit(judge, grammar, item, option, "a value that the table does not list")
 
 
+def _like(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """A word of a form, which may be a path or hold one."""
+    _match(judge, grammar, kind, item, parsed, option)
+    judge.plain_paths([item])
+
+
+def _image(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """A picture by a plain name: formats that are programs, and names of formats, are none."""
+    if not all(_PICTURE.fullmatch(text) for text in item.texts):
+        _unfit(judge, grammar, item, option, "a word that may name a program, an address or a list of files")
+    judge.path(kind.detail, item)
+
+
+def _packed(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """A file that is packed or unpacked in its place: its name with and without the suffix."""
+    judge.path("writes", item)
+    judge.path("writes", replace(item, texts=tuple(_SUFFIX.sub("", text) for text in item.texts)))
+
+
 def _choice(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     if not item.texts or not set(item.texts) <= set(kind.detail.split("|")):
         _unfit(judge, grammar, item, option, f"none of {kind.detail.replace('|', ', ')}")
@@ -190,7 +212,11 @@ def _rev(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, 
         at = re.match(r"[^:]*:(?!/)(.+)\Z", text) if kind.name == "held" and not behind else None
         if at:  # what a commit holds under the name
             judge.path("reads", Arg(at[1], (at[1],)))
-    if (item.tilde and behind) or any(re.match(r"/|\.\.(/|\Z)|.*/\.\./", text) for text in item.texts):
+    if (
+        any(places.secret(text) for text in item.texts)
+        or (item.tilde and behind)
+        or any(re.match(r"/|\.\.(/|\Z)|.*/\.\./", text) for text in item.texts)
+    ):
         judge.path("reads", item)
     elif behind:
         judge.path("tracks", item)
@@ -199,7 +225,10 @@ def _rev(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, 
 def _target(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """A target of a build, or a variable of it: none that a build hands to a shell."""
     text = item.text
-    if text is None or not re.match(r"[A-Za-z_]\w*[:?+]?=", text):
+    if text is not None and "=" in text and not re.match(r"[A-Za-z_]\w*[:?+]?=", text):
+        judge.deed("sets_environment", text, "a variable of make that is not plain")
+        return
+    if text is None or "=" not in text:
         judge.plain_paths([item])
         elsewhere = re.match(r"(un)?install([-_/].*)?\Z", text or "")
         if elsewhere and not _names_folder(parsed):
@@ -310,6 +339,9 @@ TAKERS: dict[str, Taker] = {
     "plain": _matches(_PLAIN, "a value with a path, a list or a sign that may name a file"),
     "number": _number,
     "match": _match,
+    "like": _like,
+    "image": _image,
+    "packed": _packed,
     "choice": _choice,
     "none": _none,
     "word": _word,

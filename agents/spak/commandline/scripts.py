@@ -152,6 +152,7 @@ def awk(text: str) -> str | None:
     bare = _awk_bare(text.replace("\\\n", " "))
     if bare is None:
         return "an awk program that is not understood"
+    bare = re.sub(r"(,|&&|\|\||[?:])[ \t]*\n", r"\1 ", bare)  # where a statement goes on
     for pattern, reason in _AWK_BAD:
         if pattern.search(bare):
             return reason

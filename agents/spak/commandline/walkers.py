@@ -189,7 +189,7 @@ def xargs(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Comm
         return
     judge.deed("computes", "xargs")
     listed = Arg("{}", lists_paths=True, literal=False, feed=() if first in _SHOWS_NAMES else feed)
-    marker = next((value.text for value in parsed.values("-I", "--replace") if value.text), "")
+    marker = next((value.text for value in parsed.values("-I", "-i") if value.text), "")
     marker = marker or ("{}" if "-i" in parsed.names() else "")
     if marker:
         judge.run([listed if marker in (item.text or "") else item for item in inner], before)

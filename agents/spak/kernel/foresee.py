@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -35,6 +36,7 @@ from spak.policy.textual import decided, inside
 from spak.policy.values import Name
 from spak.program import CommandLine, Program, Step, Task
 from spak.program.build import sketch
+from spak.program.semantics import LATEST
 
 MOST = 200
 """Actions of a spec that are judged, equal ones counted once: the sessions for them fit into the gate."""
@@ -121,7 +123,8 @@ def _plain(args: Mapping[str, Any]) -> dict[str, Any]:
 def _judge(rules: Rules, item: Fixed) -> Judged | None:
     """What will not be permitted; None where it will, or where that rests on more than the spec."""
     run = situation(rules, State(), item.task, item.name if item.act == "tool" else "")
-    wish = Wish(item.act, item.name, item.args, run, moving(rules, State()))
+    here = replace(LATEST, recorded_lines=False)  # nobody looks: lines are read in guessed workspaces
+    wish = Wish(item.act, item.name, item.args, run, moving(rules, State()), here)
     passed = tuple(("checks_ran", (name, Name("/success"))) for name in sorted(rules.catalog.validators))
     first: Judged | None = None
     for wanted in (wish, wish._replace(run=(*run, *passed))):

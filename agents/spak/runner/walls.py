@@ -157,7 +157,7 @@ def masks(paths: Iterable[str], permitted: Collection[str]) -> tuple[str, ...]:
 
 
 def _permitted(effect: Effect, args: Mapping[str, Any]) -> frozenset[str]:
-    """The files of secrets that the action was permitted on: those that it was judged to use."""
+    """The files of secrets that the action was permitted on: those it names, not what is below a folder."""
     if effect.act == "validate" and "cmd" in args:
         action = Action("run", {"cmd": args["cmd"]})
     elif effect.act == "tool":
@@ -169,5 +169,7 @@ def _permitted(effect: Effect, args: Mapping[str, Any]) -> frozenset[str]:
     except (Malformed, UserError):
         return frozenset()
     return frozenset(
-        str(values[3]) for name, values in stated if name == "uses_path" and values[2] == _SECRET
+        str(values[3])
+        for name, values in stated
+        if name == "uses_path" and values[2] == _SECRET and values[1] != Name("/walks")
     )
