@@ -147,7 +147,7 @@ class Call:
     """What was seen when it was permitted (spak.kernel.observed): hosts are used at the addresses in it."""
     reach: tuple[str, ...] = ("public",)  # kinds of addresses (spak.policy.urls), whatever was permitted
     shown: Callable[[str, str], str | None] | None = None
-    """For a text among the arguments and a path: the hash of the file that the author could see, or None."""
+    """For a text and a path: the hash of the file's content that the text's author could see, or None."""
     heard: Heard | None = None  # for jobs whose output is for people
     repository: bool = False  # whether it may change `.git` (spak.policy.repository)
 
@@ -427,7 +427,7 @@ class Redacting(Protocol):
         """How much of the beginning of a text has the same secrets in it, however the text goes on."""
 
     def rest(self, text: str, after: int = 0) -> int:
-        """How much of the beginning may be the rest of a secret, when all but `after` letters is lost."""
+        """How much of the beginning may be the rest of a secret; `after` letters before it are known."""
 
 
 # ---- stores --------------------------------------------------------------------------------------------

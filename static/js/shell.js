@@ -53,10 +53,11 @@ function ask(form, submitter) {
   if (!asked) {
     asked = document.createElement("dialog");
     asked.className = "dialog";
-    asked.innerHTML = '<form method="dialog"><p></p><div class="actions"><button class="button" value="">Leave it</button><button class="button primary" value="yes">Go on</button></div></form>';
+    asked.innerHTML = '<form method="dialog"><p></p><div class="actions"><button class="button" value="">Back</button><button class="button primary" value="yes"></button></div></form>';
     document.body.append(asked);
   }
   asked.querySelector("p").textContent = form.dataset.confirm;
+  asked.querySelector("[value=yes]").textContent = form.dataset.confirmDo ?? submitter?.textContent.trim() ?? "Continue";
   asked.setAttribute("aria-label", form.dataset.confirm);
   asked.returnValue = "";
   asked.onclose = () => {

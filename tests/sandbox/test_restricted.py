@@ -241,21 +241,32 @@ def test_kill_returns_when_nothing_lives(launcher: Restricted, workspace: Path) 
     child.kill()
 
 
-def test_the_lock_lives_as_long_as_the_sandbox_and_not_in_the_job(
+def test_the_lock_lives_as_long_as_the_sandbox_and_no_job_releases_it(
     launcher: Restricted, workspace: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "lock"
     lock = os.open(path, os.O_RDWR | os.O_CREAT)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    child = launcher.start(sh("ls -l /proc/self/fd; exec sleep 300", workspace, inherit=(lock,)))
-    os.close(lock)
+    tries = "for fd in /proc/self/fd/*; do flock -u ${fd##*/}; done 2>tried; echo >done; exec sleep 300"
+    child = launcher.start(sh(tries, workspace, inherit=(lock,)))
     other = os.open(path, os.O_RDWR)
+    until((workspace / "done").exists)
+    assert "Operation not permitted" in (workspace / "tried").read_text()
+    with pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(lock)
     with pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     child.kill()
     fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.close(other)
-    assert b"lock" not in child.wait(1).stdout.data
+
+
+def test_a_job_of_its_own_has_no_lock_open(launcher: Restricted, workspace: Path, tmp_path: Path) -> None:
+    lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
+    seen = launcher.run(sh("ls -l /proc/self/fd", workspace, inherit=(lock,))).stdout.data
+    os.close(lock)
+    assert b"pipe:" in seen and b"lock" not in seen
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o700], ids=["open", "hidden"])

@@ -173,7 +173,7 @@ def _isolation(
     wiring: Wiring, first_process: bool, filters: Iterable[bytes], lock: int | None
 ) -> Iterator[str]:
     """`lock` stays open in bwrap's own processes, which live as long as anything inside: the job itself
-    could unlock what it holds."""
+    could release it. A job that is the first process has it open too, and may not call flock."""
     yield from ("--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent")
     yield from ("--cap-drop", "ALL", "--clearenv", "--new-session", "--hostname", "spak")
     yield from ("--uid", str(INSIDE_UID), "--gid", str(INSIDE_UID))
@@ -181,7 +181,7 @@ def _isolation(
         yield "--as-pid-1"
     if lock is not None:
         yield from ("--sync-fd", str(lock))
-    for one in (seccomp.program(platform.machine()), *filters):
+    for one in (seccomp.program(platform.machine(), first_process and lock is not None), *filters):
         yield from ("--add-seccomp-fd", str(wiring.memory(one)))
 
 

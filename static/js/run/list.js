@@ -67,8 +67,12 @@ if (list) {
   list.addEventListener("click", (event) => {
     const button = event.target.closest("button[name=do]"), count = chosen();
     if (!button) return;
-    if (button.value !== "cancel") delete button.form.dataset.confirm;
-    else button.form.dataset.confirm = `Cancel ${count === 1 ? "the chosen run" : `the ${count} chosen runs`}? What was done stays; what goes on is broken off.`;
+    const { dataset } = button.form;
+    if (button.value !== "cancel") delete dataset.confirm;
+    else {
+      dataset.confirm = `Cancel ${count === 1 ? "the chosen run" : `the ${count} chosen runs`}? Their records stay; a tool that runs is ended, and its changes are rolled back.`;
+      dataset.confirmDo = count === 1 ? "Cancel the run" : `Cancel ${count} runs`;
+    }
   });
   new MutationObserver(mark).observe(list, { childList: true });
   addEventListener("pageshow", mark);

@@ -158,7 +158,7 @@ def test_typed_words_survive_what_happens(person: Person, begin: Begin) -> None:
     alice.page.wait_for_timeout(1500)
     assert alice.page.input_value("#run-ask textarea") == "half a sen"
     bob.page.click("#run-head button:has-text('Cancel')")
-    bob.page.click("dialog[open] button:has-text('Go on')")
+    bob.page.click("dialog[open] button:has-text('Cancel the run')")
     ends(bob, "Cancelled")
     ends(alice, "Cancelled")
 
@@ -251,7 +251,7 @@ def test_the_chosen_are_counted_and_asked_about(person: Person, begin: Begin) ->
     expect(page.locator("[value=compare]")).to_be_disabled()
     page.click("[value=cancel]")
     expect(page.locator("dialog[open] p")).to_contain_text("Cancel the chosen run?")
-    page.click("dialog[open] button:has-text('Go on')")
+    page.click("dialog[open] button:has-text('Cancel the run')")
     expect(page.locator(".message")).to_contain_text("Asked 1 run to cancel")
     assert page.url.endswith(f"?q={key[-8:]}")
     expect(page.locator(".runs-table .pill")).to_have_text("Cancelled")
@@ -543,7 +543,7 @@ def test_a_program_comes_in_with_a_token(person: Person, begin: Begin, tmp_path:
     alice.go("/me/")
     expect(page.locator("main")).to_contain_text("last used")
     page.click("button:has-text('Revoke')")
-    page.click("dialog button:has-text('Go on')")
+    page.click("dialog button:has-text('Revoke')")
     expect(page.locator(".message")).to_contain_text("nightly does not work any more")
     assert '"code": "web.token"' in shell(f"{line} || curl -s {line[9:]}", tmp_path, **given).stdout
 
