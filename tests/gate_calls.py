@@ -276,7 +276,15 @@ FACTS: list[list[Fact]] = [
         for how in ("/walks", "/reads")
         for level in ("none", "restricted")
     ),
-    [fact("tool", ACTION, "/shell"), DOES, fact("uses_path", ACTION, "/walks", "/secret", ".env")],
+    *(
+        [
+            fact("tool", ACTION, "/shell"),
+            DOES,
+            fact("uses_path", ACTION, "/walks", "/secret", ".env"),
+            fact("sandboxed", ACTION, f"/{level}"),
+        ]
+        for level in ("none", "restricted")
+    ),
     *(
         [fact("tool", ACTION, tool), fact("allowed_host", "packages.example"), ASKS, *more]
         for tool in ("/http_request", "/other")

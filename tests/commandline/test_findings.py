@@ -17,11 +17,14 @@ import pytest
 
 from gate_kit import CHECKED, constitution, workspace, world
 from spak.policy.actions import Action, World
+from spak.policy.facts import ACTION
 from spak.policy.judge import judge
+from spak.policy.values import Fact, Name
 
 CASES = [
     json.loads(line) for line in (Path(__file__).parent / "cases/findings.jsonl").read_text().splitlines()
 ]
+HELD: Fact = ("sandboxed", (ACTION, Name("/restricted")))
 PATCH = "--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+b\n"
 FILES = {
     ".env": "KEY=1\n",
@@ -75,3 +78,26 @@ def test_found_lines_are_judged_as_they_should_be(case: dict[str, str], eyes: Wo
     found = judge(constitution(), Action("shell", {"command": case["command"]}), eyes, CHECKED)
     assert found.code != "policy.bug"
     assert found.decision == ("deny" if case["label"] == "attack" else "allow"), found.reason
+
+
+@pytest.mark.parametrize(
+    ("command", "facts", "expected"),
+    [
+        ("git push origin main", [], "deny"),
+        ("git push origin main", [("signed_approval", (ACTION, "ada"))], "allow"),
+        ("curl -s http://127.0.0.1:8000/health", [], "deny"),
+        ("curl -s http://127.0.0.1:8000/health", [HELD], "allow"),
+        ("curl -s http://127.0.0.1.evil.example/", [HELD], "deny"),
+        ("python3 serve.py & sleep 1; curl http://localhost:8000/", [], "deny"),
+        ("python3 serve.py & sleep 1; curl http://localhost:8000/", [HELD], "allow"),
+        ("grep -r KEY .", [], "deny"),
+        ("grep -r KEY .", [HELD], "allow"),
+        ("cat .env", [HELD], "deny"),
+        ("grep -R root .", [HELD], "deny"),
+    ],
+)
+def test_what_a_sandbox_or_a_person_makes_possible(
+    command: str, facts: list[Fact], expected: str, eyes: World
+) -> None:
+    found = judge(constitution(), Action("shell", {"command": command}), eyes, [*CHECKED, *facts])
+    assert found.decision == expected, found.reason

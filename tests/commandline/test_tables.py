@@ -46,3 +46,11 @@ WRONG = {
 @pytest.mark.parametrize("text", WRONG, ids=lambda text: WRONG[text])
 def test_what_is_wrong_with_a_table_is_named(text: str) -> None:
     assert problems(text)[0].startswith(WRONG[text])
+
+
+def test_the_first_record_of_a_run_names_the_tables() -> None:
+    from spak.lang.catalog import Catalog
+    from spak.runner.genesis import genesis
+
+    made = genesis("", Catalog({}), {}, "", 0, {})
+    assert made["rules"]["commands"] == table.digest() and len(table.digest()) > 40

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from spak.cli import common
+from spak.cli import commands_check, common
 
 if TYPE_CHECKING:
     from spak.policy import Policy, Session
@@ -20,6 +20,9 @@ LEVELS = ("spec", "team", "operator")
 @click.group()
 def command() -> None:
     """Check policies, evaluate them, and ask why."""
+
+
+command.add_command(commands_check.command, "commands")
 
 
 def _files(function: F) -> F:

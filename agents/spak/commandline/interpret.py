@@ -88,7 +88,8 @@ def apply(judge: Judge, grammar: Grammar, parsed: Parsed, before: Sequence[Comma
     given = parsed.names()
     does, about, why = grammar.does, grammar.about or grammar.name, grammar.why
     slots, named = grammar.operands, dict(grammar.kinds)
-    words = " ".join(item.text if item.text is not None else "$" for item in parsed.operands)
+    told = grammar.when and any(when.words for when in grammar.when)
+    words = " ".join(item.text if item.text is not None else "$" for item in parsed.operands) if told else ""
     for when in grammar.when:
         if not _holds(grammar, when, given, words):
             continue
@@ -139,7 +140,7 @@ def _operands(
             judge.deed(grammar.otherwise, f"{grammar.name} {item.written}", "no word is expected here")
             continue
         kinds.take(judge, grammar, named.get(slot.kind.name, slot.kind), item, parsed)
-    trees = [slot for slot in slots if slot.kind.name.startswith("tree") and slot.count == "*"]
+    trees = [slot for slot in slots if slot.count == "*" and slot.kind.name.startswith("tree")]
     if trees and not any(slot in trees for _, slot in placed):
         kinds.take(judge, grammar, trees[0].kind, Arg(".", (".",)), parsed)
     if short and short.kind.name != "command":
@@ -203,10 +204,10 @@ def parse(judge: Judge, grammar: Grammar, rest: list[Arg]) -> Parsed:
         if counted is not None and counted[1] in grammar.options:
             found.given.append((grammar.options[counted[1]], [Arg(item.written, number=True)]))
             continue
-        if text is not None and text.startswith("+") and text in grammar.options:
-            found.given.append((grammar.options[text], []))
-            continue
         if not _dashed(item):
+            if text is not None and text[:1] == "+" and text in grammar.options:
+                found.given.append((grammar.options[text], []))
+                continue
             if grammar.response and any(form.startswith("@") for form in item.texts):
                 _unknown(judge, grammar, found, item, "a file of further words")
             found.operands.append(item)
@@ -238,6 +239,8 @@ def _spelled_out(grammar: Grammar, rest: list[Arg]) -> list[Arg]:
 
 
 def _dashed(item: Arg) -> bool:
+    if len(item.texts) == 1:
+        return item.texts[0][:1] == "-" and len(item.texts[0]) > 1
     return any(form.startswith("-") and len(form) > 1 for form in item.texts)
 
 

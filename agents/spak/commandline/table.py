@@ -29,6 +29,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from spak import canon
+
 VERSION = 1
 FOLDER = Path(__file__).resolve().parent / "tables"
 _HEAD = re.compile(r"^\[([^\[\].\"]+|\"[^\"]+\")\]\s*(?:#.*)?$", re.MULTILINE)
@@ -137,6 +139,12 @@ def made(name: str, section: Mapping[str, Any]) -> Grammar:
 def programs() -> tuple[str, ...]:
     """Every name that a table knows."""
     return tuple(sorted(_sections()))
+
+
+@cache
+def digest() -> str:
+    """The hash of all tables, which the first record of a run names."""
+    return canon.content_hash({file.name: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.toml")})
 
 
 @cache

@@ -93,6 +93,9 @@ def is_number(found: Arg | None) -> bool:
 
 def arg(word: Word, known: Known, split: bool = True) -> Arg:
     """The word with what the line has set put in; not known when that may be cut into several (`split`)."""
+    only = word.parts[0] if len(word.parts) == 1 else None
+    if isinstance(only, Text) and (only.quoted or not any(sign in only.value for sign in "*?[~")):
+        return Arg(word.text, (only.value,))
     pieces: list[tuple[str, ...]] = []
     bare: list[tuple[str, bool]] = []
     glob = mild = lists = tilde = here = unknown = False
@@ -280,6 +283,8 @@ def _globs(text: str) -> bool:
 def spread(word: Word, known: Known, split: bool = True) -> list[Arg]:
     """The words that braces make of one, or that a variable is cut into; itself without either."""
     alone = word.parts[0] if len(word.parts) == 1 else None
+    if isinstance(alone, Text) and (alone.quoted or "{" not in alone.value):
+        return [arg(word, known, split)]
     if split and isinstance(alone, Variable) and not alone.quoted and not alone.parts:
         found = known.get(alone.name)
         if (

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from spak import data
+from spak.commandline import table
 from spak.lang.catalog import Catalog
 from spak.policy.law import Law, compiled
 from spak.program.semantics import SEMANTICS
@@ -32,7 +33,8 @@ def genesis(
 ) -> dict[str, Any]:
     """The body of a genesis record. `spec` has its imports resolved; `proposer` overrides who fills plans
     (`model`: nobody but a model); `policy` is the text of the spec's POLICY, `axioms` its AXIOMs that are
-    rules, by name; `keys` are the approvers'; `law` is that of those in charge, else the one that ships.
+    rules, by name; `keys` are the approvers'; `law` is that of those in charge, else the one that ships. The
+    hash of the tables of command lines is for people: what a line would do is recorded where it is judged.
 
     Raises: PolicyError when the policy does not load.
     """
@@ -46,6 +48,7 @@ def genesis(
             "axioms": dict(axioms or {}),
             "hash": compiled(law, policy, axioms or {}).hash,
         },
+        "commands": table.digest(),
         "inputs": dict(inputs),
         "catalog": catalog.to_json(),
         "limits": {},
