@@ -175,3 +175,17 @@ def test_a_recording_and_another_backend_exclude_each_other(cli: Cli, answers: P
     run = cli("run", "four.spak", "--from", "answers.jsonl", "--mode", "stepwise", "--json").json["run"]
     done = cli(verb, run, "--from", "answers.jsonl", "--backend", "manual", "--json")
     assert (done.code, done.error) == (2, "usage.arguments")
+
+
+def test_a_run_whose_judge_nobody_can_ask_says_how_it_goes_on(cli: Cli, tmp_path: Path, runs: Path) -> None:
+    judge = 'VALIDATOR Judge { artifact: "a.txt" rubric: "It greets." }'
+    write = 'step w: tool.write_file { path: "a.txt" content: "hello" }'
+    (tmp_path / "judged.spak").write_text(f"AGENT J LEVEL 2 {{ START -> a TASK a {{ {write} {judge} }} }}\n")
+    verdict = json.dumps({"pass": True, "reasons": ["it does"]})
+    (tmp_path / "verdict.jsonl").write_text(json.dumps({"text": verdict}) + "\n")
+    stopped = cli("run", "judged.spak", "--json")
+    assert (stopped.code, stopped.json["error"]["code"]) == (7, "unavailable.judge")
+    run = stopped.json["run"]
+    assert (runs / run / "context.json").exists()
+    done = cli("resume", run, "--from", "verdict.jsonl", "--json")
+    assert (done.code, done.json["state"]) == (0, "succeeded"), done.err

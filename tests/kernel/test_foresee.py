@@ -79,8 +79,8 @@ NOT_TOLD = {
     "a host, which the run looks up": 'step s: tool.http_request { url: "https://example.org/" }',
     "a variable": 'step s: llm.query { prompt: "?" output_var: c } step t: tool.run { cmd: c }',
     "an input": 'step t: tool.run { cmd: "{{input.c}} x" }',
-    "what a check would change": 'step t: tool.git_commit { message: "x" }',
-    "the same by another door": 'step t: tool.run { cmd: "git commit -m x" }',
+    "what a check would change": 'step t: tool.git_commit { message: "x" } VALIDATOR PyTest',
+    "the same by another door": 'step t: tool.run { cmd: "git commit -m x" } VALIDATOR PyTest',
     "a plan": "TOOLS [run]",
 }
 
@@ -90,6 +90,26 @@ def test_an_action_that_every_run_denies_is_told(step: str) -> None:
     (one,) = found(agent(step))
     assert (one.severity, one.code) == ("warning", "lang.denied")
     assert DENIED[step] in one.message
+
+
+@pytest.mark.parametrize("step", ['tool.git_commit { message: "x" }', 'tool.run { cmd: "git commit -m x" }'])
+@pytest.mark.parametrize("judge", ["", 'VALIDATOR Judge { artifact: "a" rubric: "b" }'])
+def test_a_commit_in_a_spec_that_has_no_check_is_told(step: str, judge: str) -> None:
+    """An opinion is no check for the barrier; a check of another task may come before."""
+    (one,) = found(agent(f"step s: {step} {judge}"))
+    assert (one.severity, one.code) == ("warning", "lang.denied")
+    assert "check" in one.message
+    other = (
+        f'AGENT A LEVEL 2 {{ START -> a TASK a {{ step s: {step} }} TASK b {{ GOAL "b" VALIDATOR PyTest }} }}'
+    )
+    assert found(other) == ()
+
+
+def test_a_commit_beside_a_validator_with_an_error_is_left_to_the_run() -> None:
+    text = (
+        agent('step s: tool.git_commit { message: "x" }').removesuffix("}") + "TASK b { VALIDATOR PyTst } }"
+    )
+    assert found(text, errors=True) == ()
 
 
 @pytest.mark.parametrize("step", [step for step in DENIED if step.startswith("step")])

@@ -46,6 +46,29 @@ def test_case(name, text):
     assert unexpected == []
 
 
+@pytest.mark.parametrize(
+    ("check_kind", "wanted"),
+    [
+        ('tool.run { cmd: "pytest" }', "exit_code(n) == 0"),
+        ('llm.query { prompt: "From 0 to 9?" }', "n == 0"),
+    ],
+)
+@pytest.mark.parametrize("edges", ["", "NEXT { success -> b fail -> b }"])
+def test_the_fix_of_an_evaluation_that_only_measures_compares_what_has_an_answer(check_kind, wanted, edges):
+    """What pytest prints is no number: only its exit can be compared."""
+    text = (
+        f"AGENT A LEVEL 2 {{ START -> a\n  TASK a {{\n    evaluation {{ check n: {check_kind} }}\n"
+        f'    {edges}\n  }}\n  TASK b {{ GOAL "b" }}\n}}\n'
+    )
+    found = [
+        item for item in check(parse(text), CATALOG) if item.code in ("lang.dead_fail", "lang.unchecked_task")
+    ]
+    assert len(found) == 1 and found[0].fix is not None
+    mended = apply_fix(text, found[0].fix)
+    assert f"success: {wanted}" in mended
+    assert found[0].code not in [item.code for item in check(parse(mended), CATALOG)]
+
+
 def test_there_are_enough_broken_files():
     assert sum("//!" in text for _, text in chunks()) >= 25
 

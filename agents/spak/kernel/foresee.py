@@ -12,7 +12,7 @@ spec with errors only those parts are judged that they do not touch (`readable`)
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -75,7 +75,7 @@ def foresee(made: Outline, whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:
     except PolicyError:
         return ()  # check_law reports what is wrong with it
     rules = Rules(program, made.catalog, 0, "", "", frozenset(), gate)
-    unsure = settings_touched(made)
+    unsure, checks = settings_touched(made), _checks(made)
     known: dict[bytes, Judged | None] = {}
     found = []
     for item in fixed:
@@ -83,7 +83,7 @@ def foresee(made: Outline, whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:
         if key not in known:
             if len(known) == MOST:
                 break
-            known[key] = _judge(rules, item)
+            known[key] = _judge(rules, item, checks)
         judged = known[key]
         if judged is not None and not (unsure and _by_settings(judged)):
             found.append(_diagnostic(made, item, judged))
@@ -120,12 +120,19 @@ def _plain(args: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _judge(rules: Rules, item: Fixed) -> Judged | None:
+def _checks(made: Outline) -> list[str]:
+    """The validators that may pass in a run; all that there are where one of the spec's is not known."""
+    chosen = [task for task in made.tasks.values() if "VALIDATOR" in task.settings]
+    names = {task.validator_entry.name if task.validator_entry else "" for task in chosen}
+    return sorted(made.catalog.validators if "" in names else names)
+
+
+def _judge(rules: Rules, item: Fixed, checks: Sequence[str]) -> Judged | None:
     """What will not be permitted; None where it will, or where that rests on more than the spec."""
     run = situation(rules, State(), item.task, item.name if item.act == "tool" else "")
     here = replace(LATEST, recorded_lines=False)  # nobody looks: lines are read in guessed workspaces
     wish = Wish(item.act, item.name, item.args, run, moving(rules, State()), here)
-    passed = tuple(("checks_ran", (name, Name("/success"))) for name in sorted(rules.catalog.validators))
+    passed = tuple(("checks_ran", (name, Name("/success"))) for name in checks)
     first: Judged | None = None
     for wanted in (wish, wish._replace(run=(*run, *passed))):
         for world in WORLDS:

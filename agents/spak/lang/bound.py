@@ -244,8 +244,10 @@ class _Flow:
         return f"START -> {shown}"
 
     def cure(self, use: Use) -> str:
-        if use.path.partition(".")[0] in (*MARKS, "metric") and use.path not in self.scope.setters:
-            return "read it after a task whose VALIDATOR has measured"
+        kind = use.path.partition(".")[0]
+        if kind in (*MARKS, "metric") and use.path not in self.scope.setters:
+            check = "the check of that name, or after " if kind == "metric" else ""
+            return f"read it after {check}a task whose VALIDATOR has measured"
         owner = next(
             (
                 f"{act.label} of task {name}"

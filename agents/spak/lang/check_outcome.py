@@ -36,6 +36,16 @@ def decided(task: TaskPlan) -> bool:
     return any(step.kind in ("tool", "plan", "") and step.on_fail != "continue" for step in task.steps)
 
 
+def judges_writes(task: TaskPlan) -> bool:
+    """Whether anything judges what the task wrote: a judge, or the exit of a program after the last write."""
+    if task.judged or task.checks:
+        return True
+    for step in reversed(task.steps):
+        if step.kind == "plan" or (step.tool is not None and step.tool.writes):
+            return step.tool is not None and step.tool.on_fail == "continue" != step.on_fail
+    return False
+
+
 def _only_continues(task: TaskPlan) -> bool:
     return bool(task.steps) and all(step.on_fail == "continue" for step in task.steps)
 
@@ -48,6 +58,8 @@ def _report(made: Outline, task: TaskPlan) -> None:
         if goes_on:
             hint = "let a step stop the task (on_fail: stop), or judge it with success: or a VALIDATOR"
             fix = _stop(made, goes_on[-1])
+        elif task.checks:
+            hint, fix = _compared(made, task)
         else:
             hint = "remove the edge, or judge the task with success: or a VALIDATOR"
             fix = _edits(made, "RemoveEdge", task.name, "fail")
@@ -58,11 +70,21 @@ def _report(made: Outline, task: TaskPlan) -> None:
         hint = "on_fail: stop in the step that decides, or success: or a VALIDATOR"
         report.warn("lang.unchecked_task", message, hint, task.node.start + 1, _stop(made, goes_on[-1]))
     elif task.checks:
-        name = task.checks[-1].node.name
         message = f"nothing checks whether '{task.name}' succeeds: its evaluation only measures"
-        hint = f"compare a value of it: success: {name} == 0"
-        fix = _edits(made, "SetCondition", task.name, "success", f"{name} == 0")
+        hint, fix = _compared(made, task)
         report.warn("lang.unchecked_task", message, hint, task.node.start + 1, fix)
+
+
+def _compared(made: Outline, task: TaskPlan) -> tuple[str, tuple[Edit, ...] | None]:
+    """A condition on the last check of its evaluation: what a program writes is often no number."""
+    last = task.checks[-1]
+    value = f"{last.node.name} == 0"
+    if last.kind == "tool":
+        condition = f"exit_code({last.node.name}) == 0"
+        hint = f"success: {condition}, or compare its value: {value}"
+    else:
+        condition, hint = value, f"compare its value: success: {value}"
+    return hint, _edits(made, "SetCondition", task.name, "success", condition)
 
 
 def _report_empty(made: Outline, task: TaskPlan) -> None:
