@@ -262,7 +262,7 @@ def _apart(workspace: Path) -> None:
 
 
 def _workspace(folder: Path, source: Path | None, in_place: Path | None) -> Workspace:
-    place = Workspace(in_place or folder / "workspace", folder / "store")
+    place = Workspace(in_place or folder / "workspace", folder / "store", in_place=in_place is not None)
     if source is not None and in_place is None:
         place.copy_in(source)
     return place

@@ -1,4 +1,5 @@
-"""What tools do not see of a workspace, and no record holds of it: files of secrets and their values.
+"""What tools do not see of a workspace, and no record holds of it: files of secrets and their values; and the
+folder of runs, where a run works in the folder that holds it.
 
 Takes a host and a workspace; `look`, at the start of each effect, finds the files that the law calls secret
 (spak.commandline.places). `launcher` masks them for every job but one whose action was permitted on them, and
@@ -72,9 +73,10 @@ class Walls:
     def launcher(self, effect: Effect, args: Mapping[str, Any]) -> Launcher | None:
         """The host's launcher for jobs of this effect."""
         inner = self.host.launcher
-        if inner is None or not self._paths:
+        if inner is None or not (self._paths or self._workspace.ours):
             return inner
-        return Masked(inner, self._workspace.directory, masks(self._paths, _permitted(effect, args)))
+        hidden = (*self._workspace.ours, *masks(self._paths, _permitted(effect, args)))
+        return Masked(inner, self._workspace.directory, hidden)
 
     def recordable(self, found: Measurement) -> Measurement:
         """The same; a failed check where a file that was measured holds a value, since its bytes are kept."""
