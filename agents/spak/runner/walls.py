@@ -45,8 +45,8 @@ class Walls:
         self._reader = Reader(workspace.directory, host.shown_secrets)
         self._seen: frozenset[str] = frozenset()
         self._values: tuple[str, ...] = ()
-        """Of those that were seen, the ones that can be taken out, the earliest first: files that a tool makes
-        put none of them out of mind."""
+        """Of those that were seen, the ones that can be taken out, the earliest first: what a tool writes
+        puts none of them out of mind."""
         self._paths: tuple[str, ...] = ()
 
     def look(self, fresh: bool = False) -> None:
@@ -105,8 +105,8 @@ class Reader:
         self._known: dict[str, tuple[tuple[int, ...], Sequence[str] | None]] = {}
 
     def read(self, paths: Iterable[str]) -> tuple[tuple[str, ...], Set[str]]:
-        """Those that are files of secrets, in order, and all values in them, of each file in turn the shortest
-        first: one that holds thousands puts none of another's out of mind."""
+        """Those that are files of secrets, in order, and all values in them, of each file in turn, the
+        shortest first: a file that holds thousands puts none of another's out of mind."""
         found, values = [], []
         for path in sorted(paths):
             if any(fnmatchcase(path, pattern) for pattern in self._shown):
