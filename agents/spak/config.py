@@ -38,6 +38,7 @@ from spak.lang.catalog import Catalog, NamedEntry, backend_name
 from spak.llm import settings as llm_settings
 from spak.llm.redact import MIN_SECRET, Redactor
 from spak.llm.settings import Secret, read_key
+from spak.paths import SETTINGS
 from spak.policy import approval, urls
 from spak.policy.law import Law, compiled
 from spak.ports import MIB, Launcher, Limits, Toolchain
@@ -119,7 +120,7 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
 
     Raises: UsageError `usage.config` for text that is not TOML, unknown keys and values of a wrong type.
     """
-    values = _file((folder or Path()) / "spak.toml")
+    values = _file((folder or Path()) / SETTINGS)
     variables = os.environ if environment is None else environment
     for name, (table, key) in _ENVIRONMENT.items():
         text = variables.get(name)

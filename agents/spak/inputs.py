@@ -9,14 +9,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY
 _KINDS = ((stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISDIR, "a folder"))
 
 
-def open_input(path: Path) -> BinaryIO:
+def open_input(path: Path) -> BufferedReader:
     """The file, open for reading bytes. Raises: OSError, of what is no regular file EINVAL or EISDIR."""
     if _is_descriptor(path):
         fd = os.open(path, _FLAGS)

@@ -16,6 +16,9 @@ from spak.errors import UsageError
 MAX_BYTES = 4095
 """PATH_MAX of Linux, without its NUL."""
 MAX_COMPONENT = 255
+OURS = ".spak"
+"""Where runs are kept, at the top of a folder that a run works in itself: no part of a workspace."""
+SETTINGS = "spak.toml"
 GUEST_ROOT = "/ws"
 """Where a launcher shows the workspace; tools inside print such paths, and models repeat them."""
 

@@ -25,6 +25,8 @@ from urllib.parse import quote
 from kombu.transport import TRANSPORT_ALIASES, virtual
 from kombu.utils.json import dumps, loads
 
+from spak.inputs import open_input
+
 SCHEME = "spakfiles"
 SUFFIX = ".msg"
 NEW, UNREADABLE = "new", "unreadable"
@@ -77,7 +79,8 @@ class Channel(virtual.Channel):
     def _take(self, file: Path) -> Any:
         """What the file holds, which is removed; None when somebody else has it or it holds no message."""
         try:
-            text = file.read_bytes()
+            with open_input(file) as opened:
+                text = opened.read()
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -27,7 +27,6 @@ def test_replay_of_a_run_and_of_its_file_agree(cli: Cli, ended: str, exported: P
         "records": shown["records"],
         "summary_hash": shown["summary_hash"],
         "first_difference": None,
-        "snapshot": None,
     }
     for selector in (ended, "latest", "run.jsonl", str(exported)):
         done = cli("replay", selector, "--json")

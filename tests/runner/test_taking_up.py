@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -241,6 +242,19 @@ def replace(ledgers: Ledgers, root: Path, snapshot: Snapshot) -> None:
     head = canon.loads(path.read_bytes().partition(b"\n")[0])
     head["data"] = canon.digest(snapshot.data)
     path.write_bytes(canon.dumps(head) + b"\n" + snapshot.data)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_what_is_no_file_is_no_snapshot(tmp_path: Path, kind: str) -> None:
+    run = start(tmp_path, ASKING)
+    answered(run, 6)
+    run.close()
+    path = tmp_path / "run-1/snapshot"
+    path.unlink()
+    os.mkfifo(path) if kind == "pipe" else path.mkdir()
+    again = reopen(tmp_path)
+    assert again.discarded is not None and again.state == run.state
+    again.close()
 
 
 def test_records_that_do_not_follow_are_still_found_after_it(tmp_path: Path) -> None:

@@ -119,6 +119,17 @@ def test_what_was_once_known_stays_known(tmp_path: Path) -> None:
     assert walls.redactor is not None and PASSWORD not in walls.redactor.text(f"it is {PASSWORD}")
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_values_of_other_files_put_none_out_of_mind(tmp_path: Path, again: bool) -> None:
+    space = Workspace(laid(tmp_path / "ws"), tmp_path / "store")
+    walls = Walls(Host(), space)
+    walls.look(fresh=True)
+    (tmp_path / "ws/a.pem").write_text("\n".join(f"k{n:05}" for n in range(2000)))
+    walls = Walls(Host(), space) if again else walls
+    walls.look(fresh=True)
+    assert PASSWORD not in walls.clean(f"it is {PASSWORD}")
+
+
 @pytest.mark.parametrize(("data", "kept"), [(b"\x7fELF" + PASSWORD.encode(), False), (b"int main;", True)])
 def test_a_measured_file_that_holds_a_value_is_not_kept(tmp_path: Path, data: bytes, kept: bool) -> None:
     walls = Walls(Host(), Workspace(laid(tmp_path / "ws"), tmp_path / "store"))

@@ -21,6 +21,7 @@ from spak import begin as begin_
 from spak import config
 from spak.cli import common, recording
 from spak.cli.artifacts import with_artifacts
+from spak.cli.imported import must_be_ours
 from spak.cli.making import making
 from spak.errors import LedgerError, SpecError, UsageError
 from spak.kernel.rules import Rules
@@ -193,6 +194,8 @@ def reopen(
     rules = Rules.of(first.body)
     chosen = config.settings()
     asked = backend or str(about.get("backend", ""))
+    if not bare:
+        must_be_ours(root / name, first.body, chosen)
     host = Host() if bare else config.knowing(config.host(chosen, rules.program, asked), chosen)
     folder = root / name
     answers = None if recorded is None else recording.find(root, recorded, redactor(chosen.llm))
@@ -262,7 +265,7 @@ def _apart(workspace: Path) -> None:
 
 
 def _workspace(folder: Path, source: Path | None, in_place: Path | None) -> Workspace:
-    place = Workspace(in_place or folder / "workspace", folder / "store")
+    place = Workspace(in_place or folder / "workspace", folder / "store", in_place=in_place is not None)
     if source is not None and in_place is None:
         place.copy_in(source)
     return place
@@ -314,6 +317,7 @@ def fork(root: Path, parent: str, at: int) -> tuple[Session, int | None]:
     rules = Rules.of(copy.genesis.body)
     chosen = config.settings()
     asked = str(about.get("backend", ""))
+    must_be_ours(root / parent, copy.genesis.body, chosen)
     host = config.knowing(config.host(chosen, rules.program, asked), chosen)
     if asked == "recorded":
         host = _answered(host, root / parent)

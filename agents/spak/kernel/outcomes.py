@@ -22,7 +22,14 @@ NOT_DONE = ("policy.changed", "secret.unknown", "secret.judged")
 REPOSITORY = "workspace.repository"
 """Why the runner undid what was permitted: it changed .git in a way that nothing permits (ADR 0022)."""
 
-UNTOUCHED = "no change of .git but by git_commit, or by git alone on a line; commits hold the checked files"
+SETTINGS = "workspace.settings"
+"""The same: it changed a `spak.toml` in the folder of a person, which decides what later runs may do."""
+
+_UNTOUCHED = {
+    REPOSITORY: "no change of .git but by git_commit, or by git alone on a line; "
+    "commits hold the checked files",
+    SETTINGS: "spak.toml as it was: it says what later runs may do",
+}
 
 PASSED = ("success", "metric_improved")
 MAX_CHECKS = 50
@@ -33,14 +40,14 @@ def rolled_back(rules: Rules, body: Mapping[str, Any]) -> tuple[str, str]:
     outcome = body.get("outcome")
     known = outcome if isinstance(outcome, str) and outcome in ROLLED_BACK else "invalid"
     given = body.get("code") if known == "invalid" and rules.gate is not None else None
-    codes = (*NOT_DONE, REPOSITORY) if rules.decides.checks_hold_files else NOT_DONE
+    codes = (*NOT_DONE, *_UNTOUCHED) if rules.decides.checks_hold_files else NOT_DONE
     return known, str(given) if given in codes else f"tool.{known}"
 
 
 def rollback_r4(outcome: str, code: str, hint: str, why: object = None) -> Mapping[str, Any]:
     """R4 for it."""
-    if code == REPOSITORY:
-        return fit.r4(code, UNTOUCHED, why if isinstance(why, str) else "undone", hint)
+    if code in _UNTOUCHED:
+        return fit.r4(code, _UNTOUCHED[code], why if isinstance(why, str) else "undone", hint)
     return fit.r4(code, "the tool to end by itself", outcome, hint)
 
 

@@ -18,6 +18,8 @@ from spak.ledger.private import open_file
 from spak.ledger.scan import TRACE, fsync_folder, scan_file
 
 _ASIDE = ".import-"
+IMPORTED = "imported"
+"""An empty file in the folder of a run that was imported."""
 
 
 class FileIntake:
@@ -33,6 +35,7 @@ class FileIntake:
             self._folder = Path(mkdtemp(prefix=_ASIDE, dir=root))
             self._lease = Lease.take(self._folder / "lock", "being imported")
             self._file = open_file(self._folder / TRACE, "wb")
+            open_file(self._folder / IMPORTED, "wb").close()
         except OSError as error:
             raise typed(error, "importing", root) from error
         self._blobs = FileBlobs(self._folder / "blobs")

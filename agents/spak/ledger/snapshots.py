@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from spak import canon
 from spak.errors import LedgerError, UserError
+from spak.inputs import open_input
 from spak.kernel.snapshot import Snapshot
 from spak.ledger.private import open_file
 from spak.ledger.scan import START, TRACE, Scan, hash_of, head_at, scan_file
@@ -116,7 +117,7 @@ def _read(path: Path) -> tuple[Snapshot, Scan, str] | None:
     Raises: OSError, UserError, ValueError: it cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             head = canon.loads(file.readline())
             data = file.read()
     except FileNotFoundError:

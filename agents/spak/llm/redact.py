@@ -31,7 +31,7 @@ MIN_SECRET = 6
 """Configured secrets shorter than this cannot be told from ordinary words and are refused."""
 
 MOST_FOUND = 500
-"""Values of files that are kept in mind; of more, the shortest."""
+"""Values of files that are kept in mind; of more, the first."""
 _COMMON_WORDS = (
     "admin@example.com changeme console critical default deflate developer development disabled enabled "
     "example example.com failure filesystem info@example.com letsencrypt localhost localhost:3000 "
@@ -131,8 +131,7 @@ class Redactor:
                 f"a configured secret is shorter than {MIN_SECRET} characters",
                 "what is this short cannot be kept out of records; use a longer one",
             )
-        telling = sorted({item for item in found if tells(item)}, key=lambda item: (len(item), item))
-        self._found = tuple(telling[:MOST_FOUND])
+        self._found = tuple(dict.fromkeys(filter(tells, found)))[:MOST_FOUND]
         forms = {form for item in (*self._plain, *self._found) for form in _forms(item)}
         self._forms = tuple(sorted(forms, key=lambda item: (-len(item), item)))
         self._groups = tuple(_groups(self._forms))

@@ -1,7 +1,8 @@
 """What a tool changed in the workspace, taken into its root or rolled back.
 
 Takes the workspace with a step under way and the body of its act; adds R3 to the body, or undoes the step and
-says why: what it left is too big, or it changed the repository in a way that nothing permits (ADR 0022).
+says why: what it left is too big, it changed the repository in a way that nothing permits (ADR 0022), or the
+settings of later runs.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from spak import paths
 from spak.errors import UserError
-from spak.kernel.outcomes import REPOSITORY
+from spak.kernel.outcomes import REPOSITORY, SETTINGS
 from spak.ports import Blobs
 from spak.runner import faults
 from spak.tools import nested_git, repository
@@ -44,9 +46,10 @@ def take(
             raise
         _undo(workspace, body, {"outcome": "limit", "code": error.code})
         return
-    if why:
-        body["why"] = why[:WHY]
-        _undo(workspace, body, {"outcome": "invalid", "code": REPOSITORY})
+    settings = _of_settings(workspace, touched)
+    if why or settings:
+        body["why"] = (why or f"{settings} was changed")[:WHY]
+        _undo(workspace, body, {"outcome": "invalid", "code": REPOSITORY if why else SETTINGS})
         return
     if touched and all(map(repository.within, touched)):
         body["only_git"] = True
@@ -57,6 +60,20 @@ def take(
 def _in_git(workspace: Workspace, touched: Sequence[str]) -> bool:
     places = repository.places(workspace.directory)
     return any(repository.within(path, places) for path in touched)
+
+
+def _of_settings(workspace: Workspace, touched: Sequence[str]) -> str:
+    """A changed file of settings in a folder that is no copy: a later run would read it. Else empty."""
+    if not workspace.in_place:
+        return ""
+    root = workspace.directory.resolve()
+    linked = (root / paths.SETTINGS).resolve()
+    return next((path for path in touched if _is_settings(path) or root / path == linked), "")
+
+
+def _is_settings(path: str) -> bool:
+    """Also as a file system without case would have it."""
+    return path.rpartition("/")[2].casefold() == paths.SETTINGS
 
 
 def _undo(workspace: Workspace, body: dict[str, Any], outcome: Mapping[str, str]) -> None:

@@ -1,4 +1,5 @@
-"""What tools do not see of a workspace, and no record holds of it: files of secrets and their values.
+"""What tools do not see of a workspace, and no record holds of it: files of secrets and their values; and the
+folder of runs, where a run works in the folder that holds it.
 
 Takes a host and a workspace; `look`, at the start of each effect, finds the files that the law calls secret
 (spak.commandline.places). `launcher` masks them for every job but one whose action was permitted on them, and
@@ -9,8 +10,9 @@ in memory as long as the process lives, so a file that a tool renamed or removed
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +44,9 @@ class Walls:
         self.redactor: Redacting | None = host.redactor
         self._reader = Reader(workspace.directory, host.shown_secrets)
         self._seen: frozenset[str] = frozenset()
-        self._values: frozenset[str] = frozenset()
-        """Of those that were seen, the ones that can be taken out."""
+        self._values: tuple[str, ...] = ()
+        """Of those that were seen, the ones that can be taken out, the earliest first: what a tool writes
+        puts none of them out of mind."""
         self._paths: tuple[str, ...] = ()
 
     def look(self, fresh: bool = False) -> None:
@@ -51,8 +54,8 @@ class Walls:
         found, values = self._reader.read(self._workspace.secret_files(fresh))
         self._paths = found
         if not values <= self._seen:
+            self._values += tuple(value for value in values if value not in self._seen and tells(value))
             self._seen |= values
-            self._values = frozenset(filter(tells, self._seen))
             self.redactor = (self.host.redactor or Redactor()).knowing(self._values)
 
     def look_before(self, effect: Effect) -> None:
@@ -72,9 +75,10 @@ class Walls:
     def launcher(self, effect: Effect, args: Mapping[str, Any]) -> Launcher | None:
         """The host's launcher for jobs of this effect."""
         inner = self.host.launcher
-        if inner is None or not self._paths:
+        if inner is None or not (self._paths or self._workspace.ours):
             return inner
-        return Masked(inner, self._workspace.directory, masks(self._paths, _permitted(effect, args)))
+        hidden = (*self._workspace.ours, *masks(self._paths, _permitted(effect, args)))
+        return Masked(inner, self._workspace.directory, hidden)
 
     def recordable(self, found: Measurement) -> Measurement:
         """The same; a failed check where a file that was measured holds a value, since its bytes are kept."""
@@ -98,22 +102,24 @@ class Reader:
 
     def __init__(self, root: Path, shown: Collection[str] = ()) -> None:
         self._root, self._shown = root, shown
-        self._known: dict[str, tuple[tuple[int, ...], frozenset[str] | None]] = {}
+        self._known: dict[str, tuple[tuple[int, ...], Sequence[str] | None]] = {}
 
-    def read(self, paths: Iterable[str]) -> tuple[tuple[str, ...], frozenset[str]]:
-        """Those that are files of secrets, in order, and all values in them."""
-        found, values = [], set[str]()
+    def read(self, paths: Iterable[str]) -> tuple[tuple[str, ...], Set[str]]:
+        """Those that are files of secrets, in order, and all values in them, of each file in turn, the
+        shortest first: a file that holds thousands puts none of another's out of mind."""
+        found, values = [], []
         for path in sorted(paths):
             if any(fnmatchcase(path, pattern) for pattern in self._shown):
                 continue
             held = self._values(path)
             if held is not None:
                 found.append(path)
-                values |= held
+                values.append(held)
         self._known = {path: self._known[path] for path in found if path in self._known}
-        return tuple(found), frozenset(values)
+        in_turn = chain.from_iterable(zip_longest(*values))
+        return tuple(found), dict.fromkeys(value for value in in_turn if value is not None).keys()
 
-    def _values(self, path: str) -> frozenset[str] | None:
+    def _values(self, path: str) -> Sequence[str] | None:
         """The values in a file; None where it holds public keys alone."""
         try:
             info = (self._root / path).stat(follow_symlinks=False)
@@ -128,13 +134,15 @@ class Reader:
         except (UserError, OSError):
             data = b""
         public = path.lower().endswith(".pem") and secret_values.is_public(data)
-        held = None if public else secret_values.values(path, data)
+        held = (
+            None if public else sorted(secret_values.values(path, data), key=lambda item: (len(item), item))
+        )
         if max(info.st_mtime_ns, info.st_ctime_ns) < time.time_ns() - _SETTLED_NS:
             self._known[path] = mark, held
         return held
 
 
-def found_in(root: Path, shown: Collection[str] = ()) -> tuple[tuple[str, ...], frozenset[str]]:
+def found_in(root: Path, shown: Collection[str] = ()) -> tuple[tuple[str, ...], Set[str]]:
     """What to mask in a folder that no run has yet, and the values to keep out of records."""
     paths, values = Reader(root, shown).read(walk(root))
     return masks(paths, frozenset()), values

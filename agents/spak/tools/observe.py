@@ -87,6 +87,8 @@ class Observer:
         own = list(self.root.parts[1:])
         if at[: len(own)] != own:
             return Seen("outside", asked)
+        if "".join(at[len(own) :][:1]).casefold() == paths.OURS:  # no part of the workspace
+            return Seen("outside", asked)
         below = "/".join(at[len(own) :]) or "."
         if loop:
             return Seen("inside", below, "other", note="links that go round")

@@ -13,10 +13,9 @@ import os
 import stat
 
 from spak.errors import RunError
+from spak.paths import OURS
 from spak.workspace.disk import Disk
 from spak.workspace.tree import MAX_DEPTH, Bounds
-
-OURS = ".spak"
 
 _FICLONE = 0x40049409
 _CHUNK = 1 << 22

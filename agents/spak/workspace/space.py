@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from spak.errors import BugError, RunError, UsageError, UserError
+from spak.paths import OURS
 from spak.ports import Blobs
 from spak.workspace import copying, wal
 from spak.workspace.apply import Applier
@@ -51,7 +52,8 @@ _TAKES_RIGHTS = stat.S_ISUID | stat.S_ISGID
 
 class Workspace:
     """One folder, one store. `wait_s` is how long to wait for a tool that has outlived its runner; `travels`:
-    the runner pushes each root before the ledger names it, for hosts that share no disk."""
+    the runner pushes each root before the ledger names it, for hosts that share no disk. `in_place`: the
+    folder is somebody's own and no copy."""
 
     def __init__(
         self,
@@ -62,6 +64,7 @@ class Workspace:
         wait_s: float = 10.0,
         before: Callable[[str], None] = nothing,
         travels: bool = False,
+        in_place: bool = False,
     ) -> None:
         self.directory = Path(directory)
         self._disk = Disk(before)
@@ -74,12 +77,17 @@ class Workspace:
         self._base: Node | None = None
         self._way_back: tuple[Node | None, bytes] = (None, b"")
         self._touched: list[str] = []
-        self.travels = travels
+        self.travels, self.in_place = travels, in_place
 
     @property
     def fsyncs(self) -> int:
         """How often we waited for the disk; counted apart from the ledger's."""
         return self._disk.fsyncs
+
+    @property
+    def ours(self) -> frozenset[str]:
+        """Names at the top of the folder that are no part of it: where runs are kept."""
+        return self._skip
 
     # ---- looking -----------------------------------------------------------------------------------
 
@@ -425,9 +433,9 @@ def _skipped(directory: Path, store: Path) -> frozenset[str]:
         raise _nested(directory, store)
     if not outside.is_relative_to(inside):
         return frozenset()
-    if outside.relative_to(inside).parts[0] != copying.OURS:
+    if outside.relative_to(inside).parts[0] != OURS:
         raise _nested(directory, store)
-    return frozenset({copying.OURS})
+    return frozenset({OURS})
 
 
 def _nested(directory: Path, store: Path) -> UsageError:

@@ -30,6 +30,7 @@ from django.db import connection
 
 from spak import canon, integrity
 from spak.errors import LedgerError
+from spak.inputs import open_input, read_text
 from spak.ledger.blobs import no_lease
 from spak.ledger.verify import Walk
 from spakweb.errors import Refused
@@ -86,7 +87,7 @@ def make(dest: Path) -> Manifest:
 def check(source: Path) -> Manifest:
     """Look at every file of a backup. Raises: Refused `web.backup` when it is not whole."""
     try:
-        found = json.loads((source / MANIFEST).read_text())
+        found = json.loads(read_text(source / MANIFEST))
         if found.pop("version") != VERSION:
             raise _no_backup(f"{source} is of another version", "restore it with the version that made it")
         manifest = Manifest(**{**found, "damaged": tuple(found["damaged"])})
@@ -361,7 +362,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_input(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -320,6 +321,16 @@ def halves() -> Iterator[tuple[str, Callable[[Path], object]]]:
     yield "a missing file", lambda copy: some_blob(copy).unlink()
     yield "a changed file", lambda copy: flip(some_blob(copy))
     yield "a path out of it", escape
+
+    def pipe(name: str) -> Callable[[Path], object]:
+        def make(copy: Path) -> None:
+            (copy / name).unlink()
+            os.mkfifo(copy / name)
+
+        return make
+
+    for name in ("manifest.json", "files.jsonl", "database.sqlite3"):
+        yield f"a pipe {name}", pipe(name)
     yield "no folder", shutil.rmtree
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import random
 import subprocess
 import sys
@@ -53,6 +54,15 @@ def taken(channel: Any, queue: str = "work") -> list[int]:
             found.append(channel._get(queue)["n"])
         except Empty:
             return found
+
+
+def test_a_pipe_in_the_queue_is_set_aside(channel: Any) -> None:
+    channel._put("work", message(1))
+    place = channel._place("work")
+    os.mkfifo(place / "0_pipe.msg")
+    (place / "2_folder.msg").mkdir()
+    assert taken(channel) == [1] and channel._size("work") == 0
+    assert len(list((channel.folder / broker.UNREADABLE).iterdir())) == 2
 
 
 def test_messages_come_once_in_order_each_from_its_queue(channel: Any) -> None:
