@@ -30,6 +30,14 @@ SNAPSHOT = "tests/kernel/test_snapshot.py"
 TAKING = "tests/runner/test_taking_up.py"
 
 
+FEW_PLUGINS = (
+    *("-q", "-x", "-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin", "-p", "pytest_timeout"),
+    *("-o", "addopts=--import-mode=importlib", "-W", "ignore::pytest.PytestConfigWarning"),
+)
+PLAIN = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""What pytest starts with: loading Django and the rest would take four times as long as the tests."""
+
+
 @dataclass(frozen=True)
 class Mutant:
     name: str
@@ -608,9 +616,9 @@ def link(source: str, to: str) -> None:
 
 def outcome_of(copy: Path, *tests: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *tests],
+        [sys.executable, "-m", "pytest", *FEW_PLUGINS, *tests],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": str(copy), **PLAIN},
         capture_output=True,
         text=True,
         timeout=WAIT_S,
