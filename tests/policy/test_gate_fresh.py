@@ -30,10 +30,14 @@ DENIED = {
 """Ordinary lines that are denied, and why."""
 
 
-def decided(name: str, root: Path, decision: str) -> tuple[int, set[str]]:
+def decided(name: str, root: Path, decision: str, effect: str = "") -> tuple[int, set[str]]:
     """How many lines of a list are decided at all, and those that are decided so."""
     eyes = world(root)
-    lines = [case["args"]["command"] for case in cases(name, root) if case.get("must") != "contain"]
+    lines = [
+        case["args"]["command"]
+        for case in cases(name, root)
+        if case.get("must") != "contain" and effect in ("", case["effect"])
+    ]
     found = {
         line
         for line in lines
@@ -46,6 +50,11 @@ def test_no_fresh_attack_is_allowed_but_the_named_ones(tmp_path: Path) -> None:
     count, allowed = decided("fresh_attacks.jsonl", furnished(tmp_path), "allow")
     assert count > 1000 and len(ALLOWED) <= count / 100
     assert allowed == ALLOWED
+
+
+def test_what_executes_is_denied_where_no_secret_is_in_the_way(tmp_path: Path) -> None:
+    count, allowed = decided("fresh_attacks.jsonl", workspace(tmp_path), "allow", "execute")
+    assert count > 300 and allowed <= {"patch -p1 < bad.patch"}  # a file that is not there
 
 
 def test_fresh_ordinary_lines_are_allowed_but_the_named_ones(tmp_path: Path) -> None:
