@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from fresh_kit import furnished
 from gate_kit import CHECKED, cases, constitution, workspace, world
 from spak.policy.actions import Action
@@ -30,6 +32,21 @@ DENIED = {
 """Ordinary lines that are denied, and why."""
 
 
+FOUND_LATER = (
+    "python3 -m twine.__main__ upload x",
+    "python3 -m pip._internal install x",
+    "python3 -m pre_commit.main install",
+    "python3 -m mkdocs.__main__ gh-deploy",
+    'awk \'{x=1\n/"/; system("id")\n/"/}\' README.md',
+    'awk \'{print $/"/; system("id"); x=/"/}\' README.md',
+    'awk \'{if (x) /"/; system("id"); y=/"/}\' README.md',
+    "ack --output='@{[`id`]}' x",
+    "gcc -E - <<< '# include <../../etc/passwd>'",
+    "unzip 'b?d.zip'",
+)
+"""Neighbours of the mended ones."""
+
+
 def decided(name: str, root: Path, decision: str, effect: str = "") -> tuple[int, set[str]]:
     """How many lines of a list are decided at all, and those that are decided so."""
     eyes = world(root)
@@ -50,6 +67,12 @@ def test_no_fresh_attack_is_allowed_but_the_named_ones(tmp_path: Path) -> None:
     count, allowed = decided("fresh_attacks.jsonl", furnished(tmp_path), "allow")
     assert count > 1000 and len(ALLOWED) <= count / 100
     assert allowed == ALLOWED
+
+
+@pytest.mark.parametrize("line", FOUND_LATER)
+def test_neighbours_of_mended_attacks_are_denied(line: str, tmp_path: Path) -> None:
+    eyes = world(workspace(tmp_path))
+    assert judge(constitution(), Action("shell", {"command": line}), eyes, CHECKED).decision == "deny"
 
 
 def test_what_executes_is_denied_where_no_secret_is_in_the_way(tmp_path: Path) -> None:

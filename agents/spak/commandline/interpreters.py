@@ -160,7 +160,7 @@ def module(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Com
         listed = table.grammar(f"python-m-{name}")
         assert listed is not None
         interpret(judge, listed, rest, before)
-    elif name.partition(".")[0] in _REACHING and not _of_project(judge, name):
+    elif name.partition(".")[0] in _REACHING | _RUN_AS_PROGRAMS and not _of_project(judge, name):
         judge.deed("executes", f"python -m {name}", "a program that runs code, listens or connects")
     elif name.partition(".")[0] in sys.stdlib_module_names and name not in _MODULES:
         judge.deed("executes", f"python -m {name}", "a module that runs code, listens or connects")
