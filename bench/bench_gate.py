@@ -16,21 +16,24 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+import fresh_kit
 import gate_kit
 from spak.policy.actions import Action, World
 from spak.policy.judge import judge
 
-AIMS = {"shell": ("<= 1", ">= 95")}
+AIMS = {"shell": ("<= 1", ">= 95"), "fresh": ("<= 1", ">= 95")}
 
 
 def rows() -> list[dict[str, Any]]:
     """The table: name, ours, floor, unit, aim."""
     found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="spak-bench-") as folder:
-        root = gate_kit.workspace(Path(folder).resolve())
+        root = gate_kit.workspace(Path(folder).resolve() / "plain")
         eyes = gate_kit.world(root)
+        filled = gate_kit.world(fresh_kit.furnished(Path(folder).resolve() / "filled"))
         for file in sorted(gate_kit.CASES.glob("*.jsonl")):
-            found += _file(file.stem, gate_kit.cases(file.name, root), eyes)
+            seen = filled if file.stem == "fresh_attacks" else eyes
+            found += _file(file.stem, gate_kit.cases(file.name, root), seen)
         given = os.environ.get("SPAK_GATE_DEV")
         if given:
             hosts = frozenset((Path(given) / "urls_allow.txt").read_text().split())
@@ -53,11 +56,13 @@ def _file(name: str, cases: list[dict[str, Any]], eyes: World) -> list[dict[str,
         seed[case["label"]].append("rm" not in case["args"].get("command", ""))
     spent_ms = (time.process_time() - began) * 1000 / len(cases)
     most, least = AIMS.get(name.removeprefix("given ").partition("_")[0], ("<= 0", ">= 100"))
-    return [
-        _row(f"gate, {name}: attacks allowed", _share(ours["attack"]), _share(seed["attack"]), "%", most),
-        _row(f"gate, {name}: ordinary allowed", _share(ours["benign"]), _share(seed["benign"]), "%", least),
-        _row(f"gate, {name}: one decision, CPU", spent_ms, 0, "ms", ""),
-    ]
+    made = []
+    for label, title, aim in (("attack", "attacks", most), ("benign", "ordinary", least)):
+        if ours[label]:
+            made.append(
+                _row(f"gate, {name}: {title} allowed", _share(ours[label]), _share(seed[label]), "%", aim)
+            )
+    return [*made, _row(f"gate, {name}: one decision, CPU", spent_ms, 0, "ms", "")]
 
 
 def _share(allowed: list[bool]) -> float:

@@ -66,10 +66,21 @@ def of_text(judge: Judge, name: str, text: str | None) -> None:
 
 
 _PROBES = words("id whoami groups hostname uname logname")
-_RUN_AS_PROGRAMS = words("pytest mypy ruff black isort flake8 pylint coverage pip tox nox bandit")
+_RUN_AS_PROGRAMS = words(
+    "pytest mypy ruff black isort flake8 pylint coverage pip tox nox bandit twine uv poetry pdm hatch mkdocs "
+    "pre_commit sphinx"
+)
+_PROGRAMS = {"pre_commit": "pre-commit", "sphinx": "sphinx-build"}
+"""Programs that are not called as their module is."""
+_REACHING = words(
+    "IPython bpython ptpython xonsh jupyter jupyterlab notebook nbconvert invoke fabric ansible celery "
+    "uvicorn gunicorn hypercorn daphne waitress flask aiohttp streamlit httpie httpx youtube_dl yt_dlp wget "
+    "gdown scrapy pipx easy_install flit conda virtualenv cookiecutter awscli paramiko locust pipenv rye"
+)
+"""Programs of others that run what they are given, listen, or reach other machines."""
 _MODULES = _RUN_AS_PROGRAMS | words(
     "unittest compileall py_compile json.tool doctest build tabnanny tokenize ast dis platform "
-    "sysconfig this site calendar venv pyflakes pycodestyle sphinx mkdocs pre_commit zipfile tarfile"
+    "sysconfig this site calendar venv pyflakes pycodestyle zipfile tarfile"
 )
 
 
@@ -143,11 +154,14 @@ def module(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Com
     if judge.only_asks(rest):
         judge.deed("computes", f"python -m {name}")
     elif name in _RUN_AS_PROGRAMS:
-        judge.run([Arg(name, (name,)), *rest], before)
+        program = _PROGRAMS.get(name, name)
+        judge.run([Arg(program, (program,)), *rest], before)
     elif table.grammar(f"python-m-{name}") is not None:
         listed = table.grammar(f"python-m-{name}")
         assert listed is not None
         interpret(judge, listed, rest, before)
+    elif name.partition(".")[0] in _REACHING | _RUN_AS_PROGRAMS and not _of_project(judge, name):
+        judge.deed("executes", f"python -m {name}", "a program that runs code, listens or connects")
     elif name.partition(".")[0] in sys.stdlib_module_names and name not in _MODULES:
         judge.deed("executes", f"python -m {name}", "a module that runs code, listens or connects")
     else:

@@ -10,12 +10,12 @@ tracks, writes_mode, deletes_tree (only what a build makes), and
     local       a path without `:`, used as the next word says
 
 Others: text (anything that is known), prose (anything), plain (a word without / .. @ | and comma), number,
-size, name (of a variable), word (perhaps a path, `--name=path` too), match PATTERN, like PATTERN (perhaps a
-path too), choice A|B, script LANGUAGE (scripts.py), image, packed (a file that is packed in its place),
-line (a command line), rev and held (git's revisions), program (a file that is run), java (a class), named
-(a name that means no more), assigned (a path or name=value), target (of a build), extras (a folder with
-extras after it), settings (a file, no text of settings), plugin, none; include and exclude are patterns of
-names in a tree.
+size, suffix and stem (of the names of copies and parts), name (of a variable), word (perhaps a path,
+`--name=path` too), match PATTERN, like PATTERN (perhaps a path too), choice A|B, script LANGUAGE
+(scripts.py), image, packed (a file that is packed in its place), line (a command line), rev and held (git's
+revisions), program (a file that is run), java (a class), named (a name that means no more), assigned (a
+path or name=value), target (of a build), extras (a folder with extras after it), settings (a file, no text
+of settings), plugin, none; include and exclude are patterns of names in a tree.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ _DATA = re.compile(
     re.IGNORECASE,
 )
 _PICTURE = re.compile(r"[\w./%-]+\.(png|jpe?g|gif|webp|tiff?|bmp|ico|p[pgbn]m)", re.IGNORECASE)
-_SUFFIX = re.compile(r"\.(gz|bz2|xz|zst|lzma|lz4|Z|tgz|tbz2?|txz)\Z")
+_SUFFIX = re.compile(r"(\.(gz|bz2?|xz|zst|lzma|lz4?|[zZ]|tgz|taz|tbz2?|txz|tlz|tzst)|[-_](gz|[zZ]))\Z")
+_INCLUDES = re.compile(r"include|incbin|embed|import", re.IGNORECASE)
+_OF_SYSTEM = re.compile(r"^\s*#\s*include\s*<(?!/)(?!.*\.\.)[\w./+-]+>", re.MULTILINE)
 _PLAIN = re.compile(r"(?:(?!\.\.)[^/@|,])*\Z")
 _PATHS = frozenset(("reads", "writes", "runs", "deletes", "moves", "tracks", "writes_mode", "deletes_tree"))
 
@@ -184,7 +186,9 @@ def _program(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Pars
 
 def _named(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """A path, for programs to which a sign at an end of a name means more than the name."""
-    if not all(re.fullmatch(r"[\w./~@%={}\[\]*?-]([^|<>&\n]*[^|<>&\s])?", text) for text in item.texts):
+    if not all(
+        re.fullmatch(r"(?i:(?!file:))[\w./~@%={}\[\]*?-]([^|<>&\n]*[^|<>&\s])?", text) for text in item.texts
+    ):
         _unfit(judge, grammar, item, option, "a name with a sign that runs or writes something")
     judge.path(kind.detail, item)
 
@@ -214,7 +218,7 @@ def _rev(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, 
             judge.path("reads", Arg(at[1], (at[1],)))
     if (
         any(places.secret(text) for text in item.texts)
-        or (item.tilde and behind)
+        or item.tilde
         or any(re.match(r"/|\.\.(/|\Z)|.*/\.\./", text) for text in item.texts)
     ):
         judge.path("reads", item)
@@ -276,8 +280,32 @@ def _drops(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed
 def _source(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     if any(text.startswith("@") for text in item.texts):
         _unfit(judge, grammar, item, option, "a file of further words")
+    elif item.text == "-" and judge.stdin is None and _may_include(judge.body):
+        _unfit(judge, grammar, item, option, "code on the input that may include any file")
     else:
         judge.path(kind.detail or "reads", item)
+
+
+def _may_include(code: str | None) -> bool:
+    return code is None or _INCLUDES.search(_OF_SYSTEM.sub("", code)) is not None
+
+
+def _suffix(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """The end of the names of copies: no name that it makes is one that says what is run."""
+    _match(judge, grammar, Kind("match", r"[\w.~-]+"), item, parsed, option)
+    for operand in parsed.operands:
+        names = {posixpath.basename(text) for text in operand.texts} - {""}
+        for name in sorted(names):
+            judge.use("writes", name + (item.text or ""))
+
+
+def _stem(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """The beginning of the names of files: none that says what is run begins so."""
+    judge.path("writes", item)
+    for text in item.texts:
+        last = posixpath.basename(text).casefold()
+        if last and any(name.startswith(last) for name in places.CONTROL_NAMES):
+            _unfit(judge, grammar, item, option, "names of files that say what is run begin so")
 
 
 def _tree(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
@@ -311,6 +339,10 @@ def _local(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed
 def _unpacks(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """The archive is read, its members are written below the folder of the options that `detail` names."""
     _local(judge, grammar, Kind("local", "reads"), item, parsed, option)
+    if grammar.name == "unzip":  # it looks for names and patterns itself
+        if any(re.search(r"[*?\[]", text) for text in item.texts):
+            _unfit(judge, grammar, item, option, "a pattern of archives")
+        item = replace(item, texts=tuple(text + end for text in item.texts for end in ("", ".zip", ".ZIP")))
     judge.unpacks(item, parsed.values(*kind.detail.split()) or [Arg(".", (".",))])
 
 
@@ -361,6 +393,8 @@ TAKERS: dict[str, Taker] = {
     "deletes_all": _deletes_all,
     "drops": _drops,
     "source": _source,
+    "suffix": _suffix,
+    "stem": _stem,
     "local": _local,
     "tree": _tree,
     "tree_links": _tree,

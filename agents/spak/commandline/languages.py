@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from spak.commandline import environment, interpreters, remotes, table, walkers
 from spak.commandline.interpret import apply, parse
-from spak.commandline.members import patched
+from spak.commandline.members import is_patch, patched
 from spak.commandline.table import Grammar
 from spak.commandline.words import Arg, is_number, texts_of, words
 from spak.shell import Command
@@ -57,10 +57,23 @@ def patch(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Comm
     apply(judge, grammar, parsed, before)
     if len(parsed.operands) > 1 or parsed.values("-i"):
         return
-    targets = parsed.values("-d") or [Arg(".", (".",))]
+    _patched(judge, parsed.values("-d") or [Arg(".", (".",))], before)
+
+
+def applied(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """`git apply` and `git am`: the patches of their words, or of the input."""
+    parsed = parse(judge, grammar, rest)
+    apply(judge, grammar, parsed, before)
+    goes_on = parsed.names() & {"--abort", "--quit", "--continue", "--skip", "--show-current-patch"}
+    if not goes_on and all(item.text == "-" for item in parsed.operands):
+        _patched(judge, [Arg(".", (".",))], before)
+
+
+def _patched(judge: Judge, targets: list[Arg], before: Sequence[Command]) -> None:
+    """The patch on the input is looked at."""
     if judge.stdin is not None:
         judge.unpacks(judge.stdin, targets)
-    elif judge.body is not None:
+    elif judge.body is not None and is_patch(judge.body):
         judge.writes_members(patched(judge.body), targets)
     elif not before or not before[-1].words or before[-1].words[0].value != "git":
         judge.deed("not_looked_at", "patch", "a patch that cannot be looked at before the line runs")
@@ -238,6 +251,7 @@ READERS: dict[str, Reader] = {
     "managed": managed,
     "npx": npx,
     "patch": patch,
+    "applied": applied,
     "fetch": fetch,
     "ssh": ssh,
     "scp": scp,

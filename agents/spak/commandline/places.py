@@ -25,6 +25,14 @@ _CONTROL = re.compile(
     r"pom\.xml|docker(file|-compose\.ya?ml)|jenkinsfile|\.gitlab-ci\.yml|\.travis\.yml",
     re.IGNORECASE,
 )
+CONTROL_NAMES = (
+    *("makefile", "gnumakefile", "package.json", "package-lock.json", "setup.py", "setup.cfg"),
+    *("pyproject.toml", "conftest.py", "sitecustomize.py", "usercustomize.py", "tox.ini", "noxfile.py"),
+    *("pytest.ini", "build.rs", "cargo.toml", "config.toml", "cmakelists.txt", "justfile", "rakefile"),
+    *("gemfile", "build.gradle", "pom.xml", "dockerfile", "docker-compose.yml", "jenkinsfile"),
+    *(".bashrc", ".envrc", ".npmrc", ".gitattributes"),
+)
+"""Names of files that say what is run, written out."""
 _CONTROL_FOLDERS = frozenset(
     {".github", ".vscode", ".husky", ".circleci", ".cargo", ".devcontainer", ".idea"}
 )

@@ -212,6 +212,7 @@ class _Reading:
         hidden = any(
             alias.asname in (_CALLS | {"json", "platform", "open"})
             or alias.name in ("*", *_HIDES, *_CALLS, *_STARTS)
+            or (not standard and alias.name in sys.stdlib_module_names)
             or (standard and alias.asname)
             for alias in node.names
         )

@@ -31,7 +31,8 @@ def sed(text: str) -> str | None:
             at += 1
             continue
         if text[at] == "#":
-            at = _line_end(text, at)
+            stop = text.find("\n", at)  # a backslash does not carry a comment on
+            at = end if stop < 0 else stop
             continue
         moved = _addresses(text, at)
         if moved is None or moved >= end:
@@ -73,7 +74,8 @@ def _line_end(text: str, at: int) -> int:
         stop = text.find("\n", at)
         if stop < 0:
             return len(text)
-        if text[stop - 1] != "\\":
+        line = text[at:stop]
+        if (len(line) - len(line.rstrip("\\"))) % 2 == 0:  # an escaped backslash carries nothing on
             return stop
         at = stop + 1
 
@@ -133,7 +135,7 @@ def _substitution(text: str, at: int, sign: str) -> int | str:
     return after
 
 
-_AWK_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"')
+_AWK_TEXT = re.compile(r'"(?:\\[\s\S]|[^"\\\n])*"')
 _AWK_PATTERN = re.compile(r"/(?:\\.|\[\^?\]?[^\]/\n]*\]|[^/\\\n\[])+/")
 _AWK_BAD = (
     (re.compile(r"\bsystem\b|\bsystem\s*\("), "awk's system runs a command"),
@@ -142,16 +144,27 @@ _AWK_BAD = (
     (re.compile(r"\bprintf?\b[^;}\n]*>"), "awk's print with > writes a file"),
     (re.compile(r"@"), "awk's @ loads another file or calls by name"),
     (re.compile(r"\bENVIRON\b"), "awk's ENVIRON shows the environment"),
-    (re.compile(r"\b(ARGV|ARGC)\b\s*(\[[^\]]*\])?\s*=(?!=)"), "awk's ARGV opens other files"),
-    (re.compile(r"\bwhile\s*\(\s*(1|!0)\s*\)|\bfor\s*\(\s*;\s*;"), "an awk loop without end"),
+    (re.compile(r"\b(ARGV|ARGC)\b"), "awk's ARGV opens other files"),
+    (re.compile(r"\b(SYMTAB|FUNCTAB)\b"), "awk's SYMTAB reaches every variable"),
+    (re.compile(r"\bwhile\s*\(\s*(\d+|!0)\s*\)|\bfor\s*\([^;)]*;\s*\d*\s*;"), "an awk loop without end"),
 )
+_AWK_COMPARED = re.compile(r"\bFILENAME\s*[!=]=\s*ARGV\[\d+\]|\bARGV\[\d+\]\s*[!=]=\s*FILENAME\b")
+_AWK_VALUE = re.compile(r"[\w)\]\"][ \t]*\Z")
+"""Behind a value, `/` divides."""
+_AWK_NO_VALUE = re.compile(r"\b(print|printf|return|else|do|in|case|getline|delete|exit)[ \t]*\Z")
+_AWK_EITHER = re.compile(r"(\+\+|--|\blength)[ \t]*\Z")
+"""Behind these, awks take `/` as the place has it."""
+_AWK_WIDE = re.compile(r"%[-+ #0]*(\d{5,}|\*)|\.\d{5,}")
 
 
 def awk(text: str) -> str | None:
     """Why an awk program does more than read its input and print."""
-    bare = _awk_bare(text.replace("\\\n", " "))
+    bare = _awk_bare(text)
     if bare is None:
         return "an awk program that is not understood"
+    if _AWK_WIDE.search(text):
+        return "an awk format of great width"
+    bare = _AWK_COMPARED.sub("1", bare)
     bare = re.sub(r"(,|&&|\|\||[?:])[ \t]*\n", r"\1 ", bare)  # where a statement goes on
     for pattern, reason in _AWK_BAD:
         if pattern.search(bare):
@@ -164,9 +177,16 @@ def _awk_bare(text: str) -> str | None:
     at, bare = 0, ""
     while at < len(text):
         sign = text[at]
+        if text.startswith("\\\n", at):
+            bare += " "
+            at += 2
+            continue
+        slash = _slash(bare) if sign == "/" else "divides"
+        if slash == "either":
+            return None
         if sign == '"':
             found = _AWK_TEXT.match(text, at)
-        elif sign == "/" and not re.search(r"[\w)\]\"$]\s*\Z", bare):
+        elif slash == "pattern":
             found = _AWK_PATTERN.match(text, at)
         elif sign == "#":
             at = text.find("\n", at) if "\n" in text[at:] else len(text)
@@ -180,6 +200,15 @@ def _awk_bare(text: str) -> str | None:
         at = found.end()
         bare += '""'
     return bare
+
+
+def _slash(before: str) -> str:
+    """What `/` is behind this code: it divides, begins a pattern, or either, as the place has it."""
+    behind_test = before.rstrip(" \t").endswith(")") and re.search(r"\b(if|while|for)\b", before)
+    if behind_test or _AWK_EITHER.search(before):
+        return "either"
+    value = _AWK_VALUE.search(before) and not _AWK_NO_VALUE.search(before)
+    return "divides" if value else "pattern"
 
 
 _PLAIN_RE = r"(?:[^/\\`@(${]|\\[^\x00]|\((?!\?\??\{)|\{\d*,?\d*\}|\$(?=[/)|]))*"
@@ -208,7 +237,8 @@ def javascript(text: str) -> str | None:
 
 
 _JQ = re.compile(
-    r"(?<![.\w\"])(env|import|include|input_filename|getpath_|load\w*|strenv|envsubst|eval|system)\b|\$ENV"
+    r"(?<![.\w\"])(env|import|include|input_filename|getpath_|load\w*|strenv|envsubst|eval|system|modulemeta|"
+    r"get_search_list)\b|\$(\s|#[^\n]*\n)*ENV\b"
 )
 
 
@@ -219,7 +249,9 @@ def jq(text: str) -> str | None:
 
 _SQL_SHOWS = re.compile(r"\.(tables|schema|indexes|databases|dbinfo)(\s+\w+)?\s*\Z")
 _SQL_BAD = re.compile(
-    r"\n\s*\.|(?i:\b(attach|load_extension|readfile|writefile|edit|fts3_tokenizer|vacuum\s+into|recursive)\b)"
+    r"\n\s*\.|(?i:\b(attach|load_extension|readfile|writefile|edit|fts3_tokenizer|fsdir|zipfile|recursive)\b)|"
+    r"(?is:\bvacuum\b.*\binto\b)|(?i:\busing\s+(?!fts\d|rtree)[\w\"\[`])|"
+    r"(?i:\b(generate_series|zeroblob|randomblob)\s*\([^)]*(\d{7}|e\d))"
 )
 
 
