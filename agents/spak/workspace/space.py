@@ -77,6 +77,7 @@ class Workspace:
         self._base: Node | None = None
         self._way_back: tuple[Node | None, bytes] = (None, b"")
         self._touched: list[str] = []
+        self._prepared = False
         self.travels, self.in_place = travels, in_place
 
     @property
@@ -235,6 +236,7 @@ class Workspace:
         begun, so the folder still has them. A folder that is gone altogether is restored to `root`. Gives
         the paths changed.
         """
+        self._prepared = False
         gone = not self.directory.exists()
         with self._held("recovering the workspace") as fd:
             under_way = self._under_way()
@@ -326,9 +328,13 @@ class Workspace:
                     os.close(fd)
 
     def _prepare(self) -> None:
+        """Make the folders, once: one that is removed under a run is an error and is not made anew."""
+        if self._prepared:
+            return
         for folder in (self._store.folder, self.directory):
             if not os.access(folder, os.F_OK):
                 folder.mkdir(parents=True, exist_ok=True)
+        self._prepared = True
 
     def _open_root(self) -> int:
         """The folder, with its owner's rights: a tool may take them away, and the next one needs them."""
