@@ -42,7 +42,7 @@ def read_line(text: str, world: World, folder: str = "", env: Mapping[str, str] 
     judge.starts(folder, env or {})
     judge.line(line)
     if line.background or any(command.operator == "&" for command in line.every()):
-        judge.deed("background", "&", "a command that goes on behind the line")
+        judge.deed("background", "&", "a command that goes on after the line")
     judge.through_links()
     run = {use.path for use in reading.uses if use.how == "runs"}
     compiled = compiled_and_run(reading, run)
@@ -105,7 +105,7 @@ class Judge(Flow):
             self.deed("executes", args[0].text or "", "a shell that runs what it is sent")
             return
         self.run(args, before, loose)
-        if args[0].text in _KEEPING:  # shells differ about what stays set behind these
+        if args[0].text in _KEEPING:  # shells differ about what stays set after these
             for assignment in command.assignments:
                 self.known.pop(assignment.name, None)
 

@@ -220,7 +220,7 @@ class Findings:
                 self.pathlike(item, text, how)
 
     def pathlike(self, item: Arg, text: str, how: str = "reads") -> None:
-        """The part of a word that looks like a path, behind a flag's name too."""
+        """The part of a word that looks like a path, after a flag's name too."""
         if item.tilde or re.search(r"[=:,]~(/|\Z)", text):
             self.reading.uses.append(Use(self.index, how, text, "outside"))
             return

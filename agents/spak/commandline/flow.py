@@ -1,7 +1,7 @@
 """What the variables of a command line may hold when a command of it runs.
 
 Walks the commands of a line as a shell would: what a branch, an `&&` or a pipeline sets may be set or not,
-what a subshell sets is gone behind it, and a loop is walked until nothing changes any more. A variable of
+what a subshell sets is gone after it, and a loop is walked until nothing changes any more. A variable of
 which something is not known is not in `known` at all, or has no texts there. What single commands do is the
 judge's.
 """
@@ -184,7 +184,7 @@ class Flow(Findings):
                     told.place,
                 )
             ):
-                self.deed("not_understood", goal, "a folder behind a link and above it")
+                self.deed("not_understood", goal, "a folder that a link leads to, and above it")
             moved.append("" if named == "." else named)
         self._stand([*self.folders, *moved] if loose else moved)
 
@@ -243,14 +243,14 @@ class Flow(Findings):
     def _compound(self, line: tuple[Command, ...], first: int, last: int, level: int, loose: bool) -> None:
         kind = line[first].path[level][0]
         own = [place for place in range(first, last) if len(line[place].path) == level + 1]
-        behind = [place for place in own if not line[place].assignments]
+        bare = [place for place in own if not line[place].assignments]
         head = [place for place in own if line[place].assignments]
         lists = [pair for pair in _items(line, first, last, level + 1) if len(line[pair[0]].path) > level + 1]
-        for place in behind:  # its redirections, which are made first, and prevent it when one fails
+        for place in bare:  # its redirections, which are made first, and prevent it when one fails
             self._one(line, place, loose)
         unmade = dict(self.known)
         self._body(line, head, lists, level, loose, kind)
-        if behind:
+        if bare:
             self.known = joined(unmade, self.known)
 
     def _body(

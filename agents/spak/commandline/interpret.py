@@ -1,6 +1,6 @@
 """The interpreter of tables: what the words of one command mean, and what they do.
 
-Takes a Grammar, the Judge of the line and the words behind the program's name; notes deeds and paths. Every
+Takes a Grammar, the Judge of the line and the words after the program's name; notes deeds and paths. Every
 word has to find its place: an option that the table does not list, a word too many, or a value that is not of
 its kind is a deed of its own, which no policy of ours permits, and which names the word.
 """
@@ -34,8 +34,8 @@ class Parsed:
     after: list[Arg] = field(default_factory=list)
     """The words that are not looked at: a verb's, or another command's."""
     fits: bool = True
-    behind: int = -1
-    """Which operand is the first behind `--`; -1 without one."""
+    first_after_dashes: int = -1
+    """Which operand is the first after `--`; -1 without one."""
 
     def names(self) -> set[str]:
         return {option.name for option, _ in self.given}
@@ -197,7 +197,7 @@ def parse(judge: Judge, grammar: Grammar, rest: list[Arg]) -> Parsed:
                 return found
         at += 1
         if text == "--":
-            found.behind = len(found.operands)
+            found.first_after_dashes = len(found.operands)
             found.operands += rest[at:]
             break
         counted = _COUNTED.match(item.written) if not item.texts else None
@@ -225,7 +225,7 @@ def parse(judge: Judge, grammar: Grammar, rest: list[Arg]) -> Parsed:
 
 
 def _spelled_out(grammar: Grammar, rest: list[Arg]) -> list[Arg]:
-    """`tar cfC a.tar src .` with a dash before each letter, and each value behind its letter."""
+    """`tar cfC a.tar src .` with a dash before each letter, and each value after its letter."""
     first = rest[0].text if rest else None
     if not first or first.startswith("-") or not rest[0].literal:
         return rest
@@ -255,7 +255,7 @@ def _unknown(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, why: str 
 
 
 def _option(judge: Judge, grammar: Grammar, found: Parsed, item: Arg, text: str, rest: list[Arg]) -> int:
-    """Take one word that is an option or several; gives how many words behind it are its values."""
+    """Take one word that is an option or several; gives how many words after it are its values."""
     exact = grammar.options.get(text)
     if exact is not None and not exact.kinds:
         found.given.append((exact, []))

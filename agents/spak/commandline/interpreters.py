@@ -59,7 +59,7 @@ def of_text(judge: Judge, name: str, text: str | None) -> None:
         return
     judge.deed("computes", name)
     if line.background or any(command.operator == "&" for command in line.every()):
-        judge.deed("background", "&", "a command that goes on behind the line")
+        judge.deed("background", "&", "a command that goes on after the line")
     known, judge.known = judge.known, {}
     judge.inside(line)
     judge.known = known

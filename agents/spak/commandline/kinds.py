@@ -108,7 +108,7 @@ def _prose(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed
 
 
 def _extras(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """A folder of the project, with extras in brackets behind it."""
+    """A folder of the project, with extras in brackets after it."""
     texts = tuple(re.sub(r"\[[\w,-]*\]\Z", "", text) for text in item.texts)
     take(judge, grammar, Kind(kind.detail), replace(item, texts=texts, glob=False), parsed, option)
 
@@ -206,14 +206,15 @@ def _java(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed,
 
 
 def _rev(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
-    """A revision or a path of git: one that leads elsewhere, or that stands behind `--`, is a path."""
+    """A revision or a path of git: one that leads elsewhere, or that comes after `--`, is a path."""
     if not item.texts:
         if not item.lists_paths and not item.mild:
             judge.deed("unknown_word", grammar.name, "a word that is not known before the line runs")
         return
-    behind = parsed.behind >= 0 and any(item is other for other in parsed.operands[parsed.behind :])
+    first = parsed.first_after_dashes
+    after_dashes = first >= 0 and any(item is other for other in parsed.operands[first:])
     for text in item.texts:
-        at = re.match(r"[^:]*:(?!/)(.+)\Z", text) if kind.name == "held" and not behind else None
+        at = re.match(r"[^:]*:(?!/)(.+)\Z", text) if kind.name == "held" and not after_dashes else None
         if at:  # what a commit holds under the name
             judge.path("reads", Arg(at[1], (at[1],)))
     if (
@@ -222,7 +223,7 @@ def _rev(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, 
         or any(re.match(r"/|\.\.(/|\Z)|.*/\.\./", text) for text in item.texts)
     ):
         judge.path("reads", item)
-    elif behind:
+    elif after_dashes:
         judge.path("tracks", item)
 
 

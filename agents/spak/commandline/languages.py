@@ -168,7 +168,7 @@ def time(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Comma
     parsed = parse(judge, grammar, rest)
     judge.deed("computes", "time")
     if parsed.after and re.match(r"[A-Za-z_]\w*\+?=", parsed.after[0].written):
-        judge.deed("not_understood", parsed.after[0].written, "an assignment behind `time`")
+        judge.deed("not_understood", parsed.after[0].written, "an assignment after `time`")
     elif parsed.after:
         judge.run(parsed.after, before)
 

@@ -240,7 +240,7 @@ def _attribute(node: ast.Attribute) -> str:
 
 
 def _parts(node: ast.AST) -> list[str]:
-    """The names of `a.b.c` behind the first; itself for a plain name; empty where there are calls between."""
+    """The names of `a.b.c` after the first; itself for a plain name; empty where there are calls between."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -150,10 +150,10 @@ _AWK_BAD = (
 )
 _AWK_COMPARED = re.compile(r"\bFILENAME\s*[!=]=\s*ARGV\[\d+\]|\bARGV\[\d+\]\s*[!=]=\s*FILENAME\b")
 _AWK_VALUE = re.compile(r"[\w)\]\"][ \t]*\Z")
-"""Behind a value, `/` divides."""
+"""After a value, `/` divides."""
 _AWK_NO_VALUE = re.compile(r"\b(print|printf|return|else|do|in|case|getline|delete|exit)[ \t]*\Z")
 _AWK_EITHER = re.compile(r"(\+\+|--|\blength)[ \t]*\Z")
-"""Behind these, awks take `/` as the place has it."""
+"""After these, awks take `/` as the place has it."""
 _AWK_WIDE = re.compile(r"%[-+ #0]*(\d{5,}|\*)|\.\d{5,}")
 
 
@@ -203,7 +203,7 @@ def _awk_bare(text: str) -> str | None:
 
 
 def _slash(before: str) -> str:
-    """What `/` is behind this code: it divides, begins a pattern, or either, as the place has it."""
+    """What `/` is after this code: it divides, begins a pattern, or either, as the place has it."""
     behind_test = before.rstrip(" \t").endswith(")") and re.search(r"\b(if|while|for)\b", before)
     if behind_test or _AWK_EITHER.search(before):
         return "either"

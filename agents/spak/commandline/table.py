@@ -15,7 +15,7 @@ option that a table does not list does not exist for the interpreter (spak.comma
     operands = "text*"
 
 Spellings: `-o` and `--output` take the next word or what is joined (`-oX`, `--output=X`); `-j?` and
-`--color?` only what is joined, if anything; `-std=` only behind the sign; `-#` is a number with a dash.
+`--color?` only what is joined, if anything; `-std=` only after the sign; `-#` is a number with a dash.
 `style = "single"` is for programs whose long options have one dash. Kinds are listed in kinds.py.
 """
 

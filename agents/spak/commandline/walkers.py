@@ -152,7 +152,7 @@ def _deletes(judge: Judge, names: list[str], rest: list[Arg]) -> None:
 
 
 def _deletes_after_names(texts: list[str]) -> bool:
-    """True when each -delete stands behind a name in its own alternative."""
+    """True when each -delete comes after a name in its own alternative."""
     named = False
     for text in texts:
         if text in ("-name", "-iname"):

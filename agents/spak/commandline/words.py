@@ -147,9 +147,9 @@ def arg(word: Word, known: Known, split: bool = True) -> Arg:
 def _stands(parts: tuple[Part, ...], place: int) -> bool:
     """True where `.` may stand for the folder's whole path: it begins a path and ends a name."""
     before = "".join(part.value if isinstance(part, Text) else "\0" for part in parts[:place])
-    behind = parts[place + 1] if place + 1 < len(parts) else Text("/")
+    following = parts[place + 1] if place + 1 < len(parts) else Text("/")
     return bool(re.fullmatch(r"(-[A-Za-z]|.*[=:,])?", before)) and (
-        isinstance(behind, Text) and behind.value.startswith(("/", ":"))
+        isinstance(following, Text) and following.value.startswith(("/", ":"))
     )
 
 
@@ -201,7 +201,7 @@ def _changed(found: Arg, texts: list[str | None]) -> Arg | None:
 
 
 def _within(text: str, sign: str, pattern: str) -> bool:
-    """True when what is taken away stands behind the `.` that stands for the folder's path."""
+    """True when what is taken away comes after the `.` that means the folder's path."""
     if (sign, pattern) in (("##", "*/"), ("%", "/*")):
         return "/" in text
     return sign[0] == "%" and not re.search(r"[*?]", pattern) and len(text) - len(pattern) >= 2
