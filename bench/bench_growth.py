@@ -198,9 +198,9 @@ def worker() -> dict[int, dict[str, float]]:
 
 
 def _advanced(team: Any, count: int, key: str) -> dict[str, float]:
-    from spakweb.runs.execute import folder_of, workspace_of
+    from spakweb.ledger.projection import Projection
     from spakweb.runs.models import Run
-    from spakweb.runs.project import Projection
+    from spakweb.worker.execute import folder_of, workspace_of
 
     found = made(key, count, workspace_of(key).snapshot())
     _fill(folder_of(key) / "store", count // 3)
@@ -231,8 +231,8 @@ def _taken(run: Any, found: Made, known: int, summary: dict[str, Any]) -> float:
     """CPU seconds of a worker that takes the run up as it was left, and puts it down again."""
     from django.db import connection
 
-    from spakweb.runs.execute import advance
     from spakweb.runs.models import Run, RunRecord, RunSnapshot
+    from spakweb.worker.execute import advance
 
     with connection.cursor() as cursor:
         cursor.execute(

@@ -195,11 +195,11 @@ def storm() -> None:
     from spak.lang.catalog import Catalog
     from spak.runner import Host, Run
     from spak.runner.genesis import genesis
+    from spakweb.ledger.store import DatabaseLedgers
     from spakweb.runs.actions import new_key
-    from spakweb.runs.execute import Holding, workspace_of
-    from spakweb.runs.ledger import DatabaseLedgers
     from spakweb.runs.models import Run as Row
     from spakweb.specs.models import Spec
+    from spakweb.worker.execute import Holding, workspace_of
 
     class Paced(Answer):
         def run(self, call: Any) -> Any:

@@ -179,7 +179,7 @@ def worker() -> list[float]:
 
 def steps() -> dict[str, Any]:
     team = team_of_bench()
-    from spakweb.runs import writer
+    from spakweb.ledger import writer
 
     floors, rounds = [], []
     for turn in range(ROUNDS):
@@ -253,9 +253,9 @@ def _begun(team: Any, key: str, length: int) -> Any:
     from spak.lang.catalog import Catalog
     from spak.runner import Host, Run
     from spak.runner.genesis import genesis
-    from spakweb.runs.execute import workspace_of
-    from spakweb.runs.ledger import DatabaseLedgers
+    from spakweb.ledger.store import DatabaseLedgers
     from spakweb.runs.models import Run as Row
+    from spakweb.worker.execute import workspace_of
 
     tools = {"costly": Answer("costly", "costly")}
     catalog = Catalog(tools={name: tool.entry for name, tool in tools.items()})
@@ -269,7 +269,7 @@ def _begun(team: Any, key: str, length: int) -> Any:
 def _going(begun: Any) -> Callable[[], None]:
     from django.db import connection
 
-    from spakweb.runs.execute import Holding
+    from spakweb.worker.execute import Holding
 
     row, runner, length = begun
     holding = Holding(row, runner)

@@ -72,7 +72,7 @@ def _people(clients: int) -> list[str]:
     from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
     from django.contrib.sessions.backends.db import SessionStore
 
-    from spakweb.runs import stream
+    from spakweb.live import stream
     from spakweb.teams.models import Membership, User
 
     cookies = []
@@ -102,7 +102,7 @@ def _tell_group() -> Callable[[int], None]:
 
 def _ledger() -> Any:
     from spak.records import Record
-    from spakweb.runs.ledger import DatabaseLedgers
+    from spakweb.ledger.store import DatabaseLedgers
     from spakweb.runs.models import Run
     from spakweb.teams.models import Team
 

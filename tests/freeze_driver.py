@@ -51,8 +51,8 @@ def stop() -> None:
 
 def one_at_a_time() -> None:
     """Let `stop` know when this process commits; and a process stopped in one transaction is in no other."""
-    from spakweb.runs.storage import DatabaseStorage
-    from spakweb.runs.writer import Writer
+    from spakweb.ledger.storage import DatabaseStorage
+    from spakweb.ledger.writer import Writer
 
     real, saved = Writer._committed, DatabaseStorage._save
 
@@ -103,7 +103,7 @@ def child(data: Path, work: Callable[[], object]) -> int:
     settings.DATA_DIR = data
     code = 1
     try:
-        from spakweb.runs import execute
+        from spakweb.worker import execute
 
         execute.BUSY_S = 0.3
         work()
@@ -143,7 +143,7 @@ def lease_ends(key: str) -> None:
 
 
 def advanced(key: str) -> None:
-    from spakweb.runs import execute
+    from spakweb.worker import execute
 
     for _ in range(20):
         if not execute.advance(key):
@@ -191,7 +191,7 @@ class Site:
         key = self.start()
         others = "b" if asked["apart"] else "a"
         if asked["begun"]:
-            from spakweb.runs import execute
+            from spakweb.worker import execute
 
             waited(child(self.root / "a", lambda: execute.advance(key, 0)))
 
@@ -232,17 +232,18 @@ class Site:
         """A worker is stopped inside its group commit, on PostgreSQL; what another host does meanwhile
         (on the same one it may have to wait for the folder)."""
         from spakweb import clock
+        from spakweb.ledger import store
         from spakweb.promptly import locked
-        from spakweb.runs import ledger, tasks
         from spakweb.runs.actions import want
         from spakweb.runs.models import Run
         from spakweb.teams.models import User
+        from spakweb.worker import tasks
 
         key, other = self.start(), self.start()
 
         def first() -> None:
-            ledger.LEASE_S, ledger.RENEW_S = 1.0, 0.3
-            stop_at("spakweb.runs.writer_sql:held", True, nth)
+            store.LEASE_S, store.RENEW_S = 1.0, 0.3
+            stop_at("spakweb.ledger.writer_sql:held", True, nth)
             advanced(key)
 
         a = child(self.root / "a", first)
@@ -278,7 +279,7 @@ class Site:
         from spak.kernel.replay import replay
         from spak.ledger import verify
         from spak.workspace import Workspace
-        from spakweb.runs.ledger import DatabaseLedgers
+        from spakweb.ledger.store import DatabaseLedgers
         from spakweb.runs.models import Run
 
         run = Run.objects.get(key=key)
@@ -320,10 +321,10 @@ def main() -> None:
     from django.conf import settings
     from django.core.management import call_command
 
-    from spakweb.runs import queue
     from spakweb.specs.actions import create_spec
     from spakweb.teams.actions import create_team
     from spakweb.teams.models import User
+    from spakweb.worker import queue
 
     one_at_a_time()
     queue.send = lambda key, queue="default": None  # nobody takes messages here

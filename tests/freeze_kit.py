@@ -12,10 +12,10 @@ from typing import Any
 
 from platform_kit import ROOT, environment
 
-RUN, LEDGER = "spak.runner.run:Run", "spakweb.runs.ledger"
+RUN, LEDGER = "spak.runner.run:Run", "spakweb.ledger.store"
 SPACE, STORE = "spak.workspace.space:Workspace", "spak.workspace.store:Store"
 LOCK = "spak.workspace.lock:WorkspaceLock"
-EXECUTE, PERFORM = "spakweb.runs.execute", "spak.runner.perform:Performer"
+EXECUTE, PERFORM = "spakweb.worker.execute", "spak.runner.perform:Performer"
 
 BEGINNING = [
     (f"{LEDGER}:_taken", True),

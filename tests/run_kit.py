@@ -12,7 +12,7 @@ from spak.lang.imports import resolve
 from spak.program import compile as compile_program
 from spak.records import Record, place
 from spak.runner.genesis import genesis
-from spakweb.runs.blobs import store
+from spakweb.ledger.blobs import store
 from spakweb.runs.models import Run, RunRecord
 
 PAGE = 1_000

@@ -16,11 +16,11 @@ from django.db import connection, connections
 from ledger_contract import act, genesis
 from process_kit import WAIT_S
 from spakweb import appendonly
+from spakweb.ledger import store as ledgers
+from spakweb.ledger import writer as writing
+from spakweb.ledger.store import DatabaseLedger, DatabaseLedgers
+from spakweb.live import news, stream
 from spakweb.routing import websocket_urlpatterns
-from spakweb.runs import ledger as ledgers
-from spakweb.runs import news, stream
-from spakweb.runs import writer as writing
-from spakweb.runs.ledger import DatabaseLedger, DatabaseLedgers
 from spakweb.runs.models import Run
 from spakweb.teams.models import Membership, Role, Team, User
 

@@ -55,5 +55,5 @@ def look(channel: Any) -> None:
 broker.register()
 app = Celery("spakweb")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["spakweb.runs"])
+app.autodiscover_tasks(["spakweb.worker"])
 app.steps["consumer"].add(Pulse)

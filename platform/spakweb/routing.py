@@ -7,7 +7,7 @@ from typing import Any
 from django.urls import path
 
 from spakweb.editor.presence import Presence
-from spakweb.runs.consumers import RunStream, TeamStream
+from spakweb.live.consumers import RunStream, TeamStream
 
 websocket_urlpatterns: list[Any] = [
     path("ws/t/<slug:team>/specs/<slug:spec>/presence/", Presence.as_asgi()),

@@ -123,7 +123,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "spakweb.runs.plain.Seen",
+    "spakweb.runs.unsafe_text.Seen",
     "spakweb.home.errors.RefusedToAnswer",
 ]
 
@@ -297,7 +297,7 @@ STORAGE = text("SPAK_WEB_STORAGE", "files")
 """Where blobs are: `files` of the data folder, which all parts share, or rows of the `database`."""
 _STORES = {
     "files": "django.core.files.storage.FileSystemStorage",
-    "database": "spakweb.runs.storage.DatabaseStorage",
+    "database": "spakweb.ledger.storage.DatabaseStorage",
 }
 if STORAGE not in _STORES:
     raise BadSetting("SPAK_WEB_STORAGE", f"is {STORAGE!r}", "files or database", "mend it, or unset it")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.urls import include, path
 
 from spakweb.home import views as home
-from spakweb.runs import events, listed
+from spakweb.live import events
+from spakweb.runs.pages import json_lists
 
 urlpatterns = [
     path("", home.home, name="spak-home"),
@@ -22,7 +23,7 @@ urlpatterns = [
     path("t/<slug:team>/", include("spakweb.runs.urls")),
     path("runs/<str:key>/events", events.run_events, name="spak-run-events"),
     path("team/<slug:team>/runs/events", events.team_events, name="spak-team-events"),
-    path("team/<slug:team>/runs.json", listed.runs, name="spak-team-runs"),
+    path("team/<slug:team>/runs.json", json_lists.runs, name="spak-team-runs"),
     path("t/<slug:team>/audit/", include("spakweb.audit.urls")),
     path("t/<slug:team>/fleet/", include("spakweb.fleet.urls")),
 ]

@@ -23,15 +23,15 @@ from runs_kit import tables
 from sandbox_kit import docker_ready
 from spak.kernel.replay import replay
 from spak.sandbox import docker_engine
-from spakweb.runs import execute, queue, tasks
+from spakweb.ledger.store import DatabaseLedgers
+from spakweb.live.summaries import HEADER, header
 from spakweb.runs.actions import start
-from spakweb.runs.ledger import DatabaseLedgers
 from spakweb.runs.models import Run, State
-from spakweb.runs.rows import HEADER, header
 from spakweb.specs.actions import create_spec
 from spakweb.specs.models import Spec
 from spakweb.teams.actions import create_team
 from spakweb.teams.models import User
+from spakweb.worker import execute, queue, tasks
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

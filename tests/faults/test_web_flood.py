@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from runs_kit import Socket, ledger, looped, member, tables, write
-from spakweb.runs import stream, watches
-from spakweb.runs.stream import hub
+from spakweb.live import stream, watches
+from spakweb.live.stream import hub
 from spakweb.teams.models import Team, User
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]

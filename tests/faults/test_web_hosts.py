@@ -45,7 +45,7 @@ task Measure {
 A_GPU = """
 import os; os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
 import django; django.setup()
-from spakweb.runs import execute
+from spakweb.worker import execute
 execute.queue_of = lambda effect, runner: "gpu" if effect and effect.name == "run" else "default"
 """
 """In a worker: here tool.run stands for a measurement on a device."""
@@ -64,7 +64,7 @@ import json
 from django.utils import timezone
 from spakweb.fleet.show import why_waits
 from spakweb.runs.models import Run
-from spakweb.runs.rows import HEADER, header
+from spakweb.live.summaries import HEADER, header
 run = Run.objects.get(key={key!r})
 shown = header(Run.objects.values(*HEADER).get(key=run.key), timezone.now())
 print("SHOWN", json.dumps([str(shown["state"]), why_waits(run)]))
@@ -79,7 +79,7 @@ for key in {keys!r}:
 EIGHT = """
 import os
 from django.db import connections
-from spakweb.runs import tasks
+from spakweb.worker import tasks
 connections.close_all()
 reading, writing = os.pipe()
 children = []

@@ -309,7 +309,7 @@ LONG = """
 import secrets
 from spak.ports import ToolResult
 from spak.tools import list_files, results
-from spakweb.runs import execute
+from spakweb.worker import execute
 from spakweb.runs.actions import start
 from spakweb.specs.actions import create_spec
 from spakweb.teams.models import User

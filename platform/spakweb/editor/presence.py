@@ -20,7 +20,7 @@ from django.db import transaction
 from django.http import Http404
 
 from spakweb import access
-from spakweb.runs.viewers import SIGNED_OUT, Viewer, over
+from spakweb.live.viewers import SIGNED_OUT, Viewer, over
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.teams.models import Membership
 

@@ -89,7 +89,7 @@ def leave(process: str) -> None:
 
 def beat_here(stop: threading.Event, queues: Sequence[str], slots: int) -> Beating:
     """Heartbeats of this process as SPAK_WEB_RUNNER, until `stop` is set."""
-    from spakweb.runs.ledger import leases
+    from spakweb.ledger.store import leases
 
     told = {"process": leases.process, "queues": list(queues), "slots": slots}
     thread = Beating(stop, settings.RUNNER_NAME, token=settings.RUNNER_TOKEN, **told)

@@ -30,7 +30,7 @@ def beat(sender: Any, **kwargs: Any) -> None:
 
 def leave(**ignored: Any) -> None:
     from spakweb.fleet import actions
-    from spakweb.runs.ledger import leases
+    from spakweb.ledger.store import leases
 
     over.set()
     with contextlib.suppress(DatabaseError):

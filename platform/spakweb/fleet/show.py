@@ -17,12 +17,12 @@ from django.utils import timezone
 
 from spakweb import clock
 from spakweb.fleet.models import Runner
-from spakweb.runs.ledger import CHOOSING
+from spakweb.ledger.store import CHOOSING
 from spakweb.runs.models import Run, State
-from spakweb.runs.queue import due
 from spakweb.runs.times import free
 from spakweb.runs.times import held as are_held
 from spakweb.teams.models import Team
+from spakweb.worker.queue import due
 
 ORDINALS = ("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 SHOWN = 50

@@ -36,8 +36,9 @@ from spak.ledger.verify import Walk
 from spakweb.errors import Refused
 from spakweb.home import postgres_dump
 from spakweb.home.up import only_one
-from spakweb.runs import retention, salvage
-from spakweb.runs.blobs import name_of
+from spakweb.ledger import salvage
+from spakweb.ledger.blobs import name_of
+from spakweb.worker import retention
 
 VERSION = 1
 MANIFEST, FILES, DATA = "manifest.json", "files.jsonl", "data"

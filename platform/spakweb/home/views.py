@@ -13,8 +13,8 @@ from django.views.decorators.http import require_POST, require_safe
 from spakweb import access, damage
 from spakweb.home import first
 from spakweb.home.context import THEMES
-from spakweb.runs import dashboards
 from spakweb.runs.models import Run
+from spakweb.runs.pages import dashboards
 from spakweb.specs.models import Draft, Spec
 from spakweb.teams.models import Team
 

@@ -20,16 +20,18 @@ from spak.llm import BACKENDS
 from spakweb import access, clock
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
+from spakweb.live import news
 from spakweb.promptly import promptly
-from spakweb.runs import modes, news, plain, retention
+from spakweb.runs import modes, unsafe_text
 from spakweb.runs.deleted import gone
 from spakweb.runs.models import ENDED, Command, Run, SavedView, State
-from spakweb.runs.queue import enqueue
 from spakweb.runs.spec_text import spec_text
 from spakweb.runs.times import free
 from spakweb.specs.beside import Beside
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.teams.models import Team
+from spakweb.worker import retention
+from spakweb.worker.queue import enqueue
 
 SANDBOXES = ("", "docker", "gvisor")
 """What a run may ask for; a spec's SANDBOX may name more, a worker may give more."""
@@ -60,7 +62,7 @@ def start(
     """A queued run of a version (the newest when none is named). Raises: Refused `web.run_mode`,
     `web.run_labels`."""
     access.demand(user, "run.start", spec)
-    plain.demand(dict(inputs or {}), backend, queue)
+    unsafe_text.demand(dict(inputs or {}), backend, queue)
     version = version or spec.head
     if version is None or version.spec_id != spec.pk:
         raise Refused("web.run_version", "This spec has no such version.", "Choose one from its page.")
@@ -112,7 +114,7 @@ def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any)
     """
     access.demand(user, "run.approve" if kind in ("approve", "deny") else "run.answer", run)
     _own(run)
-    plain.demand(of, body)
+    unsafe_text.demand(of, body)
     if backend not in ("", *BACKENDS):
         hint = f"One of: {', '.join(BACKENDS)}."
         raise Refused("web.run_backend", f"There is no backend {backend[:40]!r}.", hint)
@@ -241,8 +243,8 @@ def new_key() -> str:
 
 
 def labels_of(labels: Sequence[str]) -> list[str]:
-    plain.demand(list(labels))
-    words = (plain.visible(str(label))[:40].strip() for label in labels)
+    unsafe_text.demand(list(labels))
+    words = (unsafe_text.visible(str(label))[:40].strip() for label in labels)
     found = list(dict.fromkeys(word for word in words if word))
     if len(found) > LABELS:
         raise Refused("web.run_labels", f"A run has at most {LABELS} labels.", "Leave some out.")

@@ -8,6 +8,7 @@ class RunsConfig(AppConfig):
     label = "runs"
 
     def ready(self) -> None:
-        from spakweb.runs import news, writer
+        from spakweb.ledger import writer
+        from spakweb.live import news
 
         writer.writer.listeners.append(news.committed)

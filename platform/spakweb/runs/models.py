@@ -2,10 +2,10 @@
 
 `Run` holds three kinds of columns: what was asked for (never changed but for labels, the mode that the spec
 chose, and the backend that somebody called), the ledger's head and lease, and a projection of its records
-(project.py makes it, writer.py writes it, `manage.py rebuild` makes it again from the records). Who asks
-something of a run that nobody holds, or puts one back into its queue, sets its state too, and frees a lease
-that is over. A `RunRecord` is one line of the ledger and stays as it is, until
-its run is deleted (retention.py): then the row of the run is what is left of it.
+(ledger/projection.py makes it, ledger/writer.py writes it, `manage.py rebuild` makes it again from the
+records). Who asks something of a run that nobody holds, or puts one back into its queue, sets its state too,
+and frees a lease that is over. A `RunRecord` is one line of the ledger and stays as it is, until
+its run is deleted (worker/retention.py): then the row of the run is what is left of it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Run(models.Model):
     wanted = models.CharField(max_length=10, blank=True, choices=[("pause", "pause"), ("cancel", "cancel")])
     enqueued_at = models.DateTimeField(null=True, blank=True)
     not_before = models.DateTimeField(null=True, blank=True)
-    """When it is tried again, after it could not go on (setbacks.py)."""
+    """When it is tried again, after it could not go on (worker/retries.py)."""
     faults = models.PositiveSmallIntegerField(default=0, db_default=0)
     """How many times in a row its worker failed by an error that nobody expected."""
 

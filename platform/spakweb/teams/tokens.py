@@ -83,7 +83,7 @@ def make(user: Any, name: str, days: int, team: Team | None = None) -> tuple[Tok
 
 
 def revoke(made: Token) -> None:
-    """Twice is once. What is open with it ends within two seconds (runs/viewers.py)."""
+    """Twice is once. What is open with it ends within two seconds (live/viewers.py)."""
     with transaction.atomic():
         if Token.objects.filter(pk=made.pk, revoked_at=None).update(revoked_at=timezone.now()):
             _note("token.revoked", made)

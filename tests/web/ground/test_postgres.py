@@ -19,12 +19,12 @@ from platform_kit import ROOT, free_port, missing
 from process_kit import WAIT_S, until
 
 OWN_WORDS = (
-    "test_retention.py::test_what_is_deleted_leaves_a_line_and_nothing_else",
-    "test_retention.py::test_records_of_other_runs_cannot_be_deleted",
-    "test_retention.py::test_a_run_that_has_not_ended_cannot_be_marked",
-    "test_retention.py::test_the_trigger_of_an_older_version_is_replaced",
-    "test_run_snapshots.py::test_a_worker_reads_only_the_records_after_the_snapshot",
-    "test_run_snapshots.py::test_a_runner_that_lost_its_lease_keeps_none",
+    "worker/test_retention.py::test_what_is_deleted_leaves_a_line_and_nothing_else",
+    "worker/test_retention.py::test_records_of_other_runs_cannot_be_deleted",
+    "worker/test_retention.py::test_a_run_that_has_not_ended_cannot_be_marked",
+    "worker/test_retention.py::test_the_trigger_of_an_older_version_is_replaced",
+    "ledger/test_run_snapshots.py::test_a_worker_reads_only_the_records_after_the_snapshot",
+    "ledger/test_run_snapshots.py::test_a_runner_that_lost_its_lease_keeps_none",
 )
 """Tests of what is said to PostgreSQL in other words than to SQLite."""
 UNDER = "SPAK_TEST_ON_POSTGRES"
@@ -72,9 +72,9 @@ def cluster() -> Iterator[str]:
 def test_models_and_views_on_postgresql(cluster: str) -> None:
     names = ("access", "attacks", "beside", "specs_actions", "pages")
     tests = [ROOT / "tests/web/ground" / f"test_{name}.py" for name in names]
-    tests.append(ROOT / "tests/web/run_pages/test_many_runs.py")
-    tests += [ROOT / f"tests/web/runs/test_{name}.py" for name in ("database_ledger", "writer")]
-    tests += [ROOT / "tests/web/runs" / name for name in OWN_WORDS]
+    tests.append(ROOT / "tests/web/runs/test_many_runs.py")
+    tests += [ROOT / f"tests/web/ledger/test_{name}.py" for name in ("database_ledger", "writer")]
+    tests += [ROOT / "tests/web" / name for name in OWN_WORDS]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *map(str, tests),
          "-k", "not texts_that_are_none and not by_an_index",

@@ -19,8 +19,8 @@ from spakweb import clock
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
 from spakweb.redact import Plain
-from spakweb.runs import listed
 from spakweb.runs.models import Run, State
+from spakweb.runs.pages import json_lists
 from spakweb.teams import bearer, tokens
 from spakweb.teams.models import Membership, Role, Token
 
@@ -299,7 +299,7 @@ def test_errors_are_told_in_json(cast: Any, secret: str) -> None:
     client = program(secret)
     client.raise_request_exception = False
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(listed, "HEADER", ("no-such-column",))
+        patched.setattr(json_lists, "HEADER", ("no-such-column",))
         answer = client.get(LIST)
     assert (answer.status_code, answer.json()["code"]) == (500, "web.500")
     assert secret not in answer.content.decode()
@@ -358,7 +358,7 @@ def keys(answer: Any) -> list[str]:
 
 
 def test_the_list_goes_from_page_to_page(cast: Any, secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listed, "PAGE", 2)
+    monkeypatch.setattr(json_lists, "PAGE", 2)
     made = [begun(cast.team, cast.spec.head, f"r{number}", state="failed") for number in range(5)]
     Run.objects.create(team=cast.team, key="other", name="other", state="succeeded")
     path, seen = f"{LIST}?state=failed&spec=small", []

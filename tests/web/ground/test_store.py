@@ -28,7 +28,7 @@ from spakweb.home import backup, views
 
 PAGE = 4096
 MADE = """
-from spakweb.runs import execute, queue
+from spakweb.worker import execute, queue
 from spakweb.runs.actions import start
 from spakweb.runs.models import Run
 from spakweb.specs.actions import create_spec
@@ -53,7 +53,7 @@ for spec in (writes, writes, asks):
     print("RUN", run.key, Run.objects.get(pk=run.pk).state)
 """
 GOES_ON = """
-from spakweb.runs import execute, queue
+from spakweb.worker import execute, queue
 from spakweb.runs.actions import ask
 from spakweb.runs.models import Run
 queue.send = lambda key, name="default": None

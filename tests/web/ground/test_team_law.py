@@ -16,10 +16,10 @@ from spak.runner.genesis import genesis
 from spakweb.audit.models import Event
 from spakweb.editor import services
 from spakweb.errors import Refused
-from spakweb.runs.approving import approvers
-from spakweb.runs.law import only_shown
+from spakweb.ledger.import_law import only_shown
 from spakweb.runs.models import Run
-from spakweb.runs.show_record import parts
+from spakweb.runs.pages.record_parts import parts
+from spakweb.runs.signing import approvers
 from spakweb.specs.actions import create_spec
 from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog, findings

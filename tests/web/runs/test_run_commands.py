@@ -18,14 +18,14 @@ from runs_kit import tables
 from spak.ledger import verify
 from spak.runner import Run as Runner
 from spakweb import appendonly
-from spakweb.runs import execute, queue, tasks
+from spakweb.ledger.projection import rebuild
+from spakweb.ledger.store import DatabaseLedgers, leases
 from spakweb.runs.actions import ask, fork, start, want
-from spakweb.runs.ledger import DatabaseLedgers, leases
 from spakweb.runs.models import Run, State
-from spakweb.runs.project import rebuild
 from spakweb.specs.actions import create_spec
 from spakweb.teams.actions import create_team
 from spakweb.teams.models import User
+from spakweb.worker import execute, queue, tasks
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

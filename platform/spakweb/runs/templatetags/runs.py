@@ -12,7 +12,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from spakweb.runs import show
+from spakweb.runs import words
 
 register = template.Library()
 
@@ -20,35 +20,35 @@ register = template.Library()
 @register.simple_tag
 def state(name: str, more: str = "") -> SafeString:
     """The pill: colour, glyph and word, and what there is to say beside it."""
-    words = f"{show.WORDS.get(name, name)}{f', {more}' if more else ''}"
+    said = f"{words.WORDS.get(name, name)}{f', {more}' if more else ''}"
     return format_html(
         '<span class="pill {0}" data-state="{0}">{1}<span>{2}</span></span>',
         name,
-        mark_safe(show.glyph(name)),
-        words,
+        mark_safe(words.glyph(name)),
+        said,
     )
 
 
 @register.filter
 def mode(name: str) -> str:
-    return show.MODES.get(name, name)
+    return words.MODES.get(name, name)
 
 
 @register.filter
 def took(milliseconds: Any) -> str:
-    return show.took(milliseconds)
+    return words.took(milliseconds)
 
 
 @register.filter
 def figure(value: Any) -> str:
     """A number as people read it; what is unknown is not available, never 0."""
-    return show.figure(value)
+    return words.figure(value)
 
 
 @register.filter
 def metric(value: Any, name: str) -> str:
     """A figure with the unit that the name of its metric says."""
-    return show.metric(str(name or ""), value)[1]
+    return words.metric(str(name or ""), value)[1]
 
 
 @register.filter
@@ -61,7 +61,7 @@ def percent(value: Any) -> str:
 
 @register.filter
 def cost(nanos: Any) -> str:
-    return show.money(nanos)
+    return words.money(nanos)
 
 
 @register.filter

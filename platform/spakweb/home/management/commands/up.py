@@ -53,7 +53,7 @@ class Command(BaseCommand):
                 self.prepare(demo)
                 web = Child("web", (sys.executable, "-m", "spakweb.home.serve", "PIPE", "SOCKET"))
                 worker = Child(
-                    "worker", (sys.executable, "-m", "spakweb.runs.worker", "PIPE"), essential=False
+                    "worker", (sys.executable, "-m", "spakweb.worker.process", "PIPE"), essential=False
                 )
                 with Supervisor([web, worker], listening) as supervisor:
                     self.wait_until_ready(supervisor, address)

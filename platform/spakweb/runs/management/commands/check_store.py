@@ -14,7 +14,7 @@ from django.db import DatabaseError, connection
 
 from spak import integrity
 from spakweb import appendonly, damage
-from spakweb.runs import salvage
+from spakweb.ledger import salvage
 
 WITHIN_S = 24 * 3600.0
 

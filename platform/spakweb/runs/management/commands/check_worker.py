@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from spakweb.runs import alive
+from spakweb import worker_health
 
 
 class Command(BaseCommand):
@@ -14,7 +14,7 @@ class Command(BaseCommand):
     requires_system_checks: tuple[()] = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = alive.troubles()
+        found = worker_health.troubles()
         if found:
             raise CommandError("\n".join(found))
         self.stdout.write("ok")

@@ -12,8 +12,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from spakweb.runs import retention
 from spakweb.runs.models import Run
+from spakweb.worker import retention
 
 
 class Command(BaseCommand):

@@ -15,10 +15,11 @@ from django.db import DatabaseError
 
 from spak.errors import LedgerError
 from spakweb import clock
-from spakweb.runs import news, salvage
-from spakweb.runs.ledger import DatabaseLedgers
+from spakweb.ledger import salvage
+from spakweb.ledger.projection import rebuild
+from spakweb.ledger.store import DatabaseLedgers
+from spakweb.live import news
 from spakweb.runs.models import Run
-from spakweb.runs.project import rebuild
 from spakweb.runs.times import is_held
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from spakweb.runs.tasks import sweep_up
+from spakweb.worker.tasks import sweep_up
 
 
 class Command(BaseCommand):

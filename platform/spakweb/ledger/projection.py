@@ -1,0 +1,241 @@
+"""The projection of a run: what lists, headers and graphs show, folded from its records.
+
+Takes records in order (and the kernel's state, for what registers hold); writes the projected columns of
+the row. It can be made again from the ledger at any time, and must then be the same: `rebuild` does it, and a
+test compares. What it keeps is bounded by the size of the program, not by the length of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from spak.errors import LedgerError
+from spak.kernel.replay import Replay
+from spak.kernel.state import State as KernelState
+from spak.ports import Prompt
+from spak.records import Kind, Record
+from spak.runner import quality
+from spak.runner.perform import prompt_of
+from spak.runner.project import view
+from spakweb import clock
+from spakweb.ledger.blobs import StoredBlobs
+from spakweb.ledger.writer_sql import PROJECTED
+from spakweb.runs.models import ENDED, Run, State
+from spakweb.runs.times import is_held
+from spakweb.runs.unsafe_text import plain
+
+POINTS = 200
+"""Values of the metric that a sparkline keeps; beyond that every second one goes."""
+COUNTED = ("permitted", "denied", "axioms", "held", "scored", "micronats", "failures", "healed", "guided",
+           "cost", "answers", "priced")  # fmt: skip
+
+
+class Projection:
+    """What has been seen of a run so far. `data` is JSON."""
+
+    def __init__(self, data: Mapping[str, Any] | None = None) -> None:
+        self.data: dict[str, Any] = {
+            "nodes": {},
+            "edges": {},
+            "permitted": 0,
+            "denied": 0,
+            "axioms": 0,
+            "held": 0,
+            "scored": 0,
+            "micronats": 0,
+            "failures": 0,
+            "healed": 0,
+            "guided": 0,
+            "tokens": {"input": 0, "output": 0, "cached": 0},
+            "cost": 0,
+            "answers": 0,
+            "priced": 0,
+            "fork": 0,
+            "taken": {},
+            "metric": {"values": [], "every": 1, "seen": 0},
+            "clock": {"first": 0, "last": 0},
+            **(dict(data) if data else {}),
+        }
+        self.data["nodes"] = {name: {**_node(), **node} for name, node in self.data["nodes"].items()}
+
+    def feed(self, record: Record) -> None:
+        clock = self.data["clock"]
+        clock["first"] = clock["first"] or record.at
+        clock["last"] = max(clock["last"], record.at)
+        if record.kind == Kind.GENESIS:
+            host = record.body.get("host") or {}
+            self.data["launcher"] = str(host.get("launcher", ""))[:40]
+            self.data["fork"] = count((host.get("parent") or {}).get("at"))
+        for name, number in quality.counted(record).items():
+            self.data[name] += number
+        if record.authority == "commit" and record.task:
+            self._commit(record)
+        elif record.authority == "proposal":
+            self._usage(record.side)
+            if record.side.keys() == {"by"} and record.task in self.data["nodes"]:  # nobody but a person
+                self.data["nodes"][record.task]["helped"] = True
+        if record.seq < self.data["fork"]:  # taken over: it happened in the run that it was forked from
+            self.data["taken"] = {name: self.data[name] for name in COUNTED}
+            self.data["taken"]["tokens"] = dict(self.data["tokens"])
+
+    def _commit(self, record: Record) -> None:
+        nodes, body = self.data["nodes"], record.body
+        node = nodes.get(record.task)
+        if node is None:
+            node = nodes[record.task] = _node()
+        if record.kind == Kind.PERMIT:
+            if node["state"] not in ("running", "waiting"):
+                node["visits"] += 1
+            node["state"] = "waiting" if body.get("act") == "ask" or body.get("allow") == "ask" else "running"
+        elif record.kind == Kind.ROUTE:
+            signal, target = str(body.get("signal", "")), str(body.get("to", ""))
+            if "poll" not in body:  # a poll that has to be done again is no failure
+                self._judged(node, record.step, signal, target, str(body.get("code", "")))
+            if target.endswith("/"):  # to another task; else to a step of the same one
+                node["state"] = "failed" if signal == "fail" else "succeeded"
+                key = f"{record.task}|{signal}|{target[:-1]}"
+                self.data["edges"][key] = self.data["edges"].get(key, 0) + 1
+            self._measured(body.get("best"))
+        elif record.kind == Kind.INJECT:
+            node["hinted"] = True
+        elif record.kind == Kind.END:
+            node["state"] = str(body.get("state", ""))
+            if node["state"] == "succeeded":
+                self._right(node)
+
+    def _judged(self, node: dict[str, Any], step: str, signal: str, target: str, code: str) -> None:
+        """A task failed, or came right. A route to a later step judges no task; nor does a void measurement,
+        which is taken again; what ends the run comes right by its end."""
+        steps = node["steps"]
+        if step not in steps:
+            steps.append(step)
+        onward = bool(target) and not target.endswith("/") and target not in steps[: steps.index(step) + 1]
+        if onward or code == "validator.void":
+            return
+        if signal in ("fail", "timeout"):
+            self.data["failures"] += 1
+            if not node["failed"]:
+                node.update(hinted=False, helped=False)
+            node["failed"] += 1
+        elif target:
+            self._right(node)
+
+    def _right(self, node: dict[str, Any]) -> None:
+        """It came right: by itself unless a person answered since it failed, guided if by a heuristic."""
+        if not node["helped"]:
+            self.data["healed"] += node["failed"]
+            self.data["guided"] += node["failed"] if node["hinted"] else 0
+        node["failed"] = 0
+
+    def _measured(self, value: object) -> None:
+        """The best value so far, each time it is better."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return
+        metric = self.data["metric"]
+        if metric["seen"] % metric["every"] == 0:
+            metric["values"].append(value)
+        metric["seen"] += 1
+        if len(metric["values"]) > POINTS:
+            metric["values"] = metric["values"][::2]
+            metric["every"] *= 2
+
+    def _usage(self, side: Mapping[str, Any]) -> None:
+        usage = side.get("usage")
+        if isinstance(usage, Mapping):
+            tokens = self.data["tokens"]
+            tokens["input"] += count(usage.get("input"))
+            tokens["output"] += count(usage.get("output"))
+            tokens["cached"] += count(usage.get("cached_input"))
+            self.data["answers"] += 1
+            self.data["priced"] += isinstance(side.get("cost_nanousd"), int)
+        self.data["cost"] += count(side.get("cost_nanousd"))
+
+
+def _node() -> dict[str, Any]:
+    """A task: how it shows, its steps as they were met, and its failures that nothing resolved so far, with
+    whether a heuristic was injected and a person answered since."""
+    return {"state": "", "visits": 0, "steps": [], "failed": 0, "hinted": False, "helped": False}
+
+
+def save(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: Any = None) -> None:
+    """Write the projected columns, unless a worker took the run meanwhile, who knows better; the ledger's and
+    what was asked for stay as they are."""
+    put(row, seen, state, stop, prompt)
+    Run.objects.filter(pk=row.pk, fence=row.fence).update(**{name: getattr(row, name) for name in PROJECTED})
+
+
+def put(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: Any = None) -> None:
+    """Set the projected columns of the row, without writing them."""
+    shown = view(row.key, state, row.head, row.count, stop, prompt)
+    row.state = State(shown.state) if shown.state != "running" or stop != "gone" else State.QUEUED
+    if row.state == State.WAITING and not stop:  # a worker is at it: the backend is asked, no person
+        row.state = State.RUNNING
+    if row.only_shown and row.state not in ENDED:
+        row.state = State.PAUSED
+    row.task = plain(shown.task[:120])
+    row.reason = plain(_reason(shown.refusal)[:200])
+    clock = seen.data["clock"]
+    row.started_at = _moment(clock["first"])
+    row.ended_at = _moment(clock["last"]) if row.state in ENDED else None
+    summary = {
+        **seen.data,
+        "steps": state.r1.steps,
+        "elapsed_ms": state.r1.elapsed_ms,
+        "metrics": {name: value for name, value in shown.metrics.items() if _small(value)},
+        "artifacts": list(shown.artifacts),
+        "waiting": shown.waiting,
+        "refusal": shown.refusal,
+        "summary_hash": shown.summary_hash,
+        "registers": shown.registers,
+    }
+    row.summary = plain(summary)
+    row.projected = row.count
+
+
+def rebuild(row: Run, records: Any) -> None:
+    """The same from nothing but the ledger. `records` are the run's, from the first.
+
+    A run that nobody holds and that has not ended is waiting, or queued to go on.
+    """
+    seen, replay = Projection(), Replay()
+    for record, _ in records:
+        replay.feed(record)
+        seen.feed(record)
+    stop = "gone" if not _held(row) and row.state != State.PAUSED else "paused"
+    save(row, seen, replay.state, stop, _question(row, replay))
+
+
+def _question(row: Run, replay: Replay) -> Prompt | None:
+    """The prompt that the run waits with, derived again; None when a part of it is missing."""
+    effect = replay.state.r6
+    if replay.state.ended or effect is None or effect.cls != "ask" or replay.rules is None:
+        return None
+    try:
+        return prompt_of(effect, StoredBlobs(row.pk), replay.rules)
+    except LedgerError:
+        return None
+
+
+def _held(row: Run) -> bool:
+    return is_held(row.holder, row.lease_until, clock.now())
+
+
+def _reason(refusal: Mapping[str, Any] | None) -> str:
+    if not refusal:
+        return ""
+    codes = refusal.get("codes") or []
+    return ", ".join(str(code) for code in codes)
+
+
+def _moment(milliseconds: int) -> datetime | None:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
+
+
+def count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _small(value: object) -> bool:
+    return not isinstance(value, str | list | dict) or len(str(value)) <= 500

@@ -1,0 +1,240 @@
+"""Group commit: one thread per process writes what all runs of the process hand in, in one transaction.
+
+Takes Batches (new records of one run under its fence, blobs it has, how it is shown, its snapshot, its lease
+renewed or given back) and gives a Future for each, which is resolved after the commit. A run whose fence or
+count is no longer what its batch says fails alone, with `ledger.lost_lease`; so does, with `ledger.io`, what
+the database refuses. When the database fails, everything of that transaction fails with `ledger.io` and
+nothing of it is there. A database without room is asked again until it has some: the runs wait meanwhile.
+After a commit `listeners` hear `[(run key, count)]`. It judges no record.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Any, Literal
+
+from django.db import DatabaseError, connection, transaction
+
+from spak.errors import LedgerError
+from spakweb import clock, worker_health
+from spakweb.ledger import writer_sql as sql
+from spakweb.ledger.storage import is_full
+from spakweb.promptly import passing
+
+MOST = 500
+"""Batches of one transaction."""
+ROOM_S = 0.5
+"""How often a database that had no room is asked again."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Batch:
+    run: int
+    key: str
+    fence: int
+    before: int
+    count: int
+    head: str
+    records: list[sql.RecordRow] = field(default_factory=list)
+    blobs: list[sql.BlobRow] = field(default_factory=list)
+    shown: tuple[Any, ...] | None = None
+    """The projection, if it is to be written; of a run that was lost it is left out."""
+    free: bool = False
+    """The lease is given back, if it is still held."""
+    renew: tuple[str, float] | None = None
+    """The lease is renewed, if it is still held: for whom, and for how many seconds from the commit on."""
+    confirm: bool = False
+    """Fails when the lease is not held any more."""
+    kept: sql.SnapshotRow | Literal["none"] | None = None
+    """A snapshot to be kept, or that none is; of a run that was lost it is left out."""
+    done: Future[None] = field(default_factory=Future)
+
+
+class Writer:
+    """Started with the first batch; `close` ends it after everything handed in is written."""
+
+    def __init__(self) -> None:
+        self.listeners: list[Callable[[list[tuple[str, int]]], None]] = []
+        self.transactions = 0
+        self._queue: SimpleQueue[Batch | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._impatient = threading.Event()
+
+    def submit(self, batch: Batch) -> Future[None]:
+        if self._thread is None or not self._thread.is_alive():
+            with self._starting:
+                if self._thread is None or not self._thread.is_alive():
+                    self._thread = threading.Thread(target=self._work, name="ledger-writer", daemon=True)
+                    self._thread.start()
+        self._queue.put(batch)
+        return batch.done
+
+    def close(self) -> None:
+        thread = self._thread
+        if thread is not None and thread.is_alive():
+            self.hurry()
+            self._queue.put(None)
+            thread.join()
+        self._thread = None
+        self._impatient.clear()
+
+    def hurry(self) -> None:
+        """The process ends: wait for room no longer."""
+        self._impatient.set()
+
+    def _work(self) -> None:
+        going = True
+        while going:
+            taken = [self._queue.get()]
+            try:
+                while len(taken) < MOST:
+                    taken.append(self._queue.get_nowait())
+            except Empty:
+                pass
+            if None in taken:
+                going = False
+            self._write([batch for batch in taken if batch is not None])
+        connection.close()
+
+    def _write(self, batches: list[Batch]) -> None:
+        if not batches:
+            return
+        try:
+            lost, fences = self._committed_with_room(batches)
+        except Exception as error:  # the thread must live on, and every caller must hear of it
+            if not isinstance(error, DatabaseError):
+                log.exception("writing records failed")
+            elif len(batches) > 1 and not passing(error):
+                for batch in batches:  # something in one of them is refused: the others are not to blame
+                    self._write([batch])
+                return
+            for batch in batches:
+                batch.done.set_exception(
+                    LedgerError(
+                        "ledger.io",
+                        f"the database did not take the records: {type(error).__name__}",
+                        "see that the database runs and has space; the run goes on where its ledger ends",
+                    )
+                )
+            return
+        self.transactions += 1
+        heads: dict[str, int] = {}
+        for batch in batches:
+            stale = batch.confirm and batch.fence != fences.get(batch.run)
+            if stale or (batch.run in lost and (batch.records or batch.blobs)):
+                batch.done.set_exception(lost_lease(batch.key))
+            else:
+                batch.done.set_result(None)
+                if batch.records or batch.shown:
+                    heads[batch.key] = batch.count
+        if heads:
+            self._tell(list(heads.items()))
+
+    def _committed_with_room(self, batches: list[Batch]) -> tuple[set[int], dict[int, int]]:
+        while True:
+            try:
+                with worker_health.short("writing records"):
+                    return self._committed(batches)
+            except DatabaseError as error:
+                if not is_full(error) or self._impatient.is_set():
+                    raise
+                log.warning("the database has no room; %d writes wait for it", len(batches))
+                self._impatient.wait(ROOM_S)
+
+    def _committed(self, batches: list[Batch]) -> tuple[set[int], dict[int, int]]:
+        """One transaction; the connection stays open, and one that has gone meanwhile is made again once.
+
+        If the commit that was cut off had been made after all, its runs are lost to the next runner, which
+        goes on where their ledgers end.
+        """
+        for last in (False, True):
+            try:
+                with transaction.atomic():
+                    return self._store(batches)
+            except DatabaseError as error:
+                connection.close()
+                if last or not passing(error):
+                    raise
+        raise AssertionError("not reached")
+
+    def _store(self, batches: list[Batch]) -> tuple[set[int], dict[int, int]]:
+        """Write what may be written; gives the runs whose fence has gone, and the fences asked for."""
+        firsts: dict[int, Batch] = {}
+        lasts: dict[int, Batch] = {}
+        for batch in batches:
+            if batch.records:
+                firsts.setdefault(batch.run, batch)
+                lasts[batch.run] = batch
+        lost: set[int] = set()
+        with connection.cursor() as cursor:
+            changed = {
+                batch.run
+                for batch in batches
+                if batch.records or batch.shown or batch.free or batch.renew or batch.kept
+            }
+            asked = {batch.run for batch in batches if batch.confirm}
+            fences = sql.fences(cursor, sorted(asked)) if asked else {}
+            held = sql.held(cursor, sorted(changed)) if changed else {}
+            for run, first in firsts.items():
+                if held.get(run) != (first.fence, first.before) or lasts[run].fence != first.fence:
+                    lost.add(run)
+            kept = [batch for batch in batches if batch.run not in lost]
+            if heads := [(last.count, last.head, run) for run, last in lasts.items() if run not in lost]:
+                sql.move(cursor, heads)
+            if blobs := [blob for batch in kept for blob in batch.blobs]:
+                sql.add_blobs(cursor, blobs)
+            if records := [record for batch in kept for record in batch.records]:
+                sql.add_records(cursor, records)
+            self._keep(cursor, [batch for batch in kept if batch.kept and held[batch.run][0] == batch.fence])
+            if shown := {(batch.run, batch.fence): batch.shown for batch in batches if batch.shown}:
+                sql.show(cursor, shown.values())
+            if renewed := [(batch.run, batch.fence, *batch.renew) for batch in batches if batch.renew]:
+                sql.renew(cursor, clock.now(), renewed)
+            if freed := [(batch.run, batch.fence) for batch in batches if batch.free]:
+                sql.free(cursor, freed)
+        return lost, fences
+
+    @staticmethod
+    def _keep(cursor: Any, batches: list[Batch]) -> None:
+        newest = {batch.run: batch.kept for batch in batches}
+        if rows := [row for row in newest.values() if row is not None and row != "none"]:
+            sql.keep(cursor, rows)
+        if none := [run for run, row in newest.items() if row == "none"]:
+            sql.drop(cursor, none)
+
+    def _tell(self, heads: list[tuple[str, int]]) -> None:
+        for listener in self.listeners:
+            try:
+                listener(heads)
+            except Exception:
+                log.exception("a listener of the ledger failed")
+
+
+def lost_lease(key: str) -> LedgerError:
+    return LedgerError(
+        "ledger.lost_lease",
+        f"run {key} is held by another runner now",
+        "nothing of this runner was written since; the other one goes on with the run",
+    )
+
+
+writer = Writer()
+
+
+def _anew() -> None:
+    global writer
+    listeners = writer.listeners
+    writer = Writer()
+    writer.listeners = listeners
+
+
+os.register_at_fork(after_in_child=_anew)

@@ -1,0 +1,1 @@
+"""What watchers of runs see as it happens: hints, streams, and who watches."""

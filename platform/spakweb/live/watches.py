@@ -1,0 +1,260 @@
+"""What is watched: a Watch of one run, a TeamWatch of the runs of a team, and the Readers of either.
+
+A watch reads the ledger once for all of its readers: at a hint at once, then at most ten times a second, less
+often when very many read. It keeps the last records in a bounded window, and with which revision each node,
+edge and header changed. A reader has no queue: it has a cursor. Nothing here writes or knows a wire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from django.db import DatabaseError
+
+from spak.records import decode
+from spakweb import clock
+from spakweb.ledger.projection import Projection
+from spakweb.live import output
+from spakweb.live.summaries import HEADER, header, listed, row
+from spakweb.live.viewers import Viewer
+from spakweb.runs.models import ENDED, Run, RunRecord, State
+
+WINDOW, WINDOW_BYTES = 1000, 4 << 20
+PAGE = 200
+PACE_S, TEAM_PACE_S = 0.1, 0.5
+CROWD = 200
+"""Readers of one run that get the full pace; twice as many get half of it."""
+LISTED = 200
+BROKEN = 1011
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Reads(Protocol):
+    """Whoever owns the watches: it does their reading in threads of its own."""
+
+    def read(self, work: Callable[[], T]) -> Awaitable[T]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    seq: int
+    row: str
+    """The row of the record as JSON."""
+    line: bytes
+
+
+@dataclass(eq=False, slots=True)
+class Reader:
+    watch: Watch | TeamWatch
+    viewer: Viewer
+    next: int = 0
+    whole: bool = False
+    seen: int = 0
+    """The revision of nodes, edges and header that it has."""
+    people: str = ""
+    """Who else looks on, as it was told."""
+    output: str = ""
+    closed: int = 0
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Watching:
+    """What watches of runs and teams share: readers, and a task that reads after each hint, at a pace."""
+
+    pace_s = PACE_S
+
+    def __init__(self, hub: Reads, team: int) -> None:
+        self.hub, self.team = hub, team
+        self.readers: set[Reader] = set()
+        self.revision = 0
+        self.dirty = asyncio.Event()
+        self.ready = asyncio.Event()
+        self.dirty.set()
+        self.task = asyncio.create_task(self._keep_up())
+
+    async def refresh(self) -> None:
+        raise NotImplementedError
+
+    def _told(self) -> None:
+        self.ready.set()
+        for reader in self.readers:
+            reader.wake.set()
+
+    async def _keep_up(self) -> None:
+        while True:
+            await self.dirty.wait()
+            self.dirty.clear()
+            try:
+                await self.refresh()
+            except DatabaseError as error:  # the next look tries again
+                log.warning("a watched run was not read: %s", type(error).__name__)
+            except Exception:  # damaged records: nobody may wait for what will not come
+                log.exception("a watched run cannot be read")
+                for reader in self.readers:
+                    reader.closed = BROKEN
+                self._told()
+            else:
+                self._told()
+            await asyncio.sleep(self.pace_s * max(1, len(self.readers) // CROWD))
+
+
+class Watch(Watching):
+    def __init__(self, hub: Reads, pk: int, key: str, team: int) -> None:
+        self.pk, self.key = pk, key
+        self.count = 0
+        self.ended = False
+        self.people = ""
+        """The message of who looks on."""
+        self.output = ""
+        """The message of what a tool put out that still runs."""
+        self.shown: dict[str, Any] = {}
+        self._window: deque[Item] = deque()
+        self._bytes = 0
+        self._seen: Projection | None = None
+        self._folded = 0
+        self._nodes: dict[str, tuple[int, list[Any]]] = {}
+        self._edges: dict[str, tuple[int, list[Any]]] = {}
+        self._header = 0
+        self._states: dict[int, str] = {}
+        super().__init__(hub, team)
+
+    @property
+    def first(self) -> int:
+        """The oldest record of the window; the count when it is empty."""
+        return self._window[0].seq if self._window else self.count
+
+    async def refresh(self) -> None:
+        try:
+            shown, seen, folded, items, self.output = await self.hub.read(self._read)
+        except BaseException:
+            self._seen = None  # it may have been fed a part
+            raise
+        if items and items[0].seq != self.count:
+            self._window.clear()
+            self._bytes = 0
+        for item in items:
+            self._window.append(item)
+            self._bytes += len(item.line)
+        while self._window and (len(self._window) > WINDOW or self._bytes > WINDOW_BYTES):
+            self._bytes -= len(self._window.popleft().line)
+        self.count = max(self.count, folded)
+        self._seen, self._folded = seen, folded
+        self.revision += 1
+        self._states = {}
+        if shown != self.shown:
+            self.shown, self._header = shown, self.revision
+        self.ended = shown["state"] in ENDED and self.count >= shown["count"]
+        for name, node in seen.data["nodes"].items():
+            self._changed(self._nodes, name, [name, node["state"], node["visits"]])
+        for name, times in seen.data["edges"].items():
+            self._changed(self._edges, name, [*name.split("|", 2), times])
+        if folded < shown["count"]:
+            self.dirty.set()
+
+    def _read(self) -> tuple[dict[str, Any], Projection, int, list[Item], str]:
+        """In a thread: the header, the projection, the records since the last time, and what is put out."""
+        rows = Run.objects.filter(pk=self.pk)
+        found = rows.values(*HEADER, "fence").get()
+        count, seen, start = found["count"], self._seen, self._folded
+        if seen is None or count - start > WINDOW:
+            found = rows.values(*HEADER, "fence", "summary").get()
+            count, seen = found["count"], Projection(found["summary"])
+            start = max(min(found["projected"], count), count - WINDOW)
+        lines = (
+            RunRecord.objects.filter(run=self.pk, seq__gte=start, seq__lt=count)
+            .order_by("seq")
+            .values_list("line", flat=True)[:WINDOW]
+        )
+        items, folded = [], start
+        for line in map(bytes, lines):
+            record = decode(line)
+            seen.feed(record)
+            items.append(Item(record.seq, json.dumps(row(record), ensure_ascii=False), line))
+            folded = record.seq + 1
+        shown = header(found, clock.now())
+        put_out = output.read(self.key, found["fence"], count) if shown["state"] == State.RUNNING else None
+        return shown, seen, folded, items, as_json(put_out.hint) if put_out is not None else ""
+
+    def _changed(self, among: dict[str, tuple[int, list[Any]]], name: str, value: list[Any]) -> None:
+        if name not in among or among[name][1] != value:
+            among[name] = self.revision, value
+
+    def items(self, start: int) -> tuple[Item, ...]:
+        """The next page of the window from `start` on, which lies in it."""
+        at = start - self.first
+        return tuple(self._window[n] for n in range(at, min(at + PAGE, len(self._window))))
+
+    def state(self, since: int) -> str:
+        """The message of what changed after a revision; empty when nothing did."""
+        if since not in self._states:
+            nodes = [value for changed, value in self._nodes.values() if changed > since]
+            edges = [value for changed, value in self._edges.values() if changed > since]
+            some = nodes or edges or self._header > since
+            self._states[since] = (
+                as_json(
+                    {"type": "state", "run": self.shown, "nodes": nodes, "edges": edges, "whole": not since}
+                )
+                if some
+                else ""
+            )
+        return self._states[since]
+
+    async def past(self, start: int) -> tuple[Item, ...]:
+        """A page of the ledger, for a reader that is behind the window."""
+
+        def read() -> tuple[Item, ...]:
+            lines = (
+                RunRecord.objects.filter(run=self.pk, seq__gte=start, seq__lt=self.count)
+                .order_by("seq")
+                .values_list("line", flat=True)[:PAGE]
+            )
+            found = ((decode(line), line) for line in map(bytes, lines))
+            return tuple(Item(one.seq, json.dumps(row(one), ensure_ascii=False), line) for one, line in found)
+
+        return await self.hub.read(read)
+
+
+class TeamWatch(Watching):
+    """The newest runs of a team. A row is a state: only the last one counts."""
+
+    pace_s = TEAM_PACE_S
+
+    def __init__(self, hub: Reads, team: int) -> None:
+        self._runs: dict[str, tuple[int, dict[str, Any]]] = {}
+        self._texts: dict[int, str] = {}
+        super().__init__(hub, team)
+
+    async def refresh(self) -> None:
+        def read() -> list[dict[str, Any]]:
+            found = (
+                Run.objects.filter(team=self.team, deleted_at=None).order_by("-pk").values(*HEADER)[:LISTED]
+            )
+            now = clock.now()
+            return [listed(one, now) for one in found]
+
+        rows = await self.hub.read(read)
+        self.revision += 1
+        self._texts = {}
+        before, self._runs = self._runs, {}
+        for one in rows:
+            changed, value = before.get(one["key"], (0, {}))
+            self._runs[one["key"]] = (changed, value) if value == one else (self.revision, one)
+
+    def rows(self, since: int) -> str:
+        if since not in self._texts:
+            runs = [value for changed, value in self._runs.values() if changed > since]
+            some = runs or not since
+            self._texts[since] = as_json({"type": "runs", "runs": runs, "whole": not since}) if some else ""
+        return self._texts[since]
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,1 @@
+"""What people see of runs, and what they do to them from pages."""

@@ -1,0 +1,218 @@
+"""What people filter lists of runs and of records by; all of it stands in the address.
+
+Takes a query string, gives a queryset and what the page needs to show the filter again. Odd values are left
+out, never an error: an address may be old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Func, Q, QuerySet, Value
+from django.db.models.fields import BinaryField, BooleanField, IntegerField
+from django.http import QueryDict
+
+from spak import canon
+from spak.records import Kind
+from spakweb import clock
+from spakweb.runs.models import Run, RunRecord, State
+from spakweb.runs.times import free
+from spakweb.runs.unsafe_text import visible
+from spakweb.specs.text import as_number
+
+PAGE = 100
+MOST_TEXT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Of the list of runs."""
+
+    state: str = ""
+    spec: str = ""
+    version: str = ""
+    label: str = ""
+    text: str = ""
+    mine: bool = False
+    deleted: bool = False
+    """What is left of those that were deleted, and no others."""
+
+    @classmethod
+    def of(cls, query: QueryDict) -> RunFilter:
+        state, version = query.get("state", ""), query.get("version", "")
+        return cls(
+            state if state in State.values else "",
+            word(query.get("spec", "")),
+            version if as_number(version) is not None else "",
+            word(query.get("label", "")),
+            word(query.get("q", "")),
+            query.get("mine") == "1",
+            query.get("deleted") == "1",
+        )
+
+    def apply(self, rows: QuerySet[Run], user: Any) -> QuerySet[Run]:
+        rows = rows.filter(deleted_at__isnull=not self.deleted)
+        if self.state:
+            rows = rows.filter(_stands(self.state))
+        if self.spec:
+            rows = rows.filter(version__spec__slug=self.spec)
+        if self.version:
+            rows = rows.filter(version__number=int(self.version))
+        if self.label:
+            rows = with_label(rows, self.label)
+        if self.text:
+            rows = rows.filter(name__icontains=self.text) | rows.filter(key__icontains=self.text)
+        return rows.filter(made_by=user) if self.mine else rows
+
+    @property
+    def query(self) -> str:
+        """The filter as an address has it."""
+        found = {"state": self.state, "spec": self.spec, "version": self.version, "label": self.label}
+        found["q"] = self.text
+        shown = [(key, value) for key, value in found.items() if value]
+        flags = [(name, "1") for name in ("mine", "deleted") if getattr(self, name)]
+        return urlencode(shown + flags)
+
+    @property
+    def on(self) -> bool:
+        return bool(self.query)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFilter:
+    """Of the records of a run: newest first, a page is what comes before `before`."""
+
+    task: str = ""
+    kind: str = ""
+    authority: str = ""
+    level: str = ""
+    """"wrong" for what was denied, failed or refused; empty for all."""
+    text: str = ""
+    before: int | None = None
+
+    @classmethod
+    def of(cls, query: QueryDict) -> RecordFilter:
+        kind, authority, before = (query.get(name, "") for name in ("kind", "authority", "before"))
+        return cls(
+            clean(query.get("task", "")),
+            kind if kind in set(Kind) else "",
+            authority if authority in ("proposal", "commit") else "",
+            "wrong" if query.get("level") == "wrong" else "",
+            clean(query.get("q", "")),
+            as_number(before),
+        )
+
+    def apply(self, run: Run) -> QuerySet[RunRecord]:
+        rows = RunRecord.objects.filter(run=run)
+        for name in ("task", "kind", "authority"):
+            if value := getattr(self, name):
+                rows = rows.filter(**{name: value})
+        if self.text:
+            wanted = {self.text.encode(), canon.dumps(self.text)[1:-1]}  # as typed, and as JSON has it
+            rows = _holding(rows, "text", wanted)
+        if self.level:
+            badly = {"exit": within("line", EXIT), "well": within("line", WELL)}
+            exited = Q(exit__gt=0, well=0)
+            rows = _holding(rows.alias(**badly), "level", WRONG, exited)
+        if self.before is not None:
+            rows = rows.filter(seq__lt=self.before)
+        return rows.order_by("-seq")
+
+    @property
+    def query(self) -> str:
+        """The filter as an address has it, without the page."""
+        found = {"task": self.task, "kind": self.kind, "authority": self.authority, "level": self.level}
+        found["q"] = self.text
+        return urlencode([(key, value) for key, value in found.items() if value])
+
+    @property
+    def on(self) -> bool:
+        return bool(self.query)
+
+
+WRONG = tuple(
+    f'"{name}":{value}'.encode()
+    for name, value in (
+        ("allow", "false"), ("signal", '"fail"'), ("signal", '"timeout"'), ("status", '"fail"'),
+        ("state", '"failed"'), ("state", '"refused"'), ("outcome", '"crash"'), ("outcome", '"invalid"'),
+        ("outcome", '"limit"'), ("outcome", '"malformed"'), ("outcome", '"timeout"'),
+    )
+)  # fmt: skip
+"""What the line of a record holds that says that something went wrong. In a text quotes are escaped, so that
+no text can look like one."""
+EXIT, WELL = b'"exit":', b'"exit":0'
+
+
+def went_wrong(line: bytes) -> bool:
+    return any(mark in line for mark in WRONG) or (EXIT in line and WELL not in line)
+
+
+def _holding(
+    rows: QuerySet[RunRecord], name: str, texts: Iterable[bytes], hit: Q | None = None
+) -> QuerySet[RunRecord]:
+    """Those whose line holds one of the texts, or that `hit` fits."""
+    places = {f"{name}_{place}": within("line", text) for place, text in enumerate(sorted(texts))}
+    hit = hit or Q()
+    for place in places:
+        hit |= Q(**{f"{place}__gt": 0})
+    return rows.alias(**places).filter(hit)
+
+
+class Within(Func):
+    """Where bytes stand in bytes, counted from 1; 0 when they do not."""
+
+    function = "INSTR"
+    output_field = IntegerField()
+
+    def as_postgresql(self, compiler: Any, connection: Any, **more: Any) -> Any:
+        swapped = self.copy()
+        swapped.set_source_expressions(list(reversed(self.get_source_expressions())))
+        return swapped.as_sql(
+            compiler, connection, template="POSITION(%(expressions)s)", arg_joiner=" IN ", **more
+        )
+
+
+def within(column: str, text: bytes) -> Within:
+    return Within(column, Value(text, BinaryField()))
+
+
+def clean(text: str) -> str:
+    return text.replace("\0", "")[:MOST_TEXT].strip()
+
+
+def word(text: str) -> str:
+    """What a name, a label or an id is asked for by."""
+    return visible(text)[:MOST_TEXT]
+
+
+def _stands(state: str) -> Q:
+    """Runs that are shown in a state: what nobody holds does not run, but is queued."""
+    gone = Q(state=State.RUNNING) & free(clock.now())
+    match state:
+        case State.RUNNING:
+            return Q(state=State.RUNNING) & ~gone
+        case State.QUEUED:
+            return Q(state=State.QUEUED) | gone
+        case _:
+            return Q(state=state)
+
+
+def with_label(rows: QuerySet[Run], label: str) -> QuerySet[Run]:
+    return rows.filter(Among(Value(label), "labels"))
+
+
+class Among(Func):
+    """Whether a text is one of a list of JSON."""
+
+    output_field = BooleanField()
+
+    def as_sql(self, compiler: Any, connection: Any, **more: Any) -> Any:
+        (text, first), (column, second) = map(compiler.compile, self.get_source_expressions())
+        return f"EXISTS (SELECT 1 FROM json_each({column}) WHERE value = {text})", (*second, *first)
+
+    def as_postgresql(self, compiler: Any, connection: Any, **more: Any) -> Any:
+        (text, first), (column, second) = map(compiler.compile, self.get_source_expressions())
+        return f"{column} ? {text}", (*second, *first)

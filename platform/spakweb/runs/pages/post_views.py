@@ -1,0 +1,250 @@
+"""What people do to runs from pages: start, answer, approve, pause, cancel, fork, check; files in and out.
+
+Each takes a form, asks `runs.actions`, and goes back to the page of the run. A person whose page is old is
+told so; nothing is done twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from spak.errors import UserError
+from spak.lang.check import examine
+from spakweb import access
+from spakweb.errors import Refused
+from spakweb.ledger import export
+from spakweb.runs import actions
+from spakweb.runs.models import Run
+from spakweb.runs.pages import checks, log, run_parts
+from spakweb.runs.pages.filters import RunFilter, clean, word
+from spakweb.runs.pages.views import find_run, fork_point, honest, show_run, start_form
+from spakweb.specs.beside import Beside
+from spakweb.specs.facts import catalog
+from spakweb.specs.models import SpecVersion
+from spakweb.specs.text import as_number
+from spakweb.specs.views import find_spec, find_version
+from spakweb.teams.models import Team
+
+MOST_AT_ONCE = 200
+
+
+@require_POST
+def start(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """A run of a version with inputs; back to the form, as it was, when they do not fit."""
+    found = find_spec(request, team, spec, "run.start")
+    given = request.POST
+    number = as_number(given.get("version", ""))
+    version = found.head if number is None else find_version(request, team, spec, number)
+    try:
+        run = actions.start(
+            request.user, found, version=version, inputs=_inputs(version, given),
+            mode=given.get("mode", ""), backend=given.get("backend", ""),
+            labels=given.get("labels", "").split(","), queue=_queue(given.get("queue", "")),
+            sandbox=given.get("sandbox", ""),
+        )  # fmt: skip
+    except Refused as why:
+        return render(request, "runs/new.html", start_form(request, found, why), status=why.status)
+    return redirect(run_parts.address(run))
+
+
+def _inputs(version: SpecVersion, given: Any) -> dict[str, str]:
+    """What the form says of each declared input; an empty field is the spec's default."""
+    whole = Beside.of(version.spec).whole(version.text)
+    declared = examine(whole.parsed.spec, catalog()).inputs
+    found: dict[str, str] = {}
+    for name, item in declared.items():
+        value = given.get(f"input.{name}", "")
+        if value == "" and not item.required:
+            continue
+        read = item.read(value)
+        if wanted := item.problem(read):
+            raise Refused("web.run_input", f"The input {name} wants {wanted}.", "Correct it and start again.")
+        found[name] = value
+    return found
+
+
+def _queue(name: str) -> str:
+    wanted = name.strip() or "default"
+    if not all(letter.isascii() and (letter.isalnum() or letter in "._-") for letter in wanted):
+        raise Refused("web.run_queue", "The name of a queue has letters, digits, dots and dashes.", "gpu")
+    return wanted[:60]
+
+
+@require_POST
+def answer(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """An answer of a person, or a call of the backend, for the question that the page showed."""
+    found = find_run(request, team, run)
+    kind = "call" if request.POST.get("call") else "answer"
+    text = request.POST.get("text", "").replace("\r\n", "\n")
+    body = {} if kind == "call" else {"text": text}
+    try:
+        if kind == "answer" and not text.strip():
+            raise Refused("web.answer_empty", "The answer is empty.", "Type it, or call the backend.")
+        named = request.POST.get("backend", "") if kind == "call" else ""
+        actions.ask(request.user, found, kind, request.POST.get("of", ""), named, **body)
+    except Refused as why:
+        return _again(request, found, why, text)
+    messages.success(
+        request, "Your answer was handed in." if body else "A worker is told to call the backend."
+    )
+    return redirect(run_parts.address(found))
+
+
+def _again(request: HttpRequest, found: Run, why: Refused, typed: str = "") -> HttpResponse:
+    """The page of the run as it is now, with why nothing was done and what was typed."""
+    messages.error(request, f"{why.message} {why.hint}".strip())
+    return show_run(request, honest(Run.objects.select_related("team").get(pk=found.pk)), why.status, typed)
+
+
+@require_POST
+def decide(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """Approve or deny the action that the run waits for; the platform signs, and names the person."""
+    found = find_run(request, team, run)
+    kind = "approve" if request.POST.get("decision") == "approve" else "deny"
+    try:
+        actions.ask(request.user, found, kind, request.POST.get("of", ""))
+    except Refused as why:
+        return _again(request, found, why)
+    messages.success(request, "Approved: it goes on." if kind == "approve" else "Denied: the run is told so.")
+    return redirect(run_parts.address(found))
+
+
+@require_POST
+def control(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """Pause, resume or cancel."""
+    found = find_run(request, team, run)
+    match request.POST.get("do", ""):
+        case "resume":
+            actions.resume(request.user, found)
+        case "pause" | "cancel" as word:
+            actions.want(request.user, found, word)
+            if not found.ended:
+                messages.success(request, f"Asked to {word}: what is under way is broken off.")
+        case _:
+            raise Refused("web.run_control", "There is no such act.", "One of pause, resume, cancel.")
+    return redirect(run_parts.address(found))
+
+
+@require_POST
+def fork(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """A new run that takes over what came before a record."""
+    found = find_run(request, team, run, "run.start")
+    at = fork_point(found, request.POST.get("at", ""), request.POST.get("task", ""))
+    made = actions.fork(request.user, found, at, request.POST.get("mode", ""))
+    return redirect(run_parts.address(made))
+
+
+@require_POST
+def check(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """Verify the chain and replay the run; the page keeps the result until a record comes. What takes longer
+    than an answer may goes on behind it, and says how far it is."""
+    found = find_run(request, team, run)
+    export.begun(found)
+    checking = checks.begin(found, request.POST.get("same", ""))
+    result = checking.wait()
+    if request.htmx:
+        context = {"checked": result, "checking": checking, "run": found, "team": found.team}
+        return render(request, "runs/_checked.html", context)
+    return redirect(f"{run_parts.address(found)}#checked")
+
+
+@require_POST
+def delete(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """Delete a run for good; the dialog has said what goes."""
+    found = find_run(request, team, run)
+    actions.delete(request.user, found)
+    messages.success(request, f"Run {found.key} is deleted. What it held is removed within minutes.")
+    return redirect(run_parts.address(found))
+
+
+@require_POST
+def labels(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    found = find_run(request, team, run)
+    actions.label(request.user, found, request.POST.get("labels", "").split(","))
+    return redirect(run_parts.address(found))
+
+
+@require_POST
+def bulk(request: HttpRequest, team: str) -> HttpResponse:
+    """Cancel the chosen runs, or go on to compare two of them."""
+    found = access.find(request.user, "team.view", Team, slug=team)
+    keys = [clean(key) for key in request.POST.getlist("run")[:MOST_AT_ONCE]]
+    do = request.POST.get("do", "")
+    if do == "compare":
+        if len(keys) != 2:
+            raise Refused("web.run_compare", "Two runs can be compared.", "Tick two of the list.")
+        response = redirect("spak-run-compare", team=found.slug)
+        response["Location"] += f"?{urlencode({'one': keys[1], 'two': keys[0]})}"
+        return response
+    access.demand(request.user, "run.control", found)
+    if do != "cancel":
+        raise Refused("web.run_control", "There is no such act.", "One of cancel, compare.")
+    chosen = [run for run in Run.objects.filter(team=found, key__in=keys, only_shown="") if not run.ended]
+    for run in chosen:
+        actions.want(request.user, run, "cancel")
+    messages.success(request, f"Asked {len(chosen)} run{'' if len(chosen) == 1 else 's'} to cancel.")
+    return _list(found, RunFilter.of(QueryDict(request.POST.get("query", "")[:2000])).query)
+
+
+@require_POST
+def keep_view(request: HttpRequest, team: str) -> HttpResponse:
+    """Keep a filter under a name for the team; the same name again changes it, an empty filter drops it."""
+    found = access.find(request.user, "team.view", Team, slug=team)
+    name = word(request.POST.get("name", ""))[:40].strip()
+    query = RunFilter.of(QueryDict(request.POST.get("query", "")[:2000])).query
+    if done := actions.keep_view(request.user, found, name, query):
+        messages.success(request, f"{done} the view {name}{' for the whole team' if query else ''}.")
+    return _list(found, query)
+
+
+def _list(team: Team, query: str) -> HttpResponse:
+    """To the list as it is filtered."""
+    response = redirect("spak-run-list", team=team.slug)
+    response["Location"] += f"?{query}" if query else ""
+    return response
+
+
+@require_POST
+def bring(request: HttpRequest, team: str) -> HttpResponse:
+    """A run from an exported file."""
+    found = access.find(request.user, "run.start", Team, slug=team)
+    file = request.FILES.get("file")
+    if file is None:
+        raise Refused("web.run_import", "No file came with the form.", "Choose a .jsonl that spak exported.")
+    run = export.bring(request.user, found, file.file, file.size or 0)
+    messages.success(request, f"Imported {run.count} records.")
+    return redirect(run_parts.address(run))
+
+
+@access.by_token
+@require_safe
+def download(request: HttpRequest, team: str, run: str) -> Any:
+    return export.as_jsonl(find_run(request, team, run))
+
+
+@access.by_token
+@require_safe
+def log_text(request: HttpRequest, team: str, run: str) -> Any:
+    return log.as_text(find_run(request, team, run))
+
+
+@access.by_token
+@require_safe
+def report(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    return export.as_report(find_run(request, team, run))
+
+
+@access.by_token
+@require_safe
+def artifact(request: HttpRequest, team: str, run: str, name: str) -> Any:
+    found = find_run(request, team, run)
+    try:
+        return export.artifact(found, name)
+    except (KeyError, UserError) as error:
+        raise Http404 from error

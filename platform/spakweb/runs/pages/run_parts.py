@@ -1,0 +1,345 @@
+"""What the page of a run shows: its header, its graph with states, its tasks in a table, its tabs.
+
+Takes a row, gives dictionaries for templates. Nothing here reads all records of a run: lists are pages by
+cursor, the rest is the projection.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlencode
+
+from django.core.cache import cache
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+
+from spak.errors import LedgerError
+from spak.lang import parse
+from spak.lang.check import examine
+from spak.lang.graph import graph_of, lay_out, to_svg
+from spak.llm import BACKENDS
+from spak.program.model import Budgets
+from spak.records import Kind, decode
+from spak.runner import causes
+from spakweb import access
+from spakweb.audit.models import Event
+from spakweb.fleet.show import why_waits
+from spakweb.ledger.storage import FULL, no_room
+from spakweb.ledger.store import DatabaseLedgers
+from spakweb.runs import words
+from spakweb.runs.actions import SAID
+from spakweb.runs.models import TRIES, Run, RunRecord, State
+from spakweb.runs.pages import record_parts
+from spakweb.runs.pages.filters import PAGE, RecordFilter
+from spakweb.runs.spec_text import spec_text
+from spakweb.specs.facts import catalog
+
+TABS = {
+    "timeline": "Timeline",
+    "records": "Records",
+    "log": "Log",
+    "metrics": "Metrics",
+    "workspace": "Workspace",
+    "registers": "Registers",
+}
+NODES = 2_000
+"""Tasks beyond which no graph is drawn; the table has them all."""
+
+
+@lru_cache(maxsize=32)
+def drawn(text: str) -> SafeString | None:
+    """The graph of a text with room for states; `spak.lang.graph` escapes all that is in it."""
+    graph = graph_of(parse(text).spec)
+    if not graph.nodes or len(graph.nodes) > NODES:
+        return None
+    return mark_safe(to_svg(lay_out(graph, {}), prefix="g", style=False, interactive=True))
+
+
+def live(run: Run) -> dict[str, Any]:
+    """States of nodes and counts of edges, as the graph's script takes them."""
+    summary = run.summary or {}
+    nodes = {
+        task: [_node(run, task, found), found.get("visits", 0)]
+        for task, found in (summary.get("nodes") or {}).items()
+    }
+    edges = [[*key.split("|", 2), count] for key, count in (summary.get("edges") or {}).items()]
+    return {"nodes": nodes, "edges": [edge for edge in edges if len(edge) == 4]}
+
+
+def _node(run: Run, task: str, found: dict[str, Any]) -> str:
+    """A node's state; the one that a stopped run stands in is what the run is: a dead run runs nowhere, and
+    while a worker is at it a question is the backend's."""
+    name = str(found.get("state", ""))
+    if name in ("running", "waiting"):
+        shown = str(run.state) if task == run.task else ""
+        name = "running" if run.state == State.RUNNING else shown
+    return words.node_state(name)
+
+
+def head(run: Run) -> dict[str, Any]:
+    """The header's figures."""
+    summary = run.summary or {}
+    tokens = summary.get("tokens") or {}
+    used = int(tokens.get("input", 0)) + int(tokens.get("output", 0))
+    limits, cost = budgets(run), summary.get("cost") or 0
+    metrics = summary.get("metrics") or {}
+    answers, known = summary.get("answers", 0), summary.get("priced", 0)
+    priced = bool(cost or limits["cost"] or known)
+    checked = cache.get(checked_key(run))
+    return {
+        "run": run,
+        "asked": waiting(run),
+        "said": outcome(run),
+        "bars": [
+            _bar("steps", summary.get("steps", 0), limits["steps"]),
+            _bar("tokens", used, limits["tokens"]),
+            _bar("time", summary.get("elapsed_ms", 0), limits["elapsed_ms"], words.took),
+            *([_bar("cost", cost, limits["cost"], words.money)] if priced else []),
+        ],
+        "tokens": used,
+        "priced": priced,
+        "unpriced": answers - known if priced else 0,
+        "best": _best(metrics),
+        "denied": summary.get("denied", 0),
+        "checked": checked,
+        "again": again(run) if run.ended else "",
+        "elapsed_ms": _elapsed(run),
+    }
+
+
+def budgets(run: Run) -> dict[str, int]:
+    """What the spec allows, 0 for no limit; the defaults where it says nothing. Cost is in billionths."""
+    default = Budgets()
+    given = (run.version.facts if run.version else {"budgets": _budget(spec_text(run))}).get("budgets") or {}
+
+    def number(name: str, usual: int) -> int:
+        text = str(given.get(name, ""))
+        return int(text) if text.isdigit() else usual
+
+    return {
+        "steps": number("steps", default.steps),
+        "tokens": number("tokens", default.tokens),
+        "elapsed_ms": number("elapsed_s", default.elapsed_ms // 1000) * 1000,
+        "cost": number("cost", default.cost) * 1000,
+    }
+
+
+@lru_cache(maxsize=32)
+def _budget(text: str) -> dict[str, Any]:
+    return dict(examine(parse(text).spec, catalog()).budget) if text else {}
+
+
+def _bar(name: str, used: int, most: int, said: Any = words.figure) -> dict[str, Any]:
+    return {
+        "name": name,
+        "used": said(used),
+        "most": said(most) if most else "",
+        "value": min(used, most) if most else 0,
+        "max": most,
+        "high": bool(most) and used >= 0.8 * most,
+    }
+
+
+def _best(metrics: dict[str, Any]) -> str:
+    if isinstance(metrics.get("best_ms"), int | float):
+        times = metrics.get("speedup")
+        return f"{metrics['best_ms']:.3g} ms{f', {times:.1f} times the baseline' if times else ''}"
+    return ""
+
+
+def _elapsed(run: Run) -> int | None:
+    if run.started_at is None:
+        return None
+    until = run.ended_at or timezone.now()
+    return max(0, round((until - run.started_at).total_seconds() * 1000))
+
+
+def outcome(run: Run) -> str:
+    """How it stands, in a sentence."""
+    if run.only_shown and not run.ended:
+        return f"Imported as far as this. It does not go on here: {run.only_shown}."
+    refusal = (run.summary or {}).get("refusal") or {}
+    error = (run.summary or {}).get("error") or {}
+    match run.state:
+        case State.QUEUED:
+            place = why_waits(run)
+            if not place and run.holder:
+                if run.parent is not None and not run.projected:
+                    return f"Takes over what stands in {run.parent.key} before record {run.parent_seq}."
+                return "A worker takes it up."
+            what = f"to go on{f' with {run.task}' if run.task else ''}" if run.count else "to begin"
+            if no_room():
+                return f"Waits {what}: {FULL}."
+            more = f" It was tried: {run.reason}." if run.reason and run.reason not in place else ""
+            return f"Waits {what}{f': {place}' if place else ''}.{more}"
+        case State.RUNNING:
+            tried = ((run.summary or {}).get("metrics") or {}).get("evaluations")
+            more = f", {tried} candidate{'' if tried == 1 else 's'} measured" if tried else ""
+            if asked := (run.summary or {}).get("waiting"):
+                more = f", asks {run.backend or 'the backend'} in step {asked.get('step') or 'plan'}"
+            return f"Works on {run.task}{more}." if run.task else "Begins."
+        case State.WAITING:
+            return _waits(run)
+        case State.PAUSED if run.faults >= TRIES:
+            return f"Stopped after {run.faults} errors in a row: {run.reason}. Resume tries it again."
+        case State.PAUSED:
+            return f"{_who(run, 'run.pause') or 'Somebody'} paused it; it goes on when it is resumed."
+        case State.SUCCEEDED:
+            best = _best((run.summary or {}).get("metrics") or {})
+            return f"Ended in {run.task} with success{f': {best}' if best else ''}."
+        case State.FAILED if error:
+            hint = str(error.get("hint", "")).rstrip(".")
+            mends = f" What mends it: {hint}." if hint else ""
+            return f"Could not begin: {str(error.get('message', run.reason)).rstrip('.')}.{mends}"
+        case State.CANCELLED:
+            who = _who(run, "run.cancel")
+            return f"{who} cancelled it." if who else "Was cancelled."
+    codes = ", ".join(map(str, refusal.get("codes") or [])) or run.reason or "no reason is recorded"
+    knob = f" What would let it go on: {refusal['knob']}." if refusal.get("knob") else ""
+    word = "Refused" if run.state == State.REFUSED else "Failed"
+    cause = _cause(run)
+    told = f"{codes}.{f' Why: {cause}.' if cause else ''}{knob}"
+    return f"{word} in {run.task}: {told}" if run.task else f"{word}: {told}"
+
+
+def _cause(run: Run) -> str:
+    """Why it ended, with record numbers; empty where its records cannot be read."""
+    try:
+        tail = DatabaseLedgers().reader(run.key).read(max(0, run.count - causes.TAIL))
+        return causes.sentence(record for record, _ in tail)
+    except LedgerError:
+        return ""
+
+
+def _who(run: Run, action: str) -> str:
+    """Who asked for it last."""
+    asked = (
+        Event.objects.filter(team=run.team_id, action=action, thing=run.key).select_related("actor").first()
+    )
+    return str(asked.actor or asked.actor_name) if asked else ""
+
+
+def again(run: Run) -> str:
+    """The form that starts its like: the same version, inputs, mode, backend, sandbox and labels."""
+    if run.version is None:
+        return ""
+    given = {f"input.{name}": value for name, value in run.inputs.items()} | {
+        "version": run.version.number,
+        "mode": run.mode,
+        "backend": run.backend,
+        "sandbox": run.sandbox,
+        "labels": ", ".join(run.labels),
+    }
+    where = reverse("spak-run-new", kwargs={"team": run.team.slug, "spec": run.version.spec.slug})
+    return f"{where}?{urlencode({name: value for name, value in given.items() if value})}"
+
+
+def _waits(run: Run) -> str:
+    found = (run.summary or {}).get("waiting") or {}
+    place = f"Step {found['step']} of {found['task']}" if found.get("step") else f"Task {run.task}"
+    match found.get("kind"):
+        case "approval":
+            return f"{place} waits for somebody to approve: {words.one_line(words.action(found), 120)}"
+        case "plan":
+            return f"{place} waits for a plan, from a person or a backend."
+    if run.mode == "semi_auto" and not run.reason:
+        return f"{place} waits for an answer: half by itself stops here. Call the backend again, or type it."
+    return f"{place} waits for an answer, from a person or a backend."
+
+
+def waiting(run: Run) -> dict[str, Any] | None:
+    """What it waits for, when nobody has answered it yet."""
+    found = (run.summary or {}).get("waiting") if run.state == State.WAITING else None
+    if not found:
+        return None
+    given = run.commands.filter(done_at=None, body__of=found.get("id")).select_related("by").last()
+    refused = run.commands.exclude(outcome="").order_by("-pk").first()
+    asked = RunRecord.objects.filter(run=run, kind=Kind.PERMIT).order_by("-seq").first()
+    return {
+        **found,
+        "seq": asked.seq if asked else None,
+        "reason": _reason(run, asked) if asked and found.get("kind") == "approval" else "",
+        "action": words.action(found),
+        "given": given,
+        "backends": [] if run.backend else sorted(set(BACKENDS) - {"manual"}),
+        "did": SAID[given.kind] if given else "",
+        "refused": refused if refused and refused.body.get("of") == found.get("id") else None,
+        "arguments": words.one_line(found.get("args"), 4_000) if found.get("args") else "",
+    }
+
+
+def _reason(run: Run, asked: RunRecord) -> str:
+    return record_parts.reason_of(decode(bytes(asked.line)), DatabaseLedgers().reader(run.key).blobs)
+
+
+def tasks(run: Run, names: list[str]) -> list[dict[str, Any]]:
+    """The graph's twin: each task with its state, how often it was entered, where it went on."""
+    summary = run.summary or {}
+    nodes = summary.get("nodes") or {}
+    edges: dict[str, list[str]] = {}
+    for source, signal, target, count in live(run)["edges"]:
+        edges.setdefault(source, []).append(f"{signal} to {target} {count}×")
+    order = names + [name for name in nodes if name not in names]
+    shown = live(run)["nodes"]
+    return [
+        {
+            "name": name,
+            "state": {"done": "succeeded"}.get(shown.get(name, [""])[0], shown.get(name, [""])[0]),
+            "visits": (nodes.get(name) or {}).get("visits", 0),
+            "routes": edges.get(name, []),
+        }
+        for name in order
+    ]
+
+
+def records_page(run: Run, wanted: RecordFilter) -> dict[str, Any]:
+    """One page of records, newest first, and the cursor of the next."""
+    rows = list(wanted.apply(run).values_list("seq", "line")[: PAGE + 1])
+    shown = []
+    for seq, line in rows[:PAGE]:
+        record = decode(bytes(line))
+        shown.append({"seq": seq, "record": record, "said": words.said(record)})
+    return {
+        "rows": shown,
+        "filter": wanted,
+        "next": rows[PAGE - 1][0] if len(rows) > PAGE else None,
+        "kinds": _KINDS,
+    }
+
+
+_KINDS = (
+    "permit",
+    "act",
+    "route",
+    "plan",
+    "select",
+    "observe",
+    "approval",
+    "inject",
+    "context",
+    "control",
+    "end",
+)
+
+
+def rights(user: Any, run: Run) -> dict[str, bool]:
+    steered = not run.only_shown
+    return {
+        "may_label": access.can(user, "run.control", run),
+        "may_delete": run.deletable and access.can(user, "run.delete", run),
+        "may_answer": steered and access.can(user, "run.answer", run),
+        "may_control": steered and access.can(user, "run.control", run),
+        "may_approve": steered and access.can(user, "run.approve", run),
+        "may_start": steered and access.can(user, "run.start", run),
+    }
+
+
+def checked_key(run: Run) -> str:
+    """Of what the last check of the ledger found, for as long as no record came after it."""
+    return f"run-checked:{run.pk}:{run.head}"
+
+
+def address(run: Run) -> str:
+    return reverse("spak-run", kwargs={"team": run.team.slug, "run": run.key})

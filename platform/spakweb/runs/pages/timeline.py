@@ -1,0 +1,254 @@
+"""The timeline of a run as SVG: a row for each step, a bar for each attempt, idle time folded.
+
+Takes the run's permits and what answered them, newest `MOST`; gives safe SVG without style or script, whose
+bars link to records, and a table that says the same. Waiting for a person counts as idle, so that an hour of
+it leaves room for seconds of work; what a backend took for its answer is work.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from django.utils.safestring import SafeString, mark_safe
+
+from spak.records import Authority, Kind, decode
+from spakweb.ledger.projection import count
+from spakweb.runs import words
+from spakweb.runs.models import Run, RunRecord
+
+MOST = 1_000
+"""Attempts that are drawn; the table of steps counts the same ones."""
+WIDTH, LEFT, ROW, TOP = 700, 180, 26, 26
+FOLD_MS = 1_500
+FOLDED = 22
+"""Idle time longer than this is drawn this wide."""
+APART = 64
+"""Pixels between two idle times that are written out; of those between, hovering tells."""
+SCALE, TICK, LETTER = 24, 64, 7
+"""Height of the scale below the rows, the least pixels between two of its places, and those of a letter."""
+STEPS = tuple(
+    [digit * 10**power for power in range(4) for digit in (1, 2, 5)]
+    + [1000 * seconds for seconds in (10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 86400)]
+)
+"""Milliseconds between two places of the scale."""
+
+
+@dataclass(slots=True)
+class Bar:
+    """One attempt of a step."""
+
+    seq: int
+    task: str
+    step: str
+    start: int
+    end: int
+    state: str = "running"
+    ask: bool = False
+    worked: int = 0
+    """Of a question: the milliseconds that a backend took for its answer."""
+    said: str = ""
+
+
+@dataclass(slots=True)
+class Line:
+    """All attempts of one step."""
+
+    task: str
+    step: str
+    bars: list[Bar] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        return sum(bar.end - bar.start for bar in self.bars)
+
+    @property
+    def longest(self) -> int:
+        return max(bar.end - bar.start for bar in self.bars)
+
+    @property
+    def failed(self) -> int:
+        return sum(bar.state in ("failed", "refused") for bar in self.bars)
+
+
+def bars_of(run: Run) -> list[Bar]:
+    """The newest attempts in order of time."""
+    kinds = (Kind.PERMIT, Kind.ACT, Kind.PLAN, Kind.ROUTE, Kind.END)
+    rows = RunRecord.objects.filter(run=run, kind__in=kinds).order_by("-seq").values_list("line", flat=True)
+    found: list[Bar] = []
+    for line in reversed(list(rows[: MOST * 3])):
+        record = decode(bytes(line))
+        if record.kind == Kind.PERMIT:
+            body = record.body
+            bar = Bar(record.seq, record.task, record.step, record.at, record.at)
+            bar.ask = body.get("act") == "ask" or body.get("allow") == "ask"
+            bar.said = words.one_line(words.action(body), 80)
+            if body.get("allow") is False:
+                bar.state = "refused"
+            found.append(bar)
+        elif found:
+            last = found[-1]
+            last.end = max(last.end, record.at)
+            if record.authority == Authority.PROPOSAL and last.ask:
+                last.worked = max(0, min(count(record.side.get("ms")), last.end - last.start))
+            if record.kind == Kind.END:
+                last.state = str(record.body.get("state")) if last.state == "running" else last.state
+            elif record.authority == Authority.COMMIT and last.state != "refused":
+                bad = record.body.get("signal") in ("fail", "timeout")
+                last.state = "failed" if bad else "succeeded"
+    found = found[-MOST:]
+    for bar in found:  # a step that a fork took over begun, and did
+        if bar.start < run.forked_at <= bar.end:
+            bar.start = run.forked_at
+    for bar in found:  # what no route answered led on to the next
+        if bar.state == "running":
+            bar.state = str(run.state) if bar is found[-1] else "succeeded"
+            if bar.state in ("running", "waiting"):
+                bar.end = max(bar.end, time.time_ns() // 1_000_000)
+            if bar.state == "running":  # while a worker is at it a question is the backend's
+                bar.worked = bar.end - bar.start
+    return found
+
+
+def lines_of(bars: Iterable[Bar]) -> list[Line]:
+    """Rows in the order in which steps first came."""
+    found: dict[tuple[str, str], Line] = {}
+    for bar in bars:
+        found.setdefault((bar.task, bar.step), Line(bar.task, bar.step)).bars.append(bar)
+    return list(found.values())
+
+
+class Axis:
+    """From milliseconds to pixels; idle spans are folded and remembered in `folds`."""
+
+    def __init__(self, bars: list[Bar]) -> None:
+        busy = sorted((bar.start, bar.start if bar.ask else bar.end) for bar in bars)
+        busy += [(bar.end - bar.worked, bar.end) for bar in bars if bar.ask]
+        spans: list[list[int]] = []
+        for start, end in sorted(busy):
+            if spans and start - spans[-1][1] <= FOLD_MS:
+                spans[-1][1] = max(spans[-1][1], end)
+            else:
+                spans.append([start, end])
+        total = sum(end - start for start, end in spans) or 1
+        room = max(100.0, WIDTH - LEFT - 24 - FOLDED * (len(spans) - 1))
+        fold = min(FOLDED, (WIDTH - LEFT - 124) / max(1, len(spans) - 1))
+        self.spans: list[tuple[int, int, float, float]] = []
+        self.folds: list[tuple[float, int]] = []
+        x = float(LEFT)
+        for place, (start, end) in enumerate(spans):
+            wide = room * (end - start) / total
+            self.spans.append((start, end, x, wide))
+            x += wide
+            if place + 1 < len(spans):
+                self.folds.append((x + fold / 2, spans[place + 1][0] - end))
+                x += fold
+        self.scale = room / total
+
+    def x(self, at: int) -> float:
+        for start, end, x, wide in self.spans:
+            if at <= end:
+                return x + max(0, at - start) * (wide / (end - start) if end > start else 0)
+        return self.spans[-1][2] + self.spans[-1][3] if self.spans else LEFT
+
+    def ticks(self) -> Iterator[tuple[float, str]]:
+        """Places of the scale with the time since the first attempt; none where time is folded."""
+        begun = self.spans[0][0]
+        step = next((step for step in STEPS if step * self.scale >= TICK), 0)
+        free = 0.0
+        for start, end, x, wide in self.spans:
+            first = begun + -(-(start - begun) // step) * step if step else start
+            for at in range(first, end + 1, step) if step else (start,):
+                place = x + (at - start) * (wide / (end - start) if end > start else 0)
+                said = _after(at - begun)
+                if min(place, _middle(said)) - LETTER * len(said) / 2 >= free:
+                    free = min(place, _middle(said)) + LETTER * len(said) / 2 + LETTER
+                    yield place, said
+
+
+def _middle(said: str) -> float:
+    """Where a text ends at the right edge."""
+    return WIDTH - LETTER * len(said) / 2
+
+
+def _after(ms: int) -> str:
+    if not ms:
+        return "0"
+    return f"{ms / 1000:g} s" if 1000 <= ms < 60_000 else words.took(ms)
+
+
+def svg(run: Run, address: str, bars: list[Bar]) -> SafeString | None:
+    """The drawing; None when nothing was attempted yet."""
+    if not bars:
+        return None
+    lines, axis = lines_of(bars), Axis(bars)
+    top = TOP if axis.folds else 4
+    high = top + ROW * len(lines) + SCALE
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="timeline-svg" role="group" '
+        f'viewBox="0 0 {WIDTH} {high}" width="{WIDTH}" height="{high}" '
+        f'aria-label="Timeline: {len(bars)} attempts of {len(lines)} steps; left and right go along a step; '
+        f'the table below says the same">'
+    ]
+    told = float(LEFT)
+    for x, idle in axis.folds:
+        parts.append(_fold(x, idle, high, x - told >= APART))
+        told = x if x - told >= APART else told
+    for place, line in enumerate(lines):
+        y = top + place * ROW
+        name = f"{line.task} / {line.step}" if line.step else line.task
+        short = name if len(name) <= 25 else f"{name[:24]}…"
+        parts.append(
+            f"<g><title>{escape(name)}</title>"
+            f'<text class="row-name" x="6" y="{y + 16}">{escape(short)}</text>'
+            f'<path class="rail" d="M{LEFT} {y + ROW - 1}H{WIDTH - 12}"/></g>'
+        )
+        parts += [_bar(bar, axis, y, address, bar is line.bars[-1]) for bar in line.bars]
+    foot = top + ROW * len(lines)
+    for x, after in axis.ticks():
+        parts.append(
+            f'<path class="rail" d="M{x:.1f} {foot - 1}v5"/>'
+            f'<text x="{min(x, _middle(after)):.1f}" y="{foot + 17}" text-anchor="middle">'
+            f"{escape(after)}</text>"
+        )
+    parts.append("</svg>")
+    return mark_safe("".join(parts))
+
+
+def _bar(bar: Bar, axis: Axis, y: int, address: str, newest: bool) -> str:
+    """The Tab key stops at the newest of a step; arrows go to the others (run.js)."""
+    left, right = axis.x(bar.start), axis.x(bar.end)
+    wide = max(3.0, right - left)
+    told = f"{bar.said}: {words.WORDS.get(bar.state, bar.state)}, {words.took(bar.end - bar.start)}"
+    stop = "" if newest else 'tabindex="-1" '
+    return (
+        f'<a href="{escape(address)}?tab=records&amp;seq={bar.seq}#record" data-seq="{bar.seq}" {stop}'
+        f'aria-label="{escape(f"Record {bar.seq}, {bar.task} {bar.step}, {told}")}">'
+        f'<title>{escape(told)}</title><rect class="bar {bar.state}{" ask" if bar.ask else ""}" '
+        f'x="{left:.1f}" y="{y + 5}" width="{wide:.1f}" height="15" rx="3"/></a>'
+    )
+
+
+def _fold(x: float, idle: int, high: int, said: bool) -> str:
+    text = f'<text x="{x:.1f}" y="14" text-anchor="middle">{escape(words.took(idle))}</text>' if said else ""
+    return (
+        f'<g class="fold"><title>{escape(words.took(idle))} idle</title>'
+        f'<path d="M{x - 3:.1f} {TOP - 4}v{high - TOP - 2}M{x + 3:.1f} {TOP - 4}v{high - TOP - 2}"/>'
+        f"{text}</g>"
+    )
+
+
+def pane(run: Run, address: str) -> dict[str, Any]:
+    """What the tab shows."""
+    bars = bars_of(run)
+    drawing = svg(run, address, bars)
+    return {
+        "timeline": drawing,
+        "folded": 'class="fold"' in (drawing or ""),
+        "lines": lines_of(bars),
+        "attempts": len(bars),
+        "most": MOST,
+    }

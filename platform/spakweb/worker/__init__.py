@@ -1,0 +1,1 @@
+"""What workers do with runs: queues and slots, taking a run, holding it, trying again, tasks."""

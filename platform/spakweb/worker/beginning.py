@@ -1,0 +1,160 @@
+"""The beginning of a run on a worker: compile the version, fill the workspace, write the genesis.
+
+Takes the row of a queued run; gives a Runner that holds its lease. What cannot begin (a spec that does not
+compile, no sandbox, no backend) raises before anything is written. A fork copies proposals of its parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from spak import config, data
+from spak.begin import pick_mode, plan
+from spak.errors import RunError
+from spak.lang import parse
+from spak.program import Mode, Program
+from spak.records import Authority, Record
+from spak.runner import Host
+from spak.runner import Run as Runner
+from spak.runner import fork as forking
+from spak.workspace import Workspace
+from spakweb.ledger.blobs import unleased
+from spakweb.ledger.store import DatabaseLedgers
+from spakweb.runs.models import Run, RunBlob
+from spakweb.runs.signing import approvers
+from spakweb.specs.beside import EXAMPLES, Beside
+from spakweb.teams.law import law_of
+from spakweb.worker.team_secrets import knowing
+
+PIECE = 1_000
+"""Records of a parent that a fork reads, or takes over, between two looks at whether it is still wanted."""
+
+
+def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
+    """Raises: SpecError, UnavailableError, LedgerError, RunError."""
+    if row.parent is not None:
+        return _forked(row, row.parent, ledgers, place)
+    if row.version is None:
+        raise RunError("run.no_spec", "the version of this run is gone", "start it again from its spec")
+    slug = row.version.spec.slug
+    beside = Beside.of(row.version.spec)
+    whole = beside.resolve(beside.parse(row.version.text))
+    mode = row.mode if row.mode in config.MODES else None
+    made = plan(whole, row.inputs, mode=mode, backend=row.backend, sandbox=row.sandbox,
+                approvers=approvers(), law=law_of(row.team))  # fmt: skip
+    source = source_of(slug)
+    if source is not None and not any(place.directory.iterdir() if place.directory.exists() else ()):
+        place.copy_in(source)
+    Run.objects.filter(pk=row.pk).update(mode=made.mode)
+    row.mode = made.mode
+    root = place.snapshot()
+    if place.travels:
+        place.push(root, unleased(row.pk))
+    body = made.genesis(row.key, root, spec=row.name)
+    return Runner.create(ledgers, row.key, body, knowing(made.host, row.team.slug), place)
+
+
+def host_of(row: Run, program: Program) -> Host:
+    """What the run uses on this worker; never a sandbox that is less strict than was asked for.
+
+    Raises: UnavailableError.
+    """
+    made = config.host(replace(config.settings(), least=row.sandbox), program, row.backend)
+    return knowing(made, row.team.slug)
+
+
+def source_of(slug: str) -> Path | None:
+    """The files that a shipped example works on, for a spec of its name."""
+    folder = data.path(EXAMPLES) / slug.replace("-", "_")
+    return folder if folder.is_dir() else None
+
+
+def _forked(row: Run, parent: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
+    from spak.kernel.rules import Rules
+
+    at = row.parent_seq or 0
+    copy = _copied(row, parent, ledgers)
+    rules = Rules.of(copy.genesis.body)
+    host = host_of(row, rules.program)
+    asked: Mode = row.mode if row.mode in config.MODES else "stepwise"
+    text = parse(copy.genesis.body["rules"]["spec"])
+    mode, _ = pick_mode(asked, text, rules.program, config.settings(), row.backend)
+    about = {**copy.genesis.body["host"], "run": row.key, "mode": mode, "in_place": ""}
+    given = RunBlob.objects.filter(run=parent).values_list("digest", "size")
+    RunBlob.objects.bulk_create(  # the parent has them for as long as this run goes on (worker/retention.py)
+        [RunBlob(run=row, digest=digest, size=size) for digest, size in given], ignore_conflicts=True
+    )
+    draw_from_parents(row, place)
+    run = Runner.create(
+        ledgers, row.key, forking.genesis_of(copy, row.key, parent.key, at, about), host, place
+    )
+    place.draw_on(run.ledger.blobs)
+    return _adopting(row, run, copy.proposals)
+
+
+def draw_from_parents(row: Run, place: Workspace) -> None:
+    """A fork of a fork may go back behind what the first one did itself."""
+    from spakweb.worker.execute import folder_of
+
+    parent = row.parent
+    while parent is not None:
+        place.draw_from(folder_of(parent.key) / "store")
+        parent = parent.parent
+
+
+def copied_on(row: Run, parent: Run, run: Runner) -> Runner:
+    """A fork that was taken up: the rest of the proposals, if whoever began it died while it copied them."""
+    if row.projected:
+        return run
+    with closing_if_it_fails(run):
+        copy = _copied(row, parent, DatabaseLedgers())
+        mine = sum(record.authority == Authority.PROPOSAL for record, _ in run.ledger.read()) - 1
+    return _adopting(row, run, copy.proposals[mine:]) if mine < len(copy.proposals) else run
+
+
+class _Cancelled(Exception):
+    pass
+
+
+def _copied(row: Run, parent: Run, ledgers: DatabaseLedgers) -> forking.Copied:
+    """What the fork takes over; nothing when it is cancelled while that is read."""
+
+    def records() -> Iterator[Record]:
+        for record, _ in ledgers.reader(parent.key).read():
+            if record.seq % PIECE == 1 and _cancelled(row):
+                raise _Cancelled
+            yield record
+
+    try:
+        return forking.copied(records(), row.parent_seq or 0)
+    except _Cancelled:
+        first = next(iter(ledgers.reader(parent.key).read()))[0]
+        return forking.Copied(first, (), None)
+
+
+def _cancelled(row: Run) -> bool:
+    return Run.objects.filter(pk=row.pk, wanted="cancel").exists()
+
+
+def _adopting(row: Run, run: Runner, proposals: Sequence[Record]) -> Runner:
+    """In pieces, so that its page shows how far it is. A cancel does not wait for the rest; a pause does."""
+    with closing_if_it_fails(run):
+        for start in range(0, len(proposals), PIECE):
+            if _cancelled(row):
+                return run
+            run.adopt(proposals[start : start + PIECE])
+        run.workspace.restore(run.state.r3)
+    return run
+
+
+@contextlib.contextmanager
+def closing_if_it_fails(run: Runner) -> Iterator[None]:
+    """A lease that nobody gives back is renewed for as long as this process lives."""
+    try:
+        yield
+    except BaseException:
+        run.close()
+        raise

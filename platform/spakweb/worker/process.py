@@ -1,0 +1,117 @@
+"""The worker part as a process: `python -m spakweb.worker.process PIPE`, started by the supervisor.
+
+One Celery worker with a pool of threads, and a thread that sweeps. A lock in the data folder says that no
+other worker of the folder lives; the leases of the one before it, whose name the lock's file holds, are free
+at once. It ends when the pipe closes or on SIGTERM: runs are put down where they are and their leases given
+back, within STOP_S; what cannot be broken off by then is left to the next worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+STOP_S = 3.0
+LOCK_S = 15.0
+"""How long a worker waits for the one before it to be gone."""
+
+log = logging.getLogger("spakweb.worker.process")  # it is run as __main__
+
+
+@contextlib.contextmanager
+def only_worker(data: Path, name: str) -> Iterator[str]:
+    """Holds the folder's lock for workers; gives the name of the worker before, which is dead.
+
+    Raises: TimeoutError when it lives.
+    """
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (data / "worker.lock").open("a+") as file:
+        ends = time.monotonic() + LOCK_S
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() > ends:
+                    raise TimeoutError("another worker of this data folder lives") from error
+                time.sleep(0.05)
+        file.seek(0)
+        before = file.read().strip()
+        file.truncate(0)
+        file.write(name)
+        file.flush()
+        yield before
+
+
+def serve(pipe: int) -> None:
+    from celery.worker import WorkController
+    from django.conf import settings
+
+    from spakweb import worker_health
+    from spakweb.celery import app
+    from spakweb.fleet.actions import beat_here
+    from spakweb.home.serve import end_with_parent
+    from spakweb.ledger import store
+    from spakweb.worker import slots, tasks
+
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *ignored: stop.set())
+    end_with_parent(pipe)
+    threading.Thread(target=_stop, args=(stop,), name="worker-stop", daemon=True).start()
+    with only_worker(Path(settings.DATA_DIR), store.leases.process) as before:
+        freed = store.release(before)
+        if freed:
+            log.info("took over %d runs of the worker before", freed)
+        tasks.sweep_up(at_once=not settings.REDIS_URL)
+        watching = stop, tasks.SWEEP_S
+        threading.Thread(target=tasks.watch, args=watching, name="worker-watch", daemon=True).start()
+        slots.open_slots(settings.WORKER_THREADS)
+        worker_health.say_so(stop)
+        beat_here(stop, settings.WORKER_QUEUES, settings.WORKER_THREADS)
+        WorkController(
+            app=app, pool_cls="threads", concurrency=settings.WORKER_THREADS, loglevel="WARNING",
+            queues=settings.WORKER_QUEUES, without_gossip=True, without_mingle=True, without_heartbeat=True,
+        ).start()  # fmt: skip
+    os._exit(1)  # the broker is gone for good: the supervisor starts another
+
+
+def _stop(stop: threading.Event) -> None:
+    """Wait for the word, put the runs down, and end the process: its threads may be inside anything."""
+    from spakweb.fleet.apps import leave
+    from spakweb.ledger import store, writer
+    from spakweb.worker import execute
+
+    while not stop.wait(1):
+        pass
+    ends = time.monotonic() + STOP_S
+    execute.put_down()
+    while store.leases.held() and time.monotonic() < ends:
+        time.sleep(0.02)
+    left = store.leases.held()
+    if left:
+        log.warning("%d runs could not be put down; the next worker takes them over", len(left))
+    else:
+        writer.writer.close()
+    leave()
+    os._exit(0)
+
+
+def main(pipe: int) -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
+    import django
+
+    django.setup()
+    serve(pipe)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

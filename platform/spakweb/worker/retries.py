@@ -1,0 +1,104 @@
+"""A run that could not go on: when it is tried again, and when a person is asked instead.
+
+    a full disk                      every ROOM_PAUSE, for as long as it takes
+    something that people can mend   every PAUSE: no engine, damaged files, a refused begin (UserError)
+    an error that nobody expected    PAUSE, then twice as long each time; after TRIES the run is paused
+
+None of it is a decision of the kernel and none is recorded in the ledger: the row says why the run does not
+go on. A run that got on, or that a person resumed, begins to count again.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from datetime import timedelta
+from typing import Literal
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from spak.errors import SpakError, UserError
+from spakweb import clock
+from spakweb.live import news
+from spakweb.runs.models import ENDED, TRIES, Run, State
+from spakweb.runs.times import MOST_PAUSE, free
+from spakweb.runs.unsafe_text import plain
+from spakweb.worker.queue import let_go
+
+PAUSE = timedelta(seconds=10)
+ROOM_PAUSE = timedelta(seconds=3)
+FULL = frozenset({"workspace.full", "ledger.full"})
+
+log = logging.getLogger(__name__)
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether the host had no room for it."""
+    if isinstance(error, SpakError):
+        return error.code in FULL
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def hold_up(row: Run, error: UserError, fence: int | None = None) -> Literal["stopped"]:
+    """The run cannot go on here and now: it says why, and is tried again.
+
+    `fence` is that of the lease that we had: nothing is written if somebody had the run after us.
+    """
+    log.warning("run %s: %s: %s", row.key, error.code, error.message)
+    _rests(row, f"{error.code}: {error.message}", ROOM_PAUSE if is_full(error) else PAUSE, fence=fence)
+    return "stopped"
+
+
+def count(row: Run, error: Exception) -> Literal["stopped"]:
+    """The worker failed while it had the run, which may be the run's doing."""
+    said = f"web.worker: the worker that had it failed: {type(error).__name__}: {error}"
+    faults = row.faults + 1
+    if faults < TRIES:
+        _rests(row, said, min(PAUSE * 2 ** (faults - 1), MOST_PAUSE), faults)
+        return "stopped"
+    log.error("run %s failed %d times in a row and is paused", row.key, faults)
+    let_go(row.key)
+    if _left(row).update(
+        state=State.PAUSED, reason=_reason(said), faults=faults, not_before=None, wanted=""
+    ):  # fmt: skip
+        news.tell(row.key, row.count)
+    return "stopped"
+
+
+def got_on(row: Run) -> None:
+    if row.faults:
+        Run.objects.filter(pk=row.pk).update(faults=0)
+
+
+def refuse(row: Run, error: UserError) -> None:
+    """The run could not begin: it has no records, and says why; not one that was cancelled meanwhile, or that
+    somebody else begins."""
+    let_go(row.key)
+    _left(row).filter(count=0).update(
+        state=State.FAILED,
+        reason=_reason(f"{error.code}: {error.message}"),
+        ended_at=timezone.now(),
+        holder="",
+        lease_until=None,
+        summary=plain({"error": {"code": error.code, "message": error.message, "hint": error.hint}}),
+    )
+
+
+def _rests(
+    row: Run, reason: str, pause: timedelta, faults: int | None = None, fence: int | None = None
+) -> None:
+    let_go(row.key)
+    found = {"state": State.QUEUED, "reason": _reason(reason), "not_before": clock.now() + pause}
+    if _left(row, fence).update(**found, **({} if faults is None else {"faults": faults})):
+        news.tell(row.key, row.count)
+
+
+def _left(row: Run, fence: int | None = None) -> QuerySet[Run]:
+    """The run, unless somebody else has it by now, had it after this fence, or it ended."""
+    left = Run.objects.filter(free(clock.now()), pk=row.pk).exclude(state__in=ENDED)
+    return left if fence is None else left.filter(fence=fence)
+
+
+def _reason(text: str) -> str:
+    return str(plain(text[:200]))

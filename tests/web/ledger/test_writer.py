@@ -1,0 +1,160 @@
+"""What the group commit writes beside records: projections and leases, under the fence, one run not at the
+cost of another."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from ledger_contract import act
+from process_kit import WAIT_S, happens
+from runs_kit import ledger, tables
+from spak.errors import LedgerError
+from spak.runner import Run as Runner
+from spakweb.ledger import writer as writing
+from spakweb.ledger import writer_sql as sql
+from spakweb.ledger.writer import Batch
+from spakweb.runs.actions import start
+from spakweb.runs.models import Run, RunBlob, RunRecord, State
+from spakweb.specs.actions import create_spec
+from spakweb.teams.actions import create_team
+from spakweb.teams.models import Team, User
+from spakweb.worker import execute, queue
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def team(transactional_db: None, settings: Any, tmp_path: Path) -> Iterator[Team]:
+    settings.MEDIA_ROOT, settings.DATA_DIR = tmp_path / "media", tmp_path / "data"
+    with tables():
+        yield Team.objects.create(name="Demo", slug="demo")
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """What is handed in after the writer's next commit, as long as this lasts, is one transaction."""
+    gate = threading.Event()
+    writing.writer.listeners.append(lambda heads: gate.wait(WAIT_S))
+    try:
+        yield
+    finally:
+        gate.set()
+        writing.writer.listeners.pop()
+
+
+def shown(row: Run, state: Any) -> Run:
+    row.state, row.task, row.started_at = state, "Main", timezone.now()
+    row.summary, row.projected = {"steps": 2, "text": 'a "quoted" \u2713'}, row.count
+    return row
+
+
+def test_a_projection_and_the_lease_come_with_the_last_records(team: Team) -> None:
+    mine = ledger(team)
+    before = writing.writer.transactions
+    with held_back():
+        mine.append([act(1)])
+        mine.row.count = mine.count
+        mine.show(shown(mine.row, State.SUCCEEDED))
+        closing = threading.Thread(target=mine.close)
+        closing.start()
+        happens(lambda: writing.writer._queue.qsize() == 2, 1.0)  # how it is shown, and its lease
+    closing.join(WAIT_S)
+    row = Run.objects.get()
+    assert (row.state, row.task, row.count, row.projected) == (State.SUCCEEDED, "Main", 2, 2)
+    assert (row.summary, row.started_at) == (mine.row.summary, mine.row.started_at)
+    assert (row.holder, row.lease_until) == ("", None)
+    assert writing.writer.transactions - before <= 2
+
+
+def test_who_lost_the_lease_shows_nothing_and_frees_nothing(team: Team) -> None:
+    mine = ledger(team)
+    Run.objects.update(fence=99, holder="another", lease_until=timezone.now())
+    mine.show(shown(mine.row, State.FAILED))
+    mine.close()
+    row = Run.objects.get()
+    assert (row.state, row.task, row.summary, row.holder) == (State.QUEUED, "", {}, "another")
+
+
+@pytest.mark.parametrize(("wanted", "done", "left"), [("pause", "pause", ""), ("cancel", "pause", "cancel")])
+def test_only_the_wish_that_was_fulfilled_is_taken_back(
+    team: Team, wanted: str, done: str, left: str
+) -> None:
+    mine = ledger(team)
+    Run.objects.update(wanted=wanted)
+    mine.show(shown(mine.row, State.PAUSED), done)
+    mine.close()
+    assert Run.objects.get().wanted == left
+
+
+def test_on_postgresql_nothing_is_sent_as_a_pipeline(team: Team) -> None:
+    """A process stopped inside one would keep its locks: idle_in_transaction_session_timeout does not run."""
+    runs = [ledger(team, key) for key in ("r1", "r2")]
+    many_at_once: list[bool] = []
+
+    def seen(execute: Any, text: Any, given: Any, many: bool, context: Any) -> Any:
+        many_at_once.append(many)
+        return execute(text, given, many, context)
+
+    with transaction.atomic(), connection.execute_wrapper(seen), connection.cursor() as cursor:
+        sql.move(cursor, [(1, "head", run.row.pk) for run in runs])
+        sql.add_blobs(cursor, [(run.row.pk, "x" * 43, 1) for run in runs])
+        sql.show(cursor, [sql.shown(shown(run.row, State.WAITING), run.fence, "") for run in runs])
+        sql.renew(cursor, timezone.now(), [(run.row.pk, run.fence, "me", 9.0) for run in runs])
+        assert set(Run.objects.values_list("state", "holder", "summary__steps")) == {("waiting", "me", 2)}
+        sql.free(cursor, [(run.row.pk, run.fence) for run in runs])
+    assert len(many_at_once) == 6 and (connection.vendor == "sqlite" or not any(many_at_once))
+    assert set(Run.objects.values_list("holder", "lease_until")) == {("", None)}
+
+
+def test_what_the_database_refuses_is_not_at_the_cost_of_others(team: Team) -> None:
+    good, bad = ledger(team, "good"), ledger(team, "bad")
+    with held_back():
+        good.append([act(1)])
+        good.flush()
+        twice = (bad.row.pk, 0, "act", "proposal", "", "", 1, b"a second record 0")
+        refused = writing.writer.submit(Batch(bad.row.pk, "bad", bad.fence, 1, 2, "h", [twice]))
+        good.append([act(2)])
+    good.flush()
+    with pytest.raises(LedgerError) as caught:
+        refused.result(10)
+    assert caught.value.code == "ledger.io" and "IntegrityError" in caught.value.message
+    assert dict(Run.objects.values_list("key", "count")) == {"good": 3, "bad": 1}
+    assert RunRecord.objects.filter(run__key="good").count() == 3
+    good.close()
+    bad.close()
+
+
+def test_the_same_blob_twice_is_one_row(team: Team) -> None:
+    with ledger(team) as mine:
+        row = (mine.row.pk, "x" * 43, 7)
+        for _ in range(2):
+            writing.writer.submit(Batch(mine.row.pk, "r1", mine.fence, 0, 0, "", blobs=[row, row])).result(10)
+    assert RunBlob.objects.count() == 1
+
+
+def test_a_run_holds_no_connection_while_it_works(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "send", lambda key, queue="default": None)
+    alice = User.objects.create_user("alice", "alice@spak.example", "a long secret")
+    text = 'task Hello {\n  step a: tool.write_file { path: "a" content: "a" }\n}\n'
+    run = start(alice, create_spec(alice, create_team(alice, "Tuners"), "hello", text))
+    open_at: list[bool] = []
+    real = Runner.advance
+
+    def advance(self: Runner, *arguments: Any) -> Any:
+        open_at.append(connection.connection is not None)
+        stop = real(self, *arguments)
+        open_at.append(connection.connection is not None)
+        return stop
+
+    monkeypatch.setattr(Runner, "advance", advance)
+    execute.advance(run.key)
+    assert Run.objects.get(key=run.key).state == State.SUCCEEDED
+    assert open_at == [False, False]

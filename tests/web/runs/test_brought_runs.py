@@ -1,0 +1,177 @@
+"""Imports that would go on under a law of the importer's choice: they are shown, and go nowhere."""
+
+from __future__ import annotations
+
+import copy
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+
+from spak.ledger.export import export
+from spak.ledger.memory import MemoryLedgers
+from spak.records import Record, decode
+from spak.workspace.store import Store
+from spakweb.runs.models import Command, Run, RunRecord, State
+from spakweb.runs.pages import run_parts
+from spakweb.worker import execute
+from spakweb.worker.queue import due, pick
+from spakweb.worker.tasks import sweep_up
+
+pytestmark = pytest.mark.django_db(transaction=True)
+Ran = Callable[..., Run]
+
+WHO = {"id": "k", "name": "mallory", "public": "A" * 43, "roles": ["approver"]}
+
+
+def weak(rules: Any, host: Any) -> None:
+    rules["policy"]["constitution"] = {"any.mg": "permitted(A) :- tool(A)."}
+
+
+def none(rules: Any, host: Any) -> None:
+    del rules["policy"]
+
+
+def first(rules: Any, host: Any) -> None:
+    rules["semantics"] = 1
+
+
+def keys(rules: Any, host: Any) -> None:
+    rules["keys"] = [WHO]
+
+
+def other_text(rules: Any, host: Any) -> None:
+    rules["spec"] = rules["spec"].replace("hello.txt", "other.txt")
+
+
+def loose_tool(rules: Any, host: Any) -> None:
+    tool = next(iter(rules["catalog"]["tools"].values()))
+    tool["schema"] = {"type": "object"}
+
+
+def limits(rules: Any, host: Any) -> None:
+    rules["limits"] = {"steps": 10**9}
+
+
+def proposer(rules: Any, host: Any) -> None:
+    rules["proposer"] = "model"
+
+
+def more(rules: Any, host: Any) -> None:
+    rules["free"] = True
+
+
+def no_host(rules: Any, host: Any) -> None:
+    host.pop("spec")
+    rules["inputs"] = {"none": "such"}
+
+
+def file_of(run: Run, change: Callable[[Any, Any], None] | None, key: str = "theirs-1") -> bytes:
+    """An export with the run's first record alone, changed."""
+    body = copy.deepcopy(dict(decode(bytes(RunRecord.objects.get(run=run, seq=0).line)).body))
+    body["host"]["run"] = key
+    if change:
+        change(body["rules"], body["host"])
+    out = io.BytesIO()
+    export(MemoryLedgers().create(key, Record("genesis", "proposal", body, at=5)), out)
+    return out.getvalue()
+
+
+def brought(cast: Any, data: bytes, key: str = "theirs-1") -> Run:
+    where = reverse("spak-run-import", args=[cast.team.slug])
+    answer = cast.client("bob").post(where, {"file": SimpleUploadedFile("r.jsonl", data)})
+    assert answer.status_code == 302, answer.content[:300]
+    found: Run = Run.objects.select_related("team").get(key__startswith=f"{key}-")
+    return found
+
+
+def test_a_run_under_our_law_goes_on_and_not_without_its_files(
+    cast: Any, ran: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = file_of(ran(), None)
+    found = brought(cast, data)
+    assert "the files that it works on" in found.only_shown and found.state == State.PAUSED
+    monkeypatch.setattr(Store, "knows", lambda store, digest: True)
+    other = brought(cast, file_of(Run.objects.exclude(version=None).get(), None, "theirs-2"), "theirs-2")
+    assert (other.only_shown, other.state) == ("", State.QUEUED)
+
+
+def test_what_is_under_another_law_is_only_shown(cast: Any, ran: Ran) -> None:
+    run, bob, rita = ran(), cast.client("bob"), cast.client("rita")
+    for change in (weak, none, first, keys, other_text, loose_tool, limits, proposer, more, no_host):
+        key = f"theirs-{change.__name__}"
+        found = brought(cast, file_of(run, change, key), key)
+        assert found.only_shown and found.state == State.PAUSED, change.__name__
+        assert ("signed with other keys" in found.only_shown) == (change is keys)
+        assert not Run.objects.filter(due(), pk=found.pk).exists()
+        for who, name, sent in (
+            (bob, "control", {"do": "resume"}), (bob, "control", {"do": "cancel"}), (bob, "fork-go", {}),
+            (bob, "answer", {"of": "x", "text": "y"}), (rita, "decide", {"of": "x", "decision": "approve"}),
+        ):  # fmt: skip
+            answer = who.post(reverse(f"spak-run-{name}", args=[cast.team.slug, found.key]), sent)
+            assert answer.status_code == 409, (change.__name__, name)
+        Run.objects.filter(pk=found.pk).update(wanted="cancel")
+        execute.advance(found.key)
+        page = bob.get(run_parts.address(found)).content.decode()
+        assert "does not go on here" in page and ">Resume<" not in page and ">Fork<" not in page
+        assert Run.objects.get(pk=found.pk).count == found.count
+    assert sweep_up(at_once=True) == 0 and pick("default") is None and not Command.objects.exists()
+
+
+@pytest.mark.parametrize("parent", ["x", 5, [{"at": 1}]])
+def test_a_first_record_that_no_page_can_read_is_refused(cast: Any, ran: Ran, parent: Any) -> None:
+    data = file_of(ran(), lambda rules, host: host.update(parent=parent))
+    where = reverse("spak-run-import", args=[cast.team.slug])
+    answer = cast.client("bob").post(where, {"file": SimpleUploadedFile("r.jsonl", data)})
+    assert answer.status_code == 400 and b"no run begins like this" in answer.content
+    assert not Run.objects.filter(key__startswith="theirs-1").exists()
+
+
+def test_records_that_do_not_follow_are_only_shown(cast: Any, ran: Ran) -> None:
+    run, out = ran(), io.BytesIO()
+    body = copy.deepcopy(dict(decode(bytes(RunRecord.objects.get(run=run, seq=0).line)).body))
+    body["host"]["run"] = "theirs-2"
+    ledger = MemoryLedgers().create("theirs-2", Record("genesis", "proposal", body, at=5))
+    ledger.append([Record("permit", "commit", {"act": "tool", "name": "shell", "allow": True}, "Hello")])
+    export(ledger, out)
+    found = brought(cast, out.getvalue(), "theirs-2")
+    assert "do not follow" in found.only_shown and found.state == State.PAUSED
+
+
+def test_an_import_that_was_cut_off_is_taken_up_by_the_next(
+    cast: Any, ran: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spakweb.ledger import export as exports
+
+    data = file_of(ran(), None)
+    with monkeypatch.context() as cut:
+        cut.setattr(exports, "_known", lambda found: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            brought(cast, data)
+    assert not Run.objects.filter(due(), key="theirs-1").exists()
+    assert "files" in brought(cast, data).only_shown
+
+
+def test_a_looser_sandbox_and_a_higher_mode_are_not_had_by_import_or_fork(cast: Any, ran: Ran) -> None:
+    run = ran('AGENT One LEVEL 1 {\n START -> a\n TASK a { step s: tool.list_files { path: "." } }\n}\n')
+    assert run.state == State.SUCCEEDED, run.summary
+    strict = brought(cast, file_of(run, lambda rules, host: host.update(launcher="docker")))
+    assert strict.sandbox == "docker"
+    high = brought(cast, file_of(run, lambda r, host: host.update(mode="full_auto"), "high-1"), "high-1")
+    assert "usage.mode" in high.only_shown
+    sent = {"at": str(run.count), "mode": "full_auto"}
+    answer = cast.client("bob").post(reverse("spak-run-fork-go", args=[cast.team.slug, run.key]), sent)
+    assert answer.status_code == 400 and not Run.objects.filter(parent=run).exists()
+
+
+def test_only_a_known_act_is_done_to_the_chosen(cast: Any, ran: Ran) -> None:
+    run = ran(advance=False)
+    where = reverse("spak-run-bulk", args=[cast.team.slug])
+    for do in ("", "pause", "Cancel", "delete"):
+        assert cast.client("bob").post(where, {"do": do, "run": run.key}).status_code == 400
+    assert Run.objects.get().state == State.QUEUED
+    assert cast.client("bob").post(where, {"do": "cancel", "run": run.key}).status_code == 302
+    assert Run.objects.get().state == State.CANCELLED

@@ -1,0 +1,128 @@
+"""Approvals through the pages: who may, what is signed, two people at once, and what a denial does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from spak.kernel.rules import Rules
+from spak.ledger import verify
+from spak.policy import approval
+from spak.records import decode
+from spakweb.errors import Refused
+from spakweb.ledger.store import DatabaseLedgers
+from spakweb.runs import actions
+from spakweb.runs.models import Run, State
+from spakweb.runs.pages import run_parts
+from spakweb.worker import execute
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ran = Callable[..., Run]
+TIDY = """\
+AGENT Tidy LEVEL 2 {
+  CONFIG { APPROVALS ask }
+  START -> tidy
+  TASK tidy {
+    step make: tool.write_file { path: "build-2019/a.txt" content: "old" }
+    step old: tool.run { cmd: ["rm", "-r", "build-2019"] }
+    success: exit_code(old) == 0
+  }
+}
+"""
+
+
+def post(client: Client, run: Run, decision: str, of: str = "") -> Any:
+    address = reverse("spak-run-decide", kwargs={"team": run.team.slug, "run": run.key})
+    return client.post(address, {"of": of or run.summary["waiting"]["id"], "decision": decision})
+
+
+def gone(run: Run) -> bool:
+    return not (execute.folder_of(run.key) / "workspace" / "build-2019").exists()
+
+
+def test_an_approval_goes_through_the_page(cast: Any, ran: Ran) -> None:
+    run = ran(TIDY)
+    assert (run.state, run.summary["waiting"]["kind"]) == (State.WAITING, "approval") and not gone(run)
+    address = run_parts.address(run)
+    bob, rita = (cast.client(name).get(address).content.decode() for name in ("bob", "rita"))
+    for text in (bob, rita):
+        assert "Waits for an approval" in text and "run rm -r build-2019" in text
+        assert "it deletes_tree &#x27;build-2019&#x27;" in text  # why it is asked
+    asked = run.records.filter(kind="permit").last()
+    why = cast.client("bob").get(f"{address}r/{asked.seq}/").content.decode()
+    assert why.index("signed_approval(/action, _)") < why.index("rules for other acts and tools")
+    assert "Approve run</button>" in rita and "Approve run</button>" not in bob
+    assert "A reviewer or an admin of the team can approve it" in bob
+    for name, status in (("vera", 403), ("bob", 403), ("charlie", 404), ("", 302)):
+        assert post(cast.client(name), run, "approve").status_code == status, name
+    assert not run.commands.exists()
+    assert post(cast.client("rita"), run, "approve").status_code == 302
+    assert "rita approved it" in cast.client("vera").get(address).content.decode()
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert run.state == State.SUCCEEDED and gone(run)
+    record = decode(bytes(run.records.get(kind="approval").line))
+    assert record.side["by"] == "rita"
+    genesis = decode(bytes(run.records.get(seq=0).line))
+    (key,) = Rules.of(genesis.body).keys
+    permit = decode(bytes(run.records.filter(kind="permit", seq__lt=record.seq).last().line))
+    found = approval.verify(
+        record.body, keys=[key], at=record.at, of=permit.content, run=run.key, step="tidy/old",
+        action=approval.action_hash("run", {"cmd": ["rm", "-r", "build-2019"]}),
+    )  # fmt: skip
+    assert found == approval.Approved("platform", (approval.APPROVER,))
+    reader = DatabaseLedgers().reader(run.key)
+    assert verify((line for _, line in reader.read()), exported=False, blobs=reader.blobs).ok
+    shown = cast.client("vera").get(f"{address}r/{record.seq}/").content.decode()
+    assert "rita" in shown and "approve" in shown
+
+
+def test_a_denial_is_told_to_the_run(cast: Any, ran: Ran) -> None:
+    run = ran(TIDY)
+    post(cast.client("alice"), run, "deny")
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert run.state != State.SUCCEEDED and not gone(run)
+    assert decode(bytes(run.records.get(kind="approval").line)).body["decision"] == "deny"
+
+
+def test_the_first_of_two_people_counts(cast: Any, ran: Ran) -> None:
+    run = ran(TIDY)
+    of = run.summary["waiting"]["id"]
+    rita, alice = cast.client("rita"), cast.client("alice")
+    assert post(rita, run, "approve").status_code == 302
+    assert post(rita, run, "approve").status_code == 302  # the same twice is once
+    late = post(alice, run, "deny")
+    assert late.status_code == 409 and "rita approved it" in late.content.decode()
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert run.state == State.SUCCEEDED and [one.kind for one in run.commands.all()] == ["approve"]
+    assert post(alice, run, "deny", of).status_code == 409
+    with pytest.raises(Refused, match="has ended"):
+        actions.ask(cast["alice"], run, "approve", of)
+
+
+def test_an_old_page_approves_nothing(cast: Any, ran: Ran) -> None:
+    run = ran(TIDY)
+    for of in ("x" * 43, "", "0"):
+        answer = cast.client("alice").post(
+            reverse("spak-run-decide", kwargs={"team": run.team.slug, "run": run.key}),
+            {"of": of, "decision": "approve"},
+        )
+        assert answer.status_code == 409 and "waits for this no more" in answer.content.decode()
+    assert not run.commands.exists()
+
+
+def test_a_forged_approval_is_refused(cast: Any, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever writes the row of a command but has not the platform's key gets nothing done."""
+    run = ran(TIDY)
+    monkeypatch.setattr("spakweb.runs.signing.private_key", lambda: bytes(range(32)))
+    post(cast.client("rita"), run, "approve")
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert run.state == State.WAITING and not gone(run)

@@ -1,0 +1,541 @@
+"""What a worker does with a run: from the row to its end, with people in between, and after a death."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.db.models import F
+from django.utils import timezone
+
+from process_kit import WAIT_S, happens, until
+from runs_kit import tables
+from spak.errors import LedgerError, UnavailableError
+from spak.lang.catalog import NamedEntry
+from spak.ledger import verify
+from spak.ports import Answer, Prompt
+from spak.runner.perform import Interrupted
+from spakweb import clock
+from spakweb.errors import Refused
+from spakweb.fleet.actions import heartbeat
+from spakweb.ledger.projection import rebuild
+from spakweb.ledger.store import DatabaseLedgers, leases
+from spakweb.live.summaries import HEADER, header
+from spakweb.runs.actions import ask, fork, resume, start, want
+from spakweb.runs.models import Run, State
+from spakweb.runs.pages import run_parts
+from spakweb.specs.actions import create_spec
+from spakweb.teams.actions import create_team
+from spakweb.teams.models import User
+from spakweb.worker import beginning, execute, queue, tasks
+from spakweb.worker.interrupt import interrupt
+
+ASKING = """\
+task Talk {
+  step hear: llm.query { prompt: "Say a word." output_var: word }
+  step keep: tool.write_file { path: "word.txt" content: "{{word}}" }
+  success: file_exists("word.txt")
+}
+"""
+REST = f"61.{os.getpid()}"
+"""Tells this process's tools from those of other tests at the same time."""
+SLOW = f"""\
+task Slow {{
+  step rest: tool.run {{ cmd: "sleep {REST}" }}
+  success: exit_code(rest) == 0
+}}
+"""
+STEPS = "".join(f'  step s{n}: tool.run {{ cmd: "sleep 0.05{n:03}" }}\n' for n in range(300))
+BUSY = f"task Busy {{\n{STEPS}}}\n"
+HELLO = """\
+task Hello {
+  step greet: tool.write_file { path: "hello.txt" content: "Hello" }
+  success: file_contains("hello.txt", "Hello")
+}
+"""
+
+
+@pytest.fixture
+def user(
+    transactional_db: None, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[User]:
+    monkeypatch.setattr(queue, "send", lambda key, queue="default": None)
+    settings.MEDIA_ROOT = tmp_path / "media"
+    settings.DATA_DIR = tmp_path / "data"
+    with tables():
+        yield User.objects.create_user("alice", "alice@spak.example", "a long secret")
+
+
+def begun(user: User, text: str, **options: Any) -> Run:
+    team = user.memberships.first().team if user.memberships.exists() else create_team(user, "Tuners")
+    spec = create_spec(user, team, f"spec {team.specs.count()}", text)
+    return start(user, spec, **options)
+
+
+def test_a_run_from_its_row_to_its_end(user: User) -> None:
+    run = begun(user, HELLO, labels=["first"])
+    assert (run.state, run.count) == (State.QUEUED, 0)
+    assert execute.advance(run.key) is False
+    run.refresh_from_db()
+    assert (run.state, run.reason, run.holder) == (State.SUCCEEDED, "", "")
+    assert run.summary["nodes"]["Hello"]["state"] == "succeeded"
+    reader = DatabaseLedgers().reader(run.key)
+    report = verify((line for _, line in reader.read()), exported=False, blobs=reader.blobs)
+    assert report.ok and report.records == run.count == run.projected
+    assert execute.advance(run.key) is False
+    assert Run.objects.get().count == run.count
+
+
+def test_a_waiting_run_goes_on_with_an_answer(user: User) -> None:
+    run = begun(user, ASKING)
+    assert execute.advance(run.key) is False
+    run.refresh_from_db()
+    assert run.state == State.WAITING and run.summary["waiting"]["prompt"] and not run.holder
+    first = ask(user, run, "answer", run.summary["waiting"]["id"], text="hello")
+    assert ask(user, run, "answer", run.summary["waiting"]["id"], text="hello") == first
+    with pytest.raises(Refused, match="alice answered it: yours was not taken"):
+        ask(user, run, "answer", run.summary["waiting"]["id"], text="too late")
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert run.state == State.SUCCEEDED
+    assert [command.outcome for command in run.commands.all()] == [""]
+    assert (execute.folder_of(run.key) / "workspace" / "word.txt").read_text() == "hello"
+
+
+def test_a_spec_that_cannot_begin_says_why(user: User) -> None:
+    run = begun(user, "task Broken {\n  step a: tool.nothing { }\n}\n")
+    assert execute.advance(run.key) is False
+    run.refresh_from_db()
+    assert run.state == State.FAILED and run.reason and run.count == 0 and run.holder == ""
+
+
+def test_a_slice_ends_and_the_next_goes_on(user: User) -> None:
+    run = begun(user, HELLO)
+    assert execute.advance(run.key, slice_s=0) is True
+    run.refresh_from_db()
+    assert (run.state, run.holder) == (State.QUEUED, "") and run.count > 0
+    assert execute.advance(run.key) is False
+    assert Run.objects.get().state == State.SUCCEEDED
+
+
+def stopped(user: User, word: str, text: str, begun_well: Callable[[Run], bool]) -> tuple[Run, float]:
+    """A run that was asked to stop as soon as `begun_well`, and the seconds until its worker let it go."""
+    run = begun(user, text)
+    worker = threading.Thread(target=execute.advance, args=(run.key,))
+    worker.start()
+
+    def under_way() -> bool:
+        assert worker.is_alive(), run.records.count()
+        return begun_well(run)
+
+    until(under_way)
+    asked = time.monotonic()
+    want(user, run, word)
+    worker.join(WAIT_S)
+    took = time.monotonic() - asked
+    assert not worker.is_alive()
+    run.refresh_from_db()
+    if run.state == State.QUEUED:  # broken off between two calls: the next worker finishes it
+        execute.advance(run.key)
+        run.refresh_from_db()
+    return run, took
+
+
+def resting(run: Run | None = None) -> bool:
+    """Whether the tool of SLOW runs: its process is looked for, not a row."""
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if file.read_bytes() == b"sleep\x00%s\x00" % REST.encode():
+                return True
+    return False
+
+
+def test_a_worker_stopped_while_it_begins_a_run_keeps_no_other_run_waiting(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = begun(user, HELLO), begun(user, HELLO)
+    sent: list[str] = []
+    monkeypatch.setattr(tasks, "send", lambda key, queue: sent.append(key))
+    with execute._alone(first.key):  # it holds the folder; its choice of the run has ended
+        tasks.advance(first.key)
+        first.refresh_from_db()
+        assert (first.state, first.reason.partition(":")[0]) == (State.QUEUED, "workspace.busy")
+        assert sent == [second.key]
+        tasks.advance(second.key)
+    second.refresh_from_db()
+    assert second.state == State.SUCCEEDED
+    assert execute.advance(first.key) is False
+    first.refresh_from_db()
+    assert first.state == State.SUCCEEDED
+
+
+@pytest.mark.parametrize("late", ["before it answers", "before it says so"])
+def test_a_runner_that_lost_its_lease_leaves_answers_to_the_next(user: User, late: str) -> None:
+    run = begun(user, ASKING)
+    execute.advance(run.key)
+    run.refresh_from_db()
+    ask(user, run, "answer", run.summary["waiting"]["id"], text="hello")
+    holding = execute.Holding(run, execute._take(run))
+    taken = Run.objects.filter(pk=run.pk)
+    if late == "before it says so":  # the question is not the one that it knows: nothing to answer
+        holding.runner.state = replace(holding.runner.state, r6=None)
+    taken.update(fence=F("fence") + 1, holder="another")
+    with pytest.raises(LedgerError) as lost:
+        holding._obey()
+    assert lost.value.code == "ledger.lost_lease"
+    assert run.commands.get().done_at is None
+    with contextlib.suppress(LedgerError):
+        holding.runner.close()
+    taken.update(holder="")
+    execute.advance(run.key)
+    assert Run.objects.get().state == State.SUCCEEDED
+    assert (execute.folder_of(run.key) / "workspace" / "word.txt").read_text() == "hello"
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(("word", "state"), [("cancel", State.CANCELLED), ("pause", State.PAUSED)])
+def test_a_running_tool_is_broken_off(user: User, word: str, state: State) -> None:
+    run, _ = stopped(user, word, SLOW, resting)
+    assert (run.state, run.wanted, run.holder) == (state, "", "")
+    assert not resting(), "the tool outlived the run"
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+@pytest.mark.faults
+@pytest.mark.parametrize("text", [SLOW, BUSY], ids=["in a tool", "between tools"])
+def test_a_cancel_takes_less_than_two_seconds(user: User, text: str) -> None:
+    """The time counts, so this is no part of CI: there a busy machine would decide it."""
+    begun_well = resting if text is SLOW else lambda run: run.records.count() > 20
+    took = [stopped(user, "cancel", text, begun_well)[1] for _ in range(5)]
+    assert max(took) < 2, took
+
+
+def test_the_projection_made_again_is_the_same(user: User) -> None:
+    run = begun(user, ASKING)
+    execute.advance(run.key)
+    run.refresh_from_db()
+    for _ in range(2):
+        before = (run.state, run.task, run.reason, run.summary, run.started_at, run.ended_at)
+        Run.objects.update(summary={}, task="x", reason="y", projected=0)
+        run.refresh_from_db()
+        rebuild(run, DatabaseLedgers().reader(run.key).read())
+        run.refresh_from_db()
+        again = (run.state, run.task, run.reason, run.summary, run.started_at, run.ended_at)
+        assert again == before
+        if run.state == State.WAITING:
+            ask(user, run, "answer", run.summary["waiting"]["id"], text="hello")
+            execute.advance(run.key)
+            run.refresh_from_db()
+    assert run.state == State.SUCCEEDED
+
+
+class Model:
+    """A backend that looks at the run in the middle of its call, and answers."""
+
+    entry = NamedEntry("local", "a model under test")
+
+    def __init__(self, look: Callable[[], object]) -> None:
+        self.look = look
+
+    def check(self) -> None: ...
+
+    def answer(self, prompt: Prompt, on_text: object = None, cancel: object = None) -> Answer:
+        self.look()
+        return Answer("hello", model="m")
+
+
+def test_a_run_whose_backend_is_asked_waits_for_nobody(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = begun(user, ASKING, mode="stepwise")
+    execute.advance(run.key)
+    run.refresh_from_db()
+    ask(user, run, "call", run.summary["waiting"]["id"])
+    seen: list[tuple[str, str, object]] = []
+
+    def look() -> None:
+        happens(lambda: Run.objects.get().state == State.RUNNING)
+        now = Run.objects.get()
+        gone = header({**Run.objects.values(*HEADER).get(), "lease_until": None}, timezone.now())
+        seen.append((now.state, gone["state"], run_parts.head(now)["asked"]))
+        assert Run.objects.filter(queue.due()).exists()  # if the worker dies now, another goes on
+        assert run_parts.outcome(now) == "Works on Talk, asks the backend in step hear."
+        assert run_parts.live(now)["nodes"]["Talk"][0] == "running"
+
+    def with_model(*about: Any) -> Any:
+        return replace(beginning.host_of(*about), backend=Model(look))
+
+    monkeypatch.setattr(execute, "host_of", with_model)
+    execute.advance(run.key)
+    assert seen == [(State.RUNNING, "queued", None)]
+    assert Run.objects.get().state == State.SUCCEEDED
+
+
+def test_a_dead_worker_loses_the_run_to_the_next(user: User) -> None:
+    run = begun(user, ASKING)
+    execute.advance(run.key)
+    dead = DatabaseLedgers().open(run.key)
+    assert execute.advance(run.key) is False  # held: nothing happens
+    leases.drop(dead)
+    Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    run.refresh_from_db()
+    ask(user, run, "answer", run.summary["waiting"]["id"], text="hello")
+    execute.advance(run.key)
+    assert Run.objects.get().state == State.SUCCEEDED
+    assert dead.fence < Run.objects.get().fence
+
+
+@pytest.mark.parametrize("gpu", ["gpu", "gpu.h100"])
+def test_an_effect_of_another_queue_is_left_to_its_workers(
+    user: User, settings: Any, monkeypatch: pytest.MonkeyPatch, gpu: str
+) -> None:
+    """The device is what the catalog says of a validator; here write_file stands for one on a GPU."""
+    run = begun(user, HELLO, queue=gpu)
+    assert (run.queue, run.gpu) == ("default", gpu)
+    real = execute.queue_of
+    monkeypatch.setattr(
+        execute,
+        "queue_of",
+        lambda effect, runner: "gpu" if effect and effect.name == "write_file" else real(effect, runner),
+    )
+    settings.WORKER_QUEUES = ["default"]
+    assert execute.advance(run.key) is True
+    run.refresh_from_db()
+    assert (run.queue, run.state, run.holder) == (gpu, State.QUEUED, "")
+    assert not (execute.folder_of(run.key) / "workspace" / "hello.txt").exists()
+    settings.WORKER_QUEUES = [gpu]
+    again = execute.advance(run.key)
+    run.refresh_from_db()
+    assert (execute.folder_of(run.key) / "workspace" / "hello.txt").exists()
+    if again:
+        assert (run.queue, run.state) == ("default", State.QUEUED)
+        settings.WORKER_QUEUES = ["default"]
+        execute.advance(run.key)
+        run.refresh_from_db()
+    assert run.state == State.SUCCEEDED
+
+
+@pytest.mark.parametrize("word", ["cancel", "pause"])
+def test_what_is_to_stop_needs_no_slot(user: User, settings: Any, word: str) -> None:
+    """All slots may be taken for a minute; a run that waits for one, or for a person, stops nevertheless."""
+    asking, queued = begun(user, ASKING), begun(user, HELLO)
+    execute.advance(asking.key)
+    for run in (asking, queued):
+        want(user, run, word)
+    settings.WORKER_QUEUES = ["gpu"]
+    assert tasks.stop_wanted() == 0
+    settings.WORKER_QUEUES = ["default"]
+    left = {"cancel": 1, "pause": 2}[word]  # one that was not begun is cancelled at once
+    assert tasks.stop_wanted() == left and tasks.stop_wanted() == 0
+    states = set(Run.objects.values_list("state", "wanted", "holder"))
+    stopped = {"cancel": {"cancelled"}, "pause": {"paused", "waiting"}}[word]  # who waits for a person waits
+    assert states == {(state, "", "") for state in stopped}
+
+
+def test_the_queue_of_an_effect(user: User) -> None:
+    """A device is not held through a question, nor by what needs no sandbox."""
+    run = begun(user, HELLO)
+    runner = execute._take(Run.objects.get(pk=run.pk))
+    try:
+        effect = runner.pending()._replace(act="tool", cls="effect", name="write_file")
+        ask_ = effect._replace(act="ask", cls="ask")
+        shell = effect._replace(name="run")
+        measured = effect._replace(act="validate", name="CudaProfiler")
+        of = [execute.queue_of(one, runner) for one in (effect, ask_, shell, measured, None)]
+        assert of == ["default", "default", "default", "gpu", ""]
+        runner.rules = replace(runner.rules, program=replace(runner.rules.program, sandbox="GPU"))
+        of = [execute.queue_of(one, runner) for one in (effect, ask_, shell, measured)]
+        inside = runner.performer.host.tools["write_file"].entry.sandboxed
+        assert of == ["gpu" if inside else "default", "default", "gpu", "gpu"]
+    finally:
+        runner.close()
+
+
+@pytest.mark.parametrize("holder", ["", "another"])
+def test_a_begin_that_fails_says_nothing_of_what_others_did_meanwhile(
+    user: User, monkeypatch: pytest.MonkeyPatch, holder: str
+) -> None:
+    run = begun(user, HELLO)
+
+    def fails(*ignored: object) -> None:
+        if holder:
+            until = clock.now() + timedelta(seconds=9)
+            Run.objects.update(holder=holder, lease_until=until)
+        else:
+            want(user, run, "cancel")
+        raise UnavailableError("sandbox.missing", "no sandbox", "")
+
+    monkeypatch.setattr(execute, "begin", fails)
+    assert execute.advance(run.key) is False
+    run.refresh_from_db()
+    assert (run.state, run.holder) == (State.QUEUED if holder else State.CANCELLED, holder)
+
+
+@pytest.mark.parametrize("begun_before", [False, True])
+def test_a_worker_that_fails_says_so_and_the_run_goes_on_later(
+    user: User, monkeypatch: pytest.MonkeyPatch, begun_before: bool
+) -> None:
+    """A fault of ours: nobody has it in hand, and it is not lost."""
+    run = begun(user, HELLO)
+    if begun_before:
+        assert execute.advance(run.key, slice_s=0) is True
+
+    def breaks(*ignored: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(execute, "workspace_of", breaks)
+        assert execute.advance(run.key) is False
+    run.refresh_from_db()
+    assert (run.state, run.holder) == (State.QUEUED, "") and "Input/output error" in run.reason
+    assert run.reason.startswith("web.worker: ")
+    assert execute.advance(run.key) is False
+    run.refresh_from_db()
+    assert (run.state, run.reason) == (State.SUCCEEDED, "")
+
+
+def test_what_this_worker_lacks_another_may_have(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new host without the image must not end every run that it is the first to take."""
+
+    def no_image(*ignored: object) -> None:
+        raise UnavailableError("unavailable.sandbox", "there is no image", "build it")
+
+    monkeypatch.setattr(execute, "begin", no_image)
+    heartbeat("another", process="far:1", queues=["default"], devices=())
+    run, old, far = (begun(user, HELLO) for _ in range(3))
+    Run.objects.filter(pk=old.pk).update(made_at=timezone.now() - timedelta(minutes=4))
+    Run.objects.filter(pk=far.pk).update(queue="gpu")
+    assert [execute.advance(one.key) for one in (run, old, far)] == [False] * 3
+    states = dict(Run.objects.values_list("pk", "state"))
+    assert states == {run.pk: State.QUEUED, old.pk: State.FAILED, far.pk: State.FAILED}
+    assert "there is no image" in Run.objects.get(pk=run.pk).reason
+
+
+def no_engine(*ignored: object) -> None:
+    raise UnavailableError("unavailable.sandbox", "no Docker engine answers", "start it")
+
+
+def test_a_run_that_is_held_up_says_why_and_goes_on_later(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No engine, no disk: no other than the next worker, a little later, can mend it."""
+    run = begun(user, HELLO)
+    assert execute.advance(run.key, slice_s=0) is True
+
+    with monkeypatch.context() as patched:
+        patched.setattr(execute, "host_of", no_engine)
+        assert execute.advance(run.key) is False
+    shown = header(Run.objects.values(*HEADER).get(pk=run.pk), timezone.now())
+    assert shown["state"] == "queued" and "no Docker engine answers" in shown["why"]
+    assert execute.advance(run.key) is False
+    run.refresh_from_db()
+    assert (run.state, run.reason, run.holder) == (State.SUCCEEDED, "", "")
+
+
+@pytest.mark.parametrize(("word", "state"), [("cancel", State.CANCELLED), ("pause", State.PAUSED)])
+def test_a_run_whose_sandbox_is_away_is_stopped(
+    user: User, monkeypatch: pytest.MonkeyPatch, word: str, state: State
+) -> None:
+    run = begun(user, HELLO)
+    assert execute.advance(run.key, slice_s=0) is True
+
+    with monkeypatch.context() as patched:
+        patched.setattr(execute, "host_of", no_engine)
+        want(user, run, word)
+        assert tasks.stop_wanted() == 1 and tasks.stop_wanted() == 0
+        run.refresh_from_db()
+        assert (run.state, run.holder, run.wanted) == (state, "", "")
+        assert not (execute.folder_of(run.key) / "workspace" / "hello.txt").exists()
+        want(user, run, "pause")
+        row = Run.objects.get(pk=run.pk)
+        resume(user, run)  # when it was taken up already
+        assert execute._advanced(row, 60) in ("again", "stopped")
+    assert not (execute.folder_of(run.key) / "workspace" / "hello.txt").exists()
+    if word == "pause":
+        execute.advance(run.key)
+        assert Run.objects.get(pk=run.pk).state == State.SUCCEEDED
+
+
+def test_who_resumes_a_run_that_comes_to_a_stop_has_it_go_on(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = begun(user, HELLO)
+    assert execute.advance(run.key, slice_s=0) is True
+    want(user, run, "pause")
+    stop = execute.Holding.break_off
+
+    def stopped_and_resumed(holding: execute.Holding, wanted: str) -> None:
+        stop(holding, wanted)
+        resume(user, run)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(execute.Holding, "break_off", stopped_and_resumed)
+        assert execute.advance(run.key) is True
+    run.refresh_from_db()
+    assert (run.state, run.wanted, run.holder) == (State.QUEUED, "", "")
+    execute.advance(run.key)
+    assert Run.objects.get().state == State.SUCCEEDED
+
+
+def test_a_run_that_is_to_be_cancelled_is(user: User) -> None:
+    run = begun(user, ASKING)
+    execute.advance(run.key)
+    want(user, run, "cancel")
+    want(user, run, "pause")
+    Run.objects.update(state=State.PAUSED)
+    resume(user, run)
+    execute.advance(run.key)
+    assert Run.objects.get().state == State.CANCELLED
+
+
+@pytest.mark.parametrize("forked", [False, True])
+def test_a_lease_is_given_back_whatever_goes_wrong_behind_it(
+    user: User, monkeypatch: pytest.MonkeyPatch, forked: bool
+) -> None:
+    """The database may be away for just that moment; the process would renew it for ever."""
+    run = begun(user, HELLO)
+    assert execute.advance(run.key, slice_s=0) is True
+    if forked:
+        run.refresh_from_db()
+        run = fork(user, run, 1)
+        assert execute.advance(run.key, slice_s=0) is True
+        Run.objects.filter(pk=run.pk).update(projected=0)
+
+    def away(*ignored: object) -> None:
+        raise OperationalError("server closed the connection unexpectedly")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(*((beginning.forking, "copied") if forked else (execute, "Projection")), away)
+        with pytest.raises(OperationalError):
+            execute.advance(run.key)
+    assert leases.held() == []
+    execute.advance(run.key)
+    assert Run.objects.get(pk=run.pk).state == State.SUCCEEDED
+
+
+def test_the_one_who_starts_threads_is_interrupted_and_not_those() -> None:
+    """As a runner is while it starts a sandbox: a thread that is hit before it is up
+    holds its starter for ever."""
+
+    def works() -> None:
+        try:
+            while True:
+                threading.Thread(target=int).start()
+        except Interrupted:
+            hit.append(threading.get_ident())
+
+    for _ in range(30):
+        hit: list[int] = []
+        runner = threading.Thread(target=works)
+        runner.start()
+        interrupt(runner.ident or 0)
+        runner.join(WAIT_S)
+        assert hit == [runner.ident]

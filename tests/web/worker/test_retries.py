@@ -1,0 +1,315 @@
+"""Runs that could not go on: a full disk, a run that makes its worker fail, a clock that was set back."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, OperationalError
+from django.utils import timezone
+
+from ledger_contract import act
+from runs_kit import ledger, tables
+from spak.errors import LedgerError, RunError
+from spakweb import clock
+from spakweb.ledger import storage, writer
+from spakweb.live.summaries import HEADER, header
+from spakweb.runs.actions import resume, start, want
+from spakweb.runs.models import TRIES, Run, State
+from spakweb.runs.pages import run_parts
+from spakweb.runs.times import MOST_LEASE, MOST_PAUSE
+from spakweb.specs.actions import create_spec
+from spakweb.teams.actions import create_team
+from spakweb.teams.models import User
+from spakweb.worker import execute, queue, retries, tasks
+from spakweb.worker.queue import pick
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HELLO = """\
+task Hello {
+  step greet: tool.write_file { path: "hello.txt" content: "Hello" }
+  success: file_contains("hello.txt", "Hello")
+}
+"""
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    found: list[str] = []
+
+    def send(key: str, name: str = "default") -> None:
+        found.append(key)
+
+    for module in (queue, tasks):
+        monkeypatch.setattr(module, "send", send)
+    return found
+
+
+@pytest.fixture
+def user(transactional_db: None, settings: Any, tmp_path: Path, sent: list[str]) -> Iterator[User]:
+    settings.MEDIA_ROOT, settings.DATA_DIR = tmp_path / "media", tmp_path / "data"
+    settings.DATA_DIR.mkdir()
+    with tables():
+        yield User.objects.create_user("alice", "alice@spak.example", "a long secret")
+
+
+@pytest.fixture
+def run(user: User) -> Run:
+    return start(user, create_spec(user, create_team(user, "Tuners"), "hello", HELLO))
+
+
+def raising(error: BaseException) -> Any:
+    def fails(*ignored: object, **named: object) -> None:
+        raise error
+
+    return fails
+
+
+def why(run: Run) -> str:
+    return str(header(Run.objects.values(*HEADER).get(pk=run.pk), timezone.now())["why"])
+
+
+# ---- a full disk
+
+
+FULL = [
+    RunError("workspace.full", "no space while copying", ""),
+    LedgerError("ledger.full", "no space while writing a blob", ""),
+    OSError(28, "No space left on device", "/srv/data/runs/x"),
+]
+
+
+@pytest.mark.parametrize("error", FULL, ids=["workspace", "ledger", "system"])
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_run_that_meets_a_full_disk_waits_for_room(
+    run: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, begun: bool
+) -> None:
+    if begun:
+        assert execute.advance(run.key, slice_s=0) is True
+    with monkeypatch.context() as patched:
+        patched.setattr(execute, "workspace_of", raising(error))
+        for _ in range(2 * TRIES):
+            assert execute.advance(run.key) is False
+    run.refresh_from_db()
+    assert (run.state, run.holder, run.faults) == (State.QUEUED, "", 0)
+    assert ".full: " in run.reason and "/srv" not in run.reason
+    assert run.not_before is not None and run.not_before - clock.now() <= retries.ROOM_PAUSE
+    assert tasks.sweep_up() == 0
+    Run.objects.update(not_before=clock.now())
+    assert tasks.sweep_up() == 1 and pick("default") == run.key
+    queue.let_go(run.key)
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert (run.state, run.reason) == (State.SUCCEEDED, "")
+
+
+def test_no_run_is_taken_while_there_is_no_room_and_all_are_put_back_after(
+    run: Run, sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Run.objects.update(enqueued_at=clock.now())
+    sent.clear()
+    room, stop = [False], threading.Event()
+    monkeypatch.setattr(tasks, "no_room", lambda: not room[0])
+    monkeypatch.setattr(tasks, "LOOK_S", 0.01)
+    monkeypatch.setattr(tasks, "stop_wanted", lambda: room.append(True))
+    monkeypatch.setattr(execute, "advance_or_busy", raising(AssertionError("it was taken")))
+    tasks.advance(run.key)
+    assert sent == [] and not Run.objects.exclude(holder="").exists()
+
+    def swept() -> int:
+        stop.set()
+        return 0
+
+    watching = threading.Thread(target=tasks.watch, args=(stop, 0, swept))
+    watching.start()
+    assert not stop.wait(0.1), "it sweeps while there is no room"
+    room[0] = True
+    watching.join(60)
+    assert sent == [run.key]
+
+
+def test_a_commit_without_room_is_tried_until_there_is(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = [True] * 5
+    real = writer.Writer._store
+
+    def store(self: Any, batches: Any) -> Any:
+        if full:
+            full.pop()
+            raise OperationalError("database or disk is full")
+        return real(self, batches)
+
+    monkeypatch.setattr(writer, "ROOM_S", 0.01)
+    monkeypatch.setattr(writer.Writer, "_store", store)
+    assert execute.advance(run.key) is False
+    run.refresh_from_db()
+    assert (run.state, full) == (State.SUCCEEDED, [])
+
+
+def test_a_process_that_ends_waits_for_room_no_longer(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = ledger(run.team)
+    monkeypatch.setattr(writer.Writer, "_store", raising(OperationalError("database or disk is full")))
+    mine.append([act(1)])
+    writer.writer.hurry()
+    with pytest.raises(LedgerError) as caught:
+        mine.flush()
+    assert caught.value.code == "ledger.io"
+    monkeypatch.undo()
+    writer.writer.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "room", "full"),
+    [
+        (OperationalError("database or disk is full"), True, True),
+        (OperationalError("disk I/O error"), False, True),
+        (OperationalError("disk I/O error"), True, False),
+        (OperationalError("database is locked"), False, False),
+        (DatabaseError("database disk image is malformed"), False, False),
+    ],
+)
+def test_which_error_of_the_database_means_a_full_disk(
+    monkeypatch: pytest.MonkeyPatch, error: DatabaseError, room: bool, full: bool
+) -> None:
+    monkeypatch.setattr(storage, "no_room", lambda: not room)
+    assert storage.is_full(error) is full
+
+
+def test_a_slot_that_cannot_be_given_back_now_is_given_back_later(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert pick("default") == run.key
+    with monkeypatch.context() as full:
+        full.setattr(queue.Run.objects, "filter", raising(OperationalError("database or disk is full")))
+        queue.let_go(run.key)
+    assert pick("default") is None
+    queue.let_go_owed()
+    assert pick("default") == run.key
+
+
+# ---- a run that makes its worker fail
+
+
+def test_a_run_that_makes_its_worker_fail_is_tried_less_and_less_and_then_paused(
+    run: Run, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    with monkeypatch.context() as broken:
+        broken.setattr(execute, "workspace_of", raising(ZeroDivisionError("division by zero")))
+        for number in range(1, TRIES):
+            assert execute.advance(run.key) is False
+            run.refresh_from_db()
+            assert (run.state, run.faults) == (State.QUEUED, number)
+            assert pick("default") is None and tasks.sweep_up(at_once=True) == 0
+            pauses.append(round((run.not_before - clock.now()).total_seconds()))
+            Run.objects.update(not_before=clock.now())
+        execute.advance(run.key)
+    assert pauses == [10 * 2**number for number in range(TRIES - 1)]
+    run.refresh_from_db()
+    assert (run.state, run.faults, run.not_before, run.holder) == (State.PAUSED, TRIES, None, "")
+    assert run.reason == "web.worker: the worker that had it failed: ZeroDivisionError: division by zero"
+    assert "Stopped after 6 errors" in run_parts.outcome(run) and "stopped after 6 errors" in why(run)
+    assert pick("default") is None and tasks.sweep_up(at_once=True) == tasks.stop_wanted() == 0
+    resume(user, run)
+    run.refresh_from_db()
+    assert (run.state, run.faults) == (State.QUEUED, 0)
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert (run.state, run.reason) == (State.SUCCEEDED, "")
+
+
+def test_a_run_that_got_on_begins_to_count_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(execute, "workspace_of", raising(ZeroDivisionError()))
+        execute.advance(run.key)
+    Run.objects.update(not_before=None)
+    assert execute.advance(run.key, slice_s=0) is True
+    assert Run.objects.get().faults == 0
+
+
+def test_no_pause_is_longer_than_the_longest(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retries, "TRIES", 99)
+    run.faults = 12
+    retries.count(run, ValueError("x"))
+    run.refresh_from_db()
+    assert run.not_before is not None and run.not_before - clock.now() <= MOST_PAUSE
+
+
+def test_a_cancel_of_one_that_fails_is_not_tried_twice_a_second(
+    run: Run, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert execute.advance(run.key, slice_s=0) is True
+    want(user, run, "cancel")
+    with monkeypatch.context() as broken:
+        broken.setattr(execute, "workspace_of", raising(ZeroDivisionError()))
+        assert tasks.stop_wanted() == 1 and tasks.stop_wanted() == 0
+    Run.objects.update(not_before=clock.now())
+    assert tasks.stop_wanted() == 1
+    run.refresh_from_db()
+    assert run.state == State.CANCELLED
+
+
+# ---- a clock that was set back
+
+
+@pytest.fixture
+def back(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`back()`: from now on it is an hour earlier."""
+
+    def set_back() -> None:
+        real = clock.now
+
+        def earlier() -> datetime:
+            return real() - HOUR
+
+        monkeypatch.setattr(clock, "now", earlier)
+
+    return set_back
+
+
+@pytest.mark.parametrize("setback", [None, RunError("workspace.full", "", ""), ZeroDivisionError()])
+def test_queued_runs_do_not_wait_for_the_time_that_it_was(
+    user: User, run: Run, sent: list[str], back: Any, monkeypatch: pytest.MonkeyPatch, setback: Any
+) -> None:
+    spec = run.version.spec
+    runs = {run.key, *(start(user, spec).key for _ in range(5))}
+    if setback is not None:
+        with monkeypatch.context() as broken:
+            broken.setattr(execute, "workspace_of", raising(setback))
+            for key in runs:
+                execute.advance(key)
+    sent.clear()
+    back()
+    assert tasks.sweep_up() == 6 and set(sent) == runs
+    assert {pick("default") for _ in runs} == runs
+    assert tasks.sweep_up() == 0, "they were put back twice"
+
+
+def test_a_lease_of_a_dead_worker_does_not_outlive_the_change(run: Run, back: Any) -> None:
+    """Nor does it count as one of the team's runs, or show as running."""
+    Run.objects.update(holder="dead", lease_until=clock.now() + MOST_LEASE / 4, state=State.RUNNING)
+    assert pick("default") is None and tasks.sweep_up() == 0
+    back()
+    shown = header(Run.objects.values(*HEADER).get(), clock.now())
+    assert shown["state"] == State.QUEUED
+    assert tasks.sweep_up() == 1 and pick("default") == run.key
+
+
+def test_a_lease_that_this_process_holds_is_not_taken_from_it(run: Run, back: Any) -> None:
+    mine = ledger(run.team, "mine")
+    back()
+    mine.append([act(1)])
+    mine.flush()
+    assert tasks.sweep_up() == 1, "the other one"
+    mine.append([act(2)])
+    mine.close()
+    assert Run.objects.get(key="mine").count == 3
+
+
+def test_os_errors_that_are_no_full_disk() -> None:
+    assert not retries.is_full(OSError(5, os.strerror(5))) and not retries.is_full(ValueError())
