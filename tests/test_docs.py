@@ -192,7 +192,8 @@ def anchors(page: Path) -> set[str]:
 
 def test_decisions_are_numbered_and_whole() -> None:
     files = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
-    assert [path.name[:4] for path in files] == [f"{number:04}" for number in range(1, len(files) + 1)]
+    numbers = [int(path.name[:4]) for path in files]
+    assert numbers[0] == 1 and len(numbers) == len(set(numbers))  # one may be taken before it is written
     index = (ROOT / "docs" / "adr" / "README.md").read_text()
     for path in files:
         headings = re.findall(r"^## (.+)$", path.read_text(), re.MULTILINE)
