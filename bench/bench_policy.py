@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 from spak import data
-from spak.policy import Fact, Name, Session, load
-from spak.policy.checker import accepts
+from spak.datalog import Fact, Name, Session, load
+from spak.datalog.checker import accepts
 
 _FLOOR = """
 import json, sys, time

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from spak.policy import Policy
-from spak.policy.check import check
-from spak.policy.format import plain
-from spak.policy.syntax import Clause, Literal_, Part, Source
+from spak.datalog import Policy
+from spak.datalog.check import check
+from spak.datalog.format import plain
+from spak.datalog.syntax import Clause, Literal_, Part, Source
 
 ELSEWHERE = "guards.mg"
 """Its rules have cases and mutants of their own (test_guards)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spak.policy import Fact, Name
+from spak.datalog import Fact, Name
 from spak.policy.actions import Action
 from spak.policy.facts import ACTION
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from spak import data
-from spak.policy import Policy, load
+from spak.datalog import Policy, load
+from spak.datalog.values import Fact, Name
 from spak.policy.actions import World
-from spak.policy.values import Fact, Name
 from spak.tools.observe import Observer
 
 CASES = Path(__file__).parent / "policy" / "cases"

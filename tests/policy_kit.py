@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import settings
 
 from process_kit import WAIT_S
-from spak.policy import Name
+from spak.datalog import Name
 
 LAW = settings(max_examples=int(os.environ.get("SPAK_FUZZ_EXAMPLES", "200")), deadline=None)
 """For properties of policies: 200 examples, and as many as `make fuzz` says there."""

@@ -8,7 +8,7 @@ import pytest
 
 from bench.agentdojo.facts import CALL, History, Prompt, facts, holds, leaves_of
 from bench.agentdojo.replay import POLICIES, SUITES, Replay, baselines, ours
-from spak.policy import Name
+from spak.datalog import Name
 
 PROMPT = Prompt("Pay 12.5 to 'ACME Ltd' on May 26th at 5pm, write to jo.doe@example.org and read notes.txt.")
 

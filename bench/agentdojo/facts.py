@@ -1,7 +1,7 @@
 """What a policy may know of one tool call: facts from the user's prompt, the call, and the results before it.
 
 Takes the prompt (trusted: the user wrote it), the call's tool and arguments, and a History of the calls that
-were executed so far with what they returned. Gives facts for `spak.policy`. It knows no task, no suite and no
+were executed so far with what they returned. Gives facts for `spak.datalog`. It knows no task, suite or
 attacker; it decides nothing.
 
 A value is *typed* when its normal form stands in the prompt as whole words; a date is typed when the prompt
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from spak.policy import Fact, Name
+from spak.datalog import Fact, Name
 
 CALL = Name("/call")
 SHORT = 80

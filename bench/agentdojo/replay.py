@@ -24,7 +24,7 @@ from agentdojo.task_suite.task_suite import read_suite_file
 from agentdojo.types import text_content_block_from_string
 
 from bench.agentdojo.facts import CALL, History, Prompt, facts, normal
-from spak.policy import Fact, Name, Policy, Session, load
+from spak.datalog import Fact, Name, Policy, Session, load
 
 VERSION = "v1.2.2"
 SUITES = ("workspace", "travel", "banking", "slack")

@@ -9,8 +9,8 @@ import pytest
 
 from cli_calls import Cli
 from spak import config
+from spak.datalog import PolicyError
 from spak.errors import UsageError
-from spak.policy import PolicyError
 
 STAMP = 'AGENT A LEVEL 2 { %s START -> t TASK t { step s: tool.write_file { path: "a.txt" content: "x" } } }'
 DENIES = "forbidden(A) :- uses_path(A, /edits, _, P), !editable(P).\n" + 'editable("b.txt").\n'

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from gate_kit import CHECKED, constitution, workspace, world
+from spak.datalog.values import Fact, Name
 from spak.policy.actions import Action, World
 from spak.policy.facts import ACTION
 from spak.policy.judge import judge
-from spak.policy.values import Fact, Name
 
 CASES = [
     json.loads(line) for line in (Path(__file__).parent / "cases/findings.jsonl").read_text().splitlines()

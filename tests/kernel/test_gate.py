@@ -16,6 +16,8 @@ from law_kit import under
 from spak import canon
 from spak.commandline.commands import read_line
 from spak.commandline.world import Eyes, Seen
+from spak.datalog import PolicyError
+from spak.datalog.values import Name
 from spak.errors import LedgerError
 from spak.kernel.gate import Gate, Judged, Wish, compiled, gate_of
 from spak.kernel.observed import Observed, line_json
@@ -23,10 +25,9 @@ from spak.kernel.replay import Replay
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
 from spak.lang.catalog import Catalog, ToolEntry
-from spak.policy import PolicyError, approval
+from spak.policy import approval
 from spak.policy.facts import ACTION
 from spak.policy.law import Law
-from spak.policy.values import Name
 from spak.program import Budgets, MetricRule, Ref, Step, Task
 from spak.program.semantics import LATEST, Decisions
 from spak.records import Kind
@@ -478,7 +479,7 @@ def test_a_fault_of_ours_denies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_limit_denies(monkeypatch: pytest.MonkeyPatch) -> None:
-    from spak.policy import PolicyLimit, Session
+    from spak.datalog import PolicyLimit, Session
 
     def limited(self: Session, *args: Any) -> bool:
         raise PolicyLimit("too many steps")

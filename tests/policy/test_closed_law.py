@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from law_kit import under
-from spak.policy import PolicyError
+from spak.datalog import PolicyError
+from spak.datalog.session import load
 from spak.policy.closed import Level, closed
 from spak.policy.law import Law, compiled
-from spak.policy.session import load
 from spak.policy.shards import RESERVED
 from spak.runner.genesis import constitution
 

@@ -9,7 +9,7 @@ import pytest
 from constitution_mutants import EQUIVALENT, mutants
 from gate_calls import FACTS, SITUATIONS
 from gate_kit import cases, constitution, workspace, world
-from spak.policy import Fact, Policy
+from spak.datalog import Fact, Policy
 from spak.policy.actions import Action
 from spak.policy.facts import ACTION, facts
 

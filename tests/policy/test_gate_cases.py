@@ -194,7 +194,7 @@ def test_what_can_not_be_read_is_denied_with_a_reason(action: Action) -> None:
 
 
 def test_a_policy_that_permits_nothing_denies() -> None:
-    from spak.policy import load
+    from spak.datalog import load
 
     empty = load({"none.mg": "Decl permitted(A) bound [/name].\nDecl forbidden(A) bound [/name].\n"})
     assert judge(empty, Action("shell", {"command": "ls"}), EMPTY).decision == "deny"
@@ -210,7 +210,7 @@ def test_every_decision_is_explained(tmp_path: Path) -> None:
 
 def test_forbidden_beats_permitted(tmp_path: Path) -> None:
     from spak import data
-    from spak.policy import load
+    from spak.datalog import load
 
     texts = {file.name: file.read_text() for file in data.path("specs/policy").glob("*.mg")}
     texts["more.mg"] = "permitted_place(/reads, /outside).\npermitted_deed(/escalates).\n"

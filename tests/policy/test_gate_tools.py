@@ -10,7 +10,7 @@ import pytest
 from gate_calls import CHECKED, DENIED, HELD, ORDINARY, REQUEST, call, fact
 from gate_kit import constitution, workspace, world
 from spak import data
-from spak.policy import Fact, Name
+from spak.datalog import Fact, Name
 from spak.policy.actions import Action, World
 from spak.policy.facts import ACTION, facts
 from spak.policy.judge import decide, judge
@@ -102,7 +102,7 @@ def test_no_budget_is_overdrawn(what: str, tmp_path: Path) -> None:
 
 
 def test_a_policy_may_permit_a_tool_that_it_names(tmp_path: Path) -> None:
-    from spak.policy import load
+    from spak.datalog import load
 
     texts = {file.name: file.read_text() for file in data.path("specs/policy").glob("*.mg")}
     texts["own.mg"] = 'permitted(A) :- tool(A, /deploy), argument(A, "target", "staging").\n'
@@ -145,7 +145,7 @@ def test_a_denial_says_why(action: Action, known: list[Fact], reason: str, tmp_p
 
 
 def test_a_rule_of_ones_own_that_forbids_is_told_as_such(tmp_path: Path) -> None:
-    from spak.policy import load
+    from spak.datalog import load
 
     texts = {file.name: file.read_text() for file in data.path("specs/policy").glob("*.mg")}
     own = load({**texts, "own.mg": "forbidden(A) :- tool(A, /read_file).\n"})

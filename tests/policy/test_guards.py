@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spak import data
-from spak.policy import Fact, Name, Policy, Session, load
+from spak.datalog import Fact, Name, Policy, Session, load
 from spak.policy.facts import ACTION
 from spak.policy.repository import DOORS
 

@@ -10,9 +10,9 @@ import pytest
 from gate_calls import call
 from gate_kit import constitution, workspace, world
 from law_kit import under
+from spak.datalog import Name
 from spak.kernel.gate import Gate, Judged, Wish, compiled
 from spak.kernel.observed import seen_json
-from spak.policy import Name
 from spak.policy.actions import World
 from spak.policy.facts import ACTION, facts
 from spak.policy.judge import judge

@@ -10,7 +10,7 @@ import pytest
 
 from gate_calls import HELD, fact
 from gate_kit import workspace, world
-from spak.policy import Policy, PolicyError
+from spak.datalog import Policy, PolicyError
 from spak.policy.actions import Action
 from spak.policy.judge import judge
 from spak.policy.law import Law, compiled

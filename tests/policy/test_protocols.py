@@ -10,7 +10,7 @@ from gate_kit import workspace, world
 from law_kit import under
 from spak import data
 from spak.commandline.remotes import address
-from spak.policy import Name, Policy, PolicyError, load
+from spak.datalog import Name, Policy, PolicyError, load
 from spak.policy.actions import Action
 from spak.policy.facts import ACTION, facts
 from spak.policy.judge import Decision, judge

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policy_kit import LAW
-from spak.policy import Fact, Name, PolicyError, Request
+from spak.datalog import Fact, Name, PolicyError, Request
 from spak.policy.shards import MAX_DEPTH, RESERVED, Shard, allot, child, root
 
 ACTION = Name("/action")

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from law_kit import under
 from policy_kit import LAW as MANY
-from spak.policy import Fact, Name, PolicyError
+from spak.datalog import Fact, Name, PolicyError
+from spak.datalog.session import load
 from spak.policy.actions import Action, Seen, World
 from spak.policy.facts import ACTION, facts
 from spak.policy.law import Law, compiled
-from spak.policy.session import load
 from spak.policy.shards import RESERVED
 from spak.runner.genesis import constitution
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from spak import data
-from spak.policy import load
+from spak.datalog import load
 from spak.policy.actions import Action, World
 from spak.policy.judge import judge
 from spak.ports import Call, ToolResult

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spak.datalog.externals import Request
 from spak.errors import UsageError
-from spak.policy.externals import Request
 from spak.tools import world
 
 LINKS = Request("dependency_link", (None, None, None))

@@ -21,7 +21,7 @@ def command() -> None:
 def check_command(files: tuple[Path, ...], as_json: bool) -> int:
     """Check that FILES, or the tables that ship, are tables of programs: 0, else 3."""
     from spak.commandline import check, table
-    from spak.policy.syntax import Finding, Place
+    from spak.datalog.syntax import Finding, Place
 
     found: list[Finding] = []
     for file in files or sorted(table.FOLDER.glob("*.toml")):

@@ -14,9 +14,9 @@ from spak.cli import common
 from spak.errors import UsageError, UserError
 
 if TYPE_CHECKING:
-    from spak.policy import Policy
+    from spak.datalog import Policy
+    from spak.datalog.externals import Answers
     from spak.policy.actions import World
-    from spak.policy.externals import Answers
 
 
 @click.command()
@@ -62,7 +62,7 @@ def command(policies: tuple[Path, ...], workspace: Path, hosts: tuple[str, ...])
 def _policy(files: tuple[Path, ...]) -> Policy:
     """The policy of the files, or the shipped law with the operator's."""
     from spak import config
-    from spak.policy import load
+    from spak.datalog import load
     from spak.policy.law import compiled
 
     if not files:

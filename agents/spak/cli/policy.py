@@ -11,7 +11,7 @@ import click
 from spak.cli import commands_check, common
 
 if TYPE_CHECKING:
-    from spak.policy import Policy, Session
+    from spak.datalog import Policy, Session
 
 F = TypeVar("F", bound=Callable[..., Any])
 LEVELS = ("spec", "team", "operator")
@@ -56,7 +56,7 @@ def _query(function: F) -> F:
 @common.json_option
 def check_command(files: tuple[Path, ...], level: str | None, as_json: bool) -> int:
     """Check that FILES are one policy that loads, by itself or at a level of the law: 0, else 3."""
-    from spak.policy import PolicyError
+    from spak.datalog import PolicyError
 
     try:
         policy = _load(files) if level is None else _at(files, level)
@@ -78,8 +78,8 @@ def eval_command(
     files: tuple[Path, ...], with_law: bool, query: str, workspace: Path | None, as_json: bool
 ) -> int:
     """Print the rows that fit a query; facts stand in FILES."""
-    from spak.policy import atom
-    from spak.policy.values import encode, show_atom, to_json
+    from spak.datalog import atom
+    from spak.datalog.values import encode, show_atom, to_json
 
     pred, args = atom(query)
     policy, session = _session(files, with_law, workspace)
@@ -104,8 +104,8 @@ def why_command(
     files: tuple[Path, ...], with_law: bool, query: str, workspace: Path | None, as_json: bool
 ) -> int:
     """Print the proof of the first row that fits a query; exit 1 when none does."""
-    from spak.policy import atom
-    from spak.policy.errors import NoProof
+    from spak.datalog import atom
+    from spak.datalog.errors import NoProof
 
     pred, args = atom(query)
     _, session = _session(files, with_law, workspace)
@@ -129,7 +129,7 @@ def why_not_command(
     files: tuple[Path, ...], with_law: bool, query: str, workspace: Path | None, as_json: bool
 ) -> int:
     """Print what is missing for a query to hold, rule by rule, the least first."""
-    from spak.policy import atom
+    from spak.datalog import atom
 
     pred, args = atom(query)
     _, session = _session(files, with_law, workspace)
@@ -156,7 +156,7 @@ def _texts(files: tuple[Path, ...]) -> dict[str, str]:
 def _load(files: tuple[Path, ...], with_law: bool = False) -> Policy:
     """One policy of the files, of which the law may be a part: facts stand in them too."""
     from spak import config
-    from spak.policy import load
+    from spak.datalog import load
 
     return load({**(config.law().sources if with_law else {}), **_texts(files)})
 

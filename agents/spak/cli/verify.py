@@ -118,7 +118,7 @@ def _with_rules(report: Report, wanted: list[dict[str, Any]], policy: str) -> Re
     from dataclasses import replace
 
     from spak import config
-    from spak.policy import PolicyError
+    from spak.datalog import PolicyError
     from spak.policy.law import compiled, name_of
     from spak.validators.compliance import Violation
 

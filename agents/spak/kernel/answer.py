@@ -19,12 +19,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
+from spak.datalog import PolicyError
+from spak.datalog.parse import parse_atom
+from spak.datalog.syntax import Apply, Const, Term
 from spak.kernel import strict
 from spak.lang.catalog import Catalog
 from spak.lang.schema import show, violations
-from spak.policy import PolicyError
-from spak.policy.parse import parse_atom
-from spak.policy.syntax import Apply, Const, Term
 from spak.program import Program, Task
 
 LIMIT = 262_144

@@ -18,6 +18,8 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from spak import canon
+from spak.datalog import PolicyError
+from spak.datalog.values import Name
 from spak.kernel.gate import ROUNDS, Gate, Judged, Wish
 from spak.kernel.observed import Facts, merged, seen_json
 from spak.kernel.render import render
@@ -28,12 +30,10 @@ from spak.lang.diagnostics import Diagnostic, Severity, in_order
 from spak.lang.imports import Resolved
 from spak.lang.outline import Outline, StepPlan
 from spak.lang.readable import readable, settings_touched
-from spak.policy import PolicyError
 from spak.policy.actions import Seen
 from spak.policy.approval import ADMIN
 from spak.policy.law import Law, compiled, rules_of
 from spak.policy.textual import decided, inside
-from spak.policy.values import Name
 from spak.program import CommandLine, Program, Step, Task
 from spak.program.build import sketch
 from spak.program.semantics import LATEST

@@ -21,14 +21,15 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from spak import canon
+from spak.datalog import Policy, Session
+from spak.datalog.values import Fact, Name
 from spak.errors import LedgerError, UserError
 from spak.kernel.observed import Facts, Malformed, Observed, Questions
-from spak.policy import Policy, Session, approval
+from spak.policy import approval
 from spak.policy.actions import Action
 from spak.policy.facts import ACTION, facts
 from spak.policy.judge import decide, denied
 from spak.policy.law import Law, compiled
-from spak.policy.values import Fact, Name
 from spak.program.semantics import LATEST, Decisions
 
 ROUNDS = 4

@@ -22,9 +22,9 @@ from typing import Any
 
 from spak import canon
 from spak.commandline.findings import Deed, Reading, Use
-from spak.policy import Session
+from spak.datalog import Session
+from spak.datalog.values import decode, from_json
 from spak.policy.actions import PatchSeen, Seen, World
-from spak.policy.values import decode, from_json
 
 KINDS = ("paths", "globs", "hosts", "rows", "patches", "lines")
 TROUBLES = ("world.too_large", "world.unreadable", "world.unknown", "policy.observation")

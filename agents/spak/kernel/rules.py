@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spak import program as programs
+from spak.datalog.values import Fact
 from spak.errors import LedgerError
 from spak.kernel import seal
 from spak.kernel.gate import Gate, gate_of
@@ -20,7 +21,6 @@ from spak.lang import parse
 from spak.lang.catalog import Catalog
 from spak.lang.schema import check_schema
 from spak.policy.law import name_of, rules_of
-from spak.policy.values import Fact
 from spak.program import Program, Ref
 from spak.program.semantics import BY_VERSION, LATEST, Decisions
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from spak.datalog.values import Fact, Name
 from spak.kernel.gate import MOVING
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.policy.facts import ACTION
-from spak.policy.values import Fact, Name
 from spak.program import Task
 
 MAX_DIAGNOSTICS = 50

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from spak.datalog.errors import PolicyError
+from spak.datalog.syntax import Finding
 from spak.lang import ast
 from spak.lang.diagnostics import Diagnostic, Severity, in_order
 from spak.lang.imports import Resolved, settings_of
-from spak.policy.errors import PolicyError
 from spak.policy.law import SPEC, Law, compiled, name_of, rules_of
-from spak.policy.syntax import Finding
 
 
 def check_law(whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:

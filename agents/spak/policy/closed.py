@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal
 
-from spak.policy.session import Policy
-from spak.policy.syntax import Clause, Const, Decl, Literal_
-from spak.policy.values import decode
+from spak.datalog.session import Policy
+from spak.datalog.syntax import Clause, Const, Decl, Literal_
+from spak.datalog.values import decode
 
 Key = tuple[str, int]
 Level = Literal["team", "spec"]

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from spak.datalog.values import Fact, Name
 from spak.errors import UserError
 from spak.patch import FilePatch, PatchRefused, apply, read_patch
 from spak.policy import urls
 from spak.policy.actions import Action, PatchSeen, World
 from spak.policy.toolfacts import ACTION, BUILDERS, Builder, argument, arguments, text, unreadable, use, walk
-from spak.policy.values import Fact, Name
 
 __all__ = ["ACTION", "facts"]
 

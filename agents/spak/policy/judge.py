@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from spak.datalog.externals import Answers
+from spak.datalog.session import Policy, Session
+from spak.datalog.values import Fact, Name
 from spak.errors import UserError
 from spak.policy.actions import Action, World
-from spak.policy.externals import Answers
 from spak.policy.facts import ACTION, facts
-from spak.policy.session import Policy, Session
-from spak.policy.values import Fact, Name
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spak import canon
+from spak.datalog.errors import PolicyError
+from spak.datalog.parse import parse
+from spak.datalog.session import Policy, load
+from spak.datalog.syntax import Clause, Finding
 from spak.policy.closed import Level, closed, known
-from spak.policy.errors import PolicyError
-from spak.policy.parse import parse
-from spak.policy.session import Policy, load
 from spak.policy.shards import RESERVED
-from spak.policy.syntax import Clause, Finding
 
 SPEC = "POLICY"
 """The name of the file that the spec's own policy is, in findings and proofs."""

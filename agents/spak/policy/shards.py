@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from spak.policy.errors import PolicyError
-from spak.policy.evaluate import Limits
-from spak.policy.externals import Request
-from spak.policy.session import Policy, load
-from spak.policy.values import Fact, Value
+from spak.datalog.errors import PolicyError
+from spak.datalog.evaluate import Limits
+from spak.datalog.externals import Request
+from spak.datalog.session import Policy, load
+from spak.datalog.values import Fact, Value
 
 RESERVED = frozenset(
     """

@@ -17,9 +17,9 @@ from spak import shell
 from spak.commandline import places
 from spak.commandline.commands import read_line
 from spak.commandline.findings import Reading
+from spak.datalog.values import Fact, Name
 from spak.errors import UserError
 from spak.policy.actions import Action, World
-from spak.policy.values import Fact, Name
 
 ACTION = Name("/action")
 MAX_TEXT = 400

@@ -13,12 +13,12 @@ from typing import Any
 
 from spak import canon
 from spak.commandline.commands import read_line
+from spak.datalog.externals import Request
+from spak.datalog.values import encode, to_json
 from spak.errors import UserError
 from spak.kernel.observed import TROUBLES, line_json, patch_json, seen_json
 from spak.policy.actions import Seen
-from spak.policy.externals import Request
 from spak.policy.facts import read_whole
-from spak.policy.values import encode, to_json
 from spak.ports import Blobs
 from spak.runner.blobs import expand
 from spak.tools import beneath

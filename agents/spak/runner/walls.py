@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from spak.commandline import places
+from spak.datalog.values import Name
 from spak.errors import UserError
 from spak.kernel.observed import Malformed, Observed
 from spak.kernel.state import Effect
 from spak.llm.redact import Redactor, tells
 from spak.policy.actions import Action
 from spak.policy.facts import facts
-from spak.policy.values import Name
 from spak.ports import Launcher, Measurement, Redacting
 from spak.runner import secret_values
 from spak.runner.host import Host

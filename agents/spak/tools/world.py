@@ -1,6 +1,6 @@
 """What external predicates say: rows about the workspace's code, for guards that a policy may switch on.
 
-Takes a question of the policy (`spak.policy.externals.Request`) and the workspace; gives every row that fits
+Takes a question of the policy (`spak.datalog.externals.Request`) and the workspace; gives every row that fits
 its inputs. Files are read and never run. Everything is bounded (files, bytes, rows); a tree beyond a bound
 is an error and no shorter answer, so that whoever asked denies.
 
@@ -35,8 +35,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from spak import canon
+from spak.datalog.externals import Request
 from spak.errors import UsageError
-from spak.policy.externals import Request
 from spak.tools import beneath
 
 Row = tuple[Any, ...]

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from spak.datalog.explain import Proof
 from spak.errors import UserError
 from spak.kernel.replay import Replay
-from spak.policy.explain import Proof
 from spak.ports import Blobs
 from spak.records import Authority, Kind, Record, decode
 from spak.runner.blobs import expand
@@ -111,7 +111,7 @@ def explanation(decided: Any) -> Part:
 
 
 def _tree(proof: Mapping[str, Any]) -> dict[str, Any]:
-    """The tree of `spak.policy.explain` with its texts as plain text: templates escape."""
+    """The tree of `spak.datalog.explain` with its texts as plain text: templates escape."""
     top = Proof(tuple(proof["nodes"]), str(proof["policy"])).tree()
     stack = [top]
     while stack:
