@@ -6,18 +6,21 @@ PYTEST := $(PYTHON_BIN) -m pytest
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo screenshots test lint check bench faults fuzz format clean
+.PHONY: help setup users run demo screenshots test lint check bench faults fuzz format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
-setup: ## .venv with the locked packages, and the system packages that are missing
+setup: ## .venv with the locked packages, tests and linters too, and the system packages that are missing
 	@bash scripts/setup.sh
 
-run: setup ## the platform in the browser, with a demo team: http://127.0.0.1:8000
+users:
+	@bash scripts/setup.sh users
+
+run: users ## the platform in the browser, with a demo team: http://127.0.0.1:8000; ARGS="--port 8101"
 	@$(PYTHON_BIN) manage.py up --demo $(ARGS)
 
-demo: setup ## tune a C attention kernel on this machine, verify its ledger, replay it
+demo: users ## tune a C attention kernel on this machine, verify its ledger, replay it
 	@.venv/bin/spak demo $(ARGS)
 
 test: setup ## the tests, without the long fault and fuzz walks
@@ -48,5 +51,5 @@ format: setup ## let ruff rewrite the sources
 	$(PYTHON_BIN) -m ruff check --fix .
 
 clean: ## remove .venv and every cache; runs in .spak stay
-	rm -rf .venv .venv-peers .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf .venv .uv .venv-peers .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

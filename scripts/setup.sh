@@ -1,14 +1,21 @@
 #!/usr/bin/env bash
 # Makes the working copy ready: system packages, .venv, the locked Python packages, the project itself.
 #
-# Takes nothing (PYTHON=python3.12 picks an interpreter); gives .venv with a stamp that names what it was made
-# from. When the stamp fits it does nothing, without a network call. It never asks for a password: without
+#   scripts/setup.sh         all packages: those of users, the tests, the linters
+#   scripts/setup.sh users   only what `make run` and `make demo` need
+#
+# PYTHON=python3.12 picks an interpreter. Leaves .venv with a stamp per set of packages that names what it was
+# made from. When the stamp fits it does nothing, without a network call. It never asks for a password: without
 # root it prints the one command that is missing and stops.
 set -euo pipefail
 cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
 
 VENV=.venv
-STAMP=$VENV/.spak-setup
+case "${1:-}" in
+    users) LOCKS=(requirements.lock) STAMP=$VENV/.spak-setup-users ;;
+    "") LOCKS=(requirements.lock requirements-dev.lock) STAMP=$VENV/.spak-setup ;;
+    *) echo "usage: scripts/setup.sh [users]" >&2; exit 2 ;;
+esac
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 stop() {
@@ -87,11 +94,15 @@ find_python() {
     done
 }
 
-fingerprint() {
-    { pwd; cat requirements.lock pyproject.toml scripts/setup.sh; } | cksum
+fingerprint() { # fingerprint LOCK...
+    { pwd; cat "$@" pyproject.toml scripts/setup.sh; } | cksum
 }
 
-if [ -x $VENV/bin/python ] && [ -e $STAMP ] && [ "$(cat $STAMP)" = "$(fingerprint)" ] && recent $VENV/bin/python; then
+stamped() { [ -e "$1" ] && [ "$(cat "$1")" = "$(fingerprint "${@:2}")" ]; }
+
+# A complete set-up serves users too.
+if [ -x $VENV/bin/python ] && recent $VENV/bin/python &&
+    { stamped $STAMP "${LOCKS[@]}" || stamped $VENV/.spak-setup requirements.lock requirements-dev.lock; }; then
     exit 0
 fi
 
@@ -105,10 +116,49 @@ if [ -z "$SYSTEM_PYTHON" ]; then
         "make setup PYTHON=python3.12"
 fi
 
-# A pyenv shim may exist without a uv behind it: ask it, do not look for it.
+need_venv() {
+    works "$SYSTEM_PYTHON" -c 'import ensurepip, venv' && return
+    command -v apt-get >/dev/null || stop "Python's venv and ensurepip modules are missing"
+    need_packages "python$("$SYSTEM_PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-venv"
+}
+
+# The package index that pip is configured for, in uv's words, so that mirrors work for both.
+follow_pip() { # follow_pip PYTHON
+    local key value
+    while IFS='=' read -r key value; do
+        value=${value#\'}
+        value=${value%\'}
+        value=${value//\\n/ }
+        case "${key##*.}" in
+            index-url) export UV_DEFAULT_INDEX="${UV_DEFAULT_INDEX:-$value}" ;;
+            extra-index-url) export UV_INDEX="${UV_INDEX:-$value}" UV_INDEX_STRATEGY=unsafe-best-match ;;
+            find-links) export UV_FIND_LINKS="${UV_FIND_LINKS:-${value// /,}}" ;;
+            cert) export SSL_CERT_FILE="${SSL_CERT_FILE:-$value}" ;;
+        esac
+    done < <("$1" -m pip --disable-pip-version-check config list 2>/dev/null)
+}
+
+# A pyenv shim may exist without a uv to run: start it instead of looking for it.
 export UV_PYTHON_DOWNLOADS=never
 UV=""
-if works uv --version; then UV=uv; fi
+if works uv --version; then
+    UV=uv
+elif works .uv/bin/uv --version; then
+    UV=.uv/bin/uv
+    follow_pip .uv/bin/python
+else
+    need_venv
+    say "fetching uv, the installer, into .uv"
+    if "$SYSTEM_PYTHON" -m venv .uv >"$LOG" 2>&1 &&
+        .uv/bin/python -m pip --disable-pip-version-check --no-input install -q --no-compile \
+            --require-hashes --only-binary :all: -r requirements-uv.lock >"$LOG" 2>&1 </dev/null &&
+        works .uv/bin/uv --version; then
+        UV=.uv/bin/uv
+        follow_pip .uv/bin/python
+    else
+        say "uv could not be fetched ($(grep -m 1 -i error "$LOG" || echo unknown)); using pip, which takes longer"
+    fi
+fi
 
 # A folder that was moved or copied holds scripts that start another folder's Python.
 if [ -e $VENV ] && { ! recent $VENV/bin/python || ! grep -qsF "$PWD/$VENV" $VENV/bin/activate; }; then
@@ -117,30 +167,61 @@ if [ -e $VENV ] && { ! recent $VENV/bin/python || ! grep -qsF "$PWD/$VENV" $VENV
 fi
 
 if [ ! -e $VENV ]; then
+    say "creating .venv, $("$SYSTEM_PYTHON" --version)"
     if [ -n "$UV" ]; then
-        say "making .venv with uv, $("$SYSTEM_PYTHON" --version)"
-        uv venv -q --python "$SYSTEM_PYTHON" $VENV
+        "$UV" venv -q --python "$SYSTEM_PYTHON" $VENV
     else
-        if ! works "$SYSTEM_PYTHON" -c 'import ensurepip, venv'; then
-            VERSION=$("$SYSTEM_PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-            command -v apt-get >/dev/null || stop "Python's venv and ensurepip modules are missing"
-            need_packages "python$VERSION-venv"
-        fi
-        say "making .venv with venv and pip, $("$SYSTEM_PYTHON" --version) (uv would be faster)"
+        need_venv
         "$SYSTEM_PYTHON" -m venv $VENV
     fi
 fi
 
-say "installing the locked packages"
-if [ -n "$UV" ]; then
-    uv pip install -q --python $VENV/bin/python --require-hashes -r requirements.lock
-    uv pip install -q --python $VENV/bin/python --no-deps --no-build-isolation --no-index -e .
-else
+ASKED=()
+for name in "${LOCKS[@]}"; do ASKED+=(-r "$name"); done
+COUNT=$(cat "${LOCKS[@]}" | grep -c '^[^ ]')
+
+# pip's own words, shortened to a line a package; a terminal sees them in one place.
+progress() {
+    local line done=0
+    while IFS= read -r line; do
+        case "$line" in
+            Collecting\ * | Processing\ *)
+                done=$((done + 1))
+                line=${line#* }
+                line=${line##*/}
+                if [ -t 2 ]; then printf '\r\033[Ksetup: %d of %d  %s' "$done" "$COUNT" "${line%% *}" >&2
+                elif [ $((done % 20)) = 0 ]; then say "$done of $COUNT packages fetched"; fi
+                ;;
+            Installing\ collected*)
+                [ ! -t 2 ] || printf '\r\033[K' >&2
+                say "unpacking $done packages"
+                ;;
+        esac
+    done
+}
+
+# On a terminal uv draws its progress; a log gets its totals without the list of packages.
+with_uv() {
+    local install=("$UV" pip install --python $VENV/bin/python --require-hashes "${ASKED[@]}")
+    { if [ -t 2 ]; then "${install[@]}"; else "${install[@]}" 2> >(grep -v '^ [-+~]' >&2); fi; } &&
+        "$UV" pip install -q --python $VENV/bin/python --no-deps --no-build-isolation --no-index -e .
+}
+
+with_pip() {
     works $VENV/bin/python -m pip --version || $VENV/bin/python -m ensurepip >/dev/null
-    pip() { $VENV/bin/python -m pip --disable-pip-version-check --no-input -qq "$@"; }
-    pip install --require-hashes -r requirements.lock
-    pip install --no-deps --no-build-isolation --no-index -e .
+    local pip=($VENV/bin/python -m pip --disable-pip-version-check --no-input install --no-compile)
+    "${pip[@]}" --progress-bar off --require-hashes "${ASKED[@]}" | progress &&
+        "${pip[@]}" -q --no-deps --no-build-isolation --no-index -e .
+}
+
+say "installing $COUNT locked packages"
+if [ "$UV" = .uv/bin/uv ]; then
+    with_uv || { say "uv could not install them; trying pip"; with_pip; }
+elif [ -n "$UV" ]; then
+    with_uv
+else
+    with_pip
 fi
 
-fingerprint >$STAMP
-say "done: $($VENV/bin/python --version) in $VENV"
+fingerprint "${LOCKS[@]}" >$STAMP
+say "done in $SECONDS s: $($VENV/bin/python --version) in $VENV"

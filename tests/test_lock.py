@@ -1,4 +1,7 @@
-"""requirements.lock: one file for uv and pip, whole, hashed, without the address of a package server.
+"""The lock files: for uv and pip, whole, hashed, without the address of a package server.
+
+requirements.lock is what users need, requirements-dev.lock what tests and linters add,
+requirements-uv.lock uv.
 
 ADR 0002 says why. requirements-peers.lock has the same form; what it pins is installed by `make bench
 ARGS=peers` alone.
@@ -6,7 +9,9 @@ ARGS=peers` alone.
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -18,17 +23,19 @@ from packaging.utils import canonicalize_name
 import spak
 
 ROOT = Path(__file__).resolve().parents[1]
-LOCKS = {name: (ROOT / name).read_text() for name in ("requirements.lock", "requirements-peers.lock")}
+NAMES = ("requirements.lock", "requirements-dev.lock", "requirements-uv.lock", "requirements-peers.lock")
+LOCKS = {name: (ROOT / name).read_text() for name in NAMES}
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = SETTINGS["project"]
 ENTRY = re.compile(r"^(\S+==[^\\\n]+)((?: *\\\n +--hash=sha256:[0-9a-f]{64})+)$", re.MULTILINE)
 
 
-def pinned(lock: str = "requirements.lock") -> dict[str, list[Requirement]]:
+def pinned(*locks: str) -> dict[str, list[Requirement]]:
     pins: dict[str, list[Requirement]] = {}
-    for text, _ in ENTRY.findall(LOCKS[lock]):
-        requirement = Requirement(text)
-        pins.setdefault(canonicalize_name(requirement.name), []).append(requirement)
+    for lock in locks or NAMES[:2]:
+        for text, _ in ENTRY.findall(LOCKS[lock]):
+            requirement = Requirement(text)
+            pins.setdefault(canonicalize_name(requirement.name), []).append(requirement)
     return pins
 
 
@@ -36,10 +43,12 @@ def version(requirement: Requirement) -> str:
     return str(requirement.specifier).removeprefix("==")
 
 
-def wanted() -> list[Requirement]:
-    return [
-        Requirement(text) for text in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]
-    ]
+def wanted(*extras: str) -> list[Requirement]:
+    return [Requirement(text) for extra in extras for text in PROJECT["optional-dependencies"][extra]]
+
+
+def of_users() -> list[Requirement]:
+    return [*map(Requirement, PROJECT["dependencies"]), *wanted("platform", "checks", "build")]
 
 
 @pytest.mark.parametrize("lock", LOCKS.values(), ids=LOCKS)
@@ -59,10 +68,17 @@ PEERS = [Requirement(text) for text in SETTINGS["dependency-groups"]["peers"]]
 
 
 @pytest.mark.parametrize(
-    ("lock", "asked"), [("requirements.lock", wanted()), ("requirements-peers.lock", PEERS)], ids=LOCKS
+    ("lock", "asked"),
+    [
+        ("requirements.lock", of_users()),
+        ("requirements-dev.lock", wanted("dev", "local")),  # of which users have some
+        ("requirements-uv.lock", [Requirement("uv")]),
+        ("requirements-peers.lock", PEERS),
+    ],
+    ids=LOCKS,
 )
 def test_it_pins_what_is_asked_for(lock: str, asked: list[Requirement]) -> None:
-    pins = pinned(lock)
+    pins = pinned(*NAMES[:2]) if lock == "requirements-dev.lock" else pinned(lock)
     for requirement in asked:
         found = pins.get(canonicalize_name(requirement.name), [])
         assert found, f"{requirement.name} is not in {lock}: see CONTRIBUTING.md, Dependencies"
@@ -77,9 +93,10 @@ def test_peers_have_the_versions_of_the_project() -> None:
             assert name not in ours or version(pin) in map(version, ours[name]), name
 
 
-def test_it_is_complete_here() -> None:
+@pytest.mark.parametrize("locks", [("requirements.lock",), NAMES[:2]], ids=["users", "all"])
+def test_it_is_complete_here(locks: tuple[str, ...]) -> None:
     """Everything that the pinned packages need on this machine is pinned too, so nothing floats."""
-    pins = pinned()
+    pins = pinned(*locks)
     for name in pins:
         try:
             needs = metadata.requires(name) or []
@@ -88,6 +105,52 @@ def test_it_is_complete_here() -> None:
         for need in map(Requirement, needs):
             if need.marker is None or need.marker.evaluate({"extra": ""}):
                 assert canonicalize_name(need.name) in pins, f"{name} needs {need.name}"
+
+
+def test_tests_add_and_change_nothing() -> None:
+    """What both files name, for different systems, has the same versions."""
+    users, added = (pinned(lock) for lock in NAMES[:2])
+    for name in users.keys() & added.keys():
+        assert set(map(version, added[name])) <= set(map(version, users[name])), name
+        assert not set(map(str, added[name])) & set(map(str, users[name])), f"{name} is listed twice"
+
+
+HEAVY = {
+    "playwright",
+    "xllamacpp",
+    "mypy",
+    "hypothesis",
+    "agentdojo",
+    "cedarpy",
+    "datalog-conformance",
+    "openai",
+}
+
+
+def test_users_get_no_tools_of_the_tests() -> None:
+    assert not HEAVY & pinned("requirements.lock").keys()
+
+
+def test_what_our_code_imports_is_what_users_have() -> None:
+    """Except xllamacpp, which is optional, and lark, which only makes the parser's tables (ADR 0004)."""
+    optional = {"lark", "xllamacpp"}
+    users = pinned("requirements.lock")
+    owners = metadata.packages_distributions()
+    missing: dict[str, str] = {}
+    for path in [*(ROOT / "agents").rglob("*.py"), *(ROOT / "platform").rglob("*.py"), ROOT / "manage.py"]:
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                names = [each.name for each in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or ""]
+            else:
+                continue
+            for top in {name.partition(".")[0] for name in names} - optional - {"spak", "spakweb"}:
+                if top not in sys.stdlib_module_names and not any(
+                    canonicalize_name(owner) in users for owner in owners.get(top, ())
+                ):
+                    missing[top] = str(path.relative_to(ROOT))
+    assert not missing
 
 
 def test_what_is_installed_is_what_is_pinned() -> None:

@@ -44,7 +44,9 @@ class Local:
         """Raises: UnavailableError `llm.extra`, `llm.no_weights`, `llm.weights`."""
         if find_spec("xllamacpp") is None:
             raise UnavailableError(
-                "llm.extra", "the package xllamacpp is not installed", "pip install 'spak[local]'"
+                "llm.extra",
+                "the package xllamacpp is not installed",
+                "pip install 'spak[local]', or make setup in a clone",
             )
         self._file("")
 

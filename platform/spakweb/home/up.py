@@ -104,7 +104,8 @@ def listen(host: str, port: int) -> socket.socket:
         raise Refused(
             "web.port",
             f"{host} port {port} cannot be used: {error.strerror or error}.",
-            f"Stop what uses it, or choose another: SPAK_WEB_PORT={port + 1 if port < 65535 else 8000}.",
+            f"Stop what uses it, or choose another port: SPAK_WEB_PORT, or manage.py up --port"
+            f" {port + 1 if port < 65535 else 8000}.",
         ) from error
     return found
 

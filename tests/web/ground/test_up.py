@@ -109,11 +109,17 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        up = Up(tmp_path / "data", port)
+        up = Up(tmp_path / "data", 0, "--port", str(port))  # which the variable of the environment is not
         assert up.process.wait(START_S) == 1
-    assert "cannot be used" in up.said
-    assert f"SPAK_WEB_PORT={port + 1 if port < 65535 else 8000}" in up.said
+    assert f"port {port} cannot be used" in up.said
+    assert f"--port {port + 1 if port < 65535 else 8000}" in up.said
     assert "Traceback" not in up.said
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "9" * 400, "-1", "http"])
+def test_a_port_that_is_none(port: str) -> None:
+    with pytest.raises(CommandError, match=r"--port: .* is not a port from 1 to 65535"):
+        call_command("up", f"--port={port}")
 
 
 def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:

@@ -39,9 +39,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--demo", action="store_true", help="make the demo team; this machine only")
+        parser.add_argument("--port", type=_port, help="instead of SPAK_WEB_PORT; 8000 without either")
 
-    def handle(self, *args: Any, demo: bool, **options: Any) -> None:
-        host, port = settings.HOST, settings.PORT
+    def handle(self, *args: Any, demo: bool, port: int | None, **options: Any) -> None:
+        host, port = settings.HOST, port or settings.PORT
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # manage.py had a rougher one
             signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -104,6 +105,13 @@ class Command(BaseCommand):
         raise Refused(
             "web.child", f"The web part gave no answer within {READY_S:.0f} s.", "Its words are above."
         )
+
+
+def _port(text: str) -> int:
+    """argparse reports the message with the option's name."""
+    if not text.isdecimal() or not 1 <= int(text[:6]) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text[:20]!r} is not a port from 1 to 65535")
+    return int(text)
 
 
 def _demo_is_safe(host: str) -> None:
