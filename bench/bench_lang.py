@@ -12,7 +12,7 @@ from typing import Any
 from spak.lang import check, parse
 from spak.lang.catalog import Catalog, ToolEntry, ValidatorEntry
 from spak.lang.parser import MAX_BYTES
-from spak.lang.tables import GRAMMAR
+from spak.lang.parser.generate import GRAMMAR
 
 _AGENT = """
 AGENT Tuner LEVEL 5 {{

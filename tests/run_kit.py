@@ -7,8 +7,8 @@ from typing import Any
 
 from spak import canon, config
 from spak.lang import parse
-from spak.lang.beside import files_beside
 from spak.lang.imports import resolve
+from spak.lang.spec_files import folder_reader
 from spak.program import compile as compile_program
 from spak.records import Record, place
 from spak.runner.genesis import genesis
@@ -37,7 +37,7 @@ def rows(run: Run, records: list[Record], previous: str = canon.ZERO, start: int
 
 def begun(team: Any, version: Any, key: str, more: list[Record] | None = None, **columns: Any) -> Run:
     """A run of a version with its genesis and `more` records."""
-    whole = resolve(parse(version.text.encode(), "kit.spak"), files_beside(Path(__file__)))
+    whole = resolve(parse(version.text.encode(), "kit.spak"), folder_reader(Path(__file__)))
     program = compile_program(whole.parsed, config.catalog(), {})
     host = {"run": key, "spec": "kit.spak", "mode": "stepwise", "auto_steps": 1, "in_place": ""}
     used = config.used(config.catalog(), program)

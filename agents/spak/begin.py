@@ -16,9 +16,9 @@ from spak import canon, config
 from spak.errors import SpecError, UnavailableError, UsageError, UserError
 from spak.lang import Parsed, parse
 from spak.lang.catalog import backend_name
+from spak.lang.checks.policy import check_law
 from spak.lang.diagnostics import Severity
 from spak.lang.imports import Resolved
-from spak.lang.laws import check_law
 from spak.llm import Redactor, redactor
 from spak.llm.prices import no_price
 from spak.policy.law import Law, rules_of

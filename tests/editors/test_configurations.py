@@ -14,7 +14,7 @@ import pytest
 from process_kit import WAIT_S
 from spak.cli import VERBS
 from spak.lang import parse
-from spak.lang.parser import tables
+from spak.lang.parser.automaton import tables
 
 EDITORS = Path(__file__).resolve().parents[2] / "editors"
 VSCODE = EDITORS / "vscode"

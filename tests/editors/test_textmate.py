@@ -13,7 +13,7 @@ import pytest
 from lang_catalog import CATALOG, SEED_000, SEED_002, unescaped
 from spak.lang import parse, settings, textmate
 from spak.lang.features import View, marks
-from spak.lang.tables import KEYWORDS
+from spak.lang.parser.generate import KEYWORDS
 
 ROOT = Path(__file__).resolve().parents[2]
 GRAMMAR = textmate.generate()

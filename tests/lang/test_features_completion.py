@@ -10,7 +10,7 @@ from lang_catalog import CATALOG
 from spak.lang import check, parse, settings
 from spak.lang.features import View, complete, hover
 from spak.lang.features.words import KEYWORDS
-from spak.lang.tables import KEYWORDS as GRAMMAR
+from spak.lang.parser.generate import KEYWORDS as GRAMMAR
 
 CURSOR = "‸"
 AGENT = "AGENT A LEVEL 2 {\n  START -> a\n  "

@@ -10,8 +10,8 @@ from lang_catalog import CATALOG
 from spak import program
 from spak.errors import SpecError
 from spak.lang import check, parse, render
-from spak.lang.beside import files_beside
 from spak.lang.imports import MAX_NESTING, Resolved, Unreadable, resolve
+from spak.lang.spec_files import folder_reader
 
 MAIN = """\
 AGENT A LEVEL 2 {
@@ -196,7 +196,7 @@ def test_files_are_read_beneath_the_folder_of_the_spec(tmp_path):
     (folder / "round.spak").symlink_to("round.spak")
     os.mkfifo(folder / "pipe.spak")
     (folder / "long.spak").write_bytes(b"#" * 300_000)
-    read = files_beside(folder / "main.spak")
+    read = folder_reader(folder / "main.spak")
     assert read("sub/a.spak") == read("near.spak") == b"task a { }"
     assert read("none.spak") is None
     for name in ("far.spak", "round.spak", "pipe.spak", "long.spak", "sub", "sub/a.spak/x"):

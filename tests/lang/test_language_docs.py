@@ -10,13 +10,13 @@ import pytest
 from lang_catalog import CATALOG
 from spak import config, program
 from spak.lang import check, parse, reference
-from spak.lang.build import Builder
 from spak.lang.imports import resolve
-from spak.lang.parser import tables
+from spak.lang.parser.automaton import tables
+from spak.lang.parser.build import Builder
+from spak.lang.parser.generate import GRAMMAR
+from spak.lang.parser.generate import KEYWORDS as WORDS
 from spak.lang.schema import ANNOTATIONS, KEYWORDS
 from spak.lang.settings import GRAMMAR_VERSION, TABLE, TRIGGERS
-from spak.lang.tables import GRAMMAR
-from spak.lang.tables import KEYWORDS as WORDS
 
 DOC = (Path(__file__).parents[2] / "docs" / "language.md").read_text()
 EXAMPLES = re.findall(r"```spak\n(.*?)```", DOC, re.DOTALL)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lang_catalog import CATALOG, SEED_000, SEED_002, unescaped
 from spak.lang import ast, check, parse, render
 from spak.lang.diagnostics import apply_fix
-from spak.lang.tables import KEYWORDS, TABLES, encode, generate, grammar_hash
+from spak.lang.parser.generate import KEYWORDS, TABLES, encode, generate, grammar_hash
 
 
 def only_task(text: str) -> ast.Task:
@@ -33,7 +33,9 @@ def value(text: str) -> ast.Value:
 
 
 def test_tables_are_fresh():
-    assert json.loads(TABLES.read_text())["grammar"] == grammar_hash(), "run python -m spak.lang.tables"
+    assert json.loads(TABLES.read_text())["grammar"] == grammar_hash(), (
+        "run python -m spak.lang.parser.generate"
+    )
 
 
 def test_grammar_has_no_conflict_and_the_tables_are_made_from_it():

@@ -21,18 +21,18 @@ def command(files: tuple[Path, ...], strict: bool, as_json: bool) -> int:
     from spak.cli.fmt import STDIN, read, specs
     from spak.kernel.foresee import foresee
     from spak.lang import parse
-    from spak.lang.beside import files_beside
     from spak.lang.check import examine
+    from spak.lang.checks.policy import check_law, policy_file
     from spak.lang.diagnostics import in_order
     from spak.lang.imports import resolve
-    from spak.lang.laws import check_law, policy_file
+    from spak.lang.spec_files import folder_reader
 
     catalog, above = config.catalog(), config.law()
     bad = {"error", "warning"} if strict else {"error"}
     documents: list[dict[str, Any]] = []
     runnable: list[Path] = []
     for file in specs(files):
-        whole = resolve(parse(read(file), str(file)), files_beside(file))
+        whole = resolve(parse(read(file), str(file)), folder_reader(file))
         made = examine(whole.parsed.spec, catalog)
         law = (*check_law(whole, above), *foresee(made, whole, above))
         found = in_order([*whole.parsed.diagnostics, *made.report.found, *law])

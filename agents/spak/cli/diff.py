@@ -20,13 +20,13 @@ def command(old: Path, new: Path, as_json: bool) -> int:
     """Compare OLD and NEW by meaning: 0 when they mean the same, 1 when not, 3 when one does not parse."""
     from spak import config
     from spak.lang import parse
-    from spak.lang.beside import files_beside
     from spak.lang.diff import compare, show
     from spak.lang.imports import resolve
+    from spak.lang.spec_files import folder_reader
 
     if old == new == STDIN:
         raise UsageError("usage.arguments", "standard input can not be both specs", "name a file for one")
-    whole = [resolve(parse(read(path), str(path)), files_beside(path)) for path in (old, new)]
+    whole = [resolve(parse(read(path), str(path)), folder_reader(path)) for path in (old, new)]
     document: dict[str, Any] = {"old": str(old), "new": str(new)}
     if not all(one.parsed.ok for one in whole):
         errors = [

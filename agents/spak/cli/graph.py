@@ -79,10 +79,10 @@ def _read(path: Path) -> Resolved:
     """A spec with what it imports; its files are looked for beside it, those of standard input here."""
     from spak.cli.fmt import read
     from spak.lang import parse
-    from spak.lang.beside import files_beside
     from spak.lang.imports import resolve
+    from spak.lang.spec_files import folder_reader
 
-    return resolve(parse(read(path), str(path)), files_beside(path))
+    return resolve(parse(read(path), str(path)), folder_reader(path))
 
 
 def _spare(specs: list[Path], output: Path | None) -> None:

@@ -27,9 +27,9 @@ from spak.errors import LedgerError, SpecError, UsageError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.lang import parse
-from spak.lang.beside import files_beside
+from spak.lang.checks.policy import policy_file
 from spak.lang.imports import resolve
-from spak.lang.laws import policy_file
+from spak.lang.spec_files import folder_reader
 from spak.ledger.files import FileLedgers
 from spak.ledger.private import open_file
 from spak.llm import redactor
@@ -135,7 +135,7 @@ def begin(
 
     Raises: SpecError (exit 3), UnavailableError (7), UsageError (2), LedgerError.
     """
-    whole = resolve(parse(common.read_input(spec), str(spec)), files_beside(spec))
+    whole = resolve(parse(common.read_input(spec), str(spec)), folder_reader(spec))
     answers = None if recorded is None else recording.find(root, recorded, redactor(config.settings().llm))
     answering = None if answers is None else answers.backend()
     source = _source(spec, workspace)

@@ -56,10 +56,10 @@ def axioms(spec: Path) -> tuple[list[dict[str, Any]], str]:
     """
     from spak import config
     from spak.lang import check, parse
-    from spak.lang.beside import files_beside
     from spak.lang.imports import resolve
+    from spak.lang.spec_files import folder_reader
 
-    whole = resolve(parse(common.read_input(spec), str(spec)), files_beside(spec))
+    whole = resolve(parse(common.read_input(spec), str(spec)), folder_reader(spec))
     found = check(whole.parsed, config.catalog())
     if errors := [item for item in found if item.severity == "error"]:
         raise SpecError("lang.invalid", f"{spec} has {len(errors)} errors", f"spak check {spec}", found)
@@ -67,7 +67,7 @@ def axioms(spec: Path) -> tuple[list[dict[str, Any]], str]:
 
 
 def _axioms(parsed: Parsed, spec: Path) -> list[dict[str, Any]]:
-    from spak.lang.axioms import stated
+    from spak.lang.checks.axioms import stated
     from spak.lang.report import Report as Findings
 
     findings = Findings(parsed.spec.source)

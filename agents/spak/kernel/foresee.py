@@ -26,10 +26,10 @@ from spak.kernel.render import render
 from spak.kernel.rules import Rules, refs
 from spak.kernel.situation import moving, situation
 from spak.kernel.state import State
+from spak.lang.checks.readable import readable, settings_touched
 from spak.lang.diagnostics import Diagnostic, Severity, in_order
 from spak.lang.imports import Resolved
 from spak.lang.outline import Outline, StepPlan
-from spak.lang.readable import readable, settings_touched
 from spak.policy.actions import Seen
 from spak.policy.approval import ADMIN
 from spak.policy.law import Law, compiled, rules_of

@@ -5,10 +5,10 @@ outline (structure and names), then what depends on more than one place:
 
 1. the graph: START, targets, unreachable tasks, ways to an end, loops without a budget, triggers that nobody
    gives
-2. steps: variables, command lines, arguments and options against their schemas, conditions (check_steps.py)
-3. what nothing uses: variables, inputs, heuristics (check_use.py)
-4. what decides a task: edges for `fail` that nothing fires, success that nothing checks (check_outcome.py)
-5. what a variable has no value on: some way through the graph, or all of them (bound.py)
+2. steps: variables, command lines, arguments and options against their schemas, conditions (checks/steps.py)
+3. what nothing uses: variables, inputs, heuristics (checks/unused.py)
+4. what decides a task: edges for `fail` that nothing fires, success that nothing checks (checks/outcome.py)
+5. what a variable has no value on: some way through the graph, or all of them (checks/assigned.py)
 6. the level: what the spec can do against what its LEVEL allows
 
 A finding is an error only if no Program can be built or the run would surely not be the one that is written.
@@ -21,16 +21,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from spak.errors import EditRefused
-from spak.lang import ast, axioms, bound, check_outcome, check_steps, check_use
+from spak.lang import ast
 from spak.lang.catalog import Catalog
+from spak.lang.checks import assigned, axioms, outcome, steps, unused
 from spak.lang.diagnostics import Diagnostic, Edit, in_order
 from spak.lang.lookalike import odd, reading
 from spak.lang.near import did_you_mean, nearest
 from spak.lang.outline import Outline, TaskPlan
+from spak.lang.outliner import outline
 from spak.lang.parser import Parsed
 from spak.lang.reach import cycles, reach
 from spak.lang.scope import Scope
-from spak.lang.sorting import outline
 
 ALWAYS = ("success", "fail", "timeout")
 
@@ -50,11 +51,11 @@ def examine(spec: ast.Spec, catalog: Catalog) -> Outline:
     for task in made.tasks.values():
         if made.report.full:
             break
-        check_steps.check_task(made, scope, task)
-    check_steps.check_proposer(made, scope, made.proposer)
-    check_outcome.check_outcome(made)
-    check_use.check_use(made, scope)
-    bound.check_bound(made, scope, start_of(made))
+        steps.check_task(made, scope, task)
+    steps.check_proposer(made, scope, made.proposer)
+    outcome.check_outcome(made)
+    unused.check_unused(made, scope)
+    assigned.check_assigned(made, scope, start_of(made))
     check_level(made)
     return made
 
@@ -255,7 +256,7 @@ def check_level(made: Outline) -> None:
 
 def _check_unwatched(made: Outline) -> None:
     for task in made.tasks.values():
-        if not check_outcome.judges_writes(task) and any(tool.writes for tool in task.all_tools.values()):
+        if not outcome.judges_writes(task) and any(tool.writes for tool in task.all_tools.values()):
             hint = "give it a VALIDATOR, success: or a program's exit before it runs without a person"
             message = f"task '{task.name}' writes and nothing judges it"
             made.report.warn("lang.unjudged_write", message, hint, task.node.start + 1)

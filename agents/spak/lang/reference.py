@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 
 from spak import data
 from spak.lang import imports, parser, settings, values
-from spak.lang.check_steps import ATOMS, READERS
-from spak.lang.lexer import MAX_DEPTH
+from spak.lang.checks.steps import ATOMS, READERS
 from spak.lang.outline import MAX_TASKS
-from spak.lang.tables import KEYWORDS
+from spak.lang.parser.generate import KEYWORDS
+from spak.lang.parser.lexer import MAX_DEPTH
 
 PLACES = {
     "agent": "In AGENT, or at the top of a file of bare tasks",

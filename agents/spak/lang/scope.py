@@ -20,7 +20,7 @@ MARK_PARTS = ("source", "binary", "params", "value", "evaluation")
 
 
 class Use(NamedTuple):
-    """A place that reads a variable: before which of its task's acts (bound.py), and where in the text."""
+    """A place that reads a variable: before which of its task's acts (checks/assigned.py), and where."""
 
     path: str
     task: str

@@ -17,12 +17,12 @@ from pygls.uris import to_fs_path
 from spak.inputs import read_text
 from spak.kernel.foresee import foresee
 from spak.lang import Parsed, parse
-from spak.lang.beside import files_beside
 from spak.lang.catalog import Catalog
+from spak.lang.checks.policy import check_law
 from spak.lang.diagnostics import Diagnostic, in_order
 from spak.lang.features import View
 from spak.lang.imports import Reader, Resolved, resolve
-from spak.lang.laws import check_law
+from spak.lang.spec_files import folder_reader
 from spak.lsp.positions import Positions
 from spak.policy.law import Law
 from spak.runner.genesis import shipped
@@ -149,7 +149,7 @@ class Documents:
 
     def reader(self, spec: Path) -> Reader:
         """The files beside a spec: as they stand in the editor where they are open, else as on the disk."""
-        on_disk = files_beside(spec)
+        on_disk = folder_reader(spec)
         opened = {item.path: item for item in self._open.values() if item.path is not None}
 
         def read(name: str) -> bytes | None:

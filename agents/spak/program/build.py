@@ -22,10 +22,11 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from spak.errors import SpecError
-from spak.lang import Parsed, ast, axioms, command, values
+from spak.lang import Parsed, ast, command, values
 from spak.lang.catalog import Catalog, OnFail, ToolEntry
 from spak.lang.check import examine, least_level, start_of
-from spak.lang.check_steps import is_command
+from spak.lang.checks import axioms
+from spak.lang.checks.steps import is_command
 from spak.lang.diagnostics import Severity, in_order
 from spak.lang.near import did_you_mean
 from spak.lang.outline import Choice, Outline, StepPlan, TaskPlan

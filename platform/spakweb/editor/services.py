@@ -20,6 +20,7 @@ from spak.errors import EditRefused, SpecError
 from spak.kernel.foresee import foresee
 from spak.lang import Diagnostic, Severity, parse
 from spak.lang.ast import Text
+from spak.lang.checks.policy import check_law
 from spak.lang.diagnostics import in_order
 from spak.lang.edit import Op, apply_all, operation, ops, ops_from_json
 from spak.lang.features import (
@@ -37,7 +38,6 @@ from spak.lang.features import (
 from spak.lang.format import format_text
 from spak.lang.graph import Graph, graph_of, lay_out, to_json, to_svg
 from spak.lang.imports import resolve, settings_of
-from spak.lang.laws import check_law
 from spak.lang.parser import MAX_BYTES
 from spak.policy.law import Law
 from spakweb.editor.units import Units

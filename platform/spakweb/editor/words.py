@@ -10,10 +10,10 @@ import json
 from pathlib import Path
 
 from spak.lang import settings
-from spak.lang.check_steps import ATOMS, READERS
+from spak.lang.checks.steps import ATOMS, READERS
 from spak.lang.features import words
 from spak.lang.outline import ON_FAIL
-from spak.lang.tables import KEYWORDS
+from spak.lang.parser.generate import KEYWORDS
 from spak.lang.values import CONSTANTS, INPUT_TYPES
 
 PATH = Path(__file__).resolve().parents[3] / "static/js/editor/words.js"

@@ -17,7 +17,7 @@ from django.utils.text import slugify
 
 from spak import data
 from spak.lang import Parsed, parse
-from spak.lang.beside import files_beside
+from spak.lang.spec_files import folder_reader
 from spak.lang.imports import Resolved, resolve
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.teams.models import Team
@@ -49,7 +49,7 @@ class Beside:
             text: str | None = found.values_list("head__text", flat=True).first()
             if text is not None:
                 return text.encode()
-        return files_beside(data.path(EXAMPLES) / f"{self.slug}.spak")(path)
+        return folder_reader(data.path(EXAMPLES) / f"{self.slug}.spak")(path)
 
     def parse(self, text: str) -> Parsed:
         """The text by itself, under the name by which others import it: a circle is seen."""

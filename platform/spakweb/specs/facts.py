@@ -16,7 +16,7 @@ from spak.lang.check import examine
 from spak.lang.diagnostics import Diagnostic, in_order
 from spak.lang.graph import graph_of
 from spak.lang.imports import Resolved
-from spak.lang.laws import check_law
+from spak.lang.checks.policy import check_law
 from spak.lang.outline import Outline
 from spak.policy.law import Law
 

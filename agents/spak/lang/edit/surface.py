@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from spak.lang import ast
-from spak.lang.parser import Parsed, parse, tables
+from spak.lang.parser import Parsed, parse
+from spak.lang.parser.automaton import tables
 
 _BREAK = re.compile(r"(?<!\r)\n")
 

@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 from spak.lang import settings
 from spak.lang.check import ALWAYS
-from spak.lang.check_steps import LAST
+from spak.lang.checks.steps import LAST
 from spak.lang.features import describe, words
 from spak.lang.features.place import Frame, Spot, spot
 from spak.lang.features.view import View
 from spak.lang.outline import ON_FAIL, TaskPlan
-from spak.lang.parser import tables
+from spak.lang.parser.automaton import tables
 from spak.lang.scope import MARK_PARTS, MARKS, PLAIN
 
 Kind = Literal[

@@ -14,7 +14,7 @@ from typing import Literal
 from spak.lang import ast
 from spak.lang.features.names import Occurrence, occurrences
 from spak.lang.features.view import View
-from spak.lang.parser import tables
+from spak.lang.parser.automaton import tables
 
 MarkKind = Literal[
     "comment",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spak.lang import ast, settings
-from spak.lang.check_steps import READERS
+from spak.lang.checks.steps import READERS
 from spak.lang.diagnostics import Edit, Severity, apply_fix
 from spak.lang.features.view import Place, View
 from spak.lang.imports import settings_of

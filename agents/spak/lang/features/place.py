@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 from spak.lang import settings
 from spak.lang.features.view import View, Word
-from spak.lang.lexer import Vocabulary
-from spak.lang.parser import tables
+from spak.lang.parser.automaton import tables
+from spak.lang.parser.lexer import Vocabulary
 
 Block = Literal[
     "top", "agent", "model", "task", "next", "evaluation", "step", "settings", "inputs", "space", "options",

@@ -13,7 +13,7 @@ from typing import Literal
 
 from spak.lang import ast
 from spak.lang.features.view import View
-from spak.lang.parser import tables
+from spak.lang.parser.automaton import tables
 
 SymbolKind = Literal["agent", "task", "step", "check", "model", "text", "inputs", "input", "setting"]
 FoldKind = Literal["region", "comment"]

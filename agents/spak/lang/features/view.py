@@ -18,9 +18,10 @@ from spak.lang import ast
 from spak.lang.catalog import Catalog
 from spak.lang.check import check, examine
 from spak.lang.diagnostics import Diagnostic
-from spak.lang.lexer import lex
 from spak.lang.outline import Outline
-from spak.lang.parser import Parsed, tables
+from spak.lang.parser import Parsed
+from spak.lang.parser.automaton import tables
+from spak.lang.parser.lexer import lex
 from spak.lang.scope import Scope
 
 if TYPE_CHECKING:

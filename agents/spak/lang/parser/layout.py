@@ -1,4 +1,4 @@
-"""The shape of a broken file: what its layout says before any grammar is asked.
+"""The layout of a broken file: what it says before any grammar is asked.
 
 Takes a text and its tokens; mends the tokens where people and models slip most, and tells each mend:
 
@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from spak.lang import settings
 from spak.lang.ast import Tokens
 from spak.lang.diagnostics import LIMIT, Lines
-from spak.lang.lexer import Problem
 from spak.lang.near import nearest
-from spak.lang.parser import Tables, tables
+from spak.lang.parser.automaton import Tables, tables
+from spak.lang.parser.lexer import Problem
 
 
-class Shape:
+class Layout:
     """Tokens that may be mended, with the findings about them."""
 
     def __init__(self, text: str, tokens: Tokens) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from spak.canon import MAX_INT
 from spak.lang import ast
 from spak.lang.diagnostics import LIMIT
-from spak.lang.lexer import Problem
+from spak.lang.parser.lexer import Problem
 
 Kids = list[Any]
 Action = Callable[[Kids, int], Any]

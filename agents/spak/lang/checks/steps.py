@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from spak.lang import ast, axioms, command, values
+from spak.lang import ast, command, values
+from spak.lang.checks import axioms
 from spak.lang.lookalike import odd, reading
 from spak.lang.near import did_you_mean, nearest
 from spak.lang.outline import Choice, Outline, StepPlan, TaskPlan
@@ -74,7 +75,7 @@ class _Inside:
         self.report = made.report
         self.index = LAST
         self.position = 0
-        """Before which of the task's acts (bound.py) what is looked at is read."""
+        """Before which of the task's acts (checks/assigned.py) what is looked at is read."""
         self.watching = False
         """True inside an invariant."""
 

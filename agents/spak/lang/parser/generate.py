@@ -1,8 +1,8 @@
 """The generator of grammar.json: LALR tables made by Lark from grammar.lark, once, for our own driver.
 
-`python -m spak.lang.tables` writes the file; a test compares its hash with the grammar's. Only this module
-and tests import lark: the parser reads the tables and nothing else. Strict mode makes a conflict an error
-(Lark would otherwise settle shift against reduce in silence).
+`python -m spak.lang.parser.generate` writes the file; a test compares its hash with the grammar's. Only this
+module and tests import lark: the parser reads the tables and nothing else. Strict mode makes a conflict an
+error (Lark would otherwise settle shift against reduce in silence).
 
     terminals  names in order of their numbers; `$END` is 0, keywords come last, from `keywords` on
     rows       per state a flat list: terminal, action; >= 0 shifts to that state, < 0 reduces ~action

@@ -54,7 +54,7 @@ class Act:
     """Whether an exit that is not 0 ends the task with `fail`."""
 
 
-def check_bound(made: Outline, scope: Scope, start: str) -> None:
+def check_assigned(made: Outline, scope: Scope, start: str) -> None:
     if made.broken or made.report.errors or not start:
         return
     uses = [use for use in scope.uses if use.path.partition(".")[0] not in ALWAYS]

@@ -17,7 +17,7 @@ MISREAD = ("lang.unbound_variable", "lang.bare_word", "lang.lookalike")
 GOOD = ("success", "metric_improved", "plateau")
 
 
-def check_use(made: Outline, scope: Scope) -> None:
+def check_unused(made: Outline, scope: Scope) -> None:
     if made.broken or made.report.full or not made.tasks:
         return
     if not any(item.code in MISREAD for item in made.report.found):

@@ -1,8 +1,8 @@
 """The recovering parser: runs only after the fast one failed, and finds every error in one pass.
 
 Takes the text and its tokens; gives the tokens as mended, the items of the file, the findings, and the
-builder that made the nodes. First comes a look at the shape of the file, where people and models slip most
-(shape.py). Then the tables run as in the fast driver, but `TASK name {`, `STEP name :` and `NEXT {` are
+builder that made the nodes. First comes a look at the layout of the file, where people and models slip most
+(layout.py). Then the tables run as in the fast driver, but `TASK name {`, `STEP name :` and `NEXT {` are
 keywords wherever they stand, so that a lost `}` does not swallow the next task. At an error the first mend
 wins that lets four more tokens parse: insert one token, delete one, replace one; else skip to where parsing
 can go on. A finding that follows another within three tokens is a consequence of it and is not told.
@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from spak.lang.ast import Tokens
-from spak.lang.build import Builder
 from spak.lang.diagnostics import LIMIT
-from spak.lang.lexer import Problem
-from spak.lang.parser import APPEND, BUILD, DROP, NEW, PASS, can_shift
-from spak.lang.shape import Shape
+from spak.lang.parser.automaton import APPEND, BUILD, DROP, NEW, PASS, can_shift
+from spak.lang.parser.build import Builder
+from spak.lang.parser.layout import Layout
+from spak.lang.parser.lexer import Problem
 
 LOOK_AHEAD = 4
 QUIET = 3
@@ -42,7 +42,7 @@ def recover(text: str, tokens: Tokens) -> tuple[Tokens, list[Any], list[Problem]
     return _Recovery(text, tokens).run()
 
 
-class _Recovery(Shape):
+class _Recovery(Layout):
     def __init__(self, text: str, tokens: Tokens) -> None:
         super().__init__(text, tokens)
         self.states: list[int] = [0]

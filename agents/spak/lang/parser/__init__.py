@@ -13,21 +13,17 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-import orjson
-
 from spak.lang.ast import Agent, Entry, Source, Spec, Start, Task, Tokens
-from spak.lang.build import Builder
 from spak.lang.diagnostics import Diagnostic, Edit, Severity, in_order
-from spak.lang.lexer import MAX_DEPTH, Problem, Vocabulary, lex, vocabulary
 from spak.lang.lookalike import turns
+from spak.lang.parser.automaton import APPEND, BUILD, DROP, NEW, PASS, can_shift, tables
+from spak.lang.parser.build import Builder
+from spak.lang.parser.lexer import MAX_DEPTH, Problem, lex
 
 MAX_BYTES = 256 * 1024
 MAX_NOTS = 8
-PASS, NEW, APPEND, DROP, BUILD, ACCEPT = range(6)
 WARNINGS = frozenset({"lang.escape", "lang.direction"})
 
 _FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
@@ -61,33 +57,6 @@ class Parsed:
         return not any(item.severity == Severity.ERROR for item in self.diagnostics)
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
-    terminals: Sequence[str]
-    keyword: int
-    rows: Sequence[dict[int, int]]
-    gotos: Sequence[dict[int, int]]
-    rules: Sequence[tuple[int, int, int]]
-    """Length, origin and code of each rule."""
-    builders: Sequence[str]
-    words: Vocabulary
-
-
-@lru_cache(maxsize=1)
-def tables() -> Tables:
-    """The tables of the grammar, read once."""
-    data = orjson.loads(Path(__file__).with_name("grammar.json").read_bytes())
-    return Tables(
-        terminals=data["terminals"],
-        keyword=data["keywords"],
-        rows=[dict(zip(row[::2], row[1::2], strict=True)) for row in data["rows"]],
-        gotos=[dict(zip(row[::2], row[1::2], strict=True)) for row in data["gotos"]],
-        rules=[(size, origin, code) for size, origin, code, _ in data["rules"]],
-        builders=[builder for *_, builder in data["rules"]],
-        words=vocabulary(data["terminals"], data["keywords"]),
-    )
-
-
 def parse(text: str | bytes, name: str = "") -> Parsed:
     """The spec of a text; never raises for what a text can hold."""
     text, problems = _readable(text)
@@ -104,22 +73,22 @@ def parse(text: str | bytes, name: str = "") -> Parsed:
     if (items is None or problems) and (alone := _without_prose(name, text)) is not None:
         return alone
     if items is None or _swallows(items, tokens, text):
-        from spak.lang.recover import recover
+        from spak.lang.parser.recover import recover
 
         tokens, items, found, builder = recover(text, tokens)
-        told = {problem[3] for problem in problems}
+        reported = {problem[3] for problem in problems}
         open_text = any(text[start:end] == '"""' for *_, start, end, _ in problems)
         problems = problems + [
             problem
             for problem in found
-            if problem[3] not in told and not (open_text and problem[1].startswith("the file ends"))
+            if problem[3] not in reported and not (open_text and problem[1].startswith("the file ends"))
         ]
     return _parsed(name, text, tokens, items, problems + builder.problems)
 
 
 def _without_prose(name: str, text: str) -> Parsed | None:
     """The spec of a chat's answer, and one finding for what stands around it; None where there is nothing."""
-    from spak.lang.prose import around, blanked
+    from spak.lang.parser.prose import around, blanked
 
     parts = around(text)
     if not parts:
@@ -226,23 +195,6 @@ def _swallows(items: list[Any], tokens: Tokens, text: str) -> bool:
         if one_line and kinds[item.end : item.end + 2] == [name, brace]:
             return not any(isinstance(other, Task) and other.name.upper() == "TASK" for other in flat)
     return False
-
-
-def can_shift(states: Sequence[int], kind: int, grammar: Tables) -> bool:
-    """True when the terminal can be shifted (or the file can end) after the reductions that it brings."""
-    stack = list(states)
-    while True:
-        action = grammar.rows[stack[-1]].get(kind)
-        if action is None:
-            return False
-        if action >= 0:
-            return True
-        size, origin, code = grammar.rules[~action]
-        if code == ACCEPT:
-            return True
-        if size:
-            del stack[-size:]
-        stack.append(grammar.gotos[stack[-1]][origin])
 
 
 def _readable(text: str | bytes) -> tuple[str, list[Problem]]:

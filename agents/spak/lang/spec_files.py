@@ -13,7 +13,7 @@ from spak.lang.imports import Reader, Unreadable
 from spak.lang.parser import MAX_BYTES
 
 
-def files_beside(spec: Path) -> Reader:
+def folder_reader(spec: Path) -> Reader:
     """A reader of the files in a spec's folder and below. It raises Unreadable for what it will not give."""
     folder = spec.parent.resolve()
 
