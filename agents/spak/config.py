@@ -264,14 +264,14 @@ def host(chosen: Settings, program: Program, backend: str = "") -> Host:
         raise UnavailableError(
             "unavailable.backend", f"there is no backend {name!r} here", f"known backends: {known}"
         )
-    box = launcher(chosen, program)
-    measurable(program, box)
+    found = launcher(chosen, program)
+    measurable(program, found)
     return Host(
         tools=TOOLS,
         validators={entry: make() for entry, make in VALIDATORS.items()},
         proposers={entry: make() for entry, make in PROPOSERS.items()},
         backend=open_backend(name, chosen.llm, forced=name != configured) if name else None,
-        launcher=box,
+        launcher=found,
         toolchain=toolchain(chosen.binds),
         limits=chosen.limits,
         redactor=redactor(chosen.llm),
@@ -286,9 +286,17 @@ def launcher(chosen: Settings, program: Program) -> Launcher:
 
     Fails closed: no launcher, no run. Raises: UnavailableError `unavailable.sandbox`.
     """
+    return box(chosen, program.sandbox)
+
+
+def box(chosen: Settings, least: str = "RESTRICTED") -> Launcher:
+    """The launcher that is strict enough for `least`, chosen as `launcher` says; for jobs of no program too.
+
+    Raises: UnavailableError `unavailable.sandbox`.
+    """
     from spak.sandbox import LAUNCHERS
 
-    wanted = max(program.sandbox, chosen.least, key=lambda name: RANKS.get(name.upper(), 0))
+    wanted = max(least, chosen.least, key=lambda name: RANKS.get(name.upper(), 0))
     needed = RANKS.get(wanted.upper(), 1)
     named = max(chosen.launcher, chosen.least, key=lambda name: RANKS.get(name.upper(), 0))
     names = (

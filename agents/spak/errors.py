@@ -7,6 +7,8 @@
     │   ├── EditRefused      edit.*       exit 1  an edit of a spec that can not be made
     │   ├── LedgerError      ledger.*     exit 1  tampered, torn, busy, full, read-only
     │   ├── RunError         run.*        exit 1  the run cannot go on as asked
+    │   ├── SuiteError       suite.*      exit 2  a suite or a case that cannot be used
+    │   ├── OuterError       outer.*      exit 2  an experiment, a trace or a campaign that cannot be used
     │   └── UnavailableError unavailable.* exit 7 sandbox, model, device or server is not there
     └── BugError             bug.*        exit 70 ours: an invariant of the code does not hold
 
@@ -64,6 +66,14 @@ class LedgerError(UserError):
 
 class RunError(UserError):
     exit_code = 1
+
+
+class SuiteError(UserError):
+    exit_code = 2
+
+
+class OuterError(UserError):
+    exit_code = 2
 
 
 class UnavailableError(UserError):

@@ -35,6 +35,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "export": ("export", "write a run into one file"),
     "import": ("import_", "read a run from an exported file"),
     "report": ("report", "write a run's report as one HTML page"),
+    "suite": ("suite", "keep runs as cases, add cases, check a suite"),
     "gate": ("gate", "judge actions without doing them"),
     "verify": ("verify", "check an artifact against the axioms of a spec"),
     "policy": ("policy", "check policies, evaluate them, and ask why"),

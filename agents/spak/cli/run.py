@@ -53,7 +53,7 @@ def command(
     held = session.begin(
         file,
         common.runs_dir(runs_dir),
-        inputs=_pairs(inputs),
+        inputs=pairs(inputs),
         mode=mode,  # type: ignore[arg-type]
         backend=common.backend_of(backend, recorded),
         recorded=recorded,
@@ -65,7 +65,8 @@ def command(
     return show.advance_and_show(held, as_json, timeout)
 
 
-def _pairs(inputs: tuple[str, ...]) -> dict[str, str]:
+def pairs(inputs: tuple[str, ...]) -> dict[str, str]:
+    """The values of `--input K=V`. Raises: UsageError `usage.arguments`."""
     found = {}
     for item in inputs:
         name, sign, value = item.partition("=")

@@ -1,0 +1,180 @@
+"""The files of a new case: those that a past run began with, or those that flags name.
+
+`case_of` reads a run of this machine; `filler` a folder, an archive or a commit. Both give what writes a
+case's folder, so that nothing is there until the whole case is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from spak import canon
+from spak.errors import SuiteError, UsageError
+from spak.suites import Case, Right
+from spak.suites.model import RECORDING, STATES, WORKSPACE
+from spak.suites.sealed import copy_plain
+
+GIT = "git:"
+MAX_UNPACKED = 1 << 30
+GIT_S = 60
+
+
+def case_of(root: Path, run: str, name: str) -> tuple[Case, Callable[[Path], None]]:
+    """A case that repeats a run, and what writes its files.
+
+    Raises: SuiteError `suite.not_ended`, `suite.workspace`; LedgerError.
+    """
+    from spak import config
+    from spak.cli import reading, recording
+    from spak.ledger.files import FileLedgers
+    from spak.llm import redactor
+    from spak.llm.recorded import read
+
+    seen = reading.view_of(root, run)
+    if seen.state not in STATES:
+        raise SuiteError(
+            "suite.not_ended", f"run {run} is {seen.state}, it did not end", f"spak resume {run}"
+        )
+    reader = FileLedgers(root).reader(run)
+    try:
+        rules = next(iter(reader.read()))[0].body["rules"]
+        answered = bool(read((line for _, line in reader.read()), reader.blobs.get))
+    finally:
+        reader.close()
+    codes = tuple(seen.refusal["codes"]) if seen.refusal else ()
+    case = Case(
+        name,
+        root,
+        rules["inputs"],
+        rules["seed"],
+        Right(seen.state, codes),
+        origin={
+            "run": run,
+            "spec": canon.digest(rules["spec"].encode()),
+            "tokens": int(seen.metrics.get("tokens", 0)),
+            "cost_nanousd": int(seen.metrics.get("cost_nanousd", 0)),
+            "ms": int(seen.metrics.get("elapsed_ms", 0)),
+        },
+        semantics=rules["semantics"] if answered else 0,
+    )
+
+    def fill(place: Path) -> None:
+        _restore(root / run, run, rules["r3"], place / WORKSPACE)
+        if answered:
+            found = recording.find(root, run, redactor(config.settings().llm))
+            lines = b"".join(canon.dumps(item.to_json()) + b"\n" for item in found.items)
+            (place / RECORDING).write_bytes(lines)
+
+    return case, fill
+
+
+def _restore(folder: Path, run: str, r3: str, target: Path) -> None:
+    """The files that a run began with, from its store."""
+    from spak.errors import RunError
+    from spak.ledger.files import FileLedgers
+    from spak.workspace import Workspace
+
+    with tempfile.TemporaryDirectory(prefix="spak-keep-") as aside:
+        place = Workspace(Path(aside) / "workspace", Path(aside) / "store")
+        reader = FileLedgers(folder.parent).reader(run)
+        try:
+            place.draw_on(reader.blobs)
+            place.restore(r3, folder / "store")
+        except RunError as error:
+            raise SuiteError(
+                "suite.workspace",
+                f"the files that run {run} began with are not in its store: {error.message}",
+                "keep a run whose folder is whole, or add the case with --workspace",
+            ) from error
+        finally:
+            reader.close()
+        target.mkdir()
+        copy_plain(Path(aside) / "workspace", target)
+    if not any(target.iterdir()):
+        target.rmdir()
+
+
+def filler(workspace: str | None, answers: Path | None) -> Callable[[Path], None]:
+    """What writes the files that flags name; it raises SuiteError `suite.workspace`, UsageError."""
+
+    def fill(place: Path) -> None:
+        if workspace is not None:
+            (place / WORKSPACE).mkdir()
+            _unpack(workspace, place / WORKSPACE)
+        if answers is not None:
+            from spak.llm.recorded import contents, read
+
+            data = contents(answers)
+            if not read(data.splitlines()):
+                raise UsageError("usage.input", f"{answers} holds no answer", "docs/models.md has the form")
+            (place / RECORDING).write_bytes(data)
+
+    return fill
+
+
+def _unpack(named: str, target: Path) -> None:
+    if named.startswith(GIT):
+        _commit(named.removeprefix(GIT), target)
+        return
+    source = Path(named)
+    if source.is_dir():
+        copy_plain(source, target)
+    elif source.is_file():
+        _archive(source, target)
+    else:
+        raise UsageError("usage.file", f"{source} does not exist", "a folder, an archive or git:DIR@REF")
+
+
+def _commit(named: str, target: Path) -> None:
+    """The files of a commit of a local repository."""
+    folder, _, ref = named.rpartition("@")
+    if not folder or not ref or ref.startswith("-"):
+        raise UsageError("usage.arguments", f"{GIT}{named} is not git:DIR@REF", "for example git:.@v1.2")
+    with tempfile.TemporaryDirectory(prefix="spak-keep-") as aside:
+        archive = Path(aside) / "commit.tar"
+        done = subprocess.run(
+            ["git", "-C", folder, "archive", "--format=tar", f"--output={archive}", ref],
+            capture_output=True, text=True, timeout=GIT_S, check=False, stdin=subprocess.DEVNULL,
+            env={**os.environ, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"},
+        )  # fmt: skip
+        if done.returncode:
+            raise SuiteError(
+                "suite.workspace", f"git has no {ref} in {folder}: {done.stderr.strip()}", "name a ref"
+            )
+        _archive(archive, target)
+
+
+def _archive(path: Path, target: Path) -> None:
+    """Unpack a tar or zip archive; nothing in it may leave the folder or be larger than a workspace is."""
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                _fits(path, sum(item.file_size for item in archive.infolist()))
+                for item in archive.infolist():
+                    parts = Path(item.filename).parts
+                    if Path(item.filename).is_absolute() or ".." in parts:
+                        raise SuiteError("suite.workspace", f"{path} holds {item.filename}", "repack it")
+                archive.extractall(target)
+            return
+        with tarfile.open(path) as archive:
+            _fits(path, sum(item.size for item in archive))
+            archive.extractall(target, filter="data")
+    except (tarfile.TarError, zipfile.BadZipFile, OSError, EOFError) as error:
+        shutil.rmtree(target, ignore_errors=True)
+        raise SuiteError(
+            "suite.workspace", f"{path} cannot be unpacked: {error}", "a .tar, .tar.gz or .zip"
+        ) from error
+
+
+def _fits(path: Path, size: int) -> None:
+    if size > MAX_UNPACKED:
+        raise SuiteError(
+            "suite.workspace", f"{path} unpacks to more than {MAX_UNPACKED >> 20} MiB", "make it smaller"
+        )

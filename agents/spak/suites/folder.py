@@ -1,0 +1,197 @@
+"""A suite as a folder of cases: reading it, adding to it, and what is wrong with it.
+
+    <suite>/<case>/case.json ...    spak.suites.model
+    <suite>/ledger/                 spak.suites.book
+
+A new case is written aside and renamed, so it is there whole or not at all; two writers of one suite do not
+mix. `problems` says everything that is wrong; `cases` refuses a suite that has any of it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import orjson
+
+from spak.canon import content_hash
+from spak.errors import SuiteError
+from spak.program.semantics import BY_VERSION
+from spak.suites import sealed
+from spak.suites.book import RUN, Book, Split
+from spak.suites.model import FILE, NAME, Case, case_hash, read_case
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with a suite; `case` is empty where it is about the whole."""
+
+    case: str
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A suite's folder. Made by `Suite.open`."""
+
+    folder: Path
+    cases: tuple[Case, ...]
+    book: Book
+    broken: tuple[Problem, ...] = ()
+    """Cases that cannot be read."""
+
+    @classmethod
+    def open(cls, folder: Path, new: bool = False) -> Suite:
+        """Read a suite; `new` allows a folder that does not exist yet.
+
+        Raises: SuiteError `suite.none`, `suite.ledger`; LedgerError.
+        """
+        if not folder.is_dir() and not new:
+            raise SuiteError(
+                "suite.none", f"{folder} is no suite", "spak suite keep RUN --suite DIR makes one"
+            )
+        cases, broken = [], []
+        found = sorted(folder.iterdir()) if folder.is_dir() else []
+        for path in found:
+            if not path.is_dir() or path.name == RUN or path.name.startswith("."):
+                continue
+            try:
+                cases.append(read_case(path))
+            except SuiteError as error:
+                broken.append(Problem(path.name, error.code, error.message))
+        return cls(folder, tuple(cases), Book.read(folder), tuple(broken))
+
+    @property
+    def hash(self) -> str:
+        """The name of all cases and their splits."""
+        return content_hash([[case.name, case.hash, self.split(case)] for case in self.cases])
+
+    def split(self, case: Case) -> Split | str:
+        """The split of a case; empty where the ledger does not know it."""
+        entry = self.book.entries.get(case.name)
+        return "" if entry is None else entry.split
+
+    def of(self, splits: Sequence[str]) -> tuple[Case, ...]:
+        return tuple(case for case in self.cases if self.split(case) in splits)
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with the files and the ledger; checks are not run."""
+        found = list(self.broken)
+        names: dict[str, str] = {}
+        for case in self.cases:
+            if case.hash in names:
+                found.append(
+                    Problem(case.name, "suite.duplicate", f"it is the same case as {names[case.hash]}")
+                )
+            names.setdefault(case.hash, case.name)
+            entry = self.book.entries.get(case.name)
+            if entry is None:
+                found.append(Problem(case.name, "suite.unlisted", "the suite's ledger does not know it"))
+            elif entry.hash != case.hash:
+                found.append(
+                    Problem(case.name, "suite.changed", "its files are not those that the ledger names")
+                )
+            if case.recording is not None and case.semantics not in BY_VERSION:
+                known = ", ".join(map(str, BY_VERSION))
+                found.append(
+                    Problem(
+                        case.name,
+                        "suite.recording",
+                        f"its recording is of kernel semantics {case.semantics}, this kernel knows {known}",
+                    )
+                )
+        for name in sorted(self.book.entries.keys() - {case.name for case in self.cases}):
+            if not any(item.case == name for item in self.broken):
+                found.append(Problem(name, "suite.missing", "the ledger names it and its folder is gone"))
+        if not self.cases and not self.broken:
+            found.append(Problem("", "suite.empty", "it has no case"))
+        return found
+
+    def sound(self) -> Suite:
+        """This suite. Raises: SuiteError with the code of its first problem."""
+        found = self.problems()
+        if found:
+            first = found[0]
+            more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+            place = f"case {first.case}" if first.case else str(self.folder)
+            raise SuiteError(
+                first.code, f"{place}: {first.message}{more}", "spak suite check DIR names them all"
+            )
+        return self
+
+    def untouched(self, bench: sealed.Bench) -> list[Problem]:
+        """Cases whose sealed checks pass before any run: on an empty workspace, or on the one they begin
+        with; and those whose checks cannot be carried out."""
+        return [problem for case in self.cases if (problem := passes_before(case, bench)) is not None]
+
+    def add(self, case: Case, fill: Callable[[Path], None], bench: sealed.Bench | None) -> Suite:
+        """The suite with one more case, whose files `fill` writes into a folder.
+
+        Raises: SuiteError `suite.exists`, `suite.duplicate`, `suite.passes_before`, `suite.case`.
+        """
+        if not NAME.fullmatch(case.name) or case.name == RUN:
+            raise SuiteError("suite.case", f"{case.name!r} is no name of a case", "letters, digits, . _ -")
+        if os.path.lexists(self.folder / case.name):
+            raise SuiteError("suite.exists", f"the suite has a case {case.name}", "name it with --name")
+        with _aside(self.folder) as aside:
+            place = aside / case.name
+            place.mkdir()
+            fill(place)
+            made = replace(case, folder=place)
+            (place / FILE).write_bytes(orjson.dumps(made.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
+            made = read_case(place)
+            twin = next((known.name for known in self.cases if known.hash == made.hash), "")
+            if twin:
+                raise SuiteError(
+                    "suite.duplicate", f"the suite has that case already: {twin}", "nothing to do"
+                )
+            problem = None if bench is None else passes_before(made, bench)
+            if problem is not None:
+                raise SuiteError(
+                    problem.code, f"case {made.name}: {problem.message}", "mend the check, or give its reason"
+                )
+            try:
+                place.rename(self.folder / case.name)
+            except OSError as error:
+                raise SuiteError(
+                    "suite.exists", f"the suite has a case {case.name}", "name it with --name"
+                ) from error
+        self.book.enter([(made.name, made.hash)])
+        return Suite.open(self.folder)
+
+    def enter(self) -> Suite:
+        """The suite with every readable case in its ledger: cases written by hand, or changed on purpose."""
+        self.book.enter([(case.name, case_hash(case)) for case in self.cases])
+        return Suite.open(self.folder)
+
+
+def passes_before(case: Case, bench: sealed.Bench) -> Problem | None:
+    """What is wrong with a case's checks before any run: a case has to fail before it can pass."""
+    if not case.right.sealed:
+        return None
+    places = [(None, "an empty workspace"), (case.workspace, "the workspace that the case begins with")]
+    for place, words in places[: 1 if case.workspace is None else 2]:
+        results = sealed.check(case, place, bench)
+        void = next((item for item in results if item.void), None)
+        if void is not None:
+            return Problem(case.name, "suite.check", f"{void.name} cannot be run: {void.why}")
+        if sealed.passed(results) and not case.right.passes_before:
+            return Problem(case.name, "suite.passes_before", f"its sealed checks pass on {words}")
+    return None
+
+
+@contextmanager
+def _aside(folder: Path) -> Iterator[Path]:
+    """A folder inside the suite that is removed afterwards; no reader takes it for a case."""
+    folder.mkdir(parents=True, exist_ok=True)
+    place = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)

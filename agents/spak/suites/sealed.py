@@ -1,0 +1,197 @@
+"""Sealed checks: what a run left is copied, the case's sealed files are put over it, and commands judge it.
+
+Takes the folder that a run left and a launcher; gives one Result a command. The copy is made after the run
+has ended and lies elsewhere, so no agent can read the checks or change them. Sealed files replace whatever
+stands in their place, links on the way included. Files that steer a test runner (conftest.py, pytest.ini,
+...) count only where the case brought them: what a run added or changed of them is taken out of the copy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from spak.ports import Job, Launcher, Limits, MeasureCall, Toolchain, Validator
+from spak.suites.model import Case, Check, walk
+
+STEERING = frozenset(
+    {
+        *("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg"),
+        *("pyproject.toml", "sitecustomize.py", "usercustomize.py", "noxfile.py", ".coveragerc"),
+    }
+)
+"""Files that change how tests are run, wherever they lie."""
+SHOWN = 2_000
+"""Bytes of a failed check's output that a report shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one check ended. `void` says that it could not be carried out: no launcher, no device."""
+
+    name: str
+    ok: bool
+    why: str = ""
+    void: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What checks run with: the launcher, its limits, and the programs they may start."""
+
+    launcher: Launcher
+    limits: Limits = field(default_factory=Limits)
+    toolchain: Toolchain = field(default_factory=Toolchain)
+    validators: Mapping[str, Validator] | None = None
+
+
+def check(case: Case, left: Path | None, bench: Bench) -> list[Result]:
+    """The case's sealed checks on the folder that a run left; None is an empty workspace."""
+    if not case.right.sealed:
+        return []
+    with tempfile.TemporaryDirectory(prefix="spak-sealed-") as name:
+        place = Path(name) / "ws"
+        place.mkdir()
+        if left is not None:
+            copy_plain(left, place)
+            _without_steering(place, case.workspace)
+        if case.sealed is not None:
+            put_over(case.sealed, place)
+        return [_run(item, place, bench) for item in case.right.sealed]
+
+
+def validate(case: Case, left: Path, bench: Bench) -> list[Result]:
+    """The case's validator on a copy of what a run left."""
+    wanted = case.right.validator
+    if wanted is None:
+        return []
+    validator = (bench.validators or {}).get(wanted["name"])
+    if validator is None:
+        return [Result(wanted["name"], False, "no such validator", void=True)]
+    with tempfile.TemporaryDirectory(prefix="spak-sealed-") as name:
+        place = Path(name) / "ws"
+        place.mkdir()
+        copy_plain(left, place)
+        found = validator.measure(
+            MeasureCall(
+                id=case.hash,
+                validator=wanted["name"],
+                options=wanted.get("options", {}),
+                workspace=place,
+                launcher=bench.launcher,
+                limits=bench.limits,
+                toolchain=bench.toolchain,
+                seed=case.seed,
+            )
+        )
+    if found.status in ("void", "unavailable"):
+        return [Result(wanted["name"], False, found.status, void=True)]
+    bad = [str(item.get("name")) for item in found.checks if item.get("ok") is not True]
+    ok = found.status in ("measured", "checked") and bool(found.checks) and not bad
+    return [Result(wanted["name"], ok, "" if ok else ", ".join(bad) or found.status)]
+
+
+def files(case: Case, left: Path) -> list[Result]:
+    """The files that the case expects, by their content."""
+    made = []
+    for name, wanted in sorted(case.right.files.items()):
+        path = left / name
+        regular = path.is_file() and not path.is_symlink() and path.resolve().is_relative_to(left.resolve())
+        found = hashlib.sha256(path.read_bytes()).hexdigest() if regular else None
+        exists = os.path.lexists(path)
+        ok = (found == wanted) if wanted is not None else not exists
+        made.append(Result(f"file {name}", ok, "" if ok else "differs" if exists else "is not there"))
+    return made
+
+
+def copy_plain(source: Path, target: Path) -> None:
+    """Copy files, folders and links (as links); sockets, pipes and devices are left out."""
+    for place, folders, _ in os.walk(source):
+        for name in folders:
+            path = Path(place) / name
+            if not path.is_symlink():
+                (target / path.relative_to(source)).mkdir(exist_ok=True)
+    for path, found in walk(source):
+        goal = target / path.relative_to(source)
+        if stat.S_ISLNK(found.st_mode):
+            goal.symlink_to(path.readlink())
+        elif stat.S_ISREG(found.st_mode):
+            shutil.copyfile(path, goal)
+            goal.chmod(0o755 if found.st_mode & 0o100 else 0o644)
+
+
+def put_over(source: Path, target: Path) -> None:
+    """Copy a folder's files over another's; nothing is ever written through a link of the other."""
+    for path, found in walk(source):
+        if not stat.S_ISREG(found.st_mode):
+            continue
+        parts = path.relative_to(source).parts
+        place = target
+        for part in parts[:-1]:
+            place = place / part
+            if place.is_symlink() or not place.is_dir():
+                place.unlink(missing_ok=True)
+                place.mkdir()
+        goal = place / parts[-1]
+        if goal.is_dir() and not goal.is_symlink():
+            shutil.rmtree(goal)
+        else:
+            goal.unlink(missing_ok=True)
+        shutil.copyfile(path, goal)
+        goal.chmod(0o755 if found.st_mode & 0o100 else 0o644)
+
+
+def _without_steering(place: Path, given: Path | None) -> None:
+    """The copy with files that steer tests as the case brought them: others are taken out."""
+    for path, _ in list(walk(place)):
+        if path.name in STEERING:
+            path.unlink()
+    if given is None:
+        return
+    for path, found in walk(given):
+        goal = place / path.relative_to(given)
+        plain = goal.parent.is_dir() and goal.parent.resolve() == place.resolve() / goal.parent.relative_to(
+            place
+        )
+        if path.name in STEERING and stat.S_ISREG(found.st_mode) and plain:
+            shutil.copyfile(path, goal)
+
+
+def _run(item: Check, place: Path, bench: Bench) -> Result:
+    name = " ".join(item.cmd)
+    program = bench.toolchain.programs.get(item.cmd[0], item.cmd[0])
+    outcome = bench.launcher.run(
+        Job(
+            argv=(program, *item.cmd[1:]),
+            workspace=place,
+            limits=replace(bench.limits, wall_s=item.timeout_s),
+            binds=bench.toolchain.binds,
+            env={"PYTHONDONTWRITEBYTECODE": "1"},
+        )
+    )
+    if outcome.status == "launcher":
+        return Result(name, False, outcome.detail or "the sandbox did not start", void=True)
+    text = outcome.stdout.data.decode("utf-8", "replace")
+    if outcome.status != "exited" or outcome.exit != item.exit:
+        ended = f"exit {outcome.exit}" if outcome.status == "exited" else outcome.status
+        tail = (text + outcome.stderr.data.decode("utf-8", "replace"))[-SHOWN:]
+        return Result(name, False, f"{ended}, expected exit {item.exit}: {tail.strip()}".rstrip(": "))
+    if item.output not in text:
+        return Result(name, False, f"exit {item.exit} without {item.output!r} in its output")
+    return Result(name, True)
+
+
+def passed(results: Sequence[Result]) -> bool:
+    """Whether there are checks and all of them hold."""
+    return bool(results) and all(item.ok for item in results)
+
+
+def to_json(results: Sequence[Result]) -> list[dict[str, Any]]:
+    return [{"name": item.name, "ok": item.ok, "why": item.why, "void": item.void} for item in results]

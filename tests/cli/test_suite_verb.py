@@ -1,0 +1,79 @@
+"""`spak suite`: a run kept as a case, cases added by hand, and a suite that is checked."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from cli_calls import ASK, HELLO, Cli
+
+pytestmark = pytest.mark.sandbox
+
+
+def test_a_run_is_kept_with_its_files_answers_and_outcome(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "ask.spak").write_text(ASK)
+    given = tmp_path / "given"
+    given.mkdir()
+    (given / "a.txt").write_text("a")
+    assert cli("run", "ask.spak", "--workspace", "given", "--seed", "5").code == 4
+    early = cli("suite", "keep", "latest", "--suite", "s", "--json")
+    assert (early.code, early.error) == (2, "suite.not_ended")
+    assert cli("step", "--resume", "--answer", "yes").code == 0
+    kept = cli("suite", "keep", "latest", "--suite", "s", "--name", "one", "--tag", "small", "--json")
+    assert kept.code == 0
+    assert kept.json["added"]["split"] in ("train", "gate", "sealed")
+    case = json.loads((tmp_path / "s/one/case.json").read_text())
+    assert (case["seed"], case["right"], case["tags"]) == (5, {"state": "succeeded"}, ["small"])
+    assert [path.name for path in (tmp_path / "s/one/workspace").iterdir()] == ["a.txt"]
+    assert json.loads((tmp_path / "s/one/recording.jsonl").read_text())["text"] == "yes"
+    assert cli("suite", "check", "s", "--json").json["problems"] == []
+    again = cli("suite", "keep", "latest", "--suite", "s", "--name", "two", "--json")
+    assert (again.code, again.error) == (2, "suite.duplicate")
+
+
+def test_a_check_that_passes_on_nothing_is_refused(cli: Cli, tmp_path: Path) -> None:
+    assert cli("run", HELLO).code == 0
+    found = cli("suite", "keep", "latest", "--suite", "s", "--check", "true", "--json")
+    assert (found.code, found.error) == (2, "suite.passes_before")
+    assert list((tmp_path / "s").iterdir()) == []
+    kept = cli(
+        "suite", "keep", "latest", "--suite", "s", "--check", "true", "--passes-before", "smoke", "--json"
+    )
+    assert kept.code == 0
+
+
+def test_cases_come_of_folders_archives_and_commits(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one")
+    with tarfile.open(tmp_path / "files.tar.gz", "w:gz") as archive:
+        archive.add(folder / "a.txt", "b.txt")
+    git = ["git", "-C", str(folder), "-c", "user.name=anna", "-c", "user.email=anna@spak.example"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "First"]):
+        subprocess.run([*git, *words], check=True)
+    (folder / "a.txt").write_text("two")
+    for name, source in (("c1", "files.tar.gz"), ("c2", "git:files@HEAD")):
+        assert cli("suite", "add", name, "--suite", "s", "--workspace", source).code == 0
+    assert (tmp_path / "s/c1/workspace/b.txt").read_text() == "one"
+    assert (tmp_path / "s/c2/workspace/a.txt").read_text() == "one"
+    wrong = cli("suite", "add", "c3", "--suite", "s", "--workspace", "git:files@none", "--json")
+    assert (wrong.code, wrong.error) == (2, "suite.workspace")
+    with tarfile.open(tmp_path / "bad.tar", "w") as archive:
+        archive.add(folder / "a.txt", "../up.txt")
+    wrong = cli("suite", "add", "c3", "--suite", "s", "--workspace", "bad.tar", "--json")
+    assert (wrong.code, wrong.error) == (2, "suite.workspace")
+    assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["c1", "c2", "ledger"]
+
+
+def test_a_suite_that_was_touched_says_so(cli: Cli, tmp_path: Path) -> None:
+    assert cli("suite", "add", "c1", "--suite", "s", "--seed", "1").code == 0
+    case = tmp_path / "s/c1/case.json"
+    case.write_text(case.read_text().replace('"seed": 1', '"seed": 2'))
+    found = cli("suite", "check", "s", "--json")
+    assert (found.code, [item["code"] for item in found.json["problems"]]) == (2, ["suite.changed"])
+    assert cli("suite", "check", "s", "--enter").code == 0
+    assert cli("suite", "check", "none", "--json").error == "suite.none"

@@ -1,0 +1,162 @@
+"""Sealed checks: on a copy, after the end, whatever the run left in their way."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spak import config
+from spak.sandbox import LAUNCHERS
+from spak.suites import Case, Check, Right, judge
+from spak.suites.folder import passes_before
+from spak.suites.sealed import Bench, check, copy_plain, files, put_over
+
+pytestmark = pytest.mark.sandbox
+
+TESTS = "from thing import double\n\ndef test_double():\n    assert double(2) == 4\n"
+CHECK = Check(("python", "check.py"), output="held")
+STEERED = (
+    "import os, thing\n"
+    "assert not os.path.exists('sub/conftest.py')\n"
+    "print('held', open('pytest.ini').read())\n"
+)
+READS = "import thing\nassert thing.double(4) == 8\nprint('held')\n"
+
+
+@pytest.fixture(scope="module")
+def bench() -> Bench:
+    return Bench(LAUNCHERS["restricted"](), toolchain=config.toolchain())
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    folder = tmp_path / "case"
+    (folder / "workspace").mkdir(parents=True)
+    (folder / "sealed").mkdir()
+    (folder / "workspace/thing.py").write_text("def double(n):\n    return n\n")
+    (folder / "sealed/check.py").write_text(READS)
+    return Case("case", folder, right=Right(sealed=(CHECK,)))
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> Path:
+    place = tmp_path / "left"
+    place.mkdir()
+    (place / "thing.py").write_text("def double(n):\n    return 2 * n\n")
+    return place
+
+
+def test_a_right_run_passes_and_its_files_stay_as_they_are(case: Case, left: Path, bench: Bench) -> None:
+    assert judge(case, "succeeded", (), left, bench).outcome == "pass"
+    assert [path.name for path in left.iterdir()] == ["thing.py"]
+    found = judge(case, "refused", ("run.watchdog",), left, bench)
+    assert (found.outcome, found.why) == ("fail", "it was refused (run.watchdog), expected succeeded")
+    assert judge(case, "waiting", (), left, bench).outcome == "void"
+
+
+def test_a_wrong_run_fails_with_what_the_check_printed(case: Case, bench: Bench) -> None:
+    assert case.workspace is not None
+    found = judge(case, "succeeded", (), case.workspace, bench)
+    assert found.outcome == "fail"
+    assert "AssertionError" in found.why
+
+
+def test_output_has_to_be_there_too(case: Case, left: Path, bench: Bench) -> None:
+    (left / "thing.py").write_text("import os\nos._exit(0)\n")
+    found = check(case, left, bench)
+    assert [(item.ok, item.void) for item in found] == [(False, False)]
+    assert "without 'held'" in found[0].why
+
+
+def test_what_a_run_put_in_the_way_of_sealed_files_is_replaced(
+    case: Case, left: Path, bench: Bench, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "check.py").write_text("print('held')")
+    (left / "check.py").symlink_to(outside / "check.py")
+    assert check(case, left, bench)[0].ok
+    assert (outside / "check.py").read_text() == "print('held')"
+    (left / "check.py").unlink()
+    (left / "check.py").mkdir()
+    assert check(case, left, bench)[0].ok
+
+
+def test_sealed_files_go_through_no_link(tmp_path: Path) -> None:
+    source, target, outside = tmp_path / "s", tmp_path / "t", tmp_path / "o"
+    (source / "sub").mkdir(parents=True)
+    (source / "sub/a").write_text("new")
+    target.mkdir()
+    outside.mkdir()
+    (target / "sub").symlink_to(outside)
+    put_over(source, target)
+    assert list(outside.iterdir()) == []
+    assert (target / "sub/a").read_text() == "new"
+
+
+def test_a_file_that_steers_tests_counts_only_as_the_case_has_it(
+    case: Case, left: Path, bench: Bench
+) -> None:
+    assert case.sealed is not None
+    (case.sealed / "check.py").write_text(STEERED)
+    assert case.workspace is not None
+    (case.workspace / "pytest.ini").write_text("given")
+    wanted = replace(case, right=Right(sealed=(replace(CHECK, output="held given"),)))
+    (left / "sub").mkdir()
+    (left / "sub/conftest.py").write_text("")
+    (left / "pytest.ini").write_text("changed")
+    assert [item.why for item in check(wanted, left, bench)] == [""]
+
+
+def test_a_check_that_passes_before_a_run_is_named(case: Case, bench: Bench) -> None:
+    assert passes_before(case, bench) is None
+    easy = replace(case, right=Right(sealed=(Check(("true",)),)))
+    found = passes_before(easy, bench)
+    assert found is not None
+    assert (found.code, "empty" in found.message) == ("suite.passes_before", True)
+    assert (
+        passes_before(replace(easy, right=replace(easy.right, passes_before="a smoke test")), bench) is None
+    )
+    assert case.workspace is not None
+    (case.workspace / "thing.py").write_text("def double(n):\n    return n + n\n")
+    found = passes_before(case, bench)
+    assert found is not None
+    assert "begins with" in found.message
+
+
+def test_files_are_compared_by_content_and_links_are_none(case: Case, left: Path) -> None:
+    digest = hashlib.sha256(b"x").hexdigest()
+    (left / "a").write_bytes(b"x")
+    (left / "link").symlink_to("a")
+    wanted = replace(case, right=Right(files={"a": digest, "link": digest, "gone": None, "thing.py": None}))
+    assert {item.name: item.ok for item in files(wanted, left)} == {
+        "file a": True, "file link": False, "file gone": True, "file thing.py": False,
+    }  # fmt: skip
+
+
+def test_a_validator_judges_a_copy_and_one_that_is_not_there_is_void(
+    case: Case, left: Path, bench: Bench
+) -> None:
+    (left / "test_thing.py").write_text(TESTS)
+    wanted = replace(case, right=Right(validator={"name": "PyTest", "options": {"paths": ["test_thing.py"]}}))
+    from spak.validators import VALIDATORS
+
+    full = replace(bench, validators={"PyTest": VALIDATORS["PyTest"]()})
+    assert judge(wanted, "succeeded", (), left, full).outcome == "pass"
+    (left / "thing.py").write_text("def double(n):\n    return n\n")
+    assert judge(wanted, "succeeded", (), left, full).outcome == "fail"
+    assert judge(wanted, "succeeded", (), left, bench).outcome == "void"
+
+
+def test_pipes_are_not_copied(tmp_path: Path) -> None:
+    source, target = tmp_path / "s", tmp_path / "t"
+    source.mkdir()
+    target.mkdir()
+    os.mkfifo(source / "pipe")
+    (source / "a").write_text("a")
+    copy_plain(source, target)
+    assert [path.name for path in target.iterdir()] == ["a"]
