@@ -199,8 +199,8 @@ def worker() -> dict[int, dict[str, float]]:
 
 def _advanced(team: Any, count: int, key: str) -> dict[str, float]:
     from spakweb.ledger.projection import Projection
+    from spakweb.ledger.workspaces import folder_of, workspace_of
     from spakweb.runs.models import Run
-    from spakweb.worker.execute import folder_of, workspace_of
 
     found = made(key, count, workspace_of(key).snapshot())
     _fill(folder_of(key) / "store", count // 3)

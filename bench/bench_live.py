@@ -196,10 +196,11 @@ def storm() -> None:
     from spak.runner import Host, Run
     from spak.runner.genesis import genesis
     from spakweb.ledger.store import DatabaseLedgers
+    from spakweb.ledger.workspaces import workspace_of
     from spakweb.runs.actions import new_key
     from spakweb.runs.models import Run as Row
     from spakweb.specs.models import Spec
-    from spakweb.worker.execute import Holding, workspace_of
+    from spakweb.worker.holding import Holding
 
     class Paced(Answer):
         def run(self, call: Any) -> Any:

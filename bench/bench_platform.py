@@ -254,8 +254,8 @@ def _begun(team: Any, key: str, length: int) -> Any:
     from spak.runner import Host, Run
     from spak.runner.genesis import genesis
     from spakweb.ledger.store import DatabaseLedgers
+    from spakweb.ledger.workspaces import workspace_of
     from spakweb.runs.models import Run as Row
-    from spakweb.worker.execute import workspace_of
 
     tools = {"costly": Answer("costly", "costly")}
     catalog = Catalog(tools={name: tool.entry for name, tool in tools.items()})
@@ -269,7 +269,7 @@ def _begun(team: Any, key: str, length: int) -> Any:
 def _going(begun: Any) -> Callable[[], None]:
     from django.db import connection
 
-    from spakweb.worker.execute import Holding
+    from spakweb.worker.holding import Holding
 
     row, runner, length = begun
     holding = Holding(row, runner)

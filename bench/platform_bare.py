@@ -50,7 +50,7 @@ def main(pipe: int, listening: int) -> None:
     import uvicorn
 
     django.setup()
-    from spakweb.home.serve import end_with_parent
+    from spakweb.child import end_with_parent
 
     end_with_parent(pipe)
     config = uvicorn.Config(application(), log_level="warning", access_log=False, lifespan="off")

@@ -103,9 +103,9 @@ def child(data: Path, work: Callable[[], object]) -> int:
     settings.DATA_DIR = data
     code = 1
     try:
-        from spakweb.worker import execute
+        from spakweb.ledger import workspaces
 
-        execute.BUSY_S = 0.3
+        workspaces.BUSY_S = 0.3
         work()
         code = 0
     finally:

@@ -15,7 +15,7 @@ from platform_kit import ROOT, environment
 RUN, LEDGER = "spak.runner.run:Run", "spakweb.ledger.store"
 SPACE, STORE = "spak.workspace.space:Workspace", "spak.workspace.store:Store"
 LOCK = "spak.workspace.lock:WorkspaceLock"
-EXECUTE, PERFORM = "spakweb.worker.execute", "spak.runner.perform:Performer"
+HOLDING, PERFORM = "spakweb.worker.holding", "spak.runner.perform:Performer"
 
 BEGINNING = [
     (f"{LEDGER}:_taken", True),
@@ -34,7 +34,7 @@ TAKING = [
     (f"{SPACE}.recover", True),
     (f"{SPACE}.snapshot", False),
     (f"{RUN}._resume", True),
-    (f"{EXECUTE}:Holding._obey", False),
+    (f"{HOLDING}:Holding._obey", False),
 ]
 WORKING = [
     (f"{RUN}._do", False),

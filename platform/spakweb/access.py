@@ -21,7 +21,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, resolve_url
 from django.utils.cache import patch_cache_control
 
-from spakweb.home.errors import form_of
+from spakweb.error_pages import form_of
 from spakweb.teams.models import Membership, Role, Team
 
 ACTIONS: dict[str, Role] = {

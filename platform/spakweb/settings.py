@@ -124,7 +124,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "spakweb.runs.unsafe_text.Seen",
-    "spakweb.home.errors.RefusedToAnswer",
+    "spakweb.error_pages.RefusedToAnswer",
 ]
 
 ROOT_URLCONF = "spakweb.urls"
@@ -345,7 +345,7 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
 CSRF_COOKIE_HTTPONLY = True
-CSRF_FAILURE_VIEW = "spakweb.home.errors.csrf"
+CSRF_FAILURE_VIEW = "spakweb.error_pages.csrf"
 SECURE_SSL_REDIRECT = PRODUCTION
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SECURE_HSTS_SECONDS = number("SPAK_WEB_HSTS_SECONDS", 31536000 if PRODUCTION else 0, 0, 126144000)

@@ -28,8 +28,8 @@ urlpatterns = [
     path("t/<slug:team>/fleet/", include("spakweb.fleet.urls")),
 ]
 
-handler400 = "spakweb.home.errors.bad_request"
-handler403 = "spakweb.home.errors.forbidden"
-handler404 = "spakweb.home.errors.not_found"
-handler429 = "spakweb.home.errors.too_many"
-handler500 = "spakweb.home.errors.server_error"
+handler400 = "spakweb.error_pages.bad_request"
+handler403 = "spakweb.error_pages.forbidden"
+handler404 = "spakweb.error_pages.not_found"
+handler429 = "spakweb.error_pages.too_many"
+handler500 = "spakweb.error_pages.server_error"

@@ -23,6 +23,7 @@ from runs_kit import tables
 from sandbox_kit import docker_ready
 from spak.kernel.replay import replay
 from spak.sandbox import docker_engine
+from spakweb.ledger import workspaces
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.live.summaries import HEADER, header
 from spakweb.runs.actions import start
@@ -155,7 +156,7 @@ def test_a_container_runs_out_of_memory(line: Line, team: Any) -> None:
     run.refresh_from_db()
     assert "oom" in outcomes(run)
     assert run.ended and run.holder == "" and (run.state == State.SUCCEEDED or run.reason)
-    assert (execute.folder_of(run.key) / "workspace" / "kept.txt").read_text() == "kept"
+    assert (workspaces.folder_of(run.key) / "workspace" / "kept.txt").read_text() == "kept"
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # sockets of the engine's SDK

@@ -45,8 +45,8 @@ task Measure {
 A_GPU = """
 import os; os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
 import django; django.setup()
-from spakweb.worker import execute
-execute.queue_of = lambda effect, runner: "gpu" if effect and effect.name == "run" else "default"
+from spakweb.worker import holding
+holding.queue_of = lambda effect, runner: "gpu" if effect and effect.name == "run" else "default"
 """
 """In a worker: here tool.run stands for a measurement on a device."""
 WRONG_DATE = """

@@ -23,6 +23,7 @@ from process_kit import WAIT_S
 from runs_kit import tables
 from spak.kernel.replay import replay
 from spak.ledger import verify
+from spakweb.ledger import workspaces
 from spakweb.ledger import writer as writing
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.live.summaries import HEADER, header
@@ -73,7 +74,7 @@ def checked(key: str) -> Run:
     assert verify(lines, exported=False, blobs=reader.blobs).ok
     found = replay(record for record, _ in reader.read())
     assert found.difference is None and not found.missing
-    place = execute.workspace_of(key)
+    place = workspaces.workspace_of(key)
     place.take(run.fence)
     assert place.snapshot() == found.state.r3
     assert run.projected == run.count == len(lines)

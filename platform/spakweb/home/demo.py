@@ -9,20 +9,14 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 
-from spak import data
 from spak.lang import parse
 from spakweb.specs.actions import create_spec
+from spakweb.specs.examples import examples
 from spakweb.teams.actions import create_team
 from spakweb.teams.models import Membership, Role, Team, User
 
 USER, PASSWORD = "alice", "spak-demo"
 TEAM, SLUG = "Demo team", "demo-team"
-
-
-def examples() -> dict[str, str]:
-    """The shipped example specs: file name without its ending to text."""
-    files = sorted(data.path("specs/examples").glob("*.spak"))
-    return {file.stem: file.read_text() for file in files}
 
 
 @transaction.atomic

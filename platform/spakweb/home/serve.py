@@ -7,30 +7,14 @@ Serves the ASGI application with uvicorn on the socket that it inherits, and end
 from __future__ import annotations
 
 import gc
-import os
-import signal
 import socket
 import sys
-import threading
+
+from spakweb.child import end_with_parent
 
 RARELY = (50_000, 20, 20)
 """When Python looks for circles of garbage. By its defaults that is a third of the time of an answer about a
 long text: thousands of small objects, hardly a circle among them."""
-
-
-def end_with_parent(pipe: int) -> None:
-    """Ask this process to stop once the other end of the pipe is gone."""
-
-    def wait() -> None:
-        while True:
-            try:
-                if not os.read(pipe, 1):
-                    break
-            except OSError:
-                break
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=wait, name="parent", daemon=True).start()
 
 
 def serve(listening: socket.socket) -> None:

@@ -39,12 +39,11 @@ from spakweb.ledger.import_law import UNCHECKED, only_shown
 from spakweb.ledger.projection import rebuild
 from spakweb.ledger.salvage import Compared
 from spakweb.ledger.store import DatabaseLedgers
-from spakweb.runs.actions import SANDBOXES
-from spakweb.runs.models import Run, RunRecord, State
+from spakweb.ledger.workspaces import store_of
+from spakweb.runs.models import SANDBOXES, Run, RunRecord, State
 from spakweb.runs.unsafe_text import plain, signs
-from spakweb.specs.text import one_line
 from spakweb.teams.models import Team
-from spakweb.worker.execute import store_of
+from spakweb.text import one_line
 
 KEY_PREFIX, KEY_SUFFIX = 100, 8
 """Characters of an imported run's key: of its own id, and of the hash that makes it the team's."""

@@ -23,8 +23,8 @@ from spakweb.live.stream import CROWDED, Crowded, hub, messages
 from spakweb.live.viewers import SIGNED_OUT, Viewer
 from spakweb.live.watches import Reader
 from spakweb.runs.models import Run
-from spakweb.specs.text import as_number
 from spakweb.teams.models import Team
+from spakweb.text import as_number
 
 NOT_YOURS, ENDED = 4404, 1000
 PING, PONG = "ping", '{"type":"pong"}'

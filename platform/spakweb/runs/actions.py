@@ -24,7 +24,7 @@ from spakweb.live import news
 from spakweb.promptly import promptly
 from spakweb.runs import modes, unsafe_text
 from spakweb.runs.deleted import gone
-from spakweb.runs.models import ENDED, Command, Run, SavedView, State
+from spakweb.runs.models import ENDED, SANDBOXES, Command, Run, SavedView, State
 from spakweb.runs.spec_text import spec_text
 from spakweb.runs.times import free
 from spakweb.specs.beside import Beside
@@ -33,8 +33,6 @@ from spakweb.teams.models import Team
 from spakweb.worker import retention
 from spakweb.worker.queue import enqueue
 
-SANDBOXES = ("", "docker", "gvisor")
-"""What a run may ask for; a spec's SANDBOX may name more, a worker may give more."""
 LABELS, VIEWS = 20, 40
 """Of one run, and of one team."""
 ANSWER_BYTES = 1 << 20

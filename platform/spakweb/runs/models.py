@@ -30,6 +30,8 @@ class State(models.TextChoices):
     CANCELLED = "cancelled"
 
 
+SANDBOXES = ("", "docker", "gvisor")
+"""What a run may ask for; a spec's SANDBOX may name more, a worker may give more."""
 TRIES = 6
 """After so many unexpected errors in a row a run is paused until a person resumes it."""
 ENDED = frozenset({State.SUCCEEDED, State.FAILED, State.REFUSED, State.CANCELLED})

@@ -21,7 +21,7 @@ from spakweb.specs.beside import Beside, slug_of
 from spakweb.specs.facts import facts_of
 from spakweb.specs.merge import Merge, merge
 from spakweb.specs.models import TAG, Draft, Spec, SpecVersion, Tag
-from spakweb.specs.text import clean, digest, one_line
+from spakweb.text import clean, digest, one_line
 from spakweb.teams.law import law_of
 from spakweb.teams.models import Team
 

@@ -22,14 +22,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from spakweb import access
 from spakweb.errors import Refused
-from spakweb.home import demo
-from spakweb.home.errors import wants_json
+from spakweb.error_pages import wants_json
 from spakweb.specs import actions, show
 from spakweb.specs.actions import Stale
 from spakweb.specs.beside import NAMED
 from spakweb.specs.merge import MINE, THEIRS
+from spakweb.specs.examples import examples
 from spakweb.specs.models import Spec, SpecVersion, Tag
-from spakweb.specs.text import as_number, clean
+from spakweb.text import as_number, clean
 from spakweb.specs.views import around, find_spec, find_version
 from spakweb.teams.models import Team
 
@@ -115,7 +115,7 @@ def _read(file: UploadedFile) -> str:
 def copy(request: HttpRequest, team: str, name: str) -> HttpResponse:
     """An example of the gallery as a spec of the team."""
     found = _team(request, team)
-    texts = {slugify(stem.replace("_", "-")): (stem, text) for stem, text in demo.examples().items()}
+    texts = {slugify(stem.replace("_", "-")): (stem, text) for stem, text in examples().items()}
     if name not in texts:
         raise Http404
     stem, text = texts[name]

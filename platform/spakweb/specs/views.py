@@ -11,12 +11,12 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from spakweb import access
-from spakweb.home import demo
 from spakweb.specs import show
 from spakweb.specs.beside import Beside, slug_of
 from spakweb.specs.facts import facts_of, findings
+from spakweb.specs.examples import examples
 from spakweb.specs.models import Draft, Spec, SpecVersion
-from spakweb.specs.text import as_number
+from spakweb.text import as_number
 from spakweb.teams.law import law_of
 from spakweb.teams.models import Team
 
@@ -83,7 +83,7 @@ def gallery(request: HttpRequest, team: str) -> HttpResponse:
     """The examples that ship, each with its picture; copying one makes a spec of the team."""
     found = access.find(request.user, "team.view", Team, slug=team)
     cards, law = [], law_of(found)
-    for place, (name, text) in enumerate(demo.examples().items()):
+    for place, (name, text) in enumerate(examples().items()):
         whole = Beside(found, slug_of(name)).whole(text)
         cards.append(
             {

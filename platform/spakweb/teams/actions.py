@@ -20,9 +20,9 @@ from spak.errors import UserError
 from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
-from spakweb.specs.text import clean, one_line
 from spakweb.teams.law import of_rules
 from spakweb.teams.models import VALUES, Invitation, Membership, Role, Team
+from spakweb.text import clean, one_line
 
 RULES_BYTES = 64 * 1024
 MOST_DAYS = 36_500

@@ -13,7 +13,7 @@ from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.utils import timezone
 
-from spakweb.specs.text import one_line
+from spakweb.text import one_line
 
 
 class Role(StrEnum):

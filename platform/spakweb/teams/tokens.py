@@ -22,8 +22,8 @@ from django.utils import timezone
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.redact import TOKEN
-from spakweb.specs.text import one_line
 from spakweb.teams.models import Team, Token, User
+from spakweb.text import one_line
 
 DAYS = (7, 30, 90, 365)
 MOST = 20

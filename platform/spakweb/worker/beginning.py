@@ -23,6 +23,7 @@ from spak.runner import fork as forking
 from spak.workspace import Workspace
 from spakweb.ledger.blobs import unleased
 from spakweb.ledger.store import DatabaseLedgers
+from spakweb.ledger.workspaces import folder_of
 from spakweb.runs.models import Run, RunBlob
 from spakweb.runs.signing import approvers
 from spakweb.specs.beside import EXAMPLES, Beside
@@ -97,8 +98,6 @@ def _forked(row: Run, parent: Run, ledgers: DatabaseLedgers, place: Workspace) -
 
 def draw_from_parents(row: Run, place: Workspace) -> None:
     """A fork of a fork may go back behind what the first one did itself."""
-    from spakweb.worker.execute import folder_of
-
     parent = row.parent
     while parent is not None:
         place.draw_from(folder_of(parent.key) / "store")

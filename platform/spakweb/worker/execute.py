@@ -1,4 +1,4 @@
-"""What a worker does with a run: take its lease, do what people asked of it, advance it, project it.
+"""What a worker does with a run: take its lease, hold and advance it for a slice, count what goes wrong.
 
 `advance(key, slice_s)` is idempotent and may be called by anybody at any time: the lease admits one. It comes
 back when the run ended, waits, was paused, or the slice is over, and says whether it should be called again.
@@ -7,72 +7,26 @@ A runner that dies leaves a lease that ends by itself; the next call replays the
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import logging
-import os
-import shutil
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from datetime import timedelta
-from pathlib import Path
 from typing import Literal
 
-from django.conf import settings
-from django.db import DatabaseError, close_old_connections, connection, transaction
-from django.utils import timezone
+from django.db import DatabaseError
 
-from spak import canon, config
-from spak.errors import LedgerError, RunError, UnavailableError, UserError
-from spak.kernel.rules import Rules
-from spak.kernel.state import Effect
-from spak.kernel.state import State as KernelState
-from spak.ports import Heard
-from spak.program import Mode, Program
-from spak.records import Kind, Record
-from spak.runner import Host
-from spak.runner import Run as Runner
-from spak.runner.perform import Interrupted, Proposed
-from spak.workspace import Workspace
-from spak.workspace.disk import Disk
-from spak.workspace.pushed import Pushed
-from spak.workspace.store import Store
+from spak.errors import LedgerError, UnavailableError, UserError
 from spakweb import clock
 from spakweb.fleet.models import SILENT
 from spakweb.fleet.models import Runner as FleetRunner
-from spakweb.ledger import store as ledgers
-from spakweb.ledger import writer as writing
-from spakweb.ledger.blobs import StoredBlobs
-from spakweb.ledger.projection import Projection, put
-from spakweb.ledger.store import DatabaseLedger, DatabaseLedgers
-from spakweb.ledger.writer import lost_lease
-from spakweb.live import output
-from spakweb.runs.models import Command, Run
-from spakweb.runs.signing import signed
-from spakweb.runs.unsafe_text import plain
-from spakweb.worker import retries, slots
-from spakweb.worker.beginning import begin, closing_if_it_fails, copied_on, draw_from_parents, host_of
-from spakweb.worker.interrupt import interrupt
+from spakweb.ledger import store
+from spakweb.runs.models import Run
+from spakweb.worker import retries
+from spakweb.worker.beginning import closing_if_it_fails
+from spakweb.worker.holding import LOST, Holding
+from spakweb.worker.taking import take
 
 SLICE_S = 60.0
-DEFAULT, GPU = "default", "gpu"
-WATCH_S = 0.25
-"""How often what people want of running runs is read, and the projections of some are written."""
 ELSEWHERE = timedelta(minutes=3)
 """For so long a new run that this worker cannot begin is left to others, where there are any."""
-BUSY_S = 3.0
-"""How long the lock of a workspace is waited for; a stopped worker may hold it much longer."""
-LOST = ("ledger.busy", "ledger.lost_lease", "ledger.exists")
-"""Somebody else has the run: nothing of it is ours to write."""
-SAVED = 16
-"""Projections of one such moment."""
-
-NOTHING = Host()
-"""Of a run that is only taken up to be stopped, where it could not go on."""
-
-_ASKED = f"SELECT * FROM {Command._meta.db_table} WHERE run_id = %s AND done_at IS NULL ORDER BY id"
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +55,7 @@ def advance_or_busy(key: str, slice_s: float = SLICE_S) -> Literal["again", "sto
 
 def _advanced(row: Run, slice_s: float) -> Literal["again", "stopped", "busy"]:
     try:
-        runner = _take(row)
+        runner = take(row)
     except LedgerError as error:
         if error.code in LOST:
             return "busy"
@@ -127,341 +81,5 @@ def _elsewhere(row: Run, error: UserError) -> bool:
     if not isinstance(error, UnavailableError) or abs(now - row.made_at) > ELSEWHERE:
         return False
     living = FleetRunner.objects.filter(seen_at__range=(now - SILENT, now + SILENT))
-    others = living.exclude(process=ledgers.leases.process)
+    others = living.exclude(process=store.leases.process)
     return any(row.queue in queues for queues in others.values_list("queues", flat=True))
-
-
-def folder_of(key: str) -> Path:
-    return Path(settings.DATA_DIR) / "runs" / key
-
-
-def workspace_of(key: str) -> Workspace:
-    folder = folder_of(key)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    travels = settings.STORAGE == "database"
-    return Workspace(folder / "workspace", folder / "store", wait_s=BUSY_S, travels=travels)
-
-
-def store_of(run: Run) -> Store:
-    """The contents of the run's workspace, from this host or from where another has put them."""
-    store = Store(folder_of(run.key) / "store", Disk())
-    store.sources = (Pushed(StoredBlobs(run.pk)),)
-    return store
-
-
-def _take(row: Run) -> Runner:
-    if not row.count:
-        with _alone(row.key):
-            return begin(row, DatabaseLedgers(), workspace_of(row.key))
-    store = DatabaseLedgers()
-    first = next(iter(store.reader(row.key).read()))[0]
-    host = _host(row, Rules.of(first.body).program)
-    place = workspace_of(row.key)
-    draw_from_parents(row, place)
-    try:
-        runner = Runner.open(store, row.key, host, place)
-    except RunError as error:  # its files are damaged
-        if row.wanted != "cancel" or error.code == "workspace.busy":
-            raise
-        return Runner.open(store, row.key, NOTHING, place, to_cancel=True)
-    if runner.discarded is not None:
-        log.warning("%s", runner.discarded.message)
-    return runner if row.parent is None else copied_on(row, row.parent, runner)
-
-
-def _host(row: Run, program: Program) -> Host:
-    """What is there to go on with; none of it is needed to stop a run. Raises: UnavailableError, RunError."""
-    try:
-        return host_of(row, program)
-    except UserError:
-        if not row.wanted:
-            raise
-        return NOTHING
-
-
-@contextlib.contextmanager
-def _alone(key: str) -> Iterator[None]:
-    """Before a run has a lease, only one on this host fills its workspace, and from nothing.
-
-    Raises: RunError `workspace.busy`; LedgerError `ledger.busy` when it has begun.
-    """
-    folder = folder_of(key)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (folder / "begin.lock").open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            said = f"run {key} is begun by another worker of this host"
-            raise RunError("workspace.busy", said, "wait for it, or end it if it was stopped") from error
-        if Run.objects.filter(key=key, count__gt=0).exists():
-            raise LedgerError("ledger.busy", f"run {key} was begun by another runner", "")
-        for name in ("workspace", "store"):  # what one that died while it filled them has left
-            if (folder / name).exists():
-                shutil.rmtree(folder / name)
-        yield
-
-
-class Holding:
-    """One run while this process holds its lease."""
-
-    def __init__(self, row: Run, runner: Runner) -> None:
-        self.row, self.runner = row, runner
-        assert isinstance(runner.ledger, DatabaseLedger)
-        self.ledger = runner.ledger
-        row.refresh_from_db()
-        known = row.projected if row.projected <= runner.ledger.count else 0
-        self.seen = Projection(row.summary if known else None)
-        for record, _ in runner.ledger.read(known) if known < runner.ledger.count else ():
-            self.seen.feed(record)
-        self.folded = runner.ledger.count
-        self.wanted = ""
-        self.news = True
-        self._lock = threading.Lock()
-        self._edge = threading.Lock()
-        """Held while the watcher does something to the run; after `_leave` it does nothing more."""
-        self._left = self._broken = False
-        self._thread = 0
-        runner.listeners.append(self._heard)
-        runner.performer.away = lambda: slots.away(lambda: self._broken)
-        runner.performer.hearing = self._hearing
-
-    def go(self, slice_s: float) -> bool:
-        """Advance for a slice and give the lease back; True when there is more to do."""
-        until = time.monotonic() + slice_s
-        self._thread = threading.get_ident()
-        again = True
-        try:
-            with starts:
-                only_stops = self.runner.performer.host is NOTHING
-                called = not only_stops and self._obey()
-                if only_stops or self.row.wanted:
-                    self.break_off(self.row.wanted)
-                else:
-                    self._route(self.runner.state)
-                connection.close()  # while it works a run needs none: the writer has its own
-            self.keep_up()
-            watcher.add(self)
-            try:
-                stop = self.runner.advance(self._mode(), self._auto(), called, until)
-            finally:
-                self._leave()
-            again = self._stopped(stop, self.wanted)
-        except UserError as error:  # a model gave no answer: nothing is recorded, the question is open
-            if not error.code.startswith("llm."):
-                raise
-            log.warning("run %s: %s: %s", self.row.key, error.code, error.message)
-            self._save("waiting", f"{error.code}: {error.message}"[:200])
-            again = False
-        except Interrupted:  # between two calls: as if this process had died here, which it may at any point
-            self._leave()
-        finally:
-            try:
-                self.runner.close()
-            finally:
-                close_old_connections()
-        return again
-
-    def break_off(self, wanted: str) -> None:
-        """Stop the runner before its next effect; one that is under way is broken off, and its sandbox with
-        it."""
-        with self._edge:
-            if self._left or self._broken:
-                return
-            self._broken, self.wanted = True, wanted
-            try:
-                self.runner.performer.interrupt()
-            except Interrupted:  # an effect is under way: this belongs to the thread of the runner
-                interrupt(self._thread)
-
-    def keep_up(self) -> None:
-        """Write the projection if something happened since the last time."""
-        with self._edge:
-            if not self._left and self.news:
-                self._save("")
-
-    def _hearing(self) -> AbstractContextManager[Heard | None]:
-        redactor = self.runner.performer.redactor
-        return output.sender.hearing(self.row.key, self.ledger.fence, self.ledger.count, redactor)
-
-    def _leave(self) -> None:
-        with self._edge:
-            self._left = True
-        watcher.drop(self)
-
-    def _stopped(self, stop: str, wanted: str) -> bool:
-        """Write how it stands; True when there is more to do."""
-        if wanted == "cancel":
-            self.runner.cancel()
-        elif wanted == "pause" and not Run.objects.filter(pk=self.row.pk, wanted=wanted).exists():
-            wanted = ""  # somebody resumed it while it came to a stop
-        if self.runner.state.ended or stop in ("waiting", "ended") or wanted == "pause":
-            self._save("paused" if wanted == "pause" else stop, done=wanted)
-            return not self.runner.state.ended and bool(self._asked())
-        self._save("gone")
-        return True
-
-    def _heard(self, record: Record, state: KernelState) -> None:
-        with self._lock:
-            self.seen.feed(record)
-            self.folded = record.seq + 1
-            self.news = True
-        if record.kind == Kind.PERMIT:
-            self._route(state)
-
-    def _route(self, state: KernelState) -> None:
-        """A queue is a property of an effect: stop before one that belongs to workers of another queue."""
-        queue = queue_of(state.r6, self.runner)
-        queue = self.row.gpu if queue == GPU else queue
-        if self.row.queue in (DEFAULT, self.row.gpu) and queue not in ("", *settings.WORKER_QUEUES):
-            Run.objects.filter(pk=self.row.pk, fence=self.ledger.fence).update(queue=queue)
-            self.runner.performer.interrupt()
-
-    def _save(self, stop: str, reason: str = "", done: str = "") -> None:
-        """Hand in how it stands now: the writer writes it, and tells of it."""
-        with self._lock:
-            seen, self.row.count = Projection(canon.loads(canon.dumps(self.seen.data))), self.folded
-            state = self.runner.state
-            self.news = False
-        waits = not state.ended and state.r6 is not None and state.r6.cls == "ask"
-        prompt = self.runner.performer.prompt(self.runner.pending()) if waits and stop else None
-        put(self.row, seen, state, stop, prompt)
-        self.row.reason = plain(reason) or self.row.reason
-        self.ledger.show(self.row, done)
-
-    def _asked(self) -> list[Command]:
-        """What was asked and is not done: each slice looks, so the query is not composed anew each time."""
-        return list(Command.objects.raw(_ASKED, [self.row.pk]))
-
-    def _obey(self) -> bool:
-        """Do what people asked, oldest first; True when the backend is to answer the pending question."""
-        called = False
-        for command in self._asked():
-            try:
-                outcome = self._do(command)
-            except UserError as error:
-                if error.code in LOST:
-                    raise
-                outcome = f"{error.code}: {error.message}"
-            called = called or (command.kind == "call" and not outcome)
-            self._done(command, outcome)
-        return called
-
-    def _done(self, command: Command, outcome: str) -> None:
-        """Raises: LedgerError `ledger.lost_lease`: then the next runner does what was asked."""
-        with transaction.atomic():
-            mine = Run.objects.select_for_update(no_key=True).filter(pk=self.row.pk, fence=self.ledger.fence)
-            if not mine.values_list("pk").first():
-                raise lost_lease(self.row.key)
-            command.outcome, command.done_at = plain(outcome[:200]), timezone.now()
-            command.save(update_fields=["outcome", "done_at"])
-
-    def _do(self, command: Command) -> str:
-        pending = self.runner.state.r6
-        if self.runner.state.ended or pending is None or pending.id != command.body.get("of"):
-            return "the run does not wait for this any more"
-        if command.kind == "call" and self.runner.performer.host.backend is None:
-            return "no backend is set up where this run executes: type the answer"
-        if command.kind == "answer":
-            self.runner.answer(str(command.body.get("text", "")), by=command.by.get_username())
-        elif command.kind in ("approve", "deny"):
-            body = signed(self.runner.state.run, pending, command.kind, command.body.get("expires", 600))
-            self.runner.feed(Proposed(Kind.APPROVAL, body, {"by": command.by.get_username()}))
-            self.runner.flush()
-        return ""
-
-    def _mode(self) -> Mode:
-        known = self.row.mode
-        return known if known in config.MODES else "stepwise"
-
-    def _auto(self) -> int:
-        return self.runner.rules.program.auto_steps or 1
-
-
-def queue_of(effect: Effect | None, runner: Runner) -> str:
-    """The queue of an effect: that of a GPU for a validator which measures on one, and for what a run whose
-    SANDBOX is one does in it. A device is not held through questions."""
-    if effect is None:
-        return ""
-    host, inside = runner.performer.host, runner.rules.program.sandbox.upper() == "GPU"
-    if effect.act == "validate":
-        return GPU if inside or host.validators[effect.name].entry.device else DEFAULT
-    return GPU if inside and effect.act == "tool" and host.tools[effect.name].entry.sandboxed else DEFAULT
-
-
-class Watcher:
-    """One thread for all runs that this process advances: it reads what people want of them, stops those
-    that are to stop, and keeps their rows up to date, some at a time."""
-
-    def __init__(self) -> None:
-        self._held: dict[int, Holding] = {}
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._none_left = threading.Event()
-
-    def add(self, holding: Holding) -> None:
-        with self._lock:
-            self._held[holding.row.pk] = holding
-            self._none_left.clear()
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._work, name="run-watch", daemon=True)
-                self._thread.start()
-
-    def drop(self, holding: Holding) -> None:
-        with self._lock:
-            self._held.pop(holding.row.pk, None)
-            if not self._held:
-                self._none_left.set()
-
-    def _work(self) -> None:
-        while True:
-            self._none_left.wait(WATCH_S)
-            with self._lock:
-                if not self._held:
-                    self._thread = None
-                    break
-                held = dict(self._held)
-            try:
-                self._look(held)
-            except DatabaseError as error:  # the runners hear of it by their own writes
-                log.warning("runs are not watched: %s", type(error).__name__)
-                connection.close()
-            except Exception:  # the thread must live on: nobody else stops these runs
-                log.exception("runs are not watched")
-        connection.close()
-
-    def _look(self, held: dict[int, Holding]) -> None:
-        asked = Run.objects.filter(pk__in=held).exclude(wanted="").order_by()
-        wanted = dict(asked.values_list("pk", "wanted"))
-        for pk in held if stopping.is_set() else wanted:
-            held[pk].break_off(wanted.get(pk, ""))
-        new = [holding for holding in held.values() if holding.news][:SAVED]
-        if new:
-            for holding in new:
-                holding.keep_up()
-            with self._lock:  # these go behind the others
-                for holding in new:
-                    if self._held.pop(holding.row.pk, None) is not None:
-                        self._held[holding.row.pk] = holding
-
-
-watcher = Watcher()
-starts = threading.BoundedSemaphore(16)
-"""Runs of one process that read what was asked of them at the same time, each over a connection."""
-
-
-def _anew() -> None:
-    global watcher
-    watcher = Watcher()
-
-
-os.register_at_fork(after_in_child=_anew)
-
-stopping = threading.Event()
-"""Set when this process is to end: runs are put down where they are."""
-
-
-def put_down() -> list[str]:
-    """Stop advancing in this process; gives the runs that are still held."""
-    stopping.set()
-    writing.writer.hurry()
-    return ledgers.leases.held()

@@ -57,8 +57,8 @@ def serve(pipe: int) -> None:
 
     from spakweb import worker_health
     from spakweb.celery import app
+    from spakweb.child import end_with_parent
     from spakweb.fleet.actions import beat_here
-    from spakweb.home.serve import end_with_parent
     from spakweb.ledger import store
     from spakweb.worker import slots, tasks
 
@@ -88,12 +88,12 @@ def _stop(stop: threading.Event) -> None:
     """Wait for the word, put the runs down, and end the process: its threads may be inside anything."""
     from spakweb.fleet.apps import leave
     from spakweb.ledger import store, writer
-    from spakweb.worker import execute
+    from spakweb.worker import holding
 
     while not stop.wait(1):
         pass
     ends = time.monotonic() + STOP_S
-    execute.put_down()
+    holding.put_down()
     while store.leases.held() and time.monotonic() < ends:
         time.sleep(0.02)
     left = store.leases.held()

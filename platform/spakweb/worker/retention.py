@@ -33,6 +33,7 @@ from spakweb import clock
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.ledger import blobs
+from spakweb.ledger.workspaces import folder_of
 from spakweb.live import news
 from spakweb.runs.models import DELETABLE, ENDED, Command, Run, RunRecord, RunSnapshot
 from spakweb.teams.models import Team
@@ -185,8 +186,6 @@ def _some_records(run: int) -> bool:
 
 def _remove_files(run: Run) -> None:
     """The run's folder on this host; but for its stored files while a fork may go back to them."""
-    from spakweb.worker.execute import folder_of
-
     folder = folder_of(run.key)
     if not _has_forks(run.pk):
         shutil.rmtree(folder, ignore_errors=True)

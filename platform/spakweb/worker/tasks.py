@@ -27,8 +27,8 @@ from spakweb.ledger.storage import no_room
 from spakweb.live import news
 from spakweb.runs.models import ENDED, Run, State
 from spakweb.runs.times import APART, free, resting
-from spakweb.worker import execute, retention, slots
-from spakweb.worker.execute import DEFAULT
+from spakweb.worker import execute, holding, retention, slots
+from spakweb.worker.holding import DEFAULT
 from spakweb.worker.queue import let_go, let_go_owed, next_of, pick, ready, send
 
 SWEEP_AFTER = timedelta(seconds=30)
@@ -60,7 +60,7 @@ def _advance(key: str) -> None:
     if queue is None or no_room():  # `watch` puts all runs back when there is room
         return
     for _ in range(TRIES):
-        if execute.stopping.is_set():  # a message that came while this worker ends
+        if holding.stopping.is_set():  # a message that came while this worker ends
             put_back(key)
             return
         try:
@@ -82,7 +82,7 @@ def _advance(key: str) -> None:
         if done == "stopped":
             break
         # busy: another worker took the same run at the same moment
-    if not execute.stopping.is_set() and (waiting := next_of(queue)):
+    if not holding.stopping.is_set() and (waiting := next_of(queue)):
         send(waiting, queue)  # its message may have come while its team had as many as it may
 
 
@@ -91,7 +91,7 @@ def put_back(key: str) -> None:
 
     A worker that stops sends nothing, for it might be itself who takes it: the next sweep does.
     """
-    if execute.stopping.is_set():
+    if holding.stopping.is_set():
         Run.objects.filter(key=key).update(enqueued_at=None)
         return
     Run.objects.filter(key=key).update(enqueued_at=clock.now())
@@ -167,7 +167,7 @@ def stop_wanted() -> int:
         asked = asked.filter(queue__in=settings.WORKER_QUEUES)
     found = list(asked.order_by("pk").values_list("key", flat=True)[:STOPPED])
     for key in found:
-        if execute.stopping.is_set():
+        if holding.stopping.is_set():
             break
         try:
             execute.advance_or_busy(key)
@@ -218,12 +218,12 @@ def watch(stop: threading.Event, sweep_s: float, swept: Callable[[], int] = swee
 def _put_down(**ignored: object) -> None:
     """It ends: its runs stop where they are."""
     _ended.set()
-    execute.put_down()
+    holding.put_down()
 
 
 @worker_shutdown.connect
 def _wait(**ignored: object) -> None:
     """Those that wait for a model are not the pool's: give them the time to put their leases down."""
     ends = time.monotonic() + STOP_S
-    while execute.stopping.is_set() and store.leases.held() and time.monotonic() < ends:
+    while holding.stopping.is_set() and store.leases.held() and time.monotonic() < ends:
         time.sleep(0.05)

@@ -13,9 +13,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from spakweb.audit.models import Event
+from spakweb.error_pages import server_error
 from spakweb.errors import Refused
 from spakweb.home import demo
-from spakweb.home.errors import server_error
 from spakweb.specs.models import Spec
 from spakweb.teams import actions as teams
 from spakweb.teams.models import Invitation, Role

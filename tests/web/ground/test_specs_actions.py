@@ -20,7 +20,7 @@ from spakweb.errors import Refused
 from spakweb.specs import actions
 from spakweb.specs.actions import Stale
 from spakweb.specs.models import Draft, Spec, SpecVersion, Tag
-from spakweb.specs.text import clean
+from spakweb.text import clean
 
 MORE = 'task A { step b: tool.run { cmd: "true" } }\n'
 

@@ -14,6 +14,7 @@ from spak.ledger import verify
 from spak.policy import approval
 from spak.records import decode
 from spakweb.errors import Refused
+from spakweb.ledger import workspaces
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.runs import actions
 from spakweb.runs.models import Run, State
@@ -42,7 +43,7 @@ def post(client: Client, run: Run, decision: str, of: str = "") -> Any:
 
 
 def gone(run: Run) -> bool:
-    return not (execute.folder_of(run.key) / "workspace" / "build-2019").exists()
+    return not (workspaces.folder_of(run.key) / "workspace" / "build-2019").exists()
 
 
 def test_an_approval_goes_through_the_page(cast: Any, ran: Ran) -> None:

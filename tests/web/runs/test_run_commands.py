@@ -18,6 +18,7 @@ from runs_kit import tables
 from spak.ledger import verify
 from spak.runner import Run as Runner
 from spakweb import appendonly
+from spakweb.ledger import workspaces
 from spakweb.ledger.projection import rebuild
 from spakweb.ledger.store import DatabaseLedgers, leases
 from spakweb.runs.actions import ask, fork, start, want
@@ -200,7 +201,7 @@ def test_a_run_whose_files_are_gone_can_still_be_cancelled(user: User, word: str
     ask(user, run, "answer", run.summary["waiting"]["id"], text="one")
     execute.advance(run.key)
     for name in ("workspace", "store"):
-        shutil.rmtree(execute.folder_of(run.key) / name)
+        shutil.rmtree(workspaces.folder_of(run.key) / name)
     want(user, run, word)
     tasks.stop_wanted()
     run.refresh_from_db()

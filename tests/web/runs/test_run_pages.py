@@ -17,6 +17,7 @@ from spak.ledger import verify
 from spak.records import Record, decode
 from spakweb.audit.models import Event
 from spakweb.fleet.actions import heartbeat
+from spakweb.ledger import workspaces
 from spakweb.live import summaries
 from spakweb.runs import words
 from spakweb.runs.models import Run, State
@@ -24,7 +25,7 @@ from spakweb.runs.pages import run_parts
 from spakweb.runs.pages.filters import RecordFilter
 from spakweb.specs.actions import create_spec
 from spakweb.specs.models import Spec
-from spakweb.worker import execute
+from spakweb.worker import execute, taking
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -107,7 +108,7 @@ def test_the_form_starts_a_run(cast: Any, ground: None) -> None:
     execute.advance(run.key)
     run.refresh_from_db()
     assert run.state == State.SUCCEEDED, run.summary
-    assert (execute.folder_of(run.key) / "workspace" / "size.txt").read_text() == "7"
+    assert (workspaces.folder_of(run.key) / "workspace" / "size.txt").read_text() == "7"
 
 
 @pytest.mark.parametrize(
@@ -250,7 +251,7 @@ def test_answering_moves_the_run_on(cast: Any, ran: Ran) -> None:
     execute.advance(run.key)
     run.refresh_from_db()
     assert run.state == State.SUCCEEDED
-    assert (execute.folder_of(run.key) / "workspace" / "word.txt").read_text() == "a\nb"
+    assert (workspaces.folder_of(run.key) / "workspace" / "word.txt").read_text() == "a\nb"
     late = client.post(url("spak-run-answer", run), {"of": of, "text": "late"})
     assert late.status_code == 409
 
@@ -406,7 +407,7 @@ def test_cancelling_many(cast: Any, ran: Ran) -> None:
     assert "no records yet" in body(cast.client("vera").get(url("spak-run", runs[0])))
     late = Run.objects.select_related("team", "version", "parent").get(pk=runs[0].pk)
     with pytest.raises(LedgerError, match="another runner"):
-        execute._take(late)  # a worker that had chosen it before
+        taking.take(late)  # a worker that had chosen it before
     assert not execute.advance(runs[1].key) and not Run.objects.exclude(count=0).exists()
 
 

@@ -12,6 +12,7 @@ from django.urls import reverse
 import sandbox_kit
 from spak import sandbox
 from spakweb.ledger.projection import rebuild
+from spakweb.ledger.store import DatabaseLedgers
 from spakweb.runs import actions
 from spakweb.runs.models import Run, State
 from spakweb.specs.actions import create_spec
@@ -74,7 +75,7 @@ def test_it_runs_in_the_container_that_was_asked_for(cast: Any, ran: Ran) -> Non
     assert any(b'"out":"spak\\n"' in line for line in lines)  # the name of the container's host
     assert "sandbox docker" in shown(cast, boxed) and "sandbox restricted" in shown(cast, plain)
     kept = dict(boxed.summary)
-    rebuild(boxed, execute.DatabaseLedgers().reader(boxed.key).read())
+    rebuild(boxed, DatabaseLedgers().reader(boxed.key).read())
     boxed.refresh_from_db()
     assert boxed.summary == kept
     forked = actions.fork(cast["alice"], boxed, 2)

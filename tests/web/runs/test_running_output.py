@@ -20,6 +20,7 @@ from runs_kit import Socket, looped
 from servers_kit import Redis, binary
 from spak.llm.redact import Redactor
 from spak.llm.settings import Secret
+from spakweb.ledger import workspaces
 from spakweb.live import news, output
 from spakweb.runs.models import Run, State
 from spakweb.runs.pages import log, run_parts
@@ -60,7 +61,7 @@ def under_way(ran: Ran) -> Iterator[Run]:
         until(lambda: bool(shown(run)))
         yield run
     finally:
-        (execute.folder_of(run.key) / "workspace" / "go").touch()
+        (workspaces.folder_of(run.key) / "workspace" / "go").touch()
         thread.join(WAIT_S)
 
 
@@ -80,7 +81,7 @@ def test_it_is_behind_the_entries_until_its_record_is_there(cast: Any, under_way
         run_parts.address(under_way), {"tab": "log", "after": last}, headers=heads
     ).content.decode()
     assert "still running" in after and "data-seq" not in after
-    (execute.folder_of(under_way.key) / "workspace" / "go").touch()
+    (workspaces.folder_of(under_way.key) / "workspace" / "go").touch()
     until(lambda: Run.objects.get(pk=under_way.pk).ended)
     after = client.get(
         run_parts.address(under_way), {"tab": "log", "after": last}, headers=heads

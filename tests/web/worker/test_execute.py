@@ -27,6 +27,7 @@ from spak.runner.perform import Interrupted
 from spakweb import clock
 from spakweb.errors import Refused
 from spakweb.fleet.actions import heartbeat
+from spakweb.ledger import workspaces
 from spakweb.ledger.projection import rebuild
 from spakweb.ledger.store import DatabaseLedgers, leases
 from spakweb.live.summaries import HEADER, header
@@ -36,7 +37,8 @@ from spakweb.runs.pages import run_parts
 from spakweb.specs.actions import create_spec
 from spakweb.teams.actions import create_team
 from spakweb.teams.models import User
-from spakweb.worker import beginning, execute, queue, tasks
+from spakweb.worker import beginning, execute, holding, queue, taking, tasks
+from spakweb.worker.holding import Holding
 from spakweb.worker.interrupt import interrupt
 
 ASKING = """\
@@ -108,7 +110,7 @@ def test_a_waiting_run_goes_on_with_an_answer(user: User) -> None:
     run.refresh_from_db()
     assert run.state == State.SUCCEEDED
     assert [command.outcome for command in run.commands.all()] == [""]
-    assert (execute.folder_of(run.key) / "workspace" / "word.txt").read_text() == "hello"
+    assert (workspaces.folder_of(run.key) / "workspace" / "word.txt").read_text() == "hello"
 
 
 def test_a_spec_that_cannot_begin_says_why(user: User) -> None:
@@ -165,7 +167,7 @@ def test_a_worker_stopped_while_it_begins_a_run_keeps_no_other_run_waiting(
     first, second = begun(user, HELLO), begun(user, HELLO)
     sent: list[str] = []
     monkeypatch.setattr(tasks, "send", lambda key, queue: sent.append(key))
-    with execute._alone(first.key):  # it holds the folder; its choice of the run has ended
+    with taking._alone(first.key):  # it holds the folder; its choice of the run has ended
         tasks.advance(first.key)
         first.refresh_from_db()
         assert (first.state, first.reason.partition(":")[0]) == (State.QUEUED, "workspace.busy")
@@ -184,7 +186,7 @@ def test_a_runner_that_lost_its_lease_leaves_answers_to_the_next(user: User, lat
     execute.advance(run.key)
     run.refresh_from_db()
     ask(user, run, "answer", run.summary["waiting"]["id"], text="hello")
-    holding = execute.Holding(run, execute._take(run))
+    holding = Holding(run, taking.take(run))
     taken = Run.objects.filter(pk=run.pk)
     if late == "before it says so":  # the question is not the one that it knows: nothing to answer
         holding.runner.state = replace(holding.runner.state, r6=None)
@@ -198,7 +200,7 @@ def test_a_runner_that_lost_its_lease_leaves_answers_to_the_next(user: User, lat
     taken.update(holder="")
     execute.advance(run.key)
     assert Run.objects.get().state == State.SUCCEEDED
-    assert (execute.folder_of(run.key) / "workspace" / "word.txt").read_text() == "hello"
+    assert (workspaces.folder_of(run.key) / "workspace" / "word.txt").read_text() == "hello"
 
 
 @pytest.mark.sandbox
@@ -273,7 +275,7 @@ def test_a_run_whose_backend_is_asked_waits_for_nobody(user: User, monkeypatch: 
     def with_model(*about: Any) -> Any:
         return replace(beginning.host_of(*about), backend=Model(look))
 
-    monkeypatch.setattr(execute, "host_of", with_model)
+    monkeypatch.setattr(taking, "host_of", with_model)
     execute.advance(run.key)
     assert seen == [(State.RUNNING, "queued", None)]
     assert Run.objects.get().state == State.SUCCEEDED
@@ -300,9 +302,9 @@ def test_an_effect_of_another_queue_is_left_to_its_workers(
     """The device is what the catalog says of a validator; here write_file stands for one on a GPU."""
     run = begun(user, HELLO, queue=gpu)
     assert (run.queue, run.gpu) == ("default", gpu)
-    real = execute.queue_of
+    real = holding.queue_of
     monkeypatch.setattr(
-        execute,
+        holding,
         "queue_of",
         lambda effect, runner: "gpu" if effect and effect.name == "write_file" else real(effect, runner),
     )
@@ -310,11 +312,11 @@ def test_an_effect_of_another_queue_is_left_to_its_workers(
     assert execute.advance(run.key) is True
     run.refresh_from_db()
     assert (run.queue, run.state, run.holder) == (gpu, State.QUEUED, "")
-    assert not (execute.folder_of(run.key) / "workspace" / "hello.txt").exists()
+    assert not (workspaces.folder_of(run.key) / "workspace" / "hello.txt").exists()
     settings.WORKER_QUEUES = [gpu]
     again = execute.advance(run.key)
     run.refresh_from_db()
-    assert (execute.folder_of(run.key) / "workspace" / "hello.txt").exists()
+    assert (workspaces.folder_of(run.key) / "workspace" / "hello.txt").exists()
     if again:
         assert (run.queue, run.state) == ("default", State.QUEUED)
         settings.WORKER_QUEUES = ["default"]
@@ -343,16 +345,16 @@ def test_what_is_to_stop_needs_no_slot(user: User, settings: Any, word: str) -> 
 def test_the_queue_of_an_effect(user: User) -> None:
     """A device is not held through a question, nor by what needs no sandbox."""
     run = begun(user, HELLO)
-    runner = execute._take(Run.objects.get(pk=run.pk))
+    runner = taking.take(Run.objects.get(pk=run.pk))
     try:
         effect = runner.pending()._replace(act="tool", cls="effect", name="write_file")
         ask_ = effect._replace(act="ask", cls="ask")
         shell = effect._replace(name="run")
         measured = effect._replace(act="validate", name="CudaProfiler")
-        of = [execute.queue_of(one, runner) for one in (effect, ask_, shell, measured, None)]
+        of = [holding.queue_of(one, runner) for one in (effect, ask_, shell, measured, None)]
         assert of == ["default", "default", "default", "gpu", ""]
         runner.rules = replace(runner.rules, program=replace(runner.rules.program, sandbox="GPU"))
-        of = [execute.queue_of(one, runner) for one in (effect, ask_, shell, measured)]
+        of = [holding.queue_of(one, runner) for one in (effect, ask_, shell, measured)]
         inside = runner.performer.host.tools["write_file"].entry.sandboxed
         assert of == ["gpu" if inside else "default", "default", "gpu", "gpu"]
     finally:
@@ -373,7 +375,7 @@ def test_a_begin_that_fails_says_nothing_of_what_others_did_meanwhile(
             want(user, run, "cancel")
         raise UnavailableError("sandbox.missing", "no sandbox", "")
 
-    monkeypatch.setattr(execute, "begin", fails)
+    monkeypatch.setattr(taking, "begin", fails)
     assert execute.advance(run.key) is False
     run.refresh_from_db()
     assert (run.state, run.holder) == (State.QUEUED if holder else State.CANCELLED, holder)
@@ -392,7 +394,7 @@ def test_a_worker_that_fails_says_so_and_the_run_goes_on_later(
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patched:
-        patched.setattr(execute, "workspace_of", breaks)
+        patched.setattr(taking, "workspace_of", breaks)
         assert execute.advance(run.key) is False
     run.refresh_from_db()
     assert (run.state, run.holder) == (State.QUEUED, "") and "Input/output error" in run.reason
@@ -408,7 +410,7 @@ def test_what_this_worker_lacks_another_may_have(user: User, monkeypatch: pytest
     def no_image(*ignored: object) -> None:
         raise UnavailableError("unavailable.sandbox", "there is no image", "build it")
 
-    monkeypatch.setattr(execute, "begin", no_image)
+    monkeypatch.setattr(taking, "begin", no_image)
     heartbeat("another", process="far:1", queues=["default"], devices=())
     run, old, far = (begun(user, HELLO) for _ in range(3))
     Run.objects.filter(pk=old.pk).update(made_at=timezone.now() - timedelta(minutes=4))
@@ -431,7 +433,7 @@ def test_a_run_that_is_held_up_says_why_and_goes_on_later(
     assert execute.advance(run.key, slice_s=0) is True
 
     with monkeypatch.context() as patched:
-        patched.setattr(execute, "host_of", no_engine)
+        patched.setattr(taking, "host_of", no_engine)
         assert execute.advance(run.key) is False
     shown = header(Run.objects.values(*HEADER).get(pk=run.pk), timezone.now())
     assert shown["state"] == "queued" and "no Docker engine answers" in shown["why"]
@@ -448,17 +450,17 @@ def test_a_run_whose_sandbox_is_away_is_stopped(
     assert execute.advance(run.key, slice_s=0) is True
 
     with monkeypatch.context() as patched:
-        patched.setattr(execute, "host_of", no_engine)
+        patched.setattr(taking, "host_of", no_engine)
         want(user, run, word)
         assert tasks.stop_wanted() == 1 and tasks.stop_wanted() == 0
         run.refresh_from_db()
         assert (run.state, run.holder, run.wanted) == (state, "", "")
-        assert not (execute.folder_of(run.key) / "workspace" / "hello.txt").exists()
+        assert not (workspaces.folder_of(run.key) / "workspace" / "hello.txt").exists()
         want(user, run, "pause")
         row = Run.objects.get(pk=run.pk)
         resume(user, run)  # when it was taken up already
         assert execute._advanced(row, 60) in ("again", "stopped")
-    assert not (execute.folder_of(run.key) / "workspace" / "hello.txt").exists()
+    assert not (workspaces.folder_of(run.key) / "workspace" / "hello.txt").exists()
     if word == "pause":
         execute.advance(run.key)
         assert Run.objects.get(pk=run.pk).state == State.SUCCEEDED
@@ -470,14 +472,14 @@ def test_who_resumes_a_run_that_comes_to_a_stop_has_it_go_on(
     run = begun(user, HELLO)
     assert execute.advance(run.key, slice_s=0) is True
     want(user, run, "pause")
-    stop = execute.Holding.break_off
+    stop = Holding.break_off
 
-    def stopped_and_resumed(holding: execute.Holding, wanted: str) -> None:
+    def stopped_and_resumed(holding: Holding, wanted: str) -> None:
         stop(holding, wanted)
         resume(user, run)
 
     with monkeypatch.context() as patched:
-        patched.setattr(execute.Holding, "break_off", stopped_and_resumed)
+        patched.setattr(Holding, "break_off", stopped_and_resumed)
         assert execute.advance(run.key) is True
     run.refresh_from_db()
     assert (run.state, run.wanted, run.holder) == (State.QUEUED, "", "")
@@ -513,7 +515,7 @@ def test_a_lease_is_given_back_whatever_goes_wrong_behind_it(
         raise OperationalError("server closed the connection unexpectedly")
 
     with monkeypatch.context() as patched:
-        patched.setattr(*((beginning.forking, "copied") if forked else (execute, "Projection")), away)
+        patched.setattr(*((beginning.forking, "copied") if forked else (holding, "Projection")), away)
         with pytest.raises(OperationalError):
             execute.advance(run.key)
     assert leases.held() == []

@@ -16,7 +16,7 @@ from runs_kit import drop_leases, tables
 from spak.kernel.replay import replay
 from spak.ledger import verify
 from spak.runner import Run as Runner
-from spakweb.ledger import export
+from spakweb.ledger import export, workspaces
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.runs import signing
 from spakweb.runs.actions import fork, start
@@ -26,7 +26,7 @@ from spakweb.specs.actions import create_spec
 from spakweb.specs.models import Spec
 from spakweb.teams.actions import create_team
 from spakweb.teams.models import User
-from spakweb.worker import execute, queue
+from spakweb.worker import execute, queue, taking
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -96,7 +96,7 @@ def whole(key: str) -> Run:
     assert verify([line for _, line in reader.read()], exported=False, blobs=reader.blobs).ok
     found = replay(record for record, _ in reader.read())
     assert found.difference is None and not found.missing
-    place = execute.workspace_of(key)
+    place = workspaces.workspace_of(key)
     place.take(run.fence)
     assert place.snapshot() == found.state.r3
     return run
@@ -119,7 +119,8 @@ def test_a_host_is_gone_in_the_middle(
     on("b")
     execute.advance(run.key)
     whole(run.key)
-    assert {path.name for path in (execute.folder_of(run.key) / "workspace").iterdir()} == {"one", "two.txt"}
+    made = workspaces.folder_of(run.key) / "workspace"
+    assert {path.name for path in made.iterdir()} == {"one", "two.txt"}
 
 
 def test_back_and_forth(spec: Spec, on: Any) -> None:
@@ -137,7 +138,7 @@ def test_back_and_forth(spec: Spec, on: Any) -> None:
 
 def one_effect(key: str) -> bool:
     """Go on for one effect; False when the run has ended."""
-    runner = execute._take(Run.objects.select_related("team", "version", "parent").get(key=key))
+    runner = taking.take(Run.objects.select_related("team", "version", "parent").get(key=key))
     try:
         runner._do(runner.pending())
         return not runner.state.ended
@@ -215,7 +216,7 @@ def test_an_exported_unfinished_run_comes_in_and_goes_on(spec: Spec, on: Any, se
     on("b")
     execute.advance(found.key)
     whole(found.key)
-    names = {path.name for path in (execute.folder_of(found.key) / "workspace").iterdir()}
+    names = {path.name for path in (workspaces.folder_of(found.key) / "workspace").iterdir()}
     assert names == {"kept.txt", "word.txt"}
 
 

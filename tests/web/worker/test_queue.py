@@ -22,7 +22,7 @@ from spakweb.ledger import store
 from spakweb.ledger.store import release
 from spakweb.runs.models import Run, State
 from spakweb.teams.models import Team
-from spakweb.worker import execute, queue, tasks
+from spakweb.worker import execute, holding, queue, tasks
 from spakweb.worker.queue import pick
 
 pytestmark = pytest.mark.django_db
@@ -140,7 +140,7 @@ def test_one_that_is_held_up_is_not_tried_again_by_the_slot_that_it_left(
     def no_engine(row: Run) -> None:
         raise UnavailableError("unavailable.sandbox", "no engine", "")
 
-    monkeypatch.setattr(execute, "_take", no_engine)
+    monkeypatch.setattr(execute, "take", no_engine)
     tasks.advance("a0")
     assert sent == [] and pick("default", "a0") is None
     run = Run.objects.get()
@@ -201,8 +201,8 @@ def test_a_run_of_a_dead_or_stopping_worker_waits_for_no_more_than_the_next_swee
     waiting(teams[0], "a0", 5)
     holds("a0")
     assert release("worker") == 1 and tasks.sweep_up() == 1
-    monkeypatch.setattr(execute, "stopping", threading.Event())
-    execute.stopping.set()
+    monkeypatch.setattr(holding, "stopping", threading.Event())
+    holding.stopping.set()
     tasks.put_back("a0")
     assert sent == ["a0"], "it might have taken it itself"
     assert tasks.sweep_up() == 1

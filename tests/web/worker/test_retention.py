@@ -25,7 +25,7 @@ from spakweb import appendonly, clock
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
 from spakweb.home import backup
-from spakweb.ledger import blobs
+from spakweb.ledger import blobs, workspaces
 from spakweb.ledger.blobs import StoredBlobs, name_of, unleased
 from spakweb.ledger.projection import Projection
 from spakweb.ledger.store import DatabaseLedgers
@@ -34,7 +34,8 @@ from spakweb.runs.models import Command, Run, RunBlob, RunRecord, State
 from spakweb.specs.actions import create_spec
 from spakweb.teams.actions import create_team, keep_runs
 from spakweb.teams.models import Role, Team, User
-from spakweb.worker import execute, queue, retention, tasks
+from spakweb.worker import execute, queue, retention, taking, tasks
+from spakweb.worker.holding import Holding
 
 LONG = "x" * 70_000
 TALK = """\
@@ -97,7 +98,7 @@ def erased(run: Run) -> bool:
     run.refresh_from_db()
     rows = [RunRecord, RunBlob, Command]
     left = [model.__name__ for model in rows if model.objects.filter(run=run).exists()]
-    assert (run.erased_at is None) == bool(left or execute.folder_of(run.key).exists()), left
+    assert (run.erased_at is None) == bool(left or workspaces.folder_of(run.key).exists()), left
     return run.erased_at is not None
 
 
@@ -124,7 +125,7 @@ def test_what_is_deleted_leaves_a_line_and_nothing_else(user: User, team: Team) 
     assert not any(default_storage.exists(name) for name in set(names) - set(files(other)))
     event = Event.objects.filter(action="run.deleted").get()
     assert (event.thing, event.before, event.actor, event.detail["count"]) == (run.key, head, user, count)
-    assert other.records.count() == other.count and execute.folder_of(other.key).exists()
+    assert other.records.count() == other.count and workspaces.folder_of(other.key).exists()
     assert all(default_storage.exists(name) for name in files(other))
     call_command("check_store", stdout=StringIO())
 
@@ -172,7 +173,7 @@ def test_a_run_that_a_fork_goes_on_from_is_not_deleted(user: User, team: Team) -
     retention.go_on()
     run.refresh_from_db()
     assert run.erased_at is not None and not run.records.exists()
-    left = sorted(path.name for path in execute.folder_of(run.key).iterdir())
+    left = sorted(path.name for path in workspaces.folder_of(run.key).iterdir())
     assert left == ["store"], "the files that the fork may go back to"
     assert "(deleted)" in page(user, "spak-run", fork).content.decode()
     assert fork.key in page(user, "spak-run", run).content.decode()
@@ -181,7 +182,7 @@ def test_a_run_that_a_fork_goes_on_from_is_not_deleted(user: User, team: Team) -
     cache.clear()
     retention._tidied = 0.0
     retention.go_on()
-    assert not execute.folder_of(run.key).exists() and not execute.folder_of(fork.key).exists()
+    assert not workspaces.folder_of(run.key).exists() and not workspaces.folder_of(fork.key).exists()
 
 
 def test_an_imported_run_that_is_only_shown_can_go(user: User, team: Team) -> None:
@@ -223,7 +224,7 @@ def test_a_deleted_run_is_deleted_once_and_not_forked(user: User, team: Team) ->
 
 def test_a_worker_that_held_it_brings_nothing_back(user: User, team: Team) -> None:
     run = asking(user, team)
-    holding = execute.Holding(run, execute._take(run))
+    holding = Holding(run, taking.take(run))
     holding.runner.cancel()
     Run.objects.filter(pk=run.pk).update(state=State.CANCELLED)
     actions.delete(user, run)

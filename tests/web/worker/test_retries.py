@@ -26,7 +26,7 @@ from spakweb.runs.times import MOST_LEASE, MOST_PAUSE
 from spakweb.specs.actions import create_spec
 from spakweb.teams.actions import create_team
 from spakweb.teams.models import User
-from spakweb.worker import execute, queue, retries, tasks
+from spakweb.worker import execute, queue, retries, taking, tasks
 from spakweb.worker.queue import pick
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -93,7 +93,7 @@ def test_a_run_that_meets_a_full_disk_waits_for_room(
     if begun:
         assert execute.advance(run.key, slice_s=0) is True
     with monkeypatch.context() as patched:
-        patched.setattr(execute, "workspace_of", raising(error))
+        patched.setattr(taking, "workspace_of", raising(error))
         for _ in range(2 * TRIES):
             assert execute.advance(run.key) is False
     run.refresh_from_db()
@@ -200,7 +200,7 @@ def test_a_run_that_makes_its_worker_fail_is_tried_less_and_less_and_then_paused
 ) -> None:
     pauses: list[float] = []
     with monkeypatch.context() as broken:
-        broken.setattr(execute, "workspace_of", raising(ZeroDivisionError("division by zero")))
+        broken.setattr(taking, "workspace_of", raising(ZeroDivisionError("division by zero")))
         for number in range(1, TRIES):
             assert execute.advance(run.key) is False
             run.refresh_from_db()
@@ -225,7 +225,7 @@ def test_a_run_that_makes_its_worker_fail_is_tried_less_and_less_and_then_paused
 
 def test_a_run_that_got_on_begins_to_count_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(execute, "workspace_of", raising(ZeroDivisionError()))
+        broken.setattr(taking, "workspace_of", raising(ZeroDivisionError()))
         execute.advance(run.key)
     Run.objects.update(not_before=None)
     assert execute.advance(run.key, slice_s=0) is True
@@ -246,7 +246,7 @@ def test_a_cancel_of_one_that_fails_is_not_tried_twice_a_second(
     assert execute.advance(run.key, slice_s=0) is True
     want(user, run, "cancel")
     with monkeypatch.context() as broken:
-        broken.setattr(execute, "workspace_of", raising(ZeroDivisionError()))
+        broken.setattr(taking, "workspace_of", raising(ZeroDivisionError()))
         assert tasks.stop_wanted() == 1 and tasks.stop_wanted() == 0
     Run.objects.update(not_before=clock.now())
     assert tasks.stop_wanted() == 1
@@ -280,7 +280,7 @@ def test_queued_runs_do_not_wait_for_the_time_that_it_was(
     runs = {run.key, *(start(user, spec).key for _ in range(5))}
     if setback is not None:
         with monkeypatch.context() as broken:
-            broken.setattr(execute, "workspace_of", raising(setback))
+            broken.setattr(taking, "workspace_of", raising(setback))
             for key in runs:
                 execute.advance(key)
     sent.clear()

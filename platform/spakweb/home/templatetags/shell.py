@@ -11,6 +11,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from spakweb.home import icons
+from spakweb.text import plural
 
 register = template.Library()
 
@@ -64,7 +65,4 @@ def short(hash: str) -> str:
     return hash[:10]
 
 
-@register.filter
-def plural(count: int, word: str) -> str:
-    """`3|plural:"task"` is "3 tasks"."""
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+register.filter(plural)

@@ -21,13 +21,13 @@ from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from spak.runner import quality
-from spakweb.home.templatetags.shell import plural
 from spakweb.ledger.projection import COUNTED
 from spakweb.runs.models import ENDED, Run, State
 from spakweb.runs.pages.filters import with_label
 from spakweb.runs.pages.list_rows import filled
 from spakweb.specs.models import Spec
 from spakweb.teams.models import Team
+from spakweb.text import plural
 
 DAYS = 14
 MOST = 5_000

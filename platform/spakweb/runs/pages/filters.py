@@ -21,7 +21,7 @@ from spakweb import clock
 from spakweb.runs.models import Run, RunRecord, State
 from spakweb.runs.times import free
 from spakweb.runs.unsafe_text import visible
-from spakweb.specs.text import as_number
+from spakweb.text import as_number
 
 PAGE = 100
 MOST_TEXT = 100

@@ -27,9 +27,9 @@ from spakweb.runs.pages.views import find_run, fork_point, honest, show_run, sta
 from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import SpecVersion
-from spakweb.specs.text import as_number
 from spakweb.specs.views import find_spec, find_version
 from spakweb.teams.models import Team
+from spakweb.text import as_number
 
 MOST_AT_ONCE = 200
 

@@ -23,10 +23,10 @@ from spak.runner.perform import prompt_of
 from spak.workspace.store import Store
 from spak.workspace.tree import at, differences, load
 from spakweb.ledger.store import DatabaseLedgers
+from spakweb.ledger.workspaces import store_of
 from spakweb.runs import words
 from spakweb.runs.models import Run, RunRecord
 from spakweb.runs.unsafe_text import signs
-from spakweb.worker.execute import store_of
 
 MOST = 64 * 1024
 """Characters of one text that a page shows; the download has all."""

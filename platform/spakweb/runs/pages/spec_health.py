@@ -16,8 +16,8 @@ from django.views.decorators.http import require_safe
 from spakweb.runs.modes import MODES
 from spakweb.runs.pages import dashboards
 from spakweb.runs.pages.filters import word
-from spakweb.specs.text import as_number
 from spakweb.specs.views import around, find_spec
+from spakweb.text import as_number
 
 SPANS = (7, 14, 30, 90)
 PAGE = 25

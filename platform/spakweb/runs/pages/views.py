@@ -19,7 +19,7 @@ from spak.lang.check import examine
 from spak.llm import BACKENDS
 from spak.records import decode
 from spakweb import access, clock
-from spakweb.home.errors import wants_json
+from spakweb.error_pages import wants_json
 from spakweb.ledger import export
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.live.summaries import standing
@@ -33,9 +33,9 @@ from spakweb.runs.spec_text import spec_text
 from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import Spec
-from spakweb.specs.text import as_number
 from spakweb.specs.views import find_spec, find_version
 from spakweb.teams.models import Team
+from spakweb.text import as_number
 
 PAGE = 50
 ROUTES = 2_000

@@ -48,3 +48,8 @@ def as_number(text: str) -> int | None:
 
 def digest(text: str) -> str:
     return canon.digest(text.encode())
+
+
+def plural(count: int, word: str) -> str:
+    """`3|plural:"task"` is "3 tasks"."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

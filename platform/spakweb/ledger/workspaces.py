@@ -1,0 +1,38 @@
+"""Where the files of a run are on this host: its workspace and the store of its contents.
+
+Where hosts share no disk, contents travel through the storage of blobs. It takes no lease.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from django.conf import settings
+
+from spak.workspace import Workspace
+from spak.workspace.disk import Disk
+from spak.workspace.pushed import Pushed
+from spak.workspace.store import Store
+from spakweb.ledger.blobs import StoredBlobs
+from spakweb.runs.models import Run
+
+BUSY_S = 3.0
+"""How long the lock of a workspace is waited for; a stopped worker may hold it much longer."""
+
+
+def folder_of(key: str) -> Path:
+    return Path(settings.DATA_DIR) / "runs" / key
+
+
+def workspace_of(key: str) -> Workspace:
+    folder = folder_of(key)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    travels = settings.STORAGE == "database"
+    return Workspace(folder / "workspace", folder / "store", wait_s=BUSY_S, travels=travels)
+
+
+def store_of(run: Run) -> Store:
+    """The contents of the run's workspace, from this host or from where another has put them."""
+    store = Store(folder_of(run.key) / "store", Disk())
+    store.sources = (Pushed(StoredBlobs(run.pk)),)
+    return store
