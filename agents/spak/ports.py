@@ -221,7 +221,7 @@ class MeasureCall:
     rivals: Mapping[str, Subject] = field(default_factory=dict)
     """`incumbent`, `baseline`, `runner_up`: what the candidate is compared with, by name."""
     rule: Mapping[str, int] = field(default_factory=dict)
-    """The MetricRule's integers: margin_num, margin_den, evidence, max_pairs."""
+    """The MetricRule's integers: margin_num, margin_den, evidence, max_pairs; higher (1: more is better)."""
     inherit: tuple[int, ...] = ()
     heard: Heard | None = None
     ask: Ask | None = None

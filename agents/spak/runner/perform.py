@@ -362,6 +362,7 @@ class Performer:
                         "margin_den": rule.margin_den,
                         "evidence": rule.evidence,
                         "max_pairs": rule.max_pairs,
+                        "higher": int(rule.better == "higher"),
                     },
                     inherit=(lock,),
                     heard=heard,

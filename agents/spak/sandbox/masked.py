@@ -33,9 +33,9 @@ class Masked:
             return job
         folder = job.workspace.resolve()
         if folder == self._workspace:
-            return replace(job, masked=self._paths)
+            return replace(job, masked=(*job.masked, *self._paths))
         if self._workspace in folder.parents:
             top = f"{folder.relative_to(self._workspace)}/"
             below = [path.removeprefix(top) for path in self._paths if path.startswith(top)]
-            return replace(job, masked=tuple(below))
+            return replace(job, masked=(*job.masked, *below))
         return job

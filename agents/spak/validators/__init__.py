@@ -23,6 +23,7 @@ VALIDATORS: dict[str, Callable[[], Validator]] = {
     "Linter": partial(_make, "linter", "Linter"),
     "Compliance": partial(_make, "compliance", "Compliance"),
     "Judge": partial(_make, "judge", "Judge"),
+    "Metric": partial(_make, "metric", "Metric"),
     "CpuProfiler": partial(_make, "cpu_profiler", "CpuProfiler"),
     "CudaProfiler": partial(_make, "cuda_profiler", "CudaProfiler"),
 }

@@ -5,9 +5,8 @@ sides are treated alike, and correctness is tried in a process of its own, so th
 whether it is the candidate or the incumbent and slow down for the next one. A couple of windows (one a side)
 gets the same fresh inputs, since the two sides cannot talk; the order within the couple is drawn.
 
-A pair is three couples. After each pair `kernel.decide` says whether to go on; the kernel asks it the same
-about what was recorded. Inputs are new for each couple and never a rearrangement of earlier ones: a
-rearrangement can be undone by a candidate that knows of it, at a fraction of the work.
+`pairs` says what a pair is and when sampling ends. Inputs are new for each couple and never a rearrangement
+of earlier ones: a rearrangement can be undone by a candidate that knows of it, at a fraction of the work.
 """
 
 from __future__ import annotations
@@ -21,9 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spak.kernel.decide import decide
 from spak.ports import Launcher, Limits
+from spak.validators import pairs
 from spak.validators.cpu_process import Process, Violation, Window
+from spak.validators.pairs import PROCESSES
 from spak.validators.problems import Case, Problem
 
 if TYPE_CHECKING:
@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-PROCESSES = 4
 GRACE_S = 10.0
 """How long a call may outlive the evaluation's limit; the next one is not begun."""
-COUPLES = 3
 ALONE = 4
 """Windows in each process when there is nobody to compare with."""
 
@@ -177,35 +175,11 @@ def alone(side: Side) -> None:
 
 
 def compare(candidate: Side, rival: Side, rule: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Pairs until the rule has decided, in the order taken. Raises: Violation of either side.
-
-    Ends early, undecided, when the first pair is over 1.1 times the rival or when time is up: an undecided
-    comparison is no improvement.
-    """
-    pairs: list[dict[str, Any]] = []
-    while len(pairs) < rule["max_pairs"]:
-        pairs.append(_pair(candidate, rival, len(pairs) % PROCESSES))
-        if decide(pairs, rule).outcome != "undecided" or candidate.bench.late():
-            break
-        if len(pairs) == 1 and 10 * min(pairs[0]["candidate"]) > 11 * min(pairs[0]["incumbent"]):
-            break
-    return pairs
-
-
-def _pair(candidate: Side, rival: Side, index: int) -> dict[str, Any]:
+    """Pairs until the rule has decided (spak.validators.pairs). Raises: Violation of either side."""
     bench = candidate.bench
-    seen: dict[str, list[int]] = {"c": [], "i": []}
-    order = ""
-    for _ in range(COUPLES):
-        case = bench.problem.case(bench.random, bench.n)
-        couple = "ci" if bench.random.integers(2) else "ic"
-        order += couple
-        for letter in couple:
-            seen[letter].append((candidate if letter == "c" else rival).time(index, case))
-    return {
-        "rival": rival.name,
-        "process": index,
-        "order": order,
-        "candidate": seen["c"],
-        "incumbent": seen["i"],
-    }
+    sampling = pairs.Sampling(
+        draw=lambda: bench.problem.case(bench.random, bench.n),
+        coin=lambda: bool(bench.random.integers(2)),
+        late=bench.late,
+    )
+    return pairs.compare(sampling, candidate.time, rival.time, rival.name, rule)

@@ -32,6 +32,7 @@ def run(
     stdin: bytes = b"",
     output_bytes: int = 0,
     binds: tuple[Path, ...] = (),
+    masked: tuple[str, ...] = (),
     heard: Heard | None = None,
 ) -> Outcome:
     """Run a command with the workspace read-only. A `timeout_s` only ever shortens the call's own limit."""
@@ -52,6 +53,7 @@ def run(
             limits=limits,
             env=dict(env or {}),
             binds=tuple(dict.fromkeys((*toolchain.binds, *binds))),
+            masked=masked,
             stdin=stdin,
             inherit=call.inherit,
             heard=heard,

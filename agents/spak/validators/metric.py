@@ -1,0 +1,349 @@
+"""The Metric validator: what a command measures of one file, compared with the same command on its rivals.
+
+Takes a command that prints one JSON line; gives a Measurement: its metrics, and pairs of the deciding one
+against the incumbent, the baseline or the runner-up. It names no signal and knows only the rule's direction.
+
+    stdin of the command   {"nonce": TEXT, "seed": INTEGER, "candidate": PATH}      one line
+    stdout                 {"nonce": TEXT, "metrics": {NAME: NUMBER, ...}}          one line among others
+
+The file is handed over outside the workspace, in a folder whose name is drawn, and masked inside it: the
+command finds the candidate and its rivals in the same way, and their code cannot tell which of them it is.
+Both sides of a couple get the same seed, drawn after the candidate was written. `cpu_ms` and `wall_ms` are
+measured by the sandbox, whatever the command prints under these names.
+
+What that proves and what it does not: docs/validators.md, Metric.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import secrets
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+from spak import canon
+from spak.errors import UsageError
+from spak.kernel.decide import DEFAULTS
+from spak.lang.catalog import ValidatorEntry
+from spak.ports import MIB, MeasureCall, Measurement, Outcome, Subject
+from spak.validators import launch, pairs, static_checks
+from spak.validators.command import arguments
+
+MAX_FILE_BYTES = 16 * MIB
+MAX_LINE_BYTES = 64 << 10
+MAX_METRICS = 64
+OUTSIDE = ("cpu_ms", "wall_ms")
+"""Metrics that the sandbox measures."""
+NAME = "^[A-Za-z_][A-Za-z0-9_.]*$"
+_PATH = {"type": "string", "minLength": 1, "maxLength": 1024, "pattern": "^[^/]"}
+_BOUND = {"type": "number"}
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["cmd", "source", "metric"],
+    "additionalProperties": False,
+    "properties": {
+        "cmd": {
+            "type": ["string", "array"],
+            "minLength": 1,
+            "maxLength": 8192,
+            "minItems": 1,
+            "maxItems": 256,
+            "items": {"type": "string", "maxLength": 8192},
+        },
+        "source": _PATH,
+        "metric": {"type": "string", "maxLength": 64, "pattern": NAME},
+        "unit": {"type": "string", "minLength": 1, "maxLength": 32},
+        "scale": {"type": "integer", "minimum": 1, "maximum": 1_000_000_000},
+        "constraints": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {"at_least": _BOUND, "at_most": _BOUND},
+            },
+        },
+        "fixed": {"type": "array", "maxItems": 64, "items": _PATH},
+        "samples": {"type": "integer", "minimum": 1, "maximum": 9},
+        "role": {"type": "string", "enum": ["baseline", "candidate", "final"]},
+        "timeout_s": {"type": "number", "minimum": 0.1, "maximum": 3600},
+        "wall_s": {"type": "number", "minimum": 1, "maximum": 3600},
+    },
+}
+RIVALS: Mapping[str, tuple[str, ...]] = {
+    "baseline": (),
+    "candidate": ("incumbent",),
+    "final": ("baseline", "runner_up"),
+}
+
+
+class Metric:
+    entry = ValidatorEntry(
+        name="Metric",
+        version=1,
+        summary="Runs a command that measures a file, and compares it with its rivals in pairs.",
+        schema=SCHEMA,
+        triggers=("success", "fail", "timeout", "metric_improved", "plateau"),
+        metric="value",
+        effect="costly",
+    )
+
+    def measure(self, call: MeasureCall) -> Measurement:
+        began = time.monotonic()
+        evaluation = _Evaluation(call, began)
+        status: Literal["measured", "checked", "void", "timeout", "unavailable"] = "measured"
+        try:
+            with ExitStack() as stack:
+                evaluation.run(stack)
+        except _Failed as failed:
+            status = evaluation.blame(failed)
+        return evaluation.result(status, int(1000 * (time.monotonic() - began)))
+
+
+class _Failed(Exception):
+    """A check that failed, or an end that says nothing of the candidate (`outcome`)."""
+
+    def __init__(self, check: str, code: str, detail: str, outcome: Outcome | None = None) -> None:
+        super().__init__(f"{check}: {code}: {detail}")
+        self.check, self.code, self.detail, self.outcome = check, code, detail, outcome
+        self.side = ""
+
+
+@dataclass(slots=True)
+class _Side:
+    """A file to be measured, and what was seen of it."""
+
+    name: str
+    path: Path
+    values: list[int] = field(default_factory=list)
+    metrics: list[Mapping[str, int | float]] = field(default_factory=list)
+
+
+class _Evaluation:
+    def __init__(self, call: MeasureCall, began: float) -> None:
+        self.call = call
+        self.options = call.options
+        self.rule = {**DEFAULTS, **call.rule}
+        self.deadline = began + float(self.options.get("wall_s", call.limits.wall_s))
+        self.files: dict[str, bytes] = {}
+        self.checks: list[dict[str, Any]] = []
+        self.pairs: list[dict[str, Any]] = []
+        self.sides: list[_Side] = []
+        self.cpu_ms = 0
+        entropy = secrets.randbits(64)
+        self.evidence: dict[str, Any] = {"entropy": f"{entropy:x}"}
+        self.random = random.Random(f"{call.seed}:{entropy}")
+        self.argv: tuple[str, ...] = ()
+
+    def run(self, stack: ExitStack) -> None:
+        """Measure the candidate, alone or against each rival of its role. Raises: _Failed."""
+        self._command()
+        self.files["source"] = self._content(self.options["source"])
+        self.files["fixed"] = self._fixed()
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="spak-metric-")))
+        folder.chmod(0o755)
+        candidate = self._side(folder, "candidate", self.files["source"])
+        role = self.options.get("role", "candidate")
+        rivals = [name for name in RIVALS[role] if name in self.call.rivals]
+        for name in rivals:
+            subject = self.call.rivals[name]
+            if subject.files.get("fixed") != self.files["fixed"]:
+                raise _Failed(
+                    "fixed", "changed", f"files that must stay as they were differ from those of {name}"
+                )
+            rival = self._side(folder, name, subject.files["source"])
+            sampling = pairs.Sampling(
+                draw=lambda: self.random.getrandbits(48),
+                coin=lambda: bool(self.random.getrandbits(1)),
+                late=lambda: time.monotonic() > self.deadline,
+                couples=self.options.get("samples", pairs.COUPLES),
+            )
+            self.pairs += pairs.compare(
+                sampling,
+                lambda _index, seed: self._sample(candidate, seed),
+                lambda _index, seed, rival=rival: self._sample(rival, seed),  # type: ignore[misc]
+                name,
+                self.rule,
+            )
+        if not rivals:
+            for _ in range(self.options.get("samples", pairs.COUPLES)):
+                self._sample(candidate, self.random.getrandbits(48))
+        self.checks.append(launch.check("measured", True, detail=f"{len(candidate.values)} samples"))
+
+    def _command(self) -> None:
+        try:
+            argv = arguments(self.options["cmd"])
+        except UsageError as error:
+            raise _Failed("command", error.code, f"{error.message}: {error.hint}") from error
+        self.argv = (launch.program(self.call, argv[0]) or argv[0], *argv[1:])
+
+    def _content(self, name: str) -> bytes:
+        try:
+            data = static_checks.read(self.call.workspace, name, MAX_FILE_BYTES)
+        except OSError as error:
+            raise _Failed("source", "unreadable", f"{name}: {error.strerror or error}") from error
+        if data is None:
+            raise _Failed("source", "too_large", f"{name} has more than {MAX_FILE_BYTES} bytes")
+        return data
+
+    def _fixed(self) -> bytes:
+        """The hash of each file that must not differ between two candidates."""
+        hashes = {name: canon.digest(self._content(name)) for name in self.options.get("fixed", ())}
+        return canon.dumps(hashes)
+
+    def _side(self, folder: Path, name: str, data: bytes) -> _Side:
+        place = folder / secrets.token_hex(8)
+        place.mkdir(mode=0o755)
+        file = place / PurePosixPath(self.options["source"]).name
+        file.write_bytes(data)
+        file.chmod(0o444)
+        side = _Side(name, file)
+        self.sides.append(side)
+        return side
+
+    def _sample(self, side: _Side, seed: int) -> int:
+        """One run of the command on a side. Raises: _Failed, with the side's name where it is a rival."""
+        try:
+            found = self._run(side, seed)
+            value = self._value(found)
+            if side.name == "candidate":
+                self._keeps(found)
+        except _Failed as failed:
+            failed.side = "" if side.name == "candidate" else side.name
+            raise
+        side.metrics.append(found)
+        side.values.append(value)
+        return value
+
+    def _run(self, side: _Side, seed: int) -> Mapping[str, int | float]:
+        nonce = secrets.token_hex(16)
+        given = {"nonce": nonce, "seed": seed, "candidate": str(side.path)}
+        left = max(0.1, self.deadline - time.monotonic())
+        outcome = launch.run(
+            self.call,
+            self.argv,
+            timeout_s=min(float(self.options.get("timeout_s", left)), left),
+            env={"PYTHONDONTWRITEBYTECODE": "1"},
+            stdin=canon.dumps(given) + b"\n",
+            binds=(side.path.parent,),
+            masked=(self.options["source"],),
+            output_bytes=MIB,
+            heard=self.call.heard,
+        )
+        self.cpu_ms += outcome.cpu_ms
+        if outcome.status not in ("exited", "crash"):
+            raise _Failed("ran", outcome.status, outcome.detail, outcome)
+        if outcome.exit != 0:
+            detail = launch.tail(outcome.stderr.data) or launch.tail(outcome.stdout.data)
+            raise _Failed("exit", "exit_mismatch", f"exit {outcome.exit}: {detail}")
+        return read(outcome, nonce) | {"cpu_ms": outcome.cpu_ms, "wall_ms": outcome.wall_ms}
+
+    def _value(self, found: Mapping[str, int | float]) -> int:
+        """The deciding metric as a positive integer of `1 / scale` units."""
+        name = self.options["metric"]
+        if name not in found:
+            raise _Failed("metric", "no_metric", f"no {name} among {', '.join(sorted(found))}")
+        scale = 1 if name in OUTSIDE else self.options.get("scale", 1_000_000)
+        value = round(found[name] * scale)
+        if not 0 < value <= canon.MAX_INT:
+            raise _Failed("metric", "not_positive", f"{name} = {found[name]:g}: a positive number is needed")
+        return value
+
+    def _keeps(self, found: Mapping[str, int | float]) -> None:
+        for name, bound in self.options.get("constraints", {}).items():
+            if name not in found:
+                raise _Failed(f"constraint.{name}", "no_metric", f"the command gave no {name}")
+            low, high = bound.get("at_least", -math.inf), bound.get("at_most", math.inf)
+            if not low <= found[name] <= high:
+                wanted = f"at least {low:g}" if found[name] < low else f"at most {high:g}"
+                raise _Failed(
+                    f"constraint.{name}", "constraint", f"{name} = {found[name]:g}, {wanted} is needed"
+                )
+
+    def blame(self, failed: _Failed) -> Literal["checked", "void", "timeout", "unavailable"]:
+        """Write the failed check down; what a rival did makes the measurement worthless."""
+        if failed.outcome is not None and not failed.side:
+            made = launch.cut_short(failed.outcome)
+            assert made is not None
+            self.checks += [dict(check) for check in made.checks]
+            return made.status  # type: ignore[return-value]
+        name = f"rival.{failed.side}" if failed.side else failed.check
+        self.checks.append(launch.check(name, False, failed.code, failed.detail))
+        return "void" if failed.side else "checked"
+
+    def result(
+        self, status: Literal["measured", "checked", "void", "timeout", "unavailable"], wall_ms: int
+    ) -> Measurement:
+        metrics: dict[str, int | float] = {}
+        if self.sides and self.sides[0].values:
+            candidate, *rivals = self.sides
+            metrics = {
+                name: statistics.median_low([seen[name] for seen in candidate.metrics if name in seen])
+                for name in candidate.metrics[-1]
+            }
+            metrics["value"] = statistics.median_low(candidate.values)
+            metrics["samples"] = len(candidate.values)
+            metrics |= {
+                f"{rival.name}_value": statistics.median_low(rival.values) for rival in rivals if rival.values
+            }
+        samples = {}
+        if not self.pairs:
+            samples = {side.name: tuple(side.values) for side in self.sides if side.values}
+        if "unit" in self.options:
+            self.evidence["unit"] = self.options["unit"]
+        return Measurement(
+            status,
+            checks=tuple(self.checks),
+            metrics=metrics,
+            pairs=tuple(self.pairs) if status == "measured" else (),
+            samples=samples,
+            subject=Subject(self.files),
+            evidence=self.evidence,
+            wall_ms=wall_ms,
+            cpu_ms=self.cpu_ms,
+        )
+
+
+def read(outcome: Outcome, nonce: str) -> dict[str, int | float]:
+    """The metrics of the one line that carries the nonce. Raises: _Failed with the code of what is wrong."""
+    lines = [line for line in outcome.stdout.data.split(b"\n") if nonce.encode() in line]
+    if not lines:
+        cut = "; its output was cut" if outcome.stdout.truncated else ""
+        raise _Failed(
+            "metric", "no_line", f'the command printed no line {{"nonce": ..., "metrics": {{...}}}}{cut}'
+        )
+    if len(lines) > 1:
+        raise _Failed("metric", "two_lines", f"{len(lines)} lines carry the nonce; one is needed")
+    if len(lines[0]) > MAX_LINE_BYTES:
+        raise _Failed("metric", "too_large", f"the line has more than {MAX_LINE_BYTES} bytes")
+    try:
+        said = json.loads(lines[0], parse_constant=_not_finite)
+    except _Failed:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise _Failed("metric", "not_json", f"the line is no JSON: {error}") from error
+    metrics = said.get("metrics") if isinstance(said, dict) else None
+    if not isinstance(metrics, dict) or said.get("nonce") != nonce or len(metrics) > MAX_METRICS:
+        raise _Failed(
+            "metric",
+            "not_metrics",
+            f'{{"nonce": ..., "metrics": {{NAME: NUMBER}}}} of at most {MAX_METRICS} is needed',
+        )
+    for name, value in metrics.items():
+        if type(value) not in (int, float):
+            raise _Failed("metric", "not_a_number", f"{name} is no number")
+        if not math.isfinite(value) or abs(value) > canon.MAX_INT:
+            raise _not_finite(name)
+    return metrics
+
+
+def _not_finite(name: str) -> Any:
+    raise _Failed("metric", "not_finite", f"{name}: a finite number of at most 2^53 is needed")
