@@ -19,6 +19,7 @@ ARTIFACT = {
     "coder": "intervals.py",
     "data_cleaner": "clean.py",
     "module_docs": "textkit.md",
+    "python_speed": "fast.py",
     "researcher": "answer.md",
 }
 ANSWERS = {

@@ -129,8 +129,13 @@ class Watcher:
         return f", evaluation {state.r7.evaluations + 1} of at most {rule.evaluations}"
 
     def _best(self, state: State) -> str:
-        best = state.r7.best
-        return "" if best is None else f"  (best so far {best.value / 1e6:.3f} ms)"
+        best, rows = state.r7.best, self.held.run.history.rows
+        if best is None:
+            return ""
+        per_unit, unit = (
+            (rows[-1].per_unit, rows[-1].unit) if rows else (state.r7.metrics.get("per_unit", 1e6), "ms")
+        )
+        return f"  (best so far {best.value / per_unit:.3f} {unit}".rstrip() + ")"
 
 
 def candidate_line(row: Attempted) -> str:
@@ -142,6 +147,6 @@ def candidate_line(row: Attempted) -> str:
     parts = [f"{row.number:3d} {glyph} {word:<14.14}"]
     if row.ratio is not None:
         parts.append(f"{row.ratio:5.2f} of best, won {row.wins:2d} of {row.pairs:2d} pairs")
-    if row.value is not None:
-        parts.append(f"{row.value / 1e6:8.3f} ms")
+    if row.shown is not None:
+        parts.append(f"{row.shown:8.3f} {row.unit}".rstrip())
     return "  ".join([*parts, shown])

@@ -128,7 +128,16 @@ def _print(seen: View, with_registers: bool) -> None:
     say = common.say
     say(f"run {seen.run}: {seen.state}" + (f" in TASK {seen.task}" if seen.task else ""))
     say(f"  records {seen.records}, summary {seen.summary_hash}")
-    for name in ("baseline_ms", "best_ms", "speedup", "evaluations", "stopped_by"):
+    for name in (
+        "baseline_ms",
+        "best_ms",
+        "speedup",
+        "baseline",
+        "best",
+        "improvement",
+        "evaluations",
+        "stopped_by",
+    ):
         if name in seen.metrics:
             value = seen.metrics[name]
             say(f"  {name}: {value:.3f}" if isinstance(value, float) else f"  {name}: {value}")

@@ -41,6 +41,14 @@ class Attempted:
     pairs: int = 0
     spread_ppm: int | None = None
     seq: int = -1
+    unit: str = "ms"
+    """The unit in which people read the metric, and how many of the metric's own make one."""
+    per_unit: int = 1_000_000
+
+    @property
+    def shown(self) -> float | None:
+        """The metric in its unit."""
+        return None if self.value is None else self.value / self.per_unit
 
     def trial(self) -> Trial:
         known = {"improved": "improved", "measured": "measured", "done": "measured"}
@@ -195,6 +203,8 @@ class History:
         metrics = body.get("metrics") or {}
         value = metrics.get(self.metric(row.task))
         row.value = float(value) if isinstance(value, (int, float)) else None
+        if isinstance(metrics.get("per_unit"), int) and metrics["per_unit"] > 0:
+            row.per_unit, row.unit = metrics["per_unit"], _unit(body)
         spread = metrics.get("spread_ppm")
         row.spread_ppm = spread if isinstance(spread, int) else None
         self._compare(row, body)
@@ -228,3 +238,9 @@ def won(candidate: int, incumbent: int, rule: MetricRule) -> bool:
 def rules_of(program: Program) -> dict[str, MetricRule]:
     """The metric rules of a program's tasks."""
     return {name: task.rule for name, task in program.tasks.items() if task.rule is not None}
+
+
+def _unit(body: Mapping[str, Any]) -> str:
+    evidence = body.get("evidence")
+    unit = evidence.get("unit") if isinstance(evidence, Mapping) else ""
+    return unit if isinstance(unit, str) else ""

@@ -100,16 +100,20 @@ def metrics(state: State) -> dict[str, Any]:
     if r7.stopped:
         found["stopped_by"] = r7.stopped
     if r7.best is not None and r7.baseline is not None:
-        baseline, best = r7.baseline.value, r7.best.value
-        if isinstance(r7.metrics.get("baseline_ns"), int) and isinstance(r7.metrics.get("time_ns"), int):
-            baseline, best = r7.metrics["baseline_ns"], r7.metrics["time_ns"]
-        found |= {
-            "baseline_ms": baseline / 1e6,
-            "best_ms": best / 1e6,
-            "speedup": round(baseline / best, 3),
-            "best_params": dict(r7.best.params),
-        }
+        found["best_params"] = dict(r7.best.params)
+        found |= _ends(r7.metrics, r7.baseline.value, r7.best.value)
     return found
+
+
+def _ends(metrics: Mapping[str, Any], baseline: int, best: int) -> dict[str, Any]:
+    """The first and the best value: milliseconds, or whatever the validator Metric's unit is."""
+    per_unit = metrics.get("per_unit")
+    if isinstance(per_unit, int) and per_unit > 0:
+        better = max(baseline, best) / min(baseline, best)
+        return {"baseline": baseline / per_unit, "best": best / per_unit, "improvement": round(better, 3)}
+    if isinstance(metrics.get("baseline_ns"), int) and isinstance(metrics.get("time_ns"), int):
+        baseline, best = metrics["baseline_ns"], metrics["time_ns"]
+    return {"baseline_ms": baseline / 1e6, "best_ms": best / 1e6, "speedup": round(baseline / best, 3)}
 
 
 def allowance(budgets: Budgets) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from math import log10
+from math import inf, log10
 from typing import Any
 
 from spak.runner.history import Attempted
@@ -105,11 +105,7 @@ def report(
         f"<style>{_STYLE}</style></head><body>",
         f"<h1>{escape(facts.title)}</h1><p class=soft>run {escape(view.run)}, {escape(view.state)}</p>",
         _headline(view),
-        *(
-            ["<h2>The metric over the candidates</h2>", plot(rows, view.metrics.get("baseline_ms"))]
-            if rows
-            else []
-        ),
+        *(["<h2>The metric over the candidates</h2>", plot(rows, baseline(view.metrics))] if rows else []),
         "<h2>Why it stopped, and what proves it</h2>",
         _list(_proofs(view, proof, facts)),
         *(["<h2>Quality</h2>", _list(lines(quality))] if quality else []),
@@ -121,13 +117,21 @@ def report(
     return "\n".join(parts) + "\n"
 
 
-def plot(rows: Sequence[Attempted], baseline_ms: float | None) -> str:
-    """Milliseconds (log scale) over candidates: each as a mark, the best so far as a line, the baseline dashed."""
-    values = [row.value / 1e6 for row in rows if row.value]
-    if not values:
+def baseline(metrics: Mapping[str, Any]) -> float | None:
+    """The value that a run began with, in the unit that its candidates are shown in."""
+    found = metrics.get("baseline_ms", metrics.get("baseline"))
+    return found if isinstance(found, int | float) else None
+
+
+def plot(rows: Sequence[Attempted], first: float | None) -> str:
+    """The metric (log scale) over candidates: each as a mark, the best so far as a line, the baseline dashed."""
+    measured = [row for row in rows if row.shown]
+    if not measured:
         return "<p class=soft>No candidate has a measured metric.</p>"
-    low = log10(min(values)) - 0.05
-    high = log10(max([*values, baseline_ms or 0.0])) + 0.05
+    unit = measured[-1].unit
+    values = [row.shown for row in measured if row.shown]
+    low = log10(min([*values, first or inf])) - 0.05
+    high = log10(max([*values, first or 0.0])) + 0.05
 
     def x(number: int) -> float:
         return LEFT + (number - 0.5) / len(rows) * (WIDTH - LEFT - RIGHT)
@@ -135,14 +139,14 @@ def plot(rows: Sequence[Attempted], baseline_ms: float | None) -> str:
     def y(value: float) -> float:
         return TOP + (high - log10(value)) / (high - low) * (HEIGHT - TOP - BOTTOM)
 
-    summary = f"{len(rows)} candidates, from {max(values):.3f} to {min(values):.3f} ms"
+    summary = f"{len(rows)} candidates, from {max(values):.3f} to {min(values):.3f} {unit}"
     parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(summary)}">']
-    parts.extend(_axis(low, high, y))
-    if baseline_ms:
+    parts.extend(_axis(low, high, y, unit))
+    if first:
         parts.append(
-            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(baseline_ms):.1f}" y2="{y(baseline_ms):.1f}" '
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(first):.1f}" y2="{y(first):.1f}" '
             'stroke="currentColor" stroke-dasharray="5 4" opacity=".6"/>'
-            f'<text x="{LEFT + 6}" y="{y(baseline_ms) - 5:.1f}">baseline {baseline_ms:.3f} ms</text>'
+            f'<text x="{LEFT + 6}" y="{y(first) - 5:.1f}">baseline {first:.3f} {escape(unit)}</text>'
         )
     parts.append(_best_line(rows, x, y))
     for index, row in enumerate(rows, start=1):
@@ -152,20 +156,27 @@ def plot(rows: Sequence[Attempted], baseline_ms: float | None) -> str:
     parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 6}" text-anchor="middle">candidate</text></svg>')
     parts.append(
         '<p class=soft><span class="improved">● improved</span>, <span class="measured">○ measured</span>, '
-        '<span class="fail">× failed</span>; the line is the best so far; milliseconds of CPU time, log scale</p>'
+        '<span class="fail">× failed</span>; the line is the best so far; '
+        f"{'milliseconds of CPU time' if unit == 'ms' else escape(unit) or 'the metric'}, log scale</p>"
     )
     return "\n".join(parts)
 
 
 def _headline(view: View) -> str:
     metrics = view.metrics
+    if "improvement" in metrics:
+        return (
+            f'<p><span class="figure">{metrics["improvement"]:.2f}×</span> <span class="soft">'
+            f"baseline {metrics['baseline']:.3f}, best {metrics['best']:.3f}, "
+            f"{metrics.get('evaluations', 0)} evaluations</span></p>"
+        )
     if "speedup" not in metrics:
         return ""
-    baseline, best = (_percent(metrics.get(name)) for name in ("baseline_spread_ppm", "spread_ppm"))
+    of_baseline, of_best = (_percent(metrics.get(name)) for name in ("baseline_spread_ppm", "spread_ppm"))
     return (
         f'<p><span class="figure">{metrics["speedup"]:.1f}×</span> <span class="soft">'
-        f"baseline {metrics['baseline_ms']:.3f} ms{baseline and f' (spread {baseline})'}, "
-        f"best {metrics['best_ms']:.3f} ms{best and f' (spread {best})'}, "
+        f"baseline {metrics['baseline_ms']:.3f} ms{of_baseline and f' (spread {of_baseline})'}, "
+        f"best {metrics['best_ms']:.3f} ms{of_best and f' (spread {of_best})'}, "
         f"ratio of medians, {metrics.get('evaluations', 0)} evaluations</span></p>"
     )
 
@@ -196,7 +207,7 @@ def _list(pairs: Mapping[str, str]) -> str:
 
 
 def _table(rows: Sequence[Attempted]) -> str:
-    head = "<tr><th class=n>#<th>verdict<th class=n>of best<th class=n>pairs won<th class=n>ms<th class=n>spread<th>parameters</tr>"
+    head = "<tr><th class=n>#<th>verdict<th class=n>of best<th class=n>pairs won<th class=n>metric<th class=n>spread<th>parameters</tr>"
     body = []
     for index, row in enumerate(rows, start=1):
         glyph, word = _MARK.get(row.outcome, ("?", row.outcome))
@@ -206,20 +217,20 @@ def _table(rows: Sequence[Attempted]) -> str:
             f'<tr><td class=n>{index}<td class="v {escape(row.outcome)}">{escape(verdict)}'
             f"<td class=n>{'' if row.ratio is None else f'{row.ratio:.3f}'}"
             f"<td class=n>{f'{row.wins} of {row.pairs}' if row.pairs else ''}"
-            f"<td class=n>{_milliseconds(row.value)}<td class=n>{_percent(row.spread_ppm)}<td><code>{escape(shown)}</code></tr>"
+            f"<td class=n>{_value(row)}<td class=n>{_percent(row.spread_ppm)}<td><code>{escape(shown)}</code></tr>"
         )
     return f'<div class="scroll" tabindex="0"><table>{head}{"".join(body)}</table></div>'
 
 
-def _milliseconds(value: float | None) -> str:
-    return "" if value is None else f"{value / 1e6:.3f}"
+def _value(row: Attempted) -> str:
+    return "" if row.shown is None else f"{row.shown:.3f} {escape(row.unit)}".rstrip()
 
 
 def _percent(ppm: int | None) -> str:
     return "" if ppm is None else f"{ppm / 1e4:.1f} %"
 
 
-def _axis(low: float, high: float, y: Any) -> list[str]:
+def _axis(low: float, high: float, y: Any, unit: str) -> list[str]:
     parts = []
     ticks = [factor * 10.0**power for power in range(-6, 7) for factor in (1, 2, 5)]
     for tick in ticks:
@@ -227,7 +238,7 @@ def _axis(low: float, high: float, y: Any) -> list[str]:
             parts.append(
                 f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}" '
                 'stroke="currentColor" opacity=".15"/>'
-                f'<text x="{LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g} ms</text>'
+                f'<text x="{LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g} {escape(unit)}</text>'
             )
     return parts
 
@@ -235,10 +246,10 @@ def _axis(low: float, high: float, y: Any) -> list[str]:
 def _best_line(rows: Sequence[Attempted], x: Any, y: Any) -> str:
     points, best = [], None
     for index, row in enumerate(rows, start=1):
-        if row.outcome == "improved" and row.value:
+        if row.outcome == "improved" and row.shown:
             if best is not None:
                 points.append(f"{x(index):.1f},{y(best):.1f}")
-            best = row.value / 1e6
+            best = row.shown
         if best is not None:
             points.append(f"{x(index):.1f},{y(best):.1f}")
     return (
@@ -250,9 +261,9 @@ def _best_line(rows: Sequence[Attempted], x: Any, y: Any) -> str:
 
 def _point(index: int, row: Attempted, x: Any, y: Any) -> str:
     shown = ", ".join(f"{name}={value}" for name, value in row.params.items())
-    title = f"<title>{index}: {escape(row.outcome)} {_milliseconds(row.value)} {escape(shown)}</title>"
+    title = f"<title>{index}: {escape(row.outcome)} {_value(row)} {escape(shown)}</title>"
     across = x(index)
-    if not row.value or row.outcome == "fail":
+    if not row.shown or row.outcome == "fail":
         down = HEIGHT - BOTTOM - 6
         return (
             f'<g class="fail" stroke="currentColor" stroke-width="1.5">{title}'
@@ -260,6 +271,6 @@ def _point(index: int, row: Attempted, x: Any, y: Any) -> str:
         )
     fill = "currentColor" if row.outcome == "improved" else "var(--paper)"
     return (
-        f'<g class="{escape(row.outcome)}">{title}<circle cx="{across:.1f}" cy="{y(row.value / 1e6):.1f}" r="4.5" '
+        f'<g class="{escape(row.outcome)}">{title}<circle cx="{across:.1f}" cy="{y(row.shown):.1f}" r="4.5" '
         f'fill="{fill}" stroke="currentColor" stroke-width="1.5"/></g>'
     )

@@ -251,11 +251,14 @@ class _Evaluation:
         name = self.options["metric"]
         if name not in found:
             raise _Failed("metric", "no_metric", f"no {name} among {', '.join(sorted(found))}")
-        scale = 1 if name in OUTSIDE else self.options.get("scale", 1_000_000)
-        value = round(found[name] * scale)
+        value = round(found[name] * self._scale())
         if not 0 < value <= canon.MAX_INT:
             raise _Failed("metric", "not_positive", f"{name} = {found[name]:g}: a positive number is needed")
         return value
+
+    def _scale(self) -> int:
+        """What a value is multiplied by to be compared as an integer."""
+        return 1 if self.options["metric"] in OUTSIDE else int(self.options.get("scale", 1_000_000))
 
     def _keeps(self, found: Mapping[str, int | float]) -> None:
         for name, bound in self.options.get("constraints", {}).items():
@@ -291,14 +294,14 @@ class _Evaluation:
             }
             metrics["value"] = statistics.median_low(candidate.values)
             metrics["samples"] = len(candidate.values)
+            metrics["per_unit"] = self._scale()
             metrics |= {
                 f"{rival.name}_value": statistics.median_low(rival.values) for rival in rivals if rival.values
             }
         samples = {}
         if not self.pairs:
             samples = {side.name: tuple(side.values) for side in self.sides if side.values}
-        if "unit" in self.options:
-            self.evidence["unit"] = self.options["unit"]
+        self.evidence["unit"] = self.options.get("unit", "ms" if self.options["metric"] in OUTSIDE else "")
         return Measurement(
             status,
             checks=tuple(self.checks),

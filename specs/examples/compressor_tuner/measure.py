@@ -13,7 +13,7 @@ import time
 import zlib
 
 LINES = 1500
-ROUNDS = 5
+ROUNDS = 9
 
 
 def text(seed: int) -> bytes:

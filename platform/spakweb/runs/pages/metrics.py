@@ -12,7 +12,7 @@ from spak.kernel.rules import Rules
 from spak.program import MetricRule
 from spak.records import Kind, Record, decode
 from spak.runner.history import History, rules_of
-from spak.runner.report import plot
+from spak.runner.report import baseline, plot
 from spakweb.runs import words
 from spakweb.runs.models import Run, RunRecord
 
@@ -20,7 +20,7 @@ MOST = 20_000
 """Records of plans, choices and results that are read for the plot."""
 ROWS = 200
 WHOLE = ("steps", "elapsed_ms", "tokens", "calls", "cost_nanousd", "evaluations", "stopped_by",
-         "baseline_ms", "best_ms", "speedup")  # fmt: skip
+         "baseline_ms", "best_ms", "speedup", "baseline", "best", "improvement", "per_unit")  # fmt: skip
 """Metrics of the whole run; all others are of what was measured last."""
 
 
@@ -29,11 +29,11 @@ def pane(run: Run) -> dict[str, Any]:
     metrics = [(name, words.metric(name, value)[1]) for name, value in (summary.get("metrics") or {}).items()
                if isinstance(value, int | float | str | bool)]  # fmt: skip
     history = candidates(run)
-    baseline = (summary.get("metrics") or {}).get("baseline_ms")
+    first = baseline(summary.get("metrics") or {})
     drawing: SafeString | None = None
     if any(row.value for row in history.rows):
         # The report's plot escapes every text that is not its own.
-        drawing = mark_safe(plot(history.rows, baseline if isinstance(baseline, int | float) else None))
+        drawing = mark_safe(plot(history.rows, first))
     values = (summary.get("metric") or {}).get("values") or []
     return {
         "figures": [

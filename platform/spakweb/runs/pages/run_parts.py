@@ -146,6 +146,8 @@ def _best(metrics: dict[str, Any]) -> str:
     if isinstance(metrics.get("best_ms"), int | float):
         times = metrics.get("speedup")
         return f"{metrics['best_ms']:.3g} ms{f', {times:.1f} times the baseline' if times else ''}"
+    if isinstance(metrics.get("best"), int | float) and "improvement" in metrics:
+        return f"{metrics['best']:.4g}, {metrics['improvement']:.2f} times the baseline"
     return ""
 
 
