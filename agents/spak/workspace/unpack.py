@@ -1,0 +1,263 @@
+"""Files of a run that somebody brings as a zip: looked through, hashed, and written into an empty folder.
+
+Takes an open archive and Limits; gives Contents: every file with its size and hash, and the root that a
+workspace of these files has (`spak.workspace.tree`). `look` writes nothing, `unpack` writes what `look` read.
+An archive is taken whole or refused: sizes are counted while the bytes are read, never believed; names stay
+below the folder; links and devices are refused, because a name may not lead to a file that is not in the
+archive. A zip in a zip is a file like any other. Times, owners and all mode bits but "executable" are left.
+
+`.spak` and `__MACOSX` at the top are left out: the first is ours, the second is no part of the files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, BinaryIO, NoReturn
+
+from spak import canon
+from spak.errors import UsageError
+from spak.paths import OURS
+from spak.workspace.store import CHUNK, name
+from spak.workspace.tree import MAX_DEPTH, Node, encode
+
+LEFT_OUT = frozenset({OURS, "__MACOSX"})
+NAME_BYTES, PATH_BYTES = 255, 4000
+"""The longest name and path that Linux takes, less some room for the folder around them."""
+_READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_END, _END_64 = b"PK\5\6", b"PK\6\7"
+_END_SIZE, _END_64_SIZE, _COMMENT = 22, 20, 1 << 16
+_ENCRYPTED = 0x1
+_LINE = 46
+"""Bytes of an archive's list for each file, besides its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much an archive may hold once it is unpacked."""
+
+    files: int = 10_000
+    """Files and folders together."""
+    size_bytes: int = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One file. `size` in bytes, `digest` of its content as in a workspace's tree."""
+
+    path: str
+    size: int
+    digest: str
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    root: str
+    """The hash that a workspace of exactly these files has (R3)."""
+    items: tuple[Item, ...]
+    """In order of their paths."""
+    left_out: tuple[str, ...] = ()
+    """Paths that are no part of the files."""
+
+    @property
+    def size(self) -> int:
+        return sum(item.size for item in self.items)
+
+
+def look(archive: BinaryIO, limits: Limits) -> Contents:
+    """Read all of an archive, write nothing. Raises: UsageError `upload.*`."""
+    return _read(archive, limits, None)
+
+
+def unpack(archive: BinaryIO, into: Path, limits: Limits) -> Contents:
+    """Write the files into a folder that is empty and the caller's alone; after an error it holds a part.
+
+    Raises: UsageError `upload.*`; OSError.
+    """
+    return _read(archive, limits, into)
+
+
+def _read(archive: BinaryIO, limits: Limits, into: Path | None) -> Contents:
+    _weigh(archive, limits)
+    try:
+        with zipfile.ZipFile(archive) as found:
+            return _Pass(found, limits, into).contents()
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, struct.error) as error:
+        raise UsageError(
+            "upload.archive",
+            "The file is no zip that can be read, or is damaged.",
+            "Make the zip again, or choose the files themselves.",
+        ) from error
+
+
+def _weigh(archive: BinaryIO, limits: Limits) -> None:
+    """Refuse a list of files that is too long before `zipfile` reads it into memory."""
+    size = archive.seek(0, os.SEEK_END)
+    archive.seek(max(0, size - _END_SIZE - _COMMENT - _END_64_SIZE))
+    tail = archive.read()
+    archive.seek(0)
+    at = tail.rfind(_END)
+    if at < 0 or len(tail) - at < _END_SIZE:
+        raise UsageError("upload.archive", "The file is no zip.", "Choose a zip, a folder or files.")
+    listed, listing = struct.unpack_from("<H", tail, at + 10)[0], struct.unpack_from("<I", tail, at + 12)[0]
+    long = tail[max(0, at - _END_64_SIZE) : at].startswith(_END_64)
+    if long or listed > limits.files or listing > limits.files * (_LINE + PATH_BYTES):
+        raise _too_many(limits)
+
+
+class _Pass:
+    """One reading of an archive."""
+
+    def __init__(self, archive: zipfile.ZipFile, limits: Limits, into: Path | None) -> None:
+        self._archive = archive
+        self._limits = limits
+        self._into = into
+        self._root = Node("d", 0o755)
+        self._entries = 0
+        self._left = limits.size_bytes
+        self._items: list[Item] = []
+        self._left_out: list[str] = []
+
+    def contents(self) -> Contents:
+        for info in self._archive.infolist():
+            path = checked_name(info.filename)
+            if path.split("/", 1)[0] in LEFT_OUT:
+                self._left_out.append(path)
+                continue
+            self._kind(info, path)
+            if info.is_dir():
+                self._folder(path.split("/"), path)
+            else:
+                self._file(info, path)
+        self._items.sort(key=lambda item: item.path.encode())
+        return Contents(_sealed(self._root), tuple(self._items), tuple(self._left_out))
+
+    def _kind(self, info: zipfile.ZipInfo, path: str) -> None:
+        """Raises: UsageError for what is neither a file nor a folder, and for what cannot be read."""
+        mode = info.external_attr >> 16
+        if stat.S_ISLNK(mode):
+            _refuse("upload.link", f"{_shown(path)} is a link.", "Put the file that it leads to in its place.")
+        if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
+            _refuse("upload.device", f"{_shown(path)} is a device, a pipe or a socket.", "Leave it out.")
+        if info.flag_bits & _ENCRYPTED:
+            _refuse("upload.archive", f"{_shown(path)} is encrypted.", "Make the zip again without a password.")
+        if info.compress_type not in _READABLE:
+            _refuse("upload.archive", f"{_shown(path)} is compressed in a way that is not read here.",
+                    "Make the zip again with the usual compression (deflate).")  # fmt: skip
+
+    def _folder(self, parts: list[str], path: str) -> Node:
+        """The node of a folder, made with those above it."""
+        node, made = self._root, self._into
+        for part in parts:
+            made = made / part if made is not None else None
+            below = node.children.get(part)
+            if below is None:
+                self._count()
+                below = node.children[part] = Node("d", 0o755)
+                if made is not None:
+                    made.mkdir(mode=0o755)
+            elif below.kind != "d":
+                _refuse("upload.twice", f"{_shown(path)} is a file and a folder.", "Leave one of them out.")
+            node = below
+        return node
+
+    def _file(self, info: zipfile.ZipInfo, path: str) -> None:
+        *folders, filename = path.split("/")
+        folder = self._folder(folders, path)
+        if filename in folder.children:
+            _refuse("upload.twice", f"{_shown(path)} is in the zip twice.", "Leave one of them out.")
+        self._count()
+        runs = bool((info.external_attr >> 16) & 0o100)
+        mode = 0o755 if runs else 0o644
+        with self._archive.open(info) as source:
+            if self._into is None:
+                size, digest = self._copied(source, None)
+            else:
+                with (self._into / path).open("xb") as file:
+                    os.fchmod(file.fileno(), mode)
+                    size, digest = self._copied(source, file)
+        folder.children[filename] = Node("f", mode, digest, size)
+        self._items.append(Item(path, size, digest, runs))
+
+    def _copied(self, source: IO[bytes], file: BinaryIO | None) -> tuple[int, str]:
+        hashing, size = hashlib.sha256(), 0
+        while chunk := source.read(CHUNK):
+            size += len(chunk)
+            self._left -= len(chunk)
+            if self._left < 0:
+                raise too_large(self._limits)
+            hashing.update(chunk)
+            if file is not None:
+                file.write(chunk)
+        return size, name(hashing)
+
+    def _count(self) -> None:
+        self._entries += 1
+        if self._entries > self._limits.files:
+            raise _too_many(self._limits)
+
+
+def checked_name(given: str) -> str:
+    """The path of an entry, when it stays below the folder. Raises: UsageError `upload.name`."""
+    path = given.removesuffix("/")
+    parts = path.split("/")
+    if not path or path.startswith("/") or any(part in ("", ".", "..") for part in parts):
+        _refuse("upload.name", f"The name {_shown(given)} leads out of the folder.",
+                "Zip the folder again from the inside: names are relative, without `..`.")  # fmt: skip
+    if any(ord(sign) < 32 or sign in "\x7f\\" for sign in path):
+        _refuse("upload.name", f"The name {_shown(given)} has a backslash or a control character.", "Rename it.")
+    try:
+        sizes = [len(part.encode()) for part in parts]
+    except UnicodeEncodeError:
+        _refuse("upload.name", f"The name {_shown(given)} is no valid text.", "Rename it.")
+    if max(sizes) > NAME_BYTES or sum(sizes) + len(sizes) > PATH_BYTES or len(parts) > MAX_DEPTH:
+        _refuse("upload.name", f"The name {_shown(given)} is too long, or too many folders deep.", "Shorten it.")
+    return path
+
+
+def items_of(root: Node, path: str = "") -> Iterator[tuple[str, Node]]:
+    """Every file and link below a folder with its path, in order of the bytes of the names."""
+    for filename in sorted(root.children, key=lambda one: one.encode("utf-8", "surrogateescape")):
+        node = root.children[filename]
+        if node.kind == "d":
+            yield from items_of(node, f"{path}{filename}/")
+        else:
+            yield f"{path}{filename}", node
+
+
+def _sealed(folder: Node) -> str:
+    for node in folder.children.values():
+        if node.kind == "d":
+            _sealed(node)
+    folder.digest = canon.digest(encode(folder))
+    return folder.digest
+
+
+def _refuse(code: str, message: str, hint: str) -> NoReturn:
+    raise UsageError(code, message, hint)
+
+
+def _too_many(limits: Limits) -> UsageError:
+    return UsageError(
+        "upload.files", f"There are more than {limits.files:,} files and folders.",
+        "Leave out what the run does not need, such as node_modules or build results.",
+    )  # fmt: skip
+
+
+def too_large(limits: Limits) -> UsageError:
+    return UsageError(
+        "upload.size", f"The files are more than {limits.size_bytes >> 20} MiB.",
+        "Leave out what the run does not need.",
+    )  # fmt: skip
+
+
+def _shown(given: str) -> str:
+    return ascii(given[:80]) if not given[:80].isprintable() else repr(given[:80])

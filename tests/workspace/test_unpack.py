@@ -1,0 +1,167 @@
+"""Zips that people bring: what is in them is what a workspace holds, or they are refused in words."""
+
+from __future__ import annotations
+
+import io
+import stat
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spak.errors import UsageError
+from spak.workspace import Workspace
+from spak.workspace.unpack import Contents, Limits, look, unpack
+
+SMALL = Limits(files=20, size_bytes=1 << 20)
+
+
+def zipped(*entries: tuple[str | zipfile.ZipInfo, bytes], packing: int = zipfile.ZIP_DEFLATED) -> io.BytesIO:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", packing) as archive:
+        for name, data in entries:
+            archive.writestr(name, data)
+    return made
+
+
+def of_mode(name: str, mode: int) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)
+    info.create_system = 3
+    info.external_attr = mode << 16
+    return info
+
+
+def code(archive: io.BytesIO, limits: Limits = SMALL) -> str:
+    with pytest.raises(UsageError) as refused:
+        look(archive, limits)
+    assert refused.value.message and refused.value.hint
+    return refused.value.code
+
+
+def test_the_root_is_that_of_the_workspace(tmp_path: Path) -> None:
+    """What is hashed while it is read is what the run's first record names."""
+    archive = zipped(
+        ("src/a.py", b"print(1)\n"), ("b.txt", b""), ("empty/", b""), (of_mode("run.sh", 0o100755), b"#!"),
+        ("名前/Ünïcode ﷽ 🎈.txt", b"any script"), ("inner.zip", zipped(("x", b"y")).getvalue()),
+    )  # fmt: skip
+    seen = look(archive, SMALL)
+    into = tmp_path / "workspace"
+    into.mkdir()
+    assert unpack(archive, into, SMALL) == seen
+    assert seen.root == Workspace(into, tmp_path / "store").snapshot()
+    assert [item.path for item in seen.items] == [
+        "b.txt", "inner.zip", "run.sh", "src/a.py", "名前/Ünïcode ﷽ 🎈.txt",
+    ]  # fmt: skip
+    assert (into / "run.sh").stat().st_mode & 0o777 == 0o755
+    assert (into / "src/a.py").stat().st_mode & 0o777 == 0o644
+    assert (into / "inner.zip").read_bytes()[:2] == b"PK"  # a zip in a zip is a file
+    assert (into / "empty").is_dir()
+    assert seen.size == sum(path.stat().st_size for path in into.rglob("*") if path.is_file())
+
+
+def test_the_same_files_in_another_order_are_the_same_files() -> None:
+    one = look(zipped(("a/x", b"1"), ("b", b"2")), SMALL)
+    other = look(zipped(("b", b"2"), ("a/", b""), ("a/x", b"1"), packing=zipfile.ZIP_STORED), SMALL)
+    assert one.root == other.root != look(zipped(("a/x", b"1"), ("b", b"3")), SMALL).root
+
+
+def test_what_is_no_part_of_the_files_is_left_out() -> None:
+    seen = look(zipped(("a", b"1"), ("__MACOSX/._a", b"x"), (".spak/runs/1", b"x")), SMALL)
+    assert [item.path for item in seen.items] == ["a"]
+    assert seen.left_out == ("__MACOSX/._a", ".spak/runs/1")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../x", "a/../../x", "/etc/passwd", "a//b", "./x", "a/./b", "..", "C:\\x", "a\\..\\..\\x", "a\nb",
+     "x" * 256, "/".join("d" * 140)],
+)  # fmt: skip
+def test_names_that_lead_out_or_cannot_be_made_are_refused(name: str, tmp_path: Path) -> None:
+    assert code(zipped((name, b"1"))) == "upload.name"
+    (tmp_path / "in").mkdir()
+    with pytest.raises(UsageError):
+        unpack(zipped((name, b"1")), tmp_path / "in", SMALL)
+    assert [path.name for path in tmp_path.rglob("*")] == ["in"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [(stat.S_IFLNK | 0o777, "upload.link"), (stat.S_IFCHR | 0o666, "upload.device"),
+     (stat.S_IFBLK | 0o666, "upload.device"), (stat.S_IFIFO | 0o666, "upload.device"),
+     (stat.S_IFSOCK | 0o666, "upload.device")],
+)  # fmt: skip
+def test_links_and_devices_are_refused(mode: int, expected: str) -> None:
+    assert code(zipped((of_mode("a", mode), b"/etc/passwd"))) == expected
+
+
+def test_rights_of_an_owner_are_not_taken_along(tmp_path: Path) -> None:
+    unpack(zipped((of_mode("a", stat.S_IFREG | 0o6755), b"")), tmp_path, SMALL)
+    assert (tmp_path / "a").stat().st_mode & 0o7777 == 0o755
+
+
+@pytest.mark.parametrize(
+    "names", [("a", "a"), ("a", "a/b"), ("a/b", "a"), ("a/", "a"), ("a/b/c", "a/b")], ids=str
+)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_one_name_for_two_things_is_refused(names: tuple[str, ...]) -> None:
+    assert code(zipped(*((name, b"") for name in names))) == "upload.twice"
+
+
+def test_sizes_are_counted_and_not_believed() -> None:
+    """A bomb: a few kilobytes that say nothing of the gigabyte that they become."""
+    bomb = bytearray(zipped(("bomb", b"\0" * (3 << 20))).getvalue())
+    assert len(bomb) < 10_000
+    entry = bomb.index(b"PK\1\2")
+    for at in (entry + 24, 22):
+        struct.pack_into("<I", bomb, at, 7)
+    assert code(io.BytesIO(bytes(bomb))) in ("upload.size", "upload.archive")
+    assert code(zipped(("bomb", b"\0" * (3 << 20)))) == "upload.size"
+    halves = zipped(*((str(number), b"\0" * (600 << 10)) for number in range(2)))
+    assert code(halves) == "upload.size"
+
+
+def test_many_files_are_refused_before_their_list_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert code(zipped(*((str(number), b"") for number in range(21)))) == "upload.files"
+    assert code(zipped(("/".join("abcdefghijklmnopqrstu"), b""))) == "upload.files"  # folders count too
+    lying = bytearray(zipped(*((str(number), b"") for number in range(21))).getvalue())
+    struct.pack_into("<HH", lying, len(lying) - 14, 1, 1)
+    assert code(io.BytesIO(bytes(lying))) in ("upload.files", "upload.archive")
+
+    def never(*_: object, **__: object) -> zipfile.ZipFile:
+        raise AssertionError("the list was read")
+
+    many = zipped(*((f"{number}", b"") for number in range(40)))
+    long = io.BytesIO(many.getvalue()[:-22] + b"PK\6\7" + bytes(16) + many.getvalue()[-22:])
+    monkeypatch.setattr("spak.workspace.unpack.zipfile.ZipFile", never)
+    assert code(many) == code(long) == "upload.files"
+
+
+def _encrypted() -> bytes:
+    data = bytearray(zipped(("a", b"secret")).getvalue())
+    data[6] |= 1
+    data[data.index(b"PK\1\2") + 8] |= 1
+    return bytes(data)
+
+
+def _flipped() -> bytes:
+    data = bytearray(zipped(("a", b"some text"), packing=zipfile.ZIP_STORED).getvalue())
+    data[data.index(b"some")] ^= 1
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: b"", lambda: b"no zip", lambda: b"PK\5\6", _encrypted, _flipped,
+     lambda: zipped(("a", b"some text " * 9)).getvalue()[20:],
+     lambda: zipped(("a", b"1"), packing=zipfile.ZIP_LZMA).getvalue()],
+    ids=["empty", "text", "cut", "encrypted", "damaged", "begins late", "lzma"],
+)  # fmt: skip
+def test_what_cannot_be_read_is_refused_whole(make: Callable[[], bytes]) -> None:
+    assert code(io.BytesIO(make())) == "upload.archive"
+
+
+def test_no_files_are_a_workspace_too() -> None:
+    seen = look(zipped(), SMALL)
+    assert isinstance(seen, Contents) and seen.items == () and seen.size == 0
