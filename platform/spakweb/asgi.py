@@ -15,12 +15,13 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
 
 pages = get_asgi_application()
 
+from spakweb.bodies import Bounded  # noqa: E402
 from spakweb.origins import SameOrigin  # noqa: E402
 from spakweb.routing import websocket_urlpatterns  # noqa: E402  the models must be ready before
 
 application = ProtocolTypeRouter(
     {
-        "http": pages,
+        "http": Bounded(pages),
         "websocket": SameOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

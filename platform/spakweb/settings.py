@@ -312,12 +312,19 @@ MEDIA_ROOT = DATA_DIR / "media"
 KEEP_RUNS_DAYS = number("SPAK_WEB_KEEP_RUNS_DAYS", 0, 0, 36500)
 """Days after which runs that ended are deleted, in teams that say nothing of it; 0: never."""
 
+RUN_FILES = number("SPAK_WEB_RUN_FILES", 10_000, 1, 50_000)
+"""Files and folders that a person may bring for a run."""
+RUN_FILES_BYTES = (1 << 20) * number("SPAK_WEB_RUN_FILES_MB", 256, 1, 4096)
+"""Their size, packed and unpacked."""
 UPLOAD_BYTES = 1024 * number("SPAK_WEB_UPLOAD_KB", 256, 16, 4096)
 """The largest text that a person may bring; a spec is never longer than the language allows."""
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * UPLOAD_BYTES
 FILE_UPLOAD_MAX_MEMORY_SIZE = UPLOAD_BYTES
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 100
-DATA_UPLOAD_MAX_NUMBER_FILES = 4
+DATA_UPLOAD_MAX_NUMBER_FILES = 100
+"""Of one form, where no script packs them into one. What is large goes to disk as it comes."""
+REQUEST_BYTES = max(RUN_FILES_BYTES, 64 << 20) + (1 << 20)
+"""The longest request that is read at all (spakweb.bodies)."""
 
 LANGUAGE_CODE = "en"
 USE_I18N = False

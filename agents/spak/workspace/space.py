@@ -19,7 +19,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from spak.errors import BugError, RunError, UsageError, UserError
 from spak.paths import OURS
@@ -44,6 +44,7 @@ from spak.workspace.tree import (
     secret_files,
     specials,
 )
+from spak.workspace.unpack import Contents, Limits, unpack
 from spak.workspace.wal import Preimage
 
 _NOTHING = Node("d", 0)
@@ -293,23 +294,40 @@ class Workspace:
             raise UsageError(
                 "workspace.source", f"{source} is not a folder", "name a folder with --workspace"
             )
-        with self._held("copying the workspace") as fd:
-            if any(self.directory.iterdir()):
-                raise RunError(
-                    "workspace.not_empty", f"{self.directory} is not empty", "start a new run for other files"
-                )
+        with self._filling("copying the workspace") as fd:
             old = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 never = frozenset(_identity(path) for path in (self.directory, self._store.folder))
                 copying.copy(old, fd, self._disk, self._bounds, never)
+            finally:
+                os.close(old)
+
+    def unpack_in(self, archive: BinaryIO, limits: Limits) -> Contents:
+        """Unpack a zip into this folder, which must be empty.
+
+        Raises: UsageError `upload.*`; RunError `workspace.not_empty`, with nothing left behind.
+        """
+        with self._filling("unpacking files") as fd:
+            found = unpack(archive, self.directory, limits)
+            self._disk.sync_all(fd)
+            return found
+
+    # ---- private -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _filling(self, doing: str) -> Iterator[int]:
+        """The empty folder, held; emptied again when it is not filled to the end."""
+        with self._held(doing) as fd:
+            if any(self.directory.iterdir()):
+                raise RunError(
+                    "workspace.not_empty", f"{self.directory} is not empty", "start a new run for other files"
+                )
+            try:
+                yield fd
             except BaseException:
                 for path in self.directory.iterdir():
                     self._disk.remove(path.name, fd)
                 raise
-            finally:
-                os.close(old)
-
-    # ---- private -----------------------------------------------------------------------------------
 
     @contextmanager
     def _held(self, doing: str) -> Iterator[int]:

@@ -144,11 +144,15 @@ class _Pass:
         """Raises: UsageError for what is neither a file nor a folder, and for what cannot be read."""
         mode = info.external_attr >> 16
         if stat.S_ISLNK(mode):
-            _refuse("upload.link", f"{_shown(path)} is a link.", "Put the file that it leads to in its place.")
+            _refuse(
+                "upload.link", f"{_shown(path)} is a link.", "Put the file that it leads to in its place."
+            )
         if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
             _refuse("upload.device", f"{_shown(path)} is a device, a pipe or a socket.", "Leave it out.")
         if info.flag_bits & _ENCRYPTED:
-            _refuse("upload.archive", f"{_shown(path)} is encrypted.", "Make the zip again without a password.")
+            _refuse(
+                "upload.archive", f"{_shown(path)} is encrypted.", "Make the zip again without a password."
+            )
         if info.compress_type not in _READABLE:
             _refuse("upload.archive", f"{_shown(path)} is compressed in a way that is not read here.",
                     "Make the zip again with the usual compression (deflate).")  # fmt: skip
@@ -213,13 +217,17 @@ def checked_name(given: str) -> str:
         _refuse("upload.name", f"The name {_shown(given)} leads out of the folder.",
                 "Zip the folder again from the inside: names are relative, without `..`.")  # fmt: skip
     if any(ord(sign) < 32 or sign in "\x7f\\" for sign in path):
-        _refuse("upload.name", f"The name {_shown(given)} has a backslash or a control character.", "Rename it.")
+        _refuse(
+            "upload.name", f"The name {_shown(given)} has a backslash or a control character.", "Rename it."
+        )
     try:
         sizes = [len(part.encode()) for part in parts]
     except UnicodeEncodeError:
         _refuse("upload.name", f"The name {_shown(given)} is no valid text.", "Rename it.")
     if max(sizes) > NAME_BYTES or sum(sizes) + len(sizes) > PATH_BYTES or len(parts) > MAX_DEPTH:
-        _refuse("upload.name", f"The name {_shown(given)} is too long, or too many folders deep.", "Shorten it.")
+        _refuse(
+            "upload.name", f"The name {_shown(given)} is too long, or too many folders deep.", "Shorten it."
+        )
     return path
 
 

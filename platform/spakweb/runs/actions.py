@@ -10,21 +10,25 @@ import secrets
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 
 from django.db import transaction
 from django.db.models import Q
+from django.http import Http404
 
+from spak.errors import UsageError
 from spak.lang import parse
 from spak.llm import BACKENDS
+from spak.workspace.unpack import Contents, look, too_large
 from spakweb import access, clock
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
+from spakweb.ledger import uploads
 from spakweb.live import news
 from spakweb.promptly import promptly
 from spakweb.runs import modes, unsafe_text
 from spakweb.runs.deleted import gone
-from spakweb.runs.models import ENDED, SANDBOXES, Command, Run, SavedView, State
+from spakweb.runs.models import ENDED, SANDBOXES, Command, KeptFiles, Run, SavedView, State, Upload
 from spakweb.runs.spec_text import spec_text
 from spakweb.runs.times import free
 from spakweb.specs.beside import Beside
@@ -33,6 +37,7 @@ from spakweb.teams.models import Team
 from spakweb.worker import retention
 from spakweb.worker.queue import enqueue
 
+TOO_MUCH = ("upload.size", "upload.files")
 LABELS, VIEWS = 20, 40
 """Of one run, and of one team."""
 ANSWER_BYTES = 1 << 20
@@ -56,9 +61,11 @@ def start(
     labels: Sequence[str] = (),
     queue: str = "default",
     sandbox: str = "",
+    files: Upload | None = None,
+    bare: bool = False,
 ) -> Run:
-    """A queued run of a version (the newest when none is named). Raises: Refused `web.run_mode`,
-    `web.run_labels`."""
+    """A queued run of a version (the newest when none is named). It begins with `files`, else with those kept
+    with the spec unless it is `bare`. Raises: Refused `web.run_mode`, `web.run_labels`."""
     access.demand(user, "run.start", spec)
     unsafe_text.demand(dict(inputs or {}), backend, queue)
     version = version or spec.head
@@ -71,13 +78,63 @@ def start(
     run = Run(
         team=spec.team, version=version, key=new_key(), name=spec.name, made_by=user, mode=mode,
         sandbox=sandbox, backend=backend[:40], inputs=dict(inputs or {}), labels=labels_of(labels),
-        **_queues(queue),
+        files=files or (None if bare else kept_files(spec)), **_queues(queue),
     )  # fmt: skip
+    if run.files is not None and run.files.team_id != spec.team_id:
+        raise Http404
     with transaction.atomic():
         run.save(force_insert=True)
         record(user, "run.started", run.key, spec.team, after=version.content_hash)
         enqueue(run)
     return run
+
+
+def kept_files(spec: Spec) -> Upload | None:
+    """The files that runs of the spec begin with unless they are given others."""
+    return Upload.objects.filter(keeps__spec=spec).first()
+
+
+def bring_files(user: Any, spec: Spec, name: str, archive: BinaryIO, size: int) -> tuple[Upload, Contents]:
+    """Take a zip of files for runs of the spec's team; the same files again are the same upload.
+
+    Raises: Refused `upload.*`.
+    """
+    access.demand(user, "run.start", spec)
+    limits = uploads.limits()
+    try:
+        if size > limits.size_bytes:
+            raise too_large(limits)
+        found = look(archive, limits)
+    except UsageError as why:
+        raise Refused(why.code, why.message, why.hint, 413 if why.code in TOO_MUCH else 400) from why
+    now, called = clock.now(), unsafe_text.visible(name)[:120].strip() or "files"
+    with promptly():
+        if Upload.objects.filter(team=spec.team, root=found.root).update(made_at=now, name=called):
+            return Upload.objects.get(team=spec.team, root=found.root), found
+    key = secrets.token_urlsafe(16)
+    uploads.store(key, archive)
+    with transaction.atomic():
+        upload, new = Upload.objects.get_or_create(
+            team=spec.team, root=found.root,
+            defaults={"key": key, "name": called, "files": len(found.items), "size": found.size,
+                      "made_by": user, "made_at": now},
+        )  # fmt: skip
+        if new:
+            record(user, "files.brought", called, spec.team, after=found.root, files=len(found.items))
+    if not new:  # two brought the same at once
+        uploads.remove(key)
+    return upload, found
+
+
+def keep_files(user: Any, spec: Spec, upload: Upload | None) -> None:
+    """Begin later runs of the spec with these files; with none as before there were any."""
+    access.demand(user, "run.start", spec)
+    with transaction.atomic():
+        if upload is None:
+            KeptFiles.objects.filter(spec=spec).delete()
+        else:
+            KeptFiles.objects.update_or_create(spec=spec, defaults={"upload": upload})
+        record(user, "files.kept", spec.slug, spec.team, after=upload.root if upload else "")
 
 
 def fork(user: Any, parent: Run, at: int, mode: str = "") -> Run:
@@ -94,6 +151,7 @@ def fork(user: Any, parent: Run, at: int, mode: str = "") -> Run:
         team=parent.team, version=parent.version, key=new_key(), name=parent.name, made_by=user,
         mode=mode or parent.mode, backend=parent.backend, inputs=parent.inputs, labels=parent.labels,
         **_queues(parent.queue, parent.gpu), sandbox=parent.sandbox, parent=parent, parent_seq=at,
+        files=parent.files,
     )  # fmt: skip
     with transaction.atomic():
         if not Run.objects.select_for_update(no_key=True).filter(pk=parent.pk, deleted_at=None).exists():

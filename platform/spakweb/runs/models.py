@@ -15,7 +15,7 @@ from django.db import models
 from django.utils import timezone
 
 from spakweb.appendonly import AppendOnly
-from spakweb.specs.models import SpecVersion
+from spakweb.specs.models import Spec, SpecVersion
 from spakweb.teams.models import Team
 
 
@@ -41,6 +41,44 @@ DELETABLE = models.Q(state__in=sorted(ENDED)) | ~models.Q(only_shown="")
 """Runs that ended, and imported ones that are only shown and never go on."""
 
 
+class Upload(models.Model):
+    """Files that somebody brought for runs: a zip in Django's storage, looked through and never changed."""
+
+    TEAM_PATH = "team"
+
+    team = models.ForeignKey(Team, models.PROTECT, related_name="uploads")
+    key = models.CharField(max_length=43, unique=True)
+    name = models.CharField(max_length=120)
+    """What it is called among people: the name of the zip or folder."""
+    root = models.CharField(max_length=43)
+    """The hash of a workspace of these files: the R3 that a run with them begins with."""
+    files = models.PositiveIntegerField()
+    size = models.PositiveBigIntegerField()
+    """Bytes of the files, unpacked."""
+    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    made_at = models.DateTimeField(default=timezone.now)
+    """When it was brought, or brought again."""
+
+    class Meta:
+        ordering = ("-made_at",)
+        constraints = (models.UniqueConstraint(fields=("team", "root"), name="one_upload_of_the_same_files"),)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.files})"
+
+
+class KeptFiles(models.Model):
+    """The files that runs of a spec begin with, unless they are given others."""
+
+    TEAM_PATH = "spec__team"
+
+    spec = models.OneToOneField(Spec, models.PROTECT, primary_key=True, related_name="kept_files")
+    upload = models.ForeignKey(Upload, models.PROTECT, related_name="keeps")
+
+    def __str__(self) -> str:
+        return f"{self.spec_id}: {self.upload_id}"
+
+
 class Run(models.Model):
     TEAM_PATH = "team"
 
@@ -64,6 +102,8 @@ class Run(models.Model):
     only_shown = models.CharField(max_length=200, blank=True)
     """Why an imported run does not go on here and cannot be forked; empty for all others."""
     inputs = models.JSONField(default=dict, blank=True)
+    files = models.ForeignKey(Upload, models.PROTECT, related_name="runs", null=True, blank=True)
+    """What its workspace begins with; null: nothing, or what a shipped example works on."""
     labels = models.JSONField(default=list, blank=True)
     parent = models.ForeignKey("self", models.PROTECT, related_name="forks", null=True, blank=True)
     parent_seq = models.PositiveIntegerField(null=True, blank=True)

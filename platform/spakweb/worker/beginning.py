@@ -21,6 +21,7 @@ from spak.runner import Host
 from spak.runner import Run as Runner
 from spak.runner import fork as forking
 from spak.workspace import Workspace
+from spakweb.ledger import uploads
 from spakweb.ledger.blobs import unleased
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.ledger.workspaces import folder_of
@@ -46,16 +47,30 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     mode = row.mode if row.mode in config.MODES else None
     made = plan(whole, row.inputs, mode=mode, backend=row.backend, sandbox=row.sandbox,
                 approvers=approvers(), law=law_of(row.team))  # fmt: skip
-    source = source_of(slug)
-    if source is not None and not any(place.directory.iterdir() if place.directory.exists() else ()):
-        place.copy_in(source)
+    fill(row, place, source_of(slug))
     Run.objects.filter(pk=row.pk).update(mode=made.mode)
     row.mode = made.mode
     root = place.snapshot()
+    if row.files is not None and root != row.files.root:
+        raise RunError(
+            "upload.changed", "the stored files are not the ones that were brought", "bring them again"
+        )
     if place.travels:
         place.push(root, unleased(row.pk))
     body = made.genesis(row.key, root, spec=row.name)
     return Runner.create(ledgers, row.key, body, knowing(made.host, row.team.slug), place)
+
+
+def fill(row: Run, place: Workspace, source: Path | None) -> None:
+    """Put the run's files into its workspace: those that were brought for it, else those of an example.
+
+    Raises: UsageError `upload.*`; RunError `workspace.*`.
+    """
+    if row.files is not None:
+        with uploads.opened(row.files) as archive:
+            place.unpack_in(archive, uploads.limits())
+    elif source is not None and not any(place.directory.iterdir() if place.directory.exists() else ()):
+        place.copy_in(source)
 
 
 def host_of(row: Run, program: Program) -> Host:

@@ -32,14 +32,14 @@ from django.db.models.functions import Coalesce
 from spakweb import clock
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
-from spakweb.ledger import blobs
+from spakweb.ledger import blobs, uploads
 from spakweb.ledger.workspaces import folder_of
 from spakweb.live import news
 from spakweb.runs.models import DELETABLE, ENDED, Command, Run, RunRecord, RunSnapshot
 from spakweb.teams.models import Team
 
-RECORDS, BLOBS, RUNS = 1_000, 100, 50
-"""What one transaction deletes at most; runs that one sweep marks."""
+RECORDS, BLOBS, RUNS, UPLOADS = 1_000, 100, 50, 10
+"""What one transaction deletes at most; runs that one sweep marks, and uploads that it removes."""
 EVERY_S, SLICE_S = 30, 1.0
 """How often some process looks, and for how long it works then."""
 WAIT_S, PAUSE_S = 30.0, 0.1
@@ -99,7 +99,7 @@ def erase(run: Run, until: float = float("inf")) -> bool:
             RunSnapshot.objects.filter(run=run).delete()
             Command.objects.filter(run=run).delete()
         _remove_files(run)
-        Run.objects.filter(pk=run.pk).update(erased_at=clock.now())
+        Run.objects.filter(pk=run.pk).update(erased_at=clock.now(), files=None)
     return True
 
 
@@ -120,6 +120,9 @@ def go_on() -> None:
         if not done:
             cache.delete(LOOKED)  # there is more to do
             break
+    with _alone() as alone:
+        if alone:
+            uploads.drop(UPLOADS)
     _tidy()
 
 

@@ -21,7 +21,7 @@ from spakweb.errors import Refused
 from spakweb.ledger import export
 from spakweb.runs import actions
 from spakweb.runs.models import Run
-from spakweb.runs.pages import checks, log, run_parts
+from spakweb.runs.pages import checks, log, run_parts, start_files
 from spakweb.runs.pages.filters import RunFilter, clean, word
 from spakweb.runs.pages.views import find_run, fork_point, honest, show_run, start_form
 from spakweb.specs.beside import Beside
@@ -42,12 +42,15 @@ def start(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     number = as_number(given.get("version", ""))
     version = found.head if number is None else find_version(request, team, spec, number)
     try:
+        files, bare = start_files.chosen(request, found)
         run = actions.start(
             request.user, found, version=version, inputs=_inputs(version, given),
             mode=given.get("mode", ""), backend=given.get("backend", ""),
             labels=given.get("labels", "").split(","), queue=_queue(given.get("queue", "")),
-            sandbox=given.get("sandbox", ""),
+            sandbox=given.get("sandbox", ""), files=files, bare=bare,
         )  # fmt: skip
+        if files is not None and given.get("keep"):
+            actions.keep_files(request.user, found, files)
     except Refused as why:
         return render(request, "runs/new.html", start_form(request, found, why), status=why.status)
     return redirect(run_parts.address(run))

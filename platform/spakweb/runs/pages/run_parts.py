@@ -233,6 +233,7 @@ def again(run: Run) -> str:
         "backend": run.backend,
         "sandbox": run.sandbox,
         "labels": ", ".join(run.labels),
+        "files": run.files.key if run.files else "",
     }
     where = reverse("spak-run-new", kwargs={"team": run.team.slug, "spec": run.version.spec.slug})
     return f"{where}?{urlencode({name: value for name, value in given.items() if value})}"

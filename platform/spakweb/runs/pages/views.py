@@ -26,7 +26,7 @@ from spakweb.live.summaries import standing
 from spakweb.runs import deleted, modes, words
 from spakweb.runs.deleted import gone
 from spakweb.runs.models import Run, RunRecord
-from spakweb.runs.pages import checks, log, metrics, record_parts, run_parts, timeline
+from spakweb.runs.pages import checks, log, metrics, record_parts, run_parts, start_files, timeline
 from spakweb.runs.pages.filters import RecordFilter, RunFilter, clean
 from spakweb.runs.pages.list_rows import filled
 from spakweb.runs.spec_text import spec_text
@@ -253,6 +253,7 @@ def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, A
         "sandboxes": [one for one in SANDBOX_WORDS.items() if RANKS[one[0].upper()] > RANKS.get(least, 1)],
         "measures_here": "CpuProfiler" in version.facts.get("validators", ()),
         "chosen": chosen,
+        "files": start_files.offered(spec, given),
         "why": why,
     }
 

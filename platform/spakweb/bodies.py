@@ -1,0 +1,64 @@
+"""A bound on what a request may bring, for all pages, before any of it is read.
+
+Django spools the whole body of a request to disk before a view sees it, however long it is. `Bounded` answers
+413 in words to a request that says that it is longer than `REQUEST_BYTES`, and to one that does not say how
+long it is as soon as more has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from django.conf import settings
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Any, Receive, Send], Awaitable[None]]
+
+
+class _TooLong(Exception):
+    pass
+
+
+class Bounded:
+    def __init__(self, app: App, most: int = 0) -> None:
+        self.app = app
+        self.most = most or settings.REQUEST_BYTES
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        said = dict(scope["headers"]).get(b"content-length", b"0")
+        if said.isdigit() and int(said[:20]) > self.most:
+            await self._refuse(send)
+            return
+        came = 0
+        begun = False
+
+        async def bounded() -> Message:
+            nonlocal came
+            message = await receive()
+            came += len(message.get("body", b""))
+            if came > self.most:
+                raise _TooLong
+            return message
+
+        async def heard(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self.app(scope, bounded, heard)
+        except _TooLong:
+            if not begun:
+                await self._refuse(send)
+
+    async def _refuse(self, send: Send) -> None:
+        text = (
+            f"This is more than {self.most >> 20} MiB, the most that one request may bring. "
+            "Nothing of it was kept. Leave out what the run does not need (SPAK_WEB_RUN_FILES_MB).\n"
+        )
+        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+        await send({"type": "http.response.start", "status": 413, "headers": headers})
+        await send({"type": "http.response.body", "body": text.encode()})

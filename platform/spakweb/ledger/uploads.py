@@ -1,0 +1,92 @@
+"""Files that people bring for runs, in Django's storage: one zip each, under the upload's key.
+
+`store` puts one there durably, `opened` reads it, `drop` removes those that no run and no spec needs. What
+is in a zip was looked through before (spak.workspace.unpack) and is again when a workspace is filled.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from django.conf import settings
+from django.core.files.base import File
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import ProtectedError
+
+from spak.errors import RunError
+from spak.workspace.unpack import LEFT_OUT, Limits
+from spakweb import clock
+from spakweb.runs.models import Upload
+
+UNUSED = timedelta(days=1)
+"""How long files are there that no run was started with."""
+
+
+def limits() -> Limits:
+    return Limits(files=settings.RUN_FILES, size_bytes=settings.RUN_FILES_BYTES)
+
+
+def store(key: str, archive: BinaryIO) -> None:
+    """Keep a zip under a key that is not taken, durably. Raises: OSError."""
+    archive.seek(0)
+    name = default_storage.save(_name(key), File(archive))
+    with suppress(NotImplementedError):  # no disk: the storage sees to it
+        path = Path(default_storage.path(name))
+        for place in (path, path.parent):
+            at = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(at)
+            finally:
+                os.close(at)
+
+
+@contextmanager
+def opened(upload: Upload) -> Iterator[Any]:
+    """The zip. Raises: RunError `upload.changed` when it is gone."""
+    try:
+        file = default_storage.open(_name(upload.key))
+    except FileNotFoundError as error:
+        raise RunError(
+            "upload.changed", "the stored files of the run are gone", "bring them again"
+        ) from error
+    with file:
+        yield file
+
+
+def names(upload: Upload) -> list[tuple[str, int]]:
+    """Path and size of each file, in order."""
+    with opened(upload) as file, zipfile.ZipFile(file) as archive:
+        found = [(info.filename, info.file_size) for info in archive.infolist() if not info.is_dir()]
+    return sorted(item for item in found if item[0].split("/", 1)[0] not in LEFT_OUT)
+
+
+def drop(most: int) -> int:
+    """Remove up to so many uploads that no run and no spec has; gives how many."""
+    old = Upload.objects.filter(runs=None, keeps=None, made_at__lt=clock.now() - UNUSED)
+    done = 0
+    for pk, key in old.order_by("made_at").values_list("pk", "key")[:most]:
+        try:
+            with transaction.atomic():
+                gone, _ = Upload.objects.filter(pk=pk).delete()
+        except ProtectedError:  # a run was started with it just now
+            continue
+        if gone:
+            remove(key)
+            done += 1
+    return done
+
+
+def remove(key: str) -> None:
+    """The zip alone; its row is gone, or never was."""
+    default_storage.delete(_name(key))
+
+
+def _name(key: str) -> str:
+    return f"uploads/{key}.zip"

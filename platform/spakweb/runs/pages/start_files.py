@@ -1,0 +1,107 @@
+"""The files of a run that is about to start: brought with the form or before it, kept with the spec, or none.
+
+`bring` takes a zip that the page's script packed, and answers with what is in it; `chosen` reads the form;
+`offered` is what the form shows. Without a script the form itself brings a zip or some files.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.http import require_POST
+
+from spakweb.errors import Refused
+from spakweb.runs import actions
+from spakweb.runs.models import Upload
+from spakweb.runs.unsafe_text import signs
+from spakweb.specs.models import Spec
+from spakweb.specs.views import find_spec
+from spakweb.worker.beginning import source_of
+
+SHOWN = 200
+"""Names that an answer lists."""
+IN_MEMORY = 1 << 20
+NONE = "none"
+
+
+@require_POST
+def bring(request: HttpRequest, team: str, spec: str) -> JsonResponse:
+    """Take files for a run of this spec; gives the key that starts one with them, and their names."""
+    found = find_spec(request, team, spec, "run.start")
+    upload, contents = _taken(request, found, request.FILES.getlist("brought"))
+    return JsonResponse(
+        {
+            "key": upload.key,
+            "name": upload.name,
+            "files": upload.files,
+            "size": upload.size,
+            "left_out": len(contents.left_out),
+            "shown": [{"path": signs(item.path), "size": item.size} for item in contents.items[:SHOWN]],
+        }
+    )
+
+
+def chosen(request: HttpRequest, spec: Spec) -> tuple[Upload | None, bool]:
+    """What the form says: the files, and whether the run begins without any. None and False: as it is usual.
+
+    Raises: Refused `web.run_files`, `upload.*`.
+    """
+    brought = [file for file in request.FILES.getlist("brought") if file.name]
+    key = request.POST.get("files", "")
+    if brought:
+        return _taken(request, spec, brought)[0], False
+    if key in ("", NONE):
+        return None, key == NONE
+    return find_upload(spec, key), False
+
+
+def find_upload(spec: Spec, key: str) -> Upload:
+    """Raises: Refused `web.run_files`."""
+    found = Upload.objects.filter(team=spec.team, key=key).first() if key.isprintable() else None
+    if found is None:
+        raise Refused(
+            "web.run_files", "The files for this run are not here any more.", "Choose them again.", 410
+        )
+    return found
+
+
+def offered(spec: Spec, given: Any) -> dict[str, Any]:
+    """The choices of the form, with the one that is taken."""
+    key = given.get("files", "")
+    named = Upload.objects.filter(team=spec.team, key=key).first() if key.isprintable() else None
+    example = source_of(spec.slug)
+    kept = actions.kept_files(spec)
+    return {
+        "kept": kept,
+        "example": sum(path.is_file() for path in example.rglob("*")) if example and not kept else 0,
+        "brought": named,
+        "bare": key == NONE,
+        "most_files": settings.RUN_FILES,
+        "most_bytes": settings.RUN_FILES_BYTES,
+    }
+
+
+def _taken(request: HttpRequest, spec: Spec, brought: Sequence[UploadedFile]) -> tuple[Upload, Any]:
+    if not brought:
+        raise Refused("web.run_files", "No file came.", "Choose files, a folder or a zip.")
+    first = brought[0]
+    if len(brought) == 1 and str(first.name).lower().endswith(".zip"):
+        return actions.bring_files(request.user, spec, str(first.name), first.file, first.size or 0)  # type: ignore[arg-type]
+    with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as packed:
+        _pack(brought, packed)  # type: ignore[arg-type]
+        name = str(first.name) if len(brought) == 1 else f"{first.name} and {len(brought) - 1} more"
+        return actions.bring_files(request.user, spec, name, packed, packed.tell())  # type: ignore[arg-type]
+
+
+def _pack(brought: Sequence[UploadedFile], into: BinaryIO) -> None:
+    with zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in brought:
+            with archive.open(zipfile.ZipInfo(str(file.name)), "w") as entry:
+                for chunk in file.chunks():
+                    entry.write(chunk)
