@@ -44,7 +44,7 @@ from spak.workspace.tree import (
     secret_files,
     specials,
 )
-from spak.workspace.unpack import Contents, Limits, unpack
+from spak.workspace.unpack import Limits, unpack
 from spak.workspace.wal import Preimage
 
 _NOTHING = Node("d", 0)
@@ -302,15 +302,19 @@ class Workspace:
             finally:
                 os.close(old)
 
-    def unpack_in(self, archive: BinaryIO, limits: Limits) -> Contents:
-        """Unpack a zip into this folder, which must be empty.
+    def unpack_in(self, archive: BinaryIO, limits: Limits, root: str) -> None:
+        """Unpack a zip of which `look` gave that root into this folder, which must be empty.
 
-        Raises: UsageError `upload.*`; RunError `workspace.not_empty`, with nothing left behind.
+        Raises: UsageError `upload.*`; RunError `upload.changed`, `workspace.not_empty`, with nothing left.
         """
         with self._filling("unpacking files") as fd:
-            found = unpack(archive, self.directory, limits)
+            if unpack(archive, self.directory, limits).root != root:
+                raise RunError(
+                    "upload.changed",
+                    "the stored files are not the ones that were brought",
+                    "bring them again",
+                )
             self._disk.sync_all(fd)
-            return found
 
     # ---- private -----------------------------------------------------------------------------------
 

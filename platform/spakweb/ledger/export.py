@@ -276,26 +276,28 @@ def artifacts(run: Run) -> list[dict[str, Any]]:
         {"name": row["name"], "key": f"blob/{row['blob']}", "size": None}
         for row in summary.get("artifacts") or []
     ]
-    return found + [{"name": signs(path), "key": _key(path), "size": node.size} for path, node in _made(run)]
+    return found + [
+        {"name": signs(path), "key": key_of(path), "size": node.size} for path, node in _made(run)
+    ]
 
 
-def _key(path: str) -> str:
+def key_of(path: str) -> str:
     """How an address names it. A file of Linux may be called by any bytes, an address not."""
     return f"file/{path}" if path.isprintable() else f"name/{urlsafe_b64encode(os.fsencode(path)).decode()}"
 
 
-def artifact(run: Run, key: str) -> Any:
-    """One of them. Raises: KeyError when it is none of this run's, LedgerError, RunError when damaged."""
+def artifact(run: Run, key: str) -> HttpResponseBase:
+    """One that is a blob. Raises: KeyError when it is none of this run's, LedgerError when it is damaged."""
     name = {row["key"]: row["name"] for row in artifacts(run)}[key]
-    kind, _, what = key.partition("/")
-    if kind == "blob":
-        data = DatabaseLedgers().reader(run.key).blobs.get(what)
-    else:
-        node = {_key(path): node for path, node in _made(run)}[key]
-        data = store_of(run).read(node.digest)
+    return as_file(DatabaseLedgers().reader(run.key).blobs.get(key.partition("/")[2]), name)
+
+
+def as_file(data: bytes, name: str) -> HttpResponseBase:
+    """Bytes for the disk, under the last part of a name."""
     stream = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  closed when it was read
     stream.write(data)
-    return attachment(_sent(stream, "application/octet-stream"), Path(name).name)
+    found: HttpResponseBase = attachment(_sent(stream, "application/octet-stream"), Path(name).name)
+    return found
 
 
 def _made(run: Run) -> Iterator[tuple[str, Any]]:

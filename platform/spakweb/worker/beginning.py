@@ -51,10 +51,6 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     Run.objects.filter(pk=row.pk).update(mode=made.mode)
     row.mode = made.mode
     root = place.snapshot()
-    if row.files is not None and root != row.files.root:
-        raise RunError(
-            "upload.changed", "the stored files are not the ones that were brought", "bring them again"
-        )
     if place.travels:
         place.push(root, unleased(row.pk))
     body = made.genesis(row.key, root, spec=row.name)
@@ -68,7 +64,7 @@ def fill(row: Run, place: Workspace, source: Path | None) -> None:
     """
     if row.files is not None:
         with uploads.opened(row.files) as archive:
-            place.unpack_in(archive, uploads.limits())
+            place.unpack_in(archive, uploads.limits(), row.files.root)
     elif source is not None and not any(place.directory.iterdir() if place.directory.exists() else ()):
         place.copy_in(source)
 

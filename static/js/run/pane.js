@@ -13,7 +13,7 @@ export class Pane {
   constructor(element, requests, failed) {
     this.element = element;
     this.requests = requests;
-    const pace = () => (element.querySelector("[data-seq]") ? EACH_MS : EMPTY_MS);
+    const pace = () => (this.tab === "workspace" || element.querySelector("[data-seq]") ? EACH_MS : EMPTY_MS);
     this.refresh = paced(() => this.again(), pace, failed);
     this.log = new Log((after) => requests.text("log", `?tab=log&after=${after}`, { headers: { "HX-Target": "log" } }), failed);
     this.log.open(byId("log"));
@@ -79,7 +79,7 @@ export class Pane {
     if (this.tab === "log") {
       if (!byId("log")) this.refresh();
       else if (!asked.get("before")) this.log.more();
-    } else if (this.tab === "timeline" || (this.tab === "records" && !list)) this.refresh();
+    } else if (this.tab === "timeline" || this.tab === "workspace" || (this.tab === "records" && !list)) this.refresh();
     else if (this.tab === "records" && !FILTERS.some((name) => asked.get(name))) prepend(list, records, page);
   }
 

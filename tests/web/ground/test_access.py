@@ -108,6 +108,7 @@ TEAM_ROUTES = {
     "spak-team-runs": Route(VIEWER),
     "spak-run-new": Route(EDITOR, args=SPEC),
     "spak-run-start": Route(EDITOR, "post", {}, SPEC),
+    "spak-run-bring": Route(EDITOR, "post", {}, SPEC),
 }
 BY_TOKEN = {
     *("spak-run-events", "spak-team-events", "spak-team-runs", "spak-run-files", "spak-run-artifact"),
@@ -115,6 +116,7 @@ BY_TOKEN = {
 }
 """What a program may ask with a token."""
 LET_IN_AND_TOLD = {
+    "spak-run-bring": 400,
     **dict.fromkeys(("spak-spec-import", "spak-run-import"), 400),
     **dict.fromkeys(("spak-run-answer", "spak-run-decide", "spak-run-delete"), 409),
 }

@@ -178,7 +178,7 @@ def test_a_stored_zip_that_changed_begins_no_run(cast: Any, spec: Any, bring: An
 
 
 def test_a_program_starts_no_run_with_files_of_another_team(cast: Any, bring: Any) -> None:
-    with pytest.raises(Exception) as refused:  # noqa: PT011  Http404, as for all that is not theirs
+    with pytest.raises(Exception) as refused:
         actions.start(cast["charlie"], cast.other_spec, files=bring())
     assert type(refused.value).__name__ == "Http404"
     with pytest.raises(Refused):

@@ -21,7 +21,7 @@ from spakweb.errors import Refused
 from spakweb.ledger import export
 from spakweb.runs import actions
 from spakweb.runs.models import Run
-from spakweb.runs.pages import checks, log, run_parts, start_files
+from spakweb.runs.pages import checks, log, run_parts, start_files, workspace
 from spakweb.runs.pages.filters import RunFilter, clean, word
 from spakweb.runs.pages.views import find_run, fork_point, honest, show_run, start_form
 from spakweb.specs.beside import Beside
@@ -246,8 +246,11 @@ def report(request: HttpRequest, team: str, run: str) -> HttpResponse:
 @access.by_token
 @require_safe
 def artifact(request: HttpRequest, team: str, run: str, name: str) -> Any:
+    """A file of the run as an attachment; with `?show=1` a picture that a page may show."""
     found = find_run(request, team, run)
     try:
-        return export.artifact(found, name)
-    except (KeyError, UserError) as error:
+        if name.startswith("blob/"):
+            return export.artifact(found, name)
+        return workspace.as_file(found, name, shown="show" in request.GET)
+    except (KeyError, UserError, OSError, ValueError) as error:
         raise Http404 from error

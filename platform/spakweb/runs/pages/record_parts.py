@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from spak.commandline import places
 from spak.datalog.explain import Proof
 from spak.errors import UserError
 from spak.kernel.replay import Replay
@@ -228,6 +229,9 @@ def changed_files(run: Run, before: str, now: str) -> list[Part]:
         for path in differences(old, new)[:FILES]:
             nodes = [at(tree, path) for tree in (old, new)]
             if any(node is not None and node.kind == "d" for node in nodes):
+                continue
+            if places.secret(path):
+                found.append(Part(signs(path), "text", "By its name a file of secrets: not shown."))
                 continue
             texts = [_file(store, node) for node in nodes]
             found.append(_diff(signs(path), *texts))

@@ -92,7 +92,7 @@ def _taken(request: HttpRequest, spec: Spec, brought: Sequence[UploadedFile]) ->
         raise Refused("web.run_files", "No file came.", "Choose files, a folder or a zip.")
     first = brought[0]
     if len(brought) == 1 and str(first.name).lower().endswith(".zip"):
-        return actions.bring_files(request.user, spec, str(first.name), first.file, first.size or 0)  # type: ignore[arg-type]
+        return actions.bring_files(request.user, spec, str(first.name), first.file, first.size or 0)
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as packed:
         _pack(brought, packed)  # type: ignore[arg-type]
         name = str(first.name) if len(brought) == 1 else f"{first.name} and {len(brought) - 1} more"

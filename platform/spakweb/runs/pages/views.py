@@ -20,13 +20,12 @@ from spak.llm import BACKENDS
 from spak.records import decode
 from spakweb import access, clock
 from spakweb.error_pages import wants_json
-from spakweb.ledger import export
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.live.summaries import standing
 from spakweb.runs import deleted, modes, words
 from spakweb.runs.deleted import gone
 from spakweb.runs.models import Run, RunRecord
-from spakweb.runs.pages import checks, log, metrics, record_parts, run_parts, start_files, timeline
+from spakweb.runs.pages import checks, log, metrics, record_parts, run_parts, start_files, timeline, workspace
 from spakweb.runs.pages.filters import RecordFilter, RunFilter, clean
 from spakweb.runs.pages.list_rows import filled
 from spakweb.runs.spec_text import spec_text
@@ -154,12 +153,7 @@ def pane(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
         case "metrics":
             return metrics.pane(run)
         case "workspace":
-            registers = (run.summary or {}).get("registers") or {}
-            first = RunRecord.objects.filter(run=run, seq=0).first()
-            before = record_parts.root_of(bytes(first.line)) if first else ""
-            now = str(registers.get("R3") or "")
-            diffs = record_parts.changed_files(run, before, now) if before and now and before != now else []
-            return {"parts": diffs, "artifacts": export.artifacts(run)}
+            return workspace.pane(run, request.GET.get("file", ""))
         case "registers":
             registers = (run.summary or {}).get("registers") or {}
             meanings = words.REGISTERS

@@ -12,7 +12,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from spakweb.runs import words
+from spakweb.runs import unsafe_text, words
 
 register = template.Library()
 
@@ -32,6 +32,12 @@ def state(name: str, more: str = "") -> SafeString:
 @register.filter
 def mode(name: str) -> str:
     return words.MODES.get(name, name)
+
+
+@register.filter
+def signs(text: str) -> str:
+    """A name of somebody's with control characters and marks of direction made visible."""
+    return unsafe_text.signs(text)
 
 
 @register.filter

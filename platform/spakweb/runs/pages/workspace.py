@@ -1,0 +1,71 @@
+"""The files of a run for its page: the tree of all of them, one that is looked at, and what changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+
+from spak.errors import UserError
+from spakweb.ledger import export
+from spakweb.runs import files
+from spakweb.runs.models import Run
+from spakweb.runs.pages import record_parts
+from spakweb.runs.unsafe_text import signs
+
+MOST = 2_000
+"""Files that a page lists."""
+SHOWN = 256 * 1024
+"""Characters of a file that a page shows; the download has all."""
+
+
+def pane(run: Run, key: str = "") -> dict[str, Any]:
+    """What the tab shows; `key` names the file that is looked at."""
+    before, now = files.roots(run)
+    try:
+        found = files.files_of(run)
+        opened = opened_file(run, files.path_of(key)) if key else None
+    except (UserError, OSError, ValueError) as error:
+        return {"problem": files.problem(error), "files": (), "artifacts": []}
+    changed = [file for file in found if file.state]
+    return {
+        "files": found,
+        "tree": files.tree(found, MOST),
+        "opened": opened,
+        "missing": bool(key) and opened is None,
+        "changed": changed,
+        "parts": record_parts.changed_files(run, before, now) if changed else [],
+        "candidates": [item for item in export.artifacts(run) if item["size"] is None],
+    }
+
+
+def opened_file(run: Run, path: str) -> dict[str, Any] | None:
+    """One file with what a page can show of it: `text`, a picture, or neither."""
+    found = next((file for file in files.files_of(run) if file.path == path), None)
+    if found is None:
+        return None
+    shown: dict[str, Any] = {"file": found, "name": signs(path), "kind": "hidden"}
+    if not found.readable:
+        return shown
+    data = files.content(run, found)
+    text = files.as_text(data)
+    if text is not None:
+        return {**shown, "kind": "text", "text": text[:SHOWN], "cut": len(text) > SHOWN}
+    return {**shown, "kind": "image" if files.image_type(data) else "binary"}
+
+
+def as_file(run: Run, key: str, *, shown: bool = False) -> HttpResponseBase:
+    """The bytes of a file: for the disk, or a picture for a page. Raises: KeyError, RunError."""
+    path = files.path_of(key)
+    data = files.read(run, path)
+    if data is None:
+        raise KeyError(path)
+    kind = files.image_type(data) if shown else ""
+    if not kind:
+        return export.as_file(data, signs(path))
+    response = HttpResponse(data, content_type=kind)
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Content-Security-Policy"] = export.SANDBOX
+    response["Cache-Control"] = "private, no-store"
+    return response

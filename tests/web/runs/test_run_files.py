@@ -1,0 +1,132 @@
+"""The files of a run on its page: all of them, from before the first record on, and what became of each."""
+
+from __future__ import annotations
+
+import base64
+import io
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from spakweb.runs import actions, files
+from spakweb.runs.models import Run
+from spakweb.specs.actions import create_spec
+from spakweb.worker import execute
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WORK = """\
+task Work {
+  step make: tool.write_file { path: "made.txt" content: "made <b>here</b>" }
+  step change: tool.write_file { path: "src/a.py" content: "two" }
+  step remove: tool.run { cmd: "rm old.txt" }
+  step hear: llm.query { prompt: "Say a word." output_var: word }
+  step keep: tool.write_file { path: "word.txt" content: "{{word}}" }
+  success: file_exists("word.txt")
+}
+"""
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+BROUGHT = {
+    "src/a.py": b"one\n", "old.txt": b"old", "pic.png": PNG, "secrets/key.pem": b"PRIVATE",
+    ".env": b"K=hidden",
+    "icon.svg": b"<svg onload=alert(1)>", "data.bin": b"\0\1", "名前/<i>ü.txt": b"any script",
+    "turned\u202etxt.py": b"x", "odd.png": b"<html>no picture</html>",
+}  # fmt: skip
+
+
+@pytest.fixture
+def waits(ground: None, cast: Any) -> Run:
+    """A run with files of alice's that stopped at its question."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, data in BROUGHT.items():
+            archive.writestr(name, data)
+    spec = create_spec(cast["alice"], cast.team, "work", WORK)
+    upload, _ = actions.bring_files(cast["alice"], spec, "mine.zip", made, 0)
+    return actions.start(cast["alice"], spec, files=upload)
+
+
+def advance(run: Run) -> Run:
+    execute.advance(run.key)
+    run.refresh_from_db()
+    return run
+
+
+@pytest.fixture
+def page(cast: Any) -> Callable[..., str]:
+    def make(run: Run, query: str = "", by: str = "vera") -> str:
+        address = reverse("spak-run", args=[run.team.slug, run.key])
+        answer = cast.client(by).get(f"{address}?tab=workspace{query}")
+        assert answer.status_code == 200
+        return answer.content.decode()
+
+    return make
+
+
+def test_all_files_are_listed_while_it_waits(waits: Run, page: Callable[..., str]) -> None:
+    before = page(waits)
+    assert "old.txt" in before and "made.txt" not in before  # before the first record
+    run = advance(waits)
+    assert run.state == "waiting"
+    states = {file.path: file.state for file in files.files_of(run)}
+    assert states == dict.fromkeys(BROUGHT, "") | {
+        "made.txt": "new", "src/a.py": "changed", "old.txt": "removed"
+    }  # fmt: skip
+    text = page(run)
+    assert "11 files, 3 changed since it began" in text
+    for name in ("made.txt", "a.py", "名前", "&lt;i&gt;ü.txt", "What changed", "made &lt;b&gt;here"):
+        assert name in text, name
+    assert "\u202e" not in text and "K=hidden" not in text
+
+
+@pytest.mark.parametrize(
+    ("path", "shown", "not_shown"),
+    [("src/a.py", "<span>two", "one"), ("old.txt", "The run removed this file", "<span>old"),
+     (".env", "file of secrets", "K=hidden"), ("secrets/key.pem", "file of secrets", "PRIVATE"),
+     ("icon.svg", "&lt;svg onload", "<svg onload"), ("pic.png", "?show=1", "no text and no picture"),
+     ("data.bin", "no text and no picture", "?show=1"), ("odd.png", "&lt;html&gt;no picture", "?show=1"),
+     ("nothing", "not there any more", "Download"), ("../../etc/passwd", "not there any more", "root:")],
+)  # fmt: skip
+def test_a_file_is_looked_at(
+    waits: Run, page: Callable[..., str], path: str, shown: str, not_shown: str
+) -> None:
+    text = page(advance(waits), f"&file=file/{path}")
+    assert shown in text
+    main = text[text.index('id="pane"') :].split("What changed")[0]
+    assert not_shown not in main
+
+
+def test_files_are_handed_out(waits: Run, cast: Any) -> None:
+    run = advance(waits)
+
+    def got(name: str, query: str = "", by: str = "vera") -> Any:
+        address = reverse("spak-run-artifact", args=[run.team.slug, run.key, name])
+        return cast.client(by).get(address + query)
+
+    assert got("file/src/a.py").content == b"two"
+    picture = got("file/pic.png", "?show=1")
+    assert (picture["Content-Type"], picture.content) == ("image/png", PNG)
+    assert "sandbox" in picture["Content-Security-Policy"]
+    for name in ("file/odd.png", "file/icon.svg"):  # a page of somebody's is never one of ours
+        assert got(name, "?show=1")["Content-Disposition"].startswith("attachment")
+    for name in ("file/.env", "file/secrets/key.pem", "file/old.txt", "file/nothing", "name/!", "x"):
+        assert got(name).status_code == 404, name
+    assert got("file/src/a.py", by="charlie").status_code == 404
+
+
+def test_many_files_are_listed_in_folders_and_counted() -> None:
+    many = tuple(files.RunFile(f"d{number % 3}/f{number}", 1, "x") for number in range(10))
+    found = files.tree(many, 7)
+    assert found["more"] == 3
+    assert sum(folder["count"] for folder in found["folders"].values()) == 7
+
+
+def test_a_name_of_any_bytes_is_found_again() -> None:
+    for path in ("a/b", "a\nb", "\udcff", "名前"):
+        assert files.path_of(files.key_of(path)) == path
+    assert files.path_of("name/%%") == files.path_of("other/x") == files.path_of("") == ""
