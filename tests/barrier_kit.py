@@ -8,13 +8,14 @@ reaches with the files that a check passed on, by hashes that are computed here.
 from __future__ import annotations
 
 import atexit
+import copy
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -47,6 +48,8 @@ ENV = {
 OWN = ("-c", "safe.directory=*", "-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
 BAD = "bad"
 """A file whose text begins so fails the check."""
+INNER = "inner"
+"""A folder with a repository of its own, which the one at the top ignores."""
 
 
 def git(folder: Path, *words: str) -> str:
@@ -69,7 +72,7 @@ class Lint:
             path.read_text().startswith(BAD) for path in call.workspace.iterdir() if path.is_file()
         )
         if good:
-            self.passed.add(files(call.workspace))
+            self.passed |= {files(call.workspace), files(call.workspace / INNER)}
         found = {"severity": "error", "file": "a.py", "line": 1, "code": "bad", "message": "it is bad"}
         return Measurement(
             "checked",
@@ -107,10 +110,10 @@ Tree = frozenset[tuple[str, str, str]]
 
 
 def files(folder: Path) -> Tree:
-    """The files of a folder but for its repository and what `.gitignore` names (`*.log` here)."""
+    """The files of a folder but for its repository and what `.gitignore` names (`*.log` and `inner` here)."""
     found = set()
     for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if Path(place, name) != folder / ".git"]
+        folders[:] = [name for name in folders if Path(place, name) not in (folder / ".git", folder / INNER)]
         for name in names:
             path = Path(place, name)
             if name.endswith(".log"):
@@ -173,7 +176,7 @@ def _template() -> Path:
     git(place, "config", "alias.ci", "commit -q -a -m by-alias --allow-empty")
     for text in ("good 0", "good 1"):
         (place / "a.py").write_text(text)
-        (place / ".gitignore").write_text("*.log\n")
+        (place / ".gitignore").write_text("*.log\ninner/\n")
         git(place, "add", "-A")
         git(place, "commit", "-q", "-m", text)
     git(place, "checkout", "-q", "-b", "topic")
@@ -184,7 +187,26 @@ def _template() -> Path:
     (place / "t.patch").write_text(git(place, "format-patch", "--stdout", "main..topic") + "\n")
     git(place, "add", "-A")
     git(place, "commit", "-q", "-m", "a patch")
+    inner = place / INNER
+    inner.mkdir()
+    git(inner, "init", "-q", "-b", "main", "--template=")
+    for name in ("user.name", "user.email"):
+        git(inner, "config", name, "a@b")
+    (inner / "i.py").write_text("good inner")
+    git(inner, "add", "-A")
+    git(inner, "commit", "-q", "-m", "inner")
+    git(inner, "branch", "topic")
     return place
+
+
+@cache
+def _known() -> Mapping[str, Tree]:
+    places = (_template(), _template() / INNER)
+    return {
+        commit: tree_of(place, commit)
+        for place in places
+        for commit in git(place, "rev-list", "--all").split()
+    }
 
 
 @dataclass
@@ -200,9 +222,23 @@ class Barrier:
     def __post_init__(self) -> None:
         self.place = self.folder / "ws"
         shutil.copytree(_template(), self.place)
-        self._seen = ""
+        self._seen: dict[Path, str] = {}
+        self.known = dict(_known())
+        self._work(frozenset())
+        self.state = step(rules(CHECK), State(), self._record(Kind.GENESIS, {})).state
+
+    def copied(self, folder: Path) -> Barrier:
+        """Another run, which is where this one is."""
+        other = copy.copy(self)
+        shutil.copytree(self.folder, folder, symlinks=True)
+        other.folder, other.place = folder, folder / "ws"
+        other.codes, other.known, other._seen = list(self.codes), dict(self.known), dict(self._seen)
+        other._work(self.lint.passed)
+        return other
+
+    def _work(self, passed: Set[Tree]) -> None:
         self.lint = Lint()
-        self.known = {commit: tree_of(self.place, commit) for commit in self.commits()}
+        self.lint.passed |= passed
         programs = {"git": _which("git"), "python": sys.executable}
         binds = (Path(sys.prefix), Path(sys.base_prefix).resolve())
         host = Host(
@@ -213,7 +249,6 @@ class Barrier:
         )
         self.workspace = Workspace(self.place, self.folder / "store")
         self.performer = Performer(host, self.workspace, MemoryBlobs({}), rules(CHECK))
-        self.state = step(rules(CHECK), State(), self._record(Kind.GENESIS, {})).state
 
     def _record(self, kind: Kind, body: Mapping[str, Any]) -> Record:
         return Record(kind, Authority.PROPOSAL, canon.loads(canon.dumps(body)))
@@ -239,31 +274,43 @@ class Barrier:
         self.codes.append("ok" if outcome == "exited" else outcome)
         return self.codes[-1]
 
-    def commits(self) -> list[str]:
-        return git(self.place, "rev-list", "--all", "HEAD").split()
+    def repositories(self) -> list[Path]:
+        """The top, and every folder below that has a repository with a HEAD."""
+        return sorted(path.parent.parent for path in self.place.glob("**/.git/HEAD"))
 
-    def _refs(self) -> str:
+    def commits(self, place: Path | None = None) -> list[str]:
+        place = place or self.place
+        born = subprocess.run(
+            ["git", *OWN, "rev-parse", "-q", "--verify", "HEAD"], cwd=place, env=ENV, capture_output=True
+        )
+        return git(place, "rev-list", "--all", *(() if born.returncode else ("HEAD",))).split()
+
+    @staticmethod
+    def _refs(place: Path) -> str:
         """Every ref as it is on the disk."""
-        top = self.place / ".git"
+        top = place / ".git"
         loose = sorted(path for path in (top / "refs").rglob("*") if path.is_file())
         held = [path for path in (*loose, top / "HEAD", top / "packed-refs") if path.exists()]
-        return "".join(f"{path} {path.read_text()}\n" for path in held)
+        return "".join(f"{path.relative_to(top)} {path.read_text()}\n" for path in held)
 
     def unchecked(self) -> list[str]:
         """New commits whose files no check passed on; of a stash its index may be what HEAD had."""
-        refs = self._refs()
-        if refs == self._seen:
+        return [commit for place in self.repositories() for commit in self._unchecked(place)]
+
+    def _unchecked(self, place: Path) -> list[str]:
+        refs, where = self._refs(place), place.relative_to(self.place)
+        if refs == self._seen.get(where):
             return []
-        self._seen = refs
+        self._seen[where] = refs
         stash = set()
-        if (self.place / ".git/refs/stash").exists():
-            index = git(self.place, "rev-list", "-n", "1", "--parents", "refs/stash").split()[2:]
+        if (place / ".git/refs/stash").exists():
+            index = git(place, "rev-list", "-n", "1", "--parents", "refs/stash").split()[2:]
             stash = set(index)
         wrong = []
-        for commit in self.commits():
+        for commit in self.commits(place):
             if commit in self.known:
                 continue
-            tree = tree_of(self.place, commit)
+            tree = tree_of(place, commit)
             allowed = tree in self.lint.passed or (commit in stash and tree in self.known.values())
             self.known[commit] = tree
             if not allowed:
@@ -284,6 +331,10 @@ SCRIPT = """import os, subprocess, sys
 def git(*words):
     done = subprocess.run(["git", "-c", "safe.directory=*", *words], capture_output=True, text=True)
     return done.stdout.strip()
+def commit(folder):
+    git("-C", folder, "add", "-A"); git("-C", folder, "commit", "-m", "x", "--allow-empty")
+def made():
+    return git("-C", "inner", "commit-tree", "HEAD^{tree}", "-m", "x")
 """
 SCRIPTS: Mapping[str, str] = {
     "commit": 'git("add", "-A"); git("commit", "-q", "-m", "by a script", "--allow-empty")',
@@ -296,6 +347,15 @@ SCRIPTS: Mapping[str, str] = {
     "config": 'git("config", "core.hooksPath", ".")',
     "stash": 'git("stash")',
     "index": 'git("add", "-A")',
+    "inner": 'commit("inner")',
+    "inner_by_hand": 'open("inner/.git/refs/heads/main", "w").write(made())',
+    "inner_packed": 'open("inner/.git/packed-refs", "w").write(made() + " refs/heads/new\\n")',
+    "inner_detached": 'open("inner/.git/HEAD", "w").write(made())',
+    "inner_table": 'os.mkdir("inner/.git/reftable"); open("inner/.git/reftable/tables.list", "w").write("x")',
+    "inner_worktree": 'git("-C", "inner", "worktree", "add", "--detach", "../w"); commit("w")',
+    "a_new_one": 'git("init", "-q", "n"); commit("n")',
+    "a_copied_one": 'import shutil; shutil.copytree("inner", "copy"); commit("copy")',
+    "a_bare_one": 'git("init", "-q", "--bare", "b"); git("push", "./b", "HEAD:refs/heads/x")',
 }
 """What a script of the workspace does to the repository; it is closed, so none of it may last."""
 
@@ -338,6 +398,15 @@ DOORS: Mapping[str, Step] = {
         "apply_patch",
         patch="--- /dev/null\n+++ b/.git/refs/heads/new\n@@ -0,0 +1 @@\n+" + "0" * 40 + "\n",
     ),
+    "inner_commit": line("git", "-C", "inner", "commit", "-m", "m"),
+    "inner_commit_all": line("git", "-C", "inner", "commit", "-a", "--allow-empty", "-m", "m"),
+    "inner_stash": line("git", "-C", "inner", "stash"),
+    "inner_shell": line(
+        "sh", "-c", "cd inner && git add i.py && git commit -m m && git add -A && git commit -m n"
+    ),
+    "inner_merge": line("git", "-C", "inner", "merge", "--no-ff", "-m", "m", "topic"),
+    "new_shell": line("sh", "-c", "git init -q n && cd n && git add -A && git commit --allow-empty -m m"),
+    "write_inner_ref": tool("write_file", path="inner/.git/refs/heads/main", content="0" * 40 + "\n"),
     "shell": line("sh", "-c", "git add -A; git commit -m m"),
     "make": line("make", "keep"),
     **{f"script_{what}": line("python", f"{what}.py") for what in SCRIPTS},
@@ -360,6 +429,10 @@ NO_COMMIT: Mapping[str, Step] = {
     "merge_abort": line("git", "merge", "--abort"),
     "pick_open": line("git", "cherry-pick", "-n", "topic"),
     "status": line("git", "status"),
+    "inner_add": line("git", "-C", "inner", "add", "-A"),
+    "inner_branch": line("git", "-C", "inner", "switch", "-q", "topic"),
+    "inner_unstage": line("git", "-C", "inner", "reset", "-q"),
+    "init": line("git", "init", "-q", "m"),
 }
 """What changes the repository, or looks at it, and makes no commit."""
 
@@ -369,17 +442,35 @@ WRITES: Mapping[str, Step] = {
         for name, text in (("a", "good"), ("b", "good"), ("a", BAD))
         for number in (5, 6)
     },
+    **{
+        f"write_inner_{name}_{number}": tool(
+            "write_file", path=f"{INNER}/{name}.py", content=f"good {number}"
+        )
+        for name in ("i", "j")
+        for number in (5, 6)
+    },
     "write_ignored": tool("write_file", path="x.log", content="log"),
     **{
         f"make_{what}": tool("write_file", path=f"{what}.py", content=scripted(what))
-        for what in ("commit", "plumbing", "other_branch", "index")
+        for what in ("commit", "plumbing", "other_branch", "index", "inner", "inner_by_hand", "a_new_one")
     },
 }
 
 ACTIONS: Mapping[str, Step] = {**DOORS, **NO_COMMIT, **WRITES, "check": CHECK}
 WALK = (
     (*WRITES,),
-    ("check", "check", "add", "git_commit", "commit", "commit_all", "commit_amend", "merge_open"),
+    (
+        "check",
+        "check",
+        "add",
+        "git_commit",
+        "commit",
+        "commit_all",
+        "commit_amend",
+        "merge_open",
+        "inner_add",
+        "inner_commit",
+    ),
     tuple(ACTIONS),
 )
 """A sequence draws each action from one of these: so files are written, and most checks precede a commit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from barrier_kit import (
     BAD,
     CHECK,
     DOORS,
+    INNER,
     NO_COMMIT,
+    SCRIPT,
     SCRIPTS,
     WALK,
     Barrier,
@@ -29,6 +32,7 @@ from barrier_kit import (
 from spak.commandline.findings import Deed, Reading
 from spak.policy.repository import Opening, opening
 from spak.ports import Call, Launcher
+from spak.program import Step
 from spak.sandbox.restricted import Restricted
 from spak.tools import repository
 
@@ -57,7 +61,7 @@ KEEPS = {
 """Doors that commit exactly the files of the workspace once all of them are staged."""
 
 
-def begun(folder: Path, launcher: Launcher | None = None) -> Barrier:
+def _begun(folder: Path, launcher: Launcher | None, actions: Iterable[Step]) -> Barrier:
     made = opened(folder, launcher)
     for what in SCRIPTS:
         (made.place / f"{what}.py").write_text(scripted(what))
@@ -65,15 +69,31 @@ def begun(folder: Path, launcher: Launcher | None = None) -> Barrier:
     git(made.place, "add", "-A")
     git(made.place, "commit", "-q", "-m", "scripts")
     made.unchecked()
+    for action in actions:
+        assert made.do(action) in ("ok", "lint.bad"), (action, made.codes)
     return made
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Barrier]:
+    """A run with all scripts, in which these actions were done; made once, and copied."""
+    known: dict[tuple[str, bool], Barrier] = {}
+
+    def copied(folder: Path, *actions: Step, launcher: Launcher | None = None) -> Barrier:
+        key = repr(actions), launcher is not None
+        if key not in known:
+            known[key] = _begun(tmp_path_factory.mktemp("begun") / "run", launcher, actions)
+        return known[key].copied(folder)
+
+    return copied
 
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("door", DOORS)
-def test_no_door_lets_an_unchecked_commit_through(tmp_path: Path, door: str, state: str) -> None:
-    barrier = begun(tmp_path / "run")
-    for action in STATES[state]:
-        assert barrier.do(action) in ("ok", "lint.bad"), (action, barrier.codes)
+def test_no_door_lets_an_unchecked_commit_through(
+    tmp_path: Path, begun: Callable[..., Barrier], door: str, state: str
+) -> None:
+    barrier = begun(tmp_path / "run", *STATES[state])
     before = barrier.commits()
     barrier.do(DOORS[door])
     assert barrier.commits() == before, barrier.codes
@@ -81,10 +101,10 @@ def test_no_door_lets_an_unchecked_commit_through(tmp_path: Path, door: str, sta
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_what_a_door_commits_after_a_check_was_checked(tmp_path: Path, door: str) -> None:
-    barrier = begun(tmp_path / "run")
-    for action in (GOOD, CHECK, ADD):
-        assert barrier.do(action) == "ok"
+def test_what_a_door_commits_after_a_check_was_checked(
+    tmp_path: Path, begun: Callable[..., Barrier], door: str
+) -> None:
+    barrier = begun(tmp_path / "run", GOOD, CHECK, ADD)
     before = barrier.commits()
     barrier.do(DOORS[door])
     assert barrier.unchecked() == []
@@ -294,10 +314,10 @@ def launcher() -> Restricted:
 
 @pytest.mark.sandbox
 @pytest.mark.parametrize("door", DOORS)
-def test_no_door_is_open_in_the_sandbox(tmp_path: Path, launcher: Restricted, door: str) -> None:
-    barrier = begun(tmp_path / "run", launcher)
-    for action in (GOOD, CHECK, ADD, LATER):
-        assert barrier.do(action) == "ok"
+def test_no_door_is_open_in_the_sandbox(
+    tmp_path: Path, begun: Callable[..., Barrier], launcher: Restricted, door: str
+) -> None:
+    barrier = begun(tmp_path / "run", GOOD, CHECK, ADD, LATER, launcher=launcher)
     before = barrier.commits()
     barrier.do(DOORS[door])
     assert barrier.commits() == before, barrier.codes
@@ -354,3 +374,90 @@ def test_a_repository_that_is_elsewhere_in_the_workspace_is_no_door(
     assert barrier.do(CHECK) == "ok"
     assert barrier.do(DOORS[door]) != "ok"
     assert git(place, "rev-parse", "main") == before
+
+
+# ---- repositories below the top
+
+NEW = tool("write_file", path=f"{INNER}/j.py", content="good 7")
+
+
+def below(*words: str) -> Step:
+    return line("git", "-C", INNER, *words)
+
+
+def test_a_repository_below_the_top_takes_what_was_checked_and_all_of_it(tmp_path: Path) -> None:
+    barrier = opened(tmp_path / "run")
+    inner = barrier.place / INNER
+    before = barrier.commits(inner)
+    for step in (
+        tool("write_file", path=f"{INNER}/i.py", content="good 8"),
+        NEW,
+        below("add", "i.py"),
+        CHECK,
+    ):
+        assert barrier.do(step) == "ok"
+    assert barrier.do(below("commit", "-m", "a part")) == "workspace.repository"
+    assert barrier.do(line("sh", "-c", "cd inner && git commit -m a && git add . && git commit -m b")) != "ok"
+    assert barrier.commits(inner) == before
+    for step in (below("add", "-A"), CHECK, below("commit", "-q", "-m", "all of it")):
+        assert barrier.do(step) == "ok"
+    assert tree_of(inner, "HEAD") == files(inner)
+    assert barrier.unchecked() == []
+    assert barrier.do(below("reset", "-q", "--soft", "HEAD~1")) == "ok", "to a commit that was there"
+    assert barrier.do(CHECK) == "ok"
+    assert barrier.do(below("merge", "--ff-only", "HEAD@{1}")) == "ok", "its files are the checked ones"
+
+
+def test_a_merge_below_the_top_takes_over_no_other_files(tmp_path: Path) -> None:
+    barrier = opened(tmp_path / "run")
+    inner = barrier.place / INNER
+    git(inner, "checkout", "-q", "topic")
+    (inner / "i.py").write_text("good, and nobody checked it")
+    git(inner, "commit", "-q", "-a", "-m", "ahead")
+    git(inner, "checkout", "-q", "main")
+    for step in (CHECK, below("merge", "topic"), CHECK, below("cherry-pick", "topic")):
+        barrier.do(step)
+    assert barrier.codes == ["ok", "workspace.repository"] * 2
+    assert barrier.do(below("merge", "-q", "--no-commit", "--no-ff", "topic")) == "ok"
+    for step in (CHECK, below("commit", "-q", "-m", "m")):
+        assert barrier.do(step) == "ok"
+    assert tree_of(inner, "HEAD") == files(inner)
+
+
+def test_a_new_repository_below_the_top_begins_with_what_was_checked(tmp_path: Path) -> None:
+    barrier = opened(tmp_path / "run")
+    for step in (line("git", "init", "-q", "n"), tool("write_file", path="n/x.py", content="good 1")):
+        assert barrier.do(step) == "ok"
+    for step in (line("git", "-C", "n", "add", "-A"), CHECK):
+        assert barrier.do(step) == "ok"
+    new = barrier.place / "n"
+    author = ("-c", "user.name=A", "-c", "user.email=a@b")
+    barrier.lint.passed.add(files(new))
+    assert barrier.do(line("git", "-C", "n", *author, "commit", "-q", "-m", "m")) == "ok"
+    assert tree_of(new, "HEAD") == files(new)
+
+
+TIDY = "git('-C', 'inner', 'pack-refs', '--all'); git('-C', 'inner', 'add', '-A')"
+HALF = """import shutil
+h = made(); shutil.copytree('inner/.git/objects', 'x/objects')
+os.makedirs('x/refs/heads'); open('x/refs/heads/y', 'w').write(h)"""
+REST = "open('x/HEAD', 'w').write('ref: refs/heads/z\\n')"
+
+
+def test_a_script_may_tidy_below_the_top_and_makes_no_half_of_a_repository(tmp_path: Path) -> None:
+    barrier = opened(tmp_path / "run")
+    for text, code in ((TIDY, "ok"), (HALF, "ok"), (REST, "workspace.repository")):
+        assert barrier.do(tool("write_file", path="s.py", content=f"{SCRIPT}{text}\n")) == "ok"
+        assert barrier.do(line("python", "s.py")) == code
+    assert not (barrier.place / INNER / ".git/refs/heads/main").exists()
+    assert (barrier.place / "x/refs/heads/y").exists() and not (barrier.place / "x/HEAD").exists()
+
+
+def test_a_bare_repository_in_the_workspace_takes_no_commit(tmp_path: Path) -> None:
+    barrier = opened(tmp_path / "run")
+    git(barrier.place, "clone", "-q", "--bare", INNER, "store")
+    before = git(barrier.place / "store", "rev-parse", "main")
+    deed = "open('store/refs/heads/main', 'w').write(made())"
+    assert barrier.do(tool("write_file", path="s.py", content=f"{SCRIPT}{deed}\n")) == "ok"
+    assert barrier.do(line("python", "s.py")) == "workspace.repository"
+    assert git(barrier.place / "store", "rev-parse", "main") == before

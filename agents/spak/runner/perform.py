@@ -294,7 +294,7 @@ class Performer:
 
         def trouble(paths: Sequence[str]) -> str:
             looking = replace(call, inherit=(), repository=False)
-            return str(self._clean(repository.trouble(looking, repo, paths)))
+            return str(self._clean(repository.trouble(looking, repo, paths, self.workspace.before)))
 
         return self._tool_result(effect, result, trouble if writes else None, output, diagnostics, key)
 

@@ -3,7 +3,8 @@
 Takes one JSON object on standard input; prints one: the commit, its tree and files, or a code with a hint.
 With `tree` it says which tree a commit of all files would have, with `list` which trees the commits have
 that lead to new values of refs, and those of commits that branches were moved to; both commit nothing and
-work in a workspace that is read-only.
+work in a workspace that is read-only. `at` names the folder of a repository below the top, `work` that of its
+files.
 Standard library only. The text runs under the toolchain's Python, isolated, with the workspace at /ws.
 """
 
@@ -14,7 +15,9 @@ import json, os, subprocess, sys
 
 MAX_SHOWN = 200
 order = json.load(sys.stdin)
-own, ws = "/tmp/spak-git", "/ws"
+own, top = "/tmp/spak-git", "/ws"
+ws = os.path.join(top, order.get("work", "")).rstrip("/")
+dot = os.path.join(top, order.get("at", ".git"))
 os.makedirs(own + "/objects"); os.makedirs(own + "/refs"); os.makedirs(own + "/info")
 for name, text in (
     ("HEAD", "ref: refs/heads/spak\n"),
@@ -34,9 +37,9 @@ looking = order.get("tree") or "list" in order
 env = {
     "PATH": os.path.dirname(order["git"]) + ":/usr/bin:/bin", "HOME": own, "LC_ALL": "C", "TZ": "UTC",
     "GIT_DIR": own, "GIT_WORK_TREE": ws,
-    "GIT_OBJECT_DIRECTORY": own + "/objects" if looking else ws + "/.git/objects",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES": ws + "/.git/objects" if looking else "",
-    "GIT_SHALLOW_FILE": ws + "/.git/shallow",
+    "GIT_OBJECT_DIRECTORY": own + "/objects" if looking else dot + "/objects",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES": dot + "/objects" if looking else "",
+    "GIT_SHALLOW_FILE": dot + "/shallow",
     "GIT_INDEX_FILE": own + "/index", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_ATTR_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0",
     "GIT_NO_REPLACE_OBJECTS": "1", "GIT_LITERAL_PATHSPECS": "1", "GIT_OPTIONAL_LOCKS": "0",
@@ -106,9 +109,9 @@ command = ["commit-tree", tree, "-F", "-"] + (["-p", parent] if parent else [])
 commit = git(*command, given=order["message"].encode("utf-8")).decode().strip()
 with open(own + "/index", "rb") as file:
     data = file.read()
-if os.path.lexists(ws + "/.git/spak-index"):
-    os.unlink(ws + "/.git/spak-index")
-with open(ws + "/.git/spak-index", "xb") as file:
+if os.path.lexists(dot + "/spak-index"):
+    os.unlink(dot + "/spak-index")
+with open(dot + "/spak-index", "xb") as file:
     file.write(data)
 json.dump({"commit": commit, "tree": tree, "count": len(changed),
            "files": [ascii(text(item))[1:-1] for item in changed[:MAX_SHOWN]]}, sys.stdout)

@@ -3,13 +3,14 @@
 Their files are ordinary ones, but for those that say what git starts or where it works: whoever calls git in
 such a folder later runs what stands there. One that was there keeps these as they were; a new one may have
 the settings that `git init` and `git clone` write, and no hook. Takes the workspace after a step, the paths
-that it changed and whether each was there before; gives why the step must be undone. It changes nothing.
+that it changed and whether each was there before; gives why the step must be undone, and in which of these
+repositories a ref may not be as it was (spak.tools.repository looks at them). It changes nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from spak.commandline import places
@@ -31,9 +32,10 @@ _PLAIN = re.compile(
 _REMOTE_HELPER = re.compile(r"::")
 _LAID_OUT = ("HEAD", "objects", "refs")
 """What makes a folder a repository for git, whatever its name is."""
+_REF = re.compile(r"(.*/)?(HEAD|packed-refs|refs/.*|reftable/.*)", re.S)
 _HINT = re.compile(
     r"(^|/)(\.git[. ]*|git~1|hooks|config(\.worktree)?|attributes|commondir|gitdir|(http-)?alternates|HEAD"
-    r"|objects|refs)(/|\Z)",
+    r"|packed-refs|objects|refs|reftable)(/|\Z)",
     re.I,
 )
 
@@ -51,6 +53,28 @@ def trouble(workspace: Path, touched: Sequence[str], existed: Callable[[str], bo
             if name in _LAID_OUT and (found := _started(workspace, path.removesuffix(name))):
                 return f"{path} makes {found} a file of git's"
     return ""
+
+
+def moved(workspace: Path, touched: Sequence[str]) -> tuple[str, ...]:
+    """The repositories below the top in which a ref may not be what it was: `sub/.git`, `store.git`."""
+    found: dict[str, None] = {}
+    for path in touched:
+        if not _HINT.search(path):
+            continue
+        for name in _inner(workspace, path):
+            folder = path.removesuffix(name).rstrip("/")
+            if _REF.fullmatch(name) and not name.startswith("logs/") and _folder(workspace / folder):
+                found[folder] = None
+    return tuple(found)
+
+
+def odd_refs(names: Iterable[str]) -> str:
+    """Of names in a repository one that holds refs as we do not read them: a table, a linked worktree."""
+    plain = ("refs/", "logs/")
+    wrong = (
+        name for name in sorted(names) if not name.startswith(plain) and name not in ("HEAD", "packed-refs")
+    )
+    return next(filter(_REF.fullmatch, wrong), "")
 
 
 def _inner(workspace: Path, path: str) -> Iterator[str]:

@@ -5,7 +5,8 @@ change of `.git` must be rolled back, or nothing. Three things are looked at: wh
 which values of refs are new, and of the commits that new values lead to, whether their trees are those of
 the files as they were before the tool ran; a line that may commit moves no branch to another tree either,
 as a merge that only takes over a commit does. So a commit holds the files that were checked, whichever
-command made it.
+command made it. Repositories below the top obey the same rule: nothing but a line of git changes their refs,
+and a commit there holds the files of its folder, none of which that line changed (ADR 0033).
 
 Refs are read on this side; git itself runs in the sandbox with a folder of its own, as for `git_commit`, and
 believes no configuration, hook or index of the repository. It changes nothing. Source: ADR 0022.
@@ -16,15 +17,16 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from spak import canon
 from spak.policy.repository import Opening
 from spak.ports import Call
-from spak.tools import beneath, inside
+from spak.tools import beneath, inside, nested_git
 from spak.tools.git_guest import GUEST
 
 GIT = ".git"
@@ -45,6 +47,8 @@ QUIET: Mapping[str, str] = {
 """The environment of a line that opens `.git`: nothing of the workspace is started by git."""
 
 MAX_REFS = 100_000
+MAX_BYTES = 32 << 20
+"""Of a file of refs."""
 _HASH = re.compile(r"[0-9a-f]{40}\Z")
 _KEPT = re.compile(
     r"(index|HEAD|packed-refs|[A-Z][A-Z_]*"
@@ -112,18 +116,18 @@ def _text(path: Path) -> str:
         return ""
 
 
-def elsewhere(workspace: Path) -> str:
-    """What makes git keep its objects or refs outside of a plain folder `.git`; empty where nothing does."""
-    top = workspace / GIT
+def elsewhere(workspace: Path, at: str = GIT) -> str:
+    """What makes git keep its objects or refs outside of a plain folder `at`; empty where nothing does."""
+    top = workspace / at
     if not os.path.lexists(top):
         return ""
     for name in ("", "objects", "refs", "refs/heads"):
         path = top / name if name else top
         if os.path.lexists(path) and not _is_dir(path):
-            return f"{GIT}/{name}".rstrip("/") + " is no folder"
+            return f"{at}/{name}".rstrip("/") + " is no folder"
     for name in ("commondir", "objects/info/alternates", "objects/info/http-alternates"):
         if os.path.lexists(top / name):
-            return f"{GIT}/{name} leads elsewhere"
+            return f"{at}/{name} leads elsewhere"
     return ""
 
 
@@ -133,22 +137,41 @@ def before(call: Call, opening: Opening) -> Before:
         return Before(opening, True, why=other)
     if not _is_folder(call.workspace):
         return Before(opening, False)
-    refs = dict(_refs(call.workspace))
-    if not opening.commits:
-        return Before(opening, True, refs)
-    head = refs.get("HEAD", "")
-    exclude = (beneath.content(call.workspace, ".git/info/exclude") or b"")[:65536].decode(errors="replace")
-    found = _ask(call, {"tree": True, "parent": head, "paths": [], "exclude": exclude})
+    refs = _refs(call.workspace)
+    return _with_tree(call, opening, refs, GIT) if opening.commits else Before(opening, True, refs)
+
+
+def _with_tree(call: Call, opening: Opening, refs: Mapping[str, str], at: str) -> Before:
+    """The tree that a commit of the files would have, as they are now."""
+    exclude = (beneath.content(call.workspace, f"{at}/info/exclude") or b"")[:65536].decode(errors="replace")
+    order = {"tree": True, "parent": refs.get("HEAD", ""), "paths": [], "exclude": exclude}
+    found = _ask(call, order, at)
     if "tree" not in found:
         return Before(opening, True, refs, why=found.get("message", "git could not look at the files"))
     return Before(opening, True, refs, str(found["tree"]), str(found["parent"]))
 
 
-def trouble(call: Call, known: Before | None, touched: Sequence[str]) -> str:
-    """Why what the tool changed in `.git` must be rolled back; empty when it may be kept.
+def trouble(
+    call: Call,
+    known: Before | None,
+    touched: Sequence[str],
+    was: Callable[[str], bytes | None] = lambda path: None,
+) -> str:
+    """Why what the tool changed in `.git`, or in a repository below, must be rolled back; empty when it may
+    be kept.
 
-    `touched` are all paths of the workspace that it changed; `known` is None where `.git` was closed.
+    `touched` are all paths of the workspace that it changed, `was` gives what a file held before; `known` is
+    None where `.git` was closed.
     """
+    below = (
+        found
+        for at in nested_git.moved(call.workspace, touched)
+        if (found := _below(call, known, touched, was, at))
+    )
+    return _own(call, known, touched) or next(below, "")
+
+
+def _own(call: Call, known: Before | None, touched: Sequence[str]) -> str:
     of_git = places(call.workspace)
     changed = [path for path in touched if within(path, of_git)]
     if not changed:
@@ -167,10 +190,46 @@ def trouble(call: Call, known: Before | None, touched: Sequence[str]) -> str:
                 return f"{path} was changed"
     if not _is_folder(call.workspace):
         return f"{GIT} is no folder any more"
-    return _other_files(call, known, dict(_refs(call.workspace)))
+    return _other_files(call, known, _refs(call.workspace), GIT)
 
 
-def _other_files(call: Call, known: Before, refs: Mapping[str, str]) -> str:
+def _below(
+    call: Call, known: Before | None, touched: Sequence[str], was: Callable[[str], bytes | None], at: str
+) -> str:
+    """The same of the repository at `at`, a folder below the top."""
+    inner = {path.removeprefix(f"{at}/") for path in touched if path.startswith(f"{at}/")}
+    if odd := nested_git.odd_refs(inner):
+        return f"{at}/{odd} was changed"
+    now = partial(_read, call.workspace, at)
+
+    def then(name: str) -> str | None:
+        if name not in inner:
+            return now(name)
+        held = was(f"{at}/{name}")
+        return None if held is None else held.decode("utf-8", "replace").strip()
+
+    names = set(_loose(call.workspace, at))
+    refs = _refs_of(names, now)
+    old = _refs_of(names | {name for name in inner if name.startswith("refs/")}, then)
+    existed = then("HEAD") is not None
+    if refs == old if existed else not refs:
+        return ""
+    opening = known.opening if known is not None else None
+    if opening is None or opening.tool:
+        return f"{at}: a branch, a tag or HEAD was changed by something else than git"
+    if not existed and not old and not opening.commits:
+        return ""  # git clone
+    if other := elsewhere(call.workspace, at):
+        return other
+    own = (*places(call.workspace), at)
+    before = Before(opening, True, old, why=f"{at}: the line changes files and commits")
+    if opening.commits and all(within(path, own) for path in touched):
+        before = _with_tree(call, opening, old, at)
+    why = _other_files(call, before, refs, at)
+    return why if why.startswith(at) or not why else f"{at}: {why}"
+
+
+def _other_files(call: Call, known: Before, refs: Mapping[str, str], at: str) -> str:
     """Why the commits that lead to new values of refs may not be kept; empty when they may."""
     old = set(known.refs.values())
     new = {value: name for name, value in sorted(refs.items()) if value not in old}
@@ -187,7 +246,7 @@ def _other_files(call: Call, known: Before, refs: Mapping[str, str]) -> str:
         if not values and not to:
             continue
         since = [value for value in old if _HASH.match(value)]
-        found = _ask(call, {"list": sorted(values), "moved": sorted(to), "known": sorted(since)})
+        found = _ask(call, {"list": sorted(values), "moved": sorted(to), "known": sorted(since)}, at)
         if "trees" not in found:
             return str(found.get("message", "git could not look at the new commits"))
         if set(found["trees"]) - (trees - {""}):
@@ -214,16 +273,19 @@ def _is_dir(path: Path) -> bool:
         return False
 
 
-def _ask(call: Call, order: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the guest says; without an answer an object that has none of its members."""
+def _ask(call: Call, order: Mapping[str, Any], at: str) -> Mapping[str, Any]:
+    """What the guest says of the repository `at`; without an answer an object without its members."""
     git, python = inside.program(call, "git"), inside.program(call, "python")
     if not git or not python:
         return {"message": "the toolchain has no git"}
+    work = at.removesuffix(GIT).rstrip("/")
+    if order.get("tree") and work == at:
+        return {"message": "a repository without files takes no commit"}
     outcome = inside.run(
         call,
         (python, "-I", "-B", "-c", GUEST),
         writable=False,
-        stdin=canon.dumps({**order, "git": git, "exclude": order.get("exclude", "")}),
+        stdin=canon.dumps({"exclude": "", **order, "git": git, "at": at, "work": work}),
         output_bytes=8 << 20,
         whole=True,
     )
@@ -233,44 +295,52 @@ def _ask(call: Call, order: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _refs(workspace: Path) -> Iterator[tuple[str, str]]:
+def _refs(workspace: Path, at: str = GIT) -> dict[str, str]:
     """Every ref of the repository with its value; HEAD with the value of its branch."""
-    loose = {name: value for name, value in _loose(workspace) if not value.startswith("ref: ")}
-    packed = dict(_packed(workspace))
-    yield from packed.items()
-    yield from loose.items()
-    head = _read(workspace, "HEAD")
+    return _refs_of(_loose(workspace, at), partial(_read, workspace, at))
+
+
+def _refs_of(names: Iterable[str], read: Callable[[str], str | None]) -> dict[str, str]:
+    """The same, of loose refs of these names; `read` gives what a file of the repository holds."""
+    loose = {}
+    for count, name in enumerate(sorted(names)):
+        value = read(name) if count < MAX_REFS else "too many refs"
+        if value is not None and not value.startswith("ref: "):
+            loose[name] = value
+    packed = dict(_packed(read("packed-refs") or ""))
+    head = read("HEAD") or ""
     name = head.removeprefix("ref: ")
     value = head if name == head else loose.get(name) or packed.get(name, "")
-    if value:
-        yield "HEAD", value
+    return {**packed, **loose, **({"HEAD": value} if value else {})}
 
 
-def _loose(workspace: Path) -> Iterator[tuple[str, str]]:
-    count = 0
-    top = workspace / GIT
+def _loose(workspace: Path, at: str) -> Iterator[str]:
+    top = workspace / at
     for folder, _, files in os.walk(top / "refs", followlinks=False):
         for file in files:
-            name = str(Path(folder, file).relative_to(top))
-            count += 1
-            yield name, _read(workspace, name) if count <= MAX_REFS else "too many refs"
+            yield str(Path(folder, file).relative_to(top))
 
 
-def _packed(workspace: Path) -> Iterator[tuple[str, str]]:
-    data = beneath.content(workspace, ".git/packed-refs") or b""
-    for line in data.decode("utf-8", "replace").splitlines():
+def _packed(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
         value, _, name = line.partition(" ")
         if name and not line.startswith(("#", "^")):
             yield name, value
 
 
-def _read(workspace: Path, name: str) -> str:
-    """The line of a file of git's; a link or a file that cannot be read holds nothing that is a commit."""
+def _read(workspace: Path, at: str, name: str) -> str | None:
+    """What a file of git's holds, or None where there is none; no commit, where it is a link or cannot be
+    read."""
     try:
-        fd = os.open(workspace / GIT / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(workspace / at / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
     except OSError:
         return "unreadable"
     try:
-        return os.read(fd, 4096).decode("utf-8", "replace").strip()
+        with open(fd, "rb", closefd=False) as file:
+            return file.read(MAX_BYTES).decode("utf-8", "replace").strip()
+    except OSError:
+        return "unreadable"
     finally:
         os.close(fd)

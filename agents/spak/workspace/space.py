@@ -135,6 +135,11 @@ class Workspace:
         """Whether something was there at `begin`."""
         return self._base is not None and at(self._base, path) is not None
 
+    def before(self, path: str) -> bytes | None:
+        """What a file held at `begin`; None where there was none. Raises: RunError `workspace.object`."""
+        node = None if self._base is None else at(self._base, path)
+        return self._store.read(node.digest) if node is not None and node.kind == "f" else None
+
     def lock(self) -> WorkspaceLock:
         """`with workspace.lock() as fd`: the inheritable descriptor to hand on to a tool.
 
