@@ -308,6 +308,20 @@ def said(op: Op) -> str:
             return f"the run starts at {op.task}"
         case ops.Set() | ops.Clear():
             return f"{op.key} {'set' if isinstance(op, ops.Set) else 'cleared'}"
+        case ops.SetField() | ops.ClearField():
+            return f"{op.step}: {op.key} {'set' if isinstance(op, ops.SetField) else 'cleared'}"
+        case ops.SetCondition():
+            return f"{op.task}: {op.kind} {'set' if op.condition else 'cleared'}"
+        case ops.AddStep():
+            return f"{'check' if op.evaluation else 'step'} {op.name} added"
+        case ops.RemoveStep():
+            return f"step {op.step} removed"
+        case ops.MoveStep():
+            return f"step {op.step} moved"
+        case ops.RenameStep():
+            return f"step {op.step} is now {op.new}"
+        case ops.SetKind():
+            return f"step {op.step} is now {op.kind}"
         case _:
             return "done"
 

@@ -32,7 +32,7 @@ from spakweb.specs.views import find_spec
 
 QUESTIONS = (
     *("analyse", "edit", "format", "complete", "hover", "definition", "references", "rename"),
-    *("compiled", "try"),
+    *("compiled", "try", "panel"),
 )
 MODULES = (
     *(
@@ -44,6 +44,8 @@ MODULES = (
         "graph",
         "drawing",
         "outline",
+        "panel",
+        "fields",
         "keep",
         "panes",
         "presence",
@@ -154,6 +156,8 @@ def ask(request: HttpRequest, team: str, spec: str, what: str) -> HttpResponse:
         from spakweb.editor.compiled import compiled as found
     elif what == "try":
         from spakweb.editor.attempt import attempt as found
+    elif what == "panel":
+        from spakweb.editor.panel import answer as found
     else:
         found = functools.partial(services.answer, what)
     return HttpResponse(orjson.dumps(found(body_of(request), beside)), content_type="application/json")

@@ -9,6 +9,7 @@ import { Compiled } from "./compiled.js";
 import { GraphPane } from "./graph.js";
 import { Keeper } from "./keep.js";
 import { Outline, Properties } from "./outline.js";
+import { Panel } from "./panel.js";
 import { panes } from "./panes.js";
 import { presence, told } from "./presence.js";
 import { save } from "./save.js";
@@ -65,6 +66,7 @@ function show(found, text) {
   find("#graph-note").textContent = found.note || (found.graph?.nodes.length ? "" : "No task yet: press + Task, or type TASK in the text.");
   outline.show(found.graph, signs);
   properties.show(graph.selected, found.graph, found.triggers);
+  detail.show(graph.selected);
   if (root.dataset.ready !== "true") performance.mark("spak-ready");
   root.dataset.ready = "true";
 }
@@ -221,6 +223,7 @@ function select(name, options = {}) {
   graph.select(name, { ...options, tell: false });
   outline.select(name);
   properties.show(name, analysis?.graph, analysis?.triggers ?? []);
+  detail.show(name);
 }
 
 // To the task in the text; `focus` moves the keyboard there too.
@@ -266,6 +269,7 @@ const graph = new GraphPane(find("#graph-pane"), {
   select(name) {
     outline.select(name);
     properties.show(name, analysis?.graph, analysis?.triggers ?? []);
+    detail.show(name);
   },
   edge(from, to, line) {
     select(from);
@@ -286,10 +290,20 @@ const outline = new Outline(find("#outline-pane"), {
   },
 });
 
-const properties = new Properties(find("#properties-pane"), {
+const [basics, details] = [el("div", { class: "basics" }), el("div", { class: "task-form" })];
+find("#properties-pane").append(basics, details);
+const properties = new Properties(basics, {
   editable: config.can_edit,
   ...acts,
   edit: tried,
+});
+const detail = new Panel(details, {
+  editable: config.can_edit,
+  text: () => pane.text,
+  ask: (task) => ask(config.urls.panel, { text: pane.text, task }),
+  complete: (text, at) => ask(config.urls.complete, { text, at }).catch(() => null),
+  edit,
+  undo: goBack,
 });
 
 const compiled = new Compiled(find("#compiled-pane"), config, () => pane.text, () => {

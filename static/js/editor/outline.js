@@ -189,10 +189,14 @@ export class Properties {
   facts(node) {
     const rows = [
       ["Imported", node.file ? `from ${node.file}: it is changed there` : ""],
-      ["Steps", node.steps || ""],
-      ["Tools", node.tools.join(", ")],
-      ["Validator", node.validator],
-      ["Proposer", node.proposer],
+      ...(node.file
+        ? [
+            ["Steps", node.steps || ""],
+            ["Tools", node.tools.join(", ")],
+            ["Validator", node.validator],
+            ["Proposer", node.proposer],
+          ]
+        : []),
     ];
     return rows.filter(([, value]) => value).flatMap(([word, value]) => [el("dt", {}, word), el("dd", {}, String(value))]);
   }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +212,75 @@ PARAMETERS: Mapping[str, Word] = {
         'require: ["$1"]',
     ),
 }
+
+OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "Command": {
+        "cmd": "One simple command; text is parsed, never given to a shell.",
+        "expect_exit": "The exit code that passes; signal n counts as 128 + n.",
+        "contains": "Each text must be in standard output or standard error.",
+    },
+    "PyTest": {
+        "paths": "Files, folders or test ids in the workspace.",
+        "keyword": "Only tests that match, as pytest -k.",
+        "marker": "Only tests with the marker, as pytest -m.",
+        "args": "Further options of pytest, such as -x or --maxfail=1.",
+        "plugins": "Installed plug-ins to load; no other is.",
+        "conftest": "false leaves every conftest.py out.",
+        "min_tests": "How many tests must have passed; skipped ones do not count.",
+    },
+    "Linter": {
+        "tool": "The linter to run.",
+        "paths": "Files and folders; ruff reads .py and .pyi, gcc .c.",
+        "select": "Rules of ruff (F, E501), or further warnings of gcc (-Wshadow).",
+        "max_warnings": "More warnings than this fail.",
+        "ignore_noqa": "Comments that silence a finding do not count (ruff).",
+    },
+    "Compliance": {
+        "artifact": "The file to check, relative to the workspace.",
+        "axioms": "The axioms to check it against; without them, those of the SYSTEM_MODEL.",
+    },
+    "Judge": {
+        "artifact": "The file to assess, relative to the workspace.",
+        "rubric": "What it has to meet.",
+    },
+    "CpuProfiler": {
+        "problem": "Inputs, reference and tolerance.",
+        "binary": "The compiled shared object.",
+        "source": "The source that is shown with the measurement.",
+        "role": "baseline is what the others are compared with; final is measured again on fresh inputs.",
+        "n": "The size that is timed.",
+        "wall_s": "The time limit of the whole measurement, in seconds.",
+    },
+    "CudaProfiler": {
+        "problem": "Inputs, reference and tolerance; needed on a device.",
+        "source": "The CUDA source file.",
+        "role": "baseline is what the others are compared with; final is measured again on fresh inputs.",
+        "arch": "Architectures to compile for; a device's own is added.",
+        "n": "The size that is timed.",
+        "block": "Threads of a block, in up to three dimensions.",
+        "rows_per_block": "The grid has n / rows_per_block blocks, rounded up.",
+        "dynamic_shared_bytes": "Bytes of dynamic shared memory.",
+        "flags": "Options of nvcc, such as --use_fast_math.",
+        "device": "auto uses a device if there is one and a problem is named; static only compiles.",
+    },
+    "tuner": {
+        "tool": "The tool that each candidate calls.",
+        "strategy": "How the next point is chosen.",
+        "args": "Arguments of every call.",
+        "params_key": "The argument that holds the point; empty: each parameter is an argument of its own.",
+        "batch": "Candidates for each plan; the kernel selects the one with the highest score.",
+        "better": "Whether a lower or a higher metric is better.",
+        "starts": "Random points before the strategy begins.",
+        "patience": "Points without progress before climb starts again elsewhere.",
+    },
+    "cc": {"lang": "The language of the source."},
+    "http_request": {"method": "The method of the request."},
+    "": {"timeout_s": "Seconds; only ever shortens the run's own limit."},
+}
+"""What an option of a validator or proposer, or an argument of a tool, is for where its schema does not say."""
+
+
+def option(entry: str, key: str, schema: Mapping[str, Any]) -> str:
+    """What a member of an entry's schema is for; empty where nobody says."""
+    said = schema.get("description") or OPTIONS.get(entry, {}).get(key) or OPTIONS[""].get(key, "")
+    return str(said)

@@ -1,0 +1,197 @@
+// The selected task as a form: steps, checks, settings, conditions, and the agent's memory and budgets. Each
+// change is an operation on the text, as from the graph, and one step of undo.
+
+import { el, find, form, toast } from "./dom.js";
+import { field } from "./fields.js";
+
+const NONE = { task: null };
+
+export class Panel {
+  constructor(place, on) {
+    this.place = place;
+    this.on = on;
+    this.name = "";
+    this.shown = "";
+    this.open = new Set(); // Steps and blocks that are unfolded, by task.
+    this.next = ""; // The field to go to once it is drawn.
+    place.addEventListener("toggle", (event) => this.folded(event.target), true);
+  }
+
+  // Asks what the form holds now; an answer about a text that has changed since is dropped.
+  async show(name) {
+    this.name = name;
+    const text = this.on.text();
+    const found = name ? await this.on.ask(name).catch(() => null) : NONE;
+    if (found && name === this.name && text === this.on.text()) this.draw(found);
+  }
+
+  draw(found) {
+    const key = JSON.stringify(found);
+    if (key === this.shown) return;
+    this.shown = key;
+    const kept = this.place.contains(document.activeElement) ? document.activeElement : null;
+    const typed = kept?.matches("textarea, input") ? kept.value : null;
+    const on = { off: !this.on.editable, edit: this.on.edit, text: this.on.text, complete: this.on.complete };
+    this.place.replaceChildren(...(found.task === null ? [] : this.parts(found, on)));
+    const wanted = this.next || kept?.name;
+    if (!wanted) return;
+    this.next = "";
+    const control = this.go(wanted);
+    this.next = "";
+    if (typed !== null && control?.name === kept.name && control.value !== typed && kept.dataset.was !== typed) control.value = typed;
+  }
+
+  // To a control, now or once it is drawn.
+  go(name) {
+    const control = find(`[name="${CSS.escape(name)}"]`, this.place);
+    if (!control) this.next = name;
+    control?.closest("details:not([open])")?.setAttribute("open", "");
+    control?.focus();
+    return control;
+  }
+
+  parts(found, on) {
+    return [
+      ...this.steps(found, found.steps, on, false),
+      ...this.steps(found, found.checks, on, true),
+      ...found.sections.map((section) => this.section(section, on)),
+      this.section({ title: "Agent: memory and budget", about: "For the whole spec, not only this task.", fields: found.agent }, on),
+    ];
+  }
+
+  // ---- sections of settings: what the text has is shown, the rest is one click away
+
+  section({ title, about = "", fields, adds = null }, on) {
+    const [present, absent] = [fields.filter((item) => item.present || item.required), fields.filter((item) => !item.present && !item.required)];
+    return this.fold(
+      title,
+      title,
+      present.length ? present.map((item) => item.value).flat().filter(Boolean).join(", ") : "not set",
+      [
+        about ? el("p", { class: "empty" }, about[0].toUpperCase() + about.slice(1) + (about.endsWith(".") ? "" : ".")) : null,
+        ...[...present, ...absent].map((item) => field(item, on)),
+        adds && !on.off ? el("button", { type: "button", class: "button small", name: `add.${adds.key}`, onclick: () => this.parameter(adds) }, "Add parameter") : null,
+      ],
+      "section",
+    );
+  }
+
+  async parameter(adds) {
+    const done = await form("New parameter", [
+      { name: "name", label: "Name", required: true },
+      { name: "value", label: "Values", required: true, help: "A list, range(1, 8) or log(1e-4, 1)." },
+    ], { submit: "Add", check: ({ name, value }) => this.on.edit([{ ...adds, key: `${adds.key}.${name}`, value: { $source: value } }]) });
+    if (done) this.go(`task.${adds.key}.${done.name}`);
+  }
+
+  // ---- steps and checks
+
+  steps(found, items, on, check) {
+    const what = check ? "check" : "step";
+    const names = items.map((item) => item.name);
+    return [
+      el("h4", {}, check ? "Checks" : "Steps"),
+      items.length ? null : el("p", { class: "empty" }, check ? "None: no metric is read after the steps." : "None: the task plans with its TOOLS, or is only judged."),
+      ...items.map((item, index) => this.step(found, item, index, names, on, check)),
+      on.off ? null : el("button", { type: "button", class: "button small", name: `add-${what}`, onclick: () => this.add(found, names, check) }, `Add ${what}`),
+    ].filter(Boolean);
+  }
+
+  step(found, item, index, names, on, check) {
+    const { task } = found;
+    const present = item.fields.filter((one) => one.present || one.required);
+    const more = item.fields.filter((one) => !one.present && !one.required);
+    const move = (to) => this.move(task, item.name, to);
+    const [up, down] = [names[index - 2] ?? "", names[index + 1]];
+    const act = (name, label, run, off = false) => el("button", { type: "button", class: "button small", name: `${name}-step.${item.name}`, disabled: off, onclick: run }, label);
+    const kind = el("select", { name: `kind.${item.name}`, "aria-label": `Kind of ${item.name}`, disabled: on.off }, [...new Set([item.kind, ...found.kinds.map((one) => one.value)])].map((value) => el("option", { value, title: found.kinds.find((one) => one.value === value)?.about }, value)));
+    kind.value = item.kind;
+    kind.addEventListener("change", async () => {
+      const wrong = await on.edit([{ op: "set_kind", task, step: item.name, kind: kind.value }]);
+      if (wrong) toast(wrong, "error");
+    });
+    const made = this.fold(`step.${item.name}`, item.name, item.kind, [
+      on.off
+        ? null
+        : el(
+            "div",
+            { class: "acts" },
+            ...(check ? [] : [act("up", "Move up", () => move(up), index === 0), act("down", "Move down", () => move(down), index === names.length - 1)]),
+            act("rename", "Rename", () => this.rename(task, item.name)),
+            act("remove", "Delete", () => this.remove(task, item.name, check)),
+          ),
+      el("div", { class: "setting" }, el("span", { class: "label" }, "Kind"), kind, item.about ? el("small", {}, item.about) : null),
+      ...present.map((one) => field(one, on)),
+      more.length ? this.fold(`more.${item.name}`, "More fields", String(more.length), more.map((one) => field(one, on)), "more") : null,
+    ], "step");
+    if (!check && !on.off)
+      find("summary", made).addEventListener("keydown", (event) => {
+        const to = event.altKey ? { ArrowUp: index ? up : null, ArrowDown: down ?? null }[event.key] : null;
+        if (to == null) return;
+        event.preventDefault();
+        move(to);
+      });
+    return made;
+  }
+
+  async add(found, names, check) {
+    const what = check ? "check" : "step";
+    const last = names.at(-1);
+    const fields = [
+      { name: "name", label: "Name", required: true, help: "A word: letters, digits, _ and -." },
+      { name: "kind", label: "Kind", options: found.kinds.map((one) => ({ value: one.value, label: `${one.value}: ${one.about}` })), value: "tool.run" },
+    ];
+    if (!check && last) fields.push({ name: "after", label: "After", options: [{ value: "", label: "at the front" }, ...names], value: last });
+    const op = { op: "add_step", task: found.task, ...(check ? { evaluation: true } : {}) };
+    const done = await form(`New ${what}`, fields, {
+      submit: `Add ${what}`,
+      check: ({ name, kind, after }) => {
+        this.open.add(this.key(`step.${name}`));
+        return this.on.edit([{ ...op, name, kind, ...(after === undefined ? {} : { after }) }]);
+      },
+    });
+    if (done) this.go(`kind.${done.name}`);
+  }
+
+  async move(task, step, after) {
+    this.next = document.activeElement?.name ?? "";
+    const wrong = await this.on.edit([{ op: "move_step", task, step, after }]);
+    if (wrong) toast(wrong, "error");
+  }
+
+  async rename(task, step) {
+    const done = await form(`Rename ${step}`, [{ name: "new", label: "New name", value: step, required: true }], {
+      submit: "Rename",
+      check: ({ new: chosen }) => {
+        if (this.open.has(this.key(`step.${step}`))) this.open.add(this.key(`step.${chosen}`));
+        return chosen === step ? "" : this.on.edit([{ op: "rename_step", task, step, new: chosen }]);
+      },
+    });
+    if (done) this.go(`rename-step.${done.new}`);
+  }
+
+  async remove(task, step, check) {
+    const wrong = await this.on.edit([{ op: "remove_step", task, step }]);
+    if (wrong) toast(wrong, "error");
+    else toast(`${check ? "Check" : "Step"} ${step} deleted.`, "info", { label: "Undo", run: this.on.undo });
+    this.go(`add-${check ? "check" : "step"}`);
+  }
+
+  // ---- folding
+
+  key = (name) => `${this.name}/${name}`;
+
+  fold(name, title, detail, parts, kind) {
+    return el(
+      "details",
+      { class: kind, "data-fold": name, open: this.open.has(this.key(name)) },
+      el("summary", {}, el("span", { class: "name" }, title), el("span", { class: "detail" }, detail)),
+      ...parts.filter(Boolean),
+    );
+  }
+
+  folded(details) {
+    if (!details.dataset?.fold) return;
+    this.open[details.open ? "add" : "delete"](this.key(details.dataset.fold));
+  }
+}
