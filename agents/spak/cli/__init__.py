@@ -36,6 +36,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "import": ("import_", "read a run from an exported file"),
     "report": ("report", "write a run's report as one HTML page"),
     "suite": ("suite", "keep runs as cases, add cases, check a suite"),
+    "eval": ("eval_", "run suites under specs and compare them"),
     "gate": ("gate", "judge actions without doing them"),
     "verify": ("verify", "check an artifact against the axioms of a spec"),
     "policy": ("policy", "check policies, evaluate them, and ask why"),

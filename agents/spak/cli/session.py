@@ -129,9 +129,11 @@ def begin(
     in_place: bool = False,
     seed: int | None = None,
     recorded: str | None = None,
+    name: str = "",
+    labels: Mapping[str, Any] | None = None,
 ) -> Session:
     """Start a run of a spec file. Everything that is named is checked before the first record.
-    `recorded` names a run whose answers are given again.
+    `recorded` names a run whose answers are given again; `labels` are for people, in the first record.
 
     Raises: SpecError (exit 3), UnavailableError (7), UsageError (2), LedgerError.
     """
@@ -157,7 +159,7 @@ def begin(
     if in_place and workspace is not None:
         _apart(workspace)
     host = config.knowing(made.host, config.settings())
-    name = common.run_id()
+    name = name or common.run_id()
     folder = root / name
     with making(folder):
         if answers is not None:
@@ -169,6 +171,7 @@ def begin(
             seed,
             spec=spec.name.encode("utf-8", "replace").decode(),
             **(_in_place(workspace) if in_place and workspace else {}),
+            **({"labels": dict(labels)} if labels else {}),
         )
         run = Run.create(FileLedgers(root), name, body, host, place)
     return Session(run, folder, made.mode, made.auto, owner=_owner(body["host"]))

@@ -1,0 +1,150 @@
+"""The runs of an experiment on this machine: one cell after the other, or several in processes of their own.
+
+`Cells` is the `Work` of spak.outer.experiments. A cell is a run like any other, with labels; one whose run
+was begun before is gone on with. What a run cannot begin with (a spec that asks for an input, no sandbox) is
+a void cell with its code, and the experiment goes on.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from spak import canon
+from spak.cli import common
+from spak.errors import UserError
+from spak.outer.experiments import Cell, Done, seed_of
+from spak.suites import Case, judge
+from spak.suites.sealed import Bench
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Runs cells of these cases and spec files. `empty` is a folder for cases without a workspace."""
+
+    cases: Mapping[str, Case]
+    files: Mapping[str, Path]
+    root: Path
+    empty: Path
+    experiment: str
+    backend: str = ""
+    jobs: int = 1
+    timeout: float | None = None
+
+    def __call__(
+        self,
+        todo: Iterable[tuple[Cell, str]],
+        begun: Callable[[Cell, str], None],
+        more: Callable[[], bool],
+    ) -> Iterator[tuple[Cell, Done | None]]:
+        return self._in_turn(todo, begun, more) if self.jobs == 1 else self._beside(todo, begun, more)
+
+    def _in_turn(
+        self, todo: Iterable[tuple[Cell, str]], begun: Callable[[Cell, str], None], more: Callable[[], bool]
+    ) -> Iterator[tuple[Cell, Done | None]]:
+        for cell, known in todo:
+            if not more():
+                return
+            run = self._named(cell, known, begun)
+            done = self.run(cell, run)
+            yield cell, done
+            if done is None:
+                return
+
+    def _beside(
+        self, todo: Iterable[tuple[Cell, str]], begun: Callable[[Cell, str], None], more: Callable[[], bool]
+    ) -> Iterator[tuple[Cell, Done | None]]:
+        left, stopping = list(todo), False
+        forking = multiprocessing.get_context("fork")
+        with ProcessPoolExecutor(self.jobs, mp_context=forking) as pool:
+            going: dict[Future[Done | None], Cell] = {}
+            while True:
+                while left and not stopping and len(going) < self.jobs and more():
+                    cell, known = left.pop(0)
+                    going[pool.submit(self.run, cell, self._named(cell, known, begun))] = cell
+                if not going:
+                    return
+                try:
+                    ended, _ = wait(going, return_when=FIRST_COMPLETED)
+                except KeyboardInterrupt:
+                    stopping = True  # the runs have heard it too, and stop where they can go on
+                    continue
+                for future in ended:
+                    cell = going.pop(future)
+                    try:
+                        done = future.result()
+                    except (BrokenProcessPool, KeyboardInterrupt):
+                        done = None
+                    stopping = stopping or done is None
+                    yield cell, done
+
+    def _named(self, cell: Cell, known: str, begun: Callable[[Cell, str], None]) -> str:
+        if known:
+            return known
+        run = common.run_id()
+        begun(cell, run)
+        return run
+
+    def run(self, cell: Cell, run: str) -> Done | None:
+        """One cell; None when it was stopped from outside and can go on."""
+        try:
+            return self._run(cell, run)
+        except UserError as error:
+            return Done(run, "void", f"{error.message} [{error.code}]")
+
+    def _run(self, cell: Cell, run: str) -> Done | None:
+        from spak.cli import session
+
+        case = self.cases[cell.case]
+        began = time.monotonic()
+        recorded = str(case.recording) if case.recording is not None and not self.backend else None
+        if (self.root / run / "trace.jsonl").is_file():
+            held = session.reopen(self.root, run, mode="full_auto", backend=self.backend)
+        else:
+            held = session.begin(
+                self.files[cell.spec],
+                self.root,
+                inputs=case.inputs,
+                backend=self.backend or ("recorded" if recorded else ""),
+                workspace=case.workspace or self.empty,
+                seed=seed_of(case.hash, case.seed, cell.k),
+                recorded=recorded,
+                name=run,
+                labels={"experiment": self.experiment, "case": cell.case, "spec": cell.spec, "k": cell.k},
+            )
+        try:
+            seen = held.advance(self.timeout)
+            rules = next(iter(held.run.ledger.read()))[0].body["rules"]
+        finally:
+            held.close()
+        over = self.timeout is not None and time.monotonic() - began >= self.timeout
+        if held.stop == "interrupted" and not over:
+            return None
+        codes = tuple(seen.refusal["codes"]) if seen.refusal else ()
+        verdict = judge(case, seen.state, codes, held.run.workspace.directory, bench())
+        return Done(
+            run,
+            verdict.outcome,
+            "it took longer than --timeout" if over and seen.state == "paused" else verdict.why,
+            seen.state,
+            codes,
+            int(seen.metrics.get("tokens", 0)),
+            int(seen.metrics.get("cost_nanousd", 0)),
+            int(seen.metrics.get("elapsed_ms", 0)),
+            canon.digest(rules["spec"].encode()),
+            seen.summary_hash,
+        )
+
+
+@lru_cache(maxsize=1)
+def bench() -> Bench:
+    """What checks run with; made once in each process, since a launcher is probed."""
+    from spak.cli import suite
+
+    return suite.bench()

@@ -1,0 +1,196 @@
+"""A report as text for a terminal, as one HTML page, and as JUnit XML for other programs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+from xml.sax.saxutils import escape as xml_escape
+from xml.sax.saxutils import quoteattr
+
+from spak.outer.experiments.model import Cell, Done, cells
+from spak.outer.experiments.summary import Comparison, Report, SpecRow
+
+MARK = {"pass": "+", "fail": "-", "void": "?", "missing": "."}
+WORDS = {"better": "is better", "worse": "is worse", "no_difference": "no difference shown"}
+UNITS = {"tokens": ("tokens", 1.0, 0), "cost_nanousd": ("USD", 1e9, 4), "ms": ("s", 1000.0, 2)}
+_CONTROL = dict.fromkeys((*range(0x9), 0xB, 0xC, *range(0xE, 0x20), 0xFFFE, 0xFFFF), "\ufffd")
+"""What XML cannot hold."""
+
+_STYLE = """
+:root{color-scheme:light dark;--line:#8886}
+body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}
+table{border-collapse:collapse;margin:1rem 0}
+th,td{border-bottom:1px solid var(--line);padding:.3rem .7rem;text-align:left}
+.scroll{overflow-x:auto}.pass{color:#187a3d}.fail{color:#b3261e}.void,.missing{color:#8a6100}
+@media(prefers-color-scheme:dark){.pass{color:#7fd69b}.fail{color:#ff9d94}.void,.missing{color:#f0c36d}}
+code{font-size:.85em}.verdict{font-size:1.3rem}
+"""
+
+
+def text(report: Report) -> str:
+    """For a terminal: the matrix, a line for each spec, the verdict, and what has no result."""
+    plan = report.plan
+    lines = []
+    width = max(len(case) for case in plan.cases)
+    for case in plan.cases:
+        row = "  ".join(f"{spec} {_marks(report, case, spec)}" for spec in plan.specs)
+        lines.append(f"{case:<{width}}  {row}")
+    lines.append("")
+    for spec in report.specs:
+        lines.append(f"{spec.spec}: {_rate(spec)}")
+        power = [f"pass^{k + 1} {value:.3f}" for k, value in enumerate(spec.power) if k and value is not None]
+        lines += [f"  {', '.join(power)}"] if power else []
+        lines += [f"  flaky: {', '.join(spec.flaky)}"] if spec.flaky else []
+        lines.append(f"  a case: {', '.join(_amount(name, spec.figures[name]) for name in UNITS)}")
+        lines += [f"  void: {item}" for item in spec.void]
+        lines += [f"  missing: {len(spec.missing)}, first {spec.missing[0]}"] if spec.missing else []
+        lines.append(f"  spec {spec.hash}")
+    if report.comparison is not None:
+        lines += ["", *verdict(report.comparison)]
+    if report.stopped:
+        lines.append(f"stopped: {report.stopped}")
+    lines.append(f"experiment {report.experiment}, suite {plan.suite_hash}, ledger {report.head}")
+    return "\n".join(lines) + "\n"
+
+
+def verdict(found: Comparison) -> list[str]:
+    """The comparison in sentences."""
+    lines = [
+        f"{found.candidate} against {found.base}: {WORDS[found.verdict]} "
+        f"({found.wins} won, {found.losses} lost, {found.ties} equal, p = {found.p:.3g})"
+    ]
+    if found.interval is not None:
+        low, high = found.interval
+        lines.append(
+            f"  difference {found.difference:+.3f} of the runs pass, 95 % from {low:+.3f} to {high:+.3f}"
+        )
+    if found.verdict == "no_difference" and found.needed_n is not None:
+        lines.append(f"  about {found.needed_n} cases would show a difference like this one")
+    elif found.verdict == "no_difference":
+        lines.append("  wins and losses are equal: no number of cases follows from them")
+    for name in UNITS:
+        if found.figures[name]["interval"] is not None and found.figures[name]["mean"]:
+            lines.append(f"  a case: {_amount(name, found.figures[name], signed=True)}")
+    if found.against:
+        lines.append(f"  {len(found.against)} without a result count against it, first {found.against[0]}")
+    if found.non_inferior is not None:
+        told = found.non_inferior
+        word = "holds" if told["holds"] else "not shown"
+        enough = told["needed_ties"] or "too many"
+        lines += [
+            f"  no worse than {told['margin'] * 100:g} points: {word} "
+            f"(evidence {told['evidence']:.3g} of 20)",
+            f"  {told['cases']} cases; {enough} equal ones would do",
+        ]
+    return lines
+
+
+def junit(report: Report) -> str:
+    """JUnit XML: a suite for each spec, a test for each run; void and missing are errors."""
+    parts = ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>"]
+    for spec in report.plan.specs:
+        rows = [(cell, report.done.get(cell)) for cell in cells(report.plan) if cell.spec == spec]
+        failures = sum(done is not None and done.outcome == "fail" for _, done in rows)
+        errors = sum(done is None or done.outcome == "void" for _, done in rows)
+        parts.append(
+            f"<testsuite name={_attr(spec)} tests={_attr(len(rows))} failures={_attr(failures)} "
+            f"errors={_attr(errors)}>"
+        )
+        parts += [_testcase(cell, done) for cell, done in rows]
+        parts.append("</testsuite>")
+    return "\n".join([*parts, "</testsuites>"]) + "\n"
+
+
+def html(report: Report) -> str:
+    """One page without scripts: verdict, figures, and the matrix with the runs' ids."""
+    plan = report.plan
+    head = "".join(f"<th scope=col>{escape(spec)}" for spec in plan.specs)
+    rows = []
+    for case in plan.cases:
+        inside = "".join(f"<td>{_boxes(report, case, spec)}" for spec in plan.specs)
+        rows.append(f"<tr><th scope=row>{escape(case)}{inside}")
+    title = "Experiment " + escape(report.experiment)
+    found = report.comparison
+    said = "".join(f"<p>{escape(line)}" for line in verdict(found)[1:]) if found is not None else ""
+    top = f"<p class=verdict>{escape(verdict(found)[0])}{said}" if found is not None else ""
+    return "\n".join(
+        [
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<style>{_STYLE}</style></head><body><h1>{title}</h1>",
+            f"<p>suite <code>{escape(plan.suite)}</code> <code>{escape(plan.suite_hash)}</code>, "
+            f"ledger <code>{escape(report.head)}</code>{_stopped(report)}",
+            top,
+            "<h2>Specs</h2><div class=scroll tabindex=0><table><tr><th scope=col>spec<th scope=col>passed"
+            "<th scope=col>tokens<th scope=col>cost<th scope=col>time<th scope=col>flaky</tr>",
+            *(_spec_row(row) for row in report.specs),
+            "</table></div><h2>Cases</h2>",
+            f"<div class=scroll tabindex=0><table><tr><th scope=col>case{head}</tr>",
+            *rows,
+            "</table></div></body></html>",
+        ]
+    )
+
+
+def _stopped(report: Report) -> str:
+    return f", stopped: {escape(report.stopped)}" if report.stopped else ""
+
+
+def _spec_row(row: SpecRow) -> str:
+    amounts = "".join(f"<td>{escape(_amount(name, row.figures[name]))}" for name in UNITS)
+    return (
+        f"<tr><th scope=row>{escape(row.spec)}<br><code>{escape(row.hash)}</code>"
+        f"<td>{escape(_rate(row))}{amounts}<td>{escape(', '.join(row.flaky) or 'none')}</tr>"
+    )
+
+
+def _boxes(report: Report, case: str, spec: str) -> str:
+    parts = []
+    for k in range(report.plan.n):
+        done = report.done.get(Cell(case, spec, k))
+        outcome = "missing" if done is None else done.outcome
+        run = "" if done is None else f" <code>{escape(done.run)}</code>"
+        why = f": {escape(done.why[:300])}" if done is not None and done.why else ""
+        parts.append(f'<div class="{outcome}">{outcome}{run}{why}</div>')
+    return "".join(parts)
+
+
+def _testcase(cell: Cell, done: Done | None) -> str:
+    seconds = 0.0 if done is None else done.ms / 1000
+    names = f"classname={_attr(cell.spec)} name={_attr(f'{cell.case}#{cell.k + 1}')}"
+    opening = f"<testcase {names} time={_attr(seconds)}"
+    if done is None:
+        return f'{opening}><error message="missing"/></testcase>'
+    if done.outcome == "pass":
+        return f"{opening}/>"
+    tag = "failure" if done.outcome == "fail" else "error"
+    body = xml_escape(f"run {done.run}\n{done.why}".translate(_CONTROL))
+    return f"{opening}><{tag} message={_attr(done.why.partition(chr(10))[0][:200])}>{body}</{tag}></testcase>"
+
+
+def _attr(value: object) -> str:
+    return quoteattr(str(value).translate(_CONTROL))
+
+
+def _marks(report: Report, case: str, spec: str) -> str:
+    found = (report.done.get(Cell(case, spec, k)) for k in range(report.plan.n))
+    return "".join(MARK["missing" if done is None else done.outcome] for done in found)
+
+
+def _rate(row: SpecRow) -> str:
+    low, high = row.interval
+    share = 100 * row.passed / row.n if row.n else 0.0
+    return f"{row.passed} of {row.n} passed, {share:.0f} % (95 % from {100 * low:.0f} to {100 * high:.0f} %)"
+
+
+def _amount(name: str, figure: Mapping[str, Any], signed: bool = False) -> str:
+    unit, scale, digits = UNITS[name]
+    if figure["mean"] is None:
+        return f"{unit} not known"
+    sign = "+" if signed else ""
+    told = f"{figure['mean'] / scale:{sign}.{digits}f} {unit}"
+    if figure["interval"] is None:
+        return told
+    low, high = (value / scale for value in figure["interval"])
+    return f"{told} ({low:{sign}.{digits}f} to {high:{sign}.{digits}f})"

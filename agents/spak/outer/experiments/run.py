@@ -1,0 +1,166 @@
+"""An experiment under way: its ledger, which cells are left, and when to stop.
+
+    <root>/<id>/trace.jsonl    a chain of records by the host
+    genesis  the plan          start  {"cell": [case, spec, k], "run"}
+    cell     {"cell", ...Done} stop   {"why"}
+
+`advance` takes cells in order, has each run by `work` (several at a time, where the caller gives workers) and
+appends what came back; a cell is in the ledger when it is whole. Opening an experiment takes up where its
+ledger ends; a run that was begun for a cell is gone on with. Nothing here knows how a run is started.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from spak.errors import LedgerError, OuterError
+from spak.ledger.files import FileLedger, FileLedgers
+from spak.outer.experiments.model import Cell, Done, Plan, Used, cells
+from spak.records import Authority, Kind, Record
+
+START, CELL, STOP = "start", "cell", "stop"
+
+
+class Work(Protocol):
+    """Whoever runs cells: gives what came back, in any order, as it comes; None for one that was stopped.
+
+    It calls `begun` with the run's name as soon as there is one, and takes no further cell once `more` says
+    no.
+    """
+
+    def __call__(
+        self,
+        todo: Iterable[tuple[Cell, str]],
+        begun: Callable[[Cell, str], None],
+        more: Callable[[], bool],
+    ) -> Iterator[tuple[Cell, Done | None]]: ...
+
+
+@dataclass(slots=True)
+class Experiment:
+    """An experiment as its ledger tells it."""
+
+    name: str
+    plan: Plan
+    done: dict[Cell, Done] = field(default_factory=dict)
+    begun: dict[Cell, str] = field(default_factory=dict)
+    """The runs of cells that have no result yet."""
+    stopped: str = ""
+    """Why it stopped last: a limit's name, `interrupted`, or empty."""
+    head: str = ""
+    used: Used = field(default_factory=Used)
+
+    @classmethod
+    def create(cls, root: Path, name: str, plan: Plan) -> Experiment:
+        record = Record(Kind.GENESIS, Authority.HOST, plan.to_json(), at=_now())
+        with FileLedgers(root).create(name, record) as ledger:
+            return cls(name, plan, head=ledger.head)
+
+    @classmethod
+    def read(cls, root: Path, name: str) -> Experiment:
+        """Raises: OuterError `outer.experiment`, LedgerError."""
+        try:
+            reader = FileLedgers(root).reader(name)
+        except LedgerError as error:
+            if error.code not in ("ledger.unknown_run", "ledger.run_id"):
+                raise
+            raise OuterError(
+                "outer.experiment",
+                f"there is no experiment {name} in {root}",
+                "its id is what spak eval printed",
+            ) from error
+        found: Experiment | None = None
+        try:
+            for record, _ in reader.read():
+                if record.kind == Kind.GENESIS:
+                    found = cls(name, Plan.from_json(record.body))
+                elif found is not None:
+                    found._see(record.kind, record.body)
+            assert found is not None
+        except (KeyError, TypeError, ValueError, AssertionError) as error:
+            raise OuterError(
+                "outer.experiment", f"{name} holds no experiment", "name one of spak eval"
+            ) from error
+        found.head = reader.head
+        return found
+
+    def _see(self, kind: str, body: Mapping[str, Any]) -> None:
+        if kind == STOP:
+            self.stopped = str(body["why"])
+            return
+        case, spec, k = body["cell"]
+        cell = Cell(case, spec, k)
+        if kind == START:
+            self.begun[cell] = str(body["run"])
+        elif kind == CELL and cell not in self.done:
+            done = Done.from_json(body)
+            self.done[cell] = done
+            self.begun.pop(cell, None)
+            self.used = self.used.and_(done)
+
+    @property
+    def left(self) -> list[Cell]:
+        return [cell for cell in cells(self.plan) if cell not in self.done]
+
+    def advance(self, root: Path, work: Work, shown: Callable[[Cell, Done], None]) -> str:
+        """Run what is left; why it stopped, empty when every cell is there.
+
+        Raises: LedgerError `ledger.busy` when another process runs the experiment.
+        """
+        with _held(root, self.name) as ledger:
+
+            def put(kind: str, body: Mapping[str, Any]) -> None:
+                ledger.append([Record(kind, Authority.HOST, body, at=_now())])
+                ledger.flush()
+                self.head = ledger.head
+                self._see(kind, body)
+
+            def begun(cell: Cell, run: str) -> None:
+                put(START, {"cell": list(cell), "run": run})
+
+            interrupted = False
+            todo = [(cell, self.begun.get(cell, "")) for cell in self.left]
+            for cell, done in work(todo, begun, lambda: not self.used.exhausted(self.plan.budget)):
+                if done is None:
+                    interrupted = True
+                    continue
+                put(CELL, {"cell": list(cell), **done.to_json()})
+                shown(cell, done)
+            why = ""
+            if self.left:
+                why = "interrupted" if interrupted else self.used.exhausted(self.plan.budget) or "interrupted"
+            if why or self.stopped:
+                put(STOP, {"why": why})
+            return why
+
+
+@contextmanager
+def _held(root: Path, name: str) -> Iterator[FileLedger]:
+    with FileLedgers(root).open(name) as ledger:
+        yield ledger
+
+
+def estimate(plan: Plan, known: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+    """What the cells will take, by what the runs took that the cases were kept from.
+
+    `known` has tokens, cost_nanousd and ms by case; `unknown` counts the cells of cases without.
+    """
+    many = plan.n * len(plan.specs)
+    sums = {
+        name: sum(many * known.get(case, {}).get(name, 0) for case in plan.cases)
+        for name in ("tokens", "cost_nanousd", "ms")
+    }
+    return {
+        "runs": many * len(plan.cases),
+        **sums,
+        "unknown": many * sum(case not in known for case in plan.cases),
+    }
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,127 @@
+"""`spak eval`: real runs of a suite under one and two specs, in turn and at a time, stopped and resumed."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from cli_calls import ASK, Background, Cli
+
+pytestmark = pytest.mark.sandbox
+
+SLOW = """
+task Slow {
+  step nap: tool.run { cmd: "sleep 20" }
+}
+"""
+
+
+@pytest.fixture
+def suite(cli: Cli, tmp_path: Path) -> Path:
+    """Three cases whose split does not matter: every test runs all of them."""
+    for number in range(3):
+        done = cli(
+            "suite",
+            "add",
+            f"c{number}",
+            "--suite",
+            "s",
+            "--seed",
+            str(number),
+            "--check",
+            "grep -q good out.txt",
+        )
+        assert done.code == 0, done.err
+    (tmp_path / "good.spak").write_text(
+        'task Write {\n  step keep: tool.write_file { path: "out.txt" content: "good" }\n}\n'
+    )
+    (tmp_path / "bad.spak").write_text(
+        'task Write {\n  step keep: tool.write_file { path: "out.txt" content: "bad" }\n}\n'
+    )
+    return tmp_path / "s"
+
+
+ALL = ("--split", "train", "--split", "gate", "--split", "sealed", "--json")
+
+
+def test_a_suite_under_one_spec(cli: Cli, suite: Path, tmp_path: Path) -> None:
+    done = cli("eval", "good.spak", "--suite", "s", "--n", "2", "--junit", "j.xml", "--html", "r.html", *ALL)
+    assert done.code == 0, done.err
+    found = done.json
+    assert [row["outcome"] for row in found["cells"]] == ["pass"] * 6
+    assert found["specs"][0]["passed"] == 6
+    assert len({row["run"] for row in found["cells"]}) == 6
+    assert all(row["ran"] == found["specs"][0]["hash"] for row in found["cells"])
+    labels = json.loads(
+        (tmp_path / ".spak/runs" / found["cells"][0]["run"] / "trace.jsonl").read_text().splitlines()[0]
+    )
+    assert labels["body"]["host"]["labels"]["experiment"] == found["experiment"]
+    assert len(ElementTree.parse(tmp_path / "j.xml").getroot()[0]) == 6
+    assert found["experiment"] in (tmp_path / "r.html").read_text()
+    looks = cli("suite", "check", "s", "--no-run", "--json").json
+    assert looks["looks"] == (1 if looks["splits"]["sealed"] else 0)
+
+
+def test_two_specs_are_compared_several_runs_at_a_time(cli: Cli, suite: Path) -> None:
+    done = cli("eval", "good.spak", "bad.spak", "--suite", "s", "--jobs", "2", "--non-inferior", "5", *ALL)
+    assert done.code == 1
+    found = done.json
+    assert {(row["spec"], row["outcome"]) for row in found["cells"]} == {("good", "pass"), ("bad", "fail")}
+    assert (found["comparison"]["wins"], found["comparison"]["losses"]) == (0, 3)
+    assert found["comparison"]["non_inferior"]["holds"] is False
+
+
+def test_a_budget_stops_it_and_resume_takes_no_other_spec(cli: Cli, suite: Path, tmp_path: Path) -> None:
+    done = cli("eval", "good.spak", "--suite", "s", "--budget-runs", "1", *ALL)
+    assert (done.code, done.json["stopped"]) == (1, "runs")
+    assert [row["outcome"] for row in done.json["cells"]].count("missing") == 2
+    name = done.json["experiment"]
+    wrong = cli("eval", "good.spak", "--resume", name, "--json")
+    assert (wrong.code, wrong.error) == (2, "usage.arguments")
+    (tmp_path / "good.spak").write_text((tmp_path / "bad.spak").read_text())
+    changed = cli("eval", "--resume", name, "--json")
+    assert (changed.code, changed.error) == (2, "outer.changed")
+    assert cli("eval", "--resume", "none", "--json").error == "outer.experiment"
+
+
+def test_a_killed_experiment_goes_on_with_the_run_that_it_had_begun(
+    cli: Cli, suite: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "slow.spak").write_text(SLOW)
+    place = tmp_path / ".spak"
+    running = Background(tmp_path, "eval", "slow.spak", "--suite", "s", *ALL)
+    running.until(lambda: list(place.glob("runs/*/trace.jsonl")))
+    running.kill(signal.SIGINT)
+    running.process.communicate()
+    assert running.process.returncode == 6
+    name = next(place.glob("evals/*")).name
+    lines = (place / "evals" / name / "trace.jsonl").read_text().splitlines()
+    assert [json.loads(line)["kind"] for line in lines] == ["genesis", "start", "stop"]
+    done = cli("eval", "--resume", name, "--timeout", "0.2", "--json")
+    assert done.json["cells"][0]["run"] in {path.name for path in place.glob("runs/*")}
+    assert json.loads(lines[1])["body"]["run"] in {row["run"] for row in done.json["cells"]}
+    assert {row["outcome"] for row in done.json["cells"]} == {"void"}
+
+
+def test_cases_are_answered_by_their_recordings_and_void_without(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "ask.spak").write_text(ASK)
+    assert cli("run", "ask.spak", "--seed", "1").code == 4
+    assert cli("step", "--resume", "--answer", "yes").code == 0
+    assert cli("suite", "keep", "latest", "--suite", "s", "--name", "one").code == 0
+    assert cli("suite", "add", "two", "--suite", "s").code == 0
+    done = cli("eval", "ask.spak", "--suite", "s", *ALL)
+    assert {row["case"]: row["outcome"] for row in done.json["cells"]} == {"one": "pass", "two": "void"}
+    assert done.code == 1
+
+
+def test_no_case_in_the_split_is_an_error(cli: Cli, tmp_path: Path) -> None:
+    assert cli("suite", "add", "c", "--suite", "s").code == 0
+    (tmp_path / "a.spak").write_text("task A {\n  step l: tool.list_files {}\n}\n")
+    split = cli("suite", "check", "s", "--json").json["cases"][0]["split"]
+    other = "train" if split != "train" else "gate"
+    done = cli("eval", "a.spak", "--suite", "s", "--split", other, "--json")
+    assert (done.code, done.error) == (2, "outer.no_cases")

@@ -1,0 +1,161 @@
+"""The figures beside independent answers: their definitions, enumeration, and simulation with fixed seeds."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations, product
+from math import ceil, erf, log, sqrt
+from random import Random
+from statistics import NormalDist, fmean, stdev
+
+import pytest
+
+from spak.outer.stats import (
+    Betting,
+    interval_of_mean,
+    mean_above,
+    needed,
+    pass_power,
+    sign_test,
+    spent,
+    wilson,
+)
+from spak.outer.stats.betting import needed_ties
+
+ALPHA = Fraction(1, 20)
+
+
+def test_wilson_holds_the_rates_that_a_score_test_does_not_reject() -> None:
+    """Its ends solve (rate - p)^2 = z^2 p (1 - p) / n; found here by bisection."""
+    z = NormalDist().inv_cdf(0.975)
+    assert erf(z / sqrt(2)) == pytest.approx(0.95)
+
+    def rejected(p: float, rate: float, n: int) -> bool:
+        return (rate - p) ** 2 > z * z * p * (1 - p) / n
+
+    for n in (1, 2, 7, 20, 400):
+        for k in {0, 1, n // 2, n - 1, n}:
+            ends = []
+            for outer in (0.0, 1.0):
+                inside, outside = k / n, outer
+                for _ in range(60):
+                    middle = (inside + outside) / 2
+                    inside, outside = (inside, middle) if rejected(middle, k / n, n) else (middle, outside)
+                ends.append(inside)
+            assert wilson(k, n) == pytest.approx(tuple(ends), abs=1e-9)
+    assert wilson(0, 0) == (0.0, 1.0)
+
+
+def test_the_sign_test_counts_every_way_that_coins_can_fall() -> None:
+    for n in range(11):
+        falls = [sum(some) for some in product((0, 1), repeat=n)]
+        for wins in range(n + 1):
+            as_far = sum(abs(2 * heads - n) >= abs(2 * wins - n) for heads in falls)
+            assert sign_test(wins, n - wins) == as_far / len(falls)
+
+
+def test_pass_power_is_what_drawing_runs_gives() -> None:
+    runs = [(1, 1, 0, 1), (0, 0, 0, 1), (1, 1, 1, 1)]
+    for k in (1, 2, 3, 4):
+        drawn = [[all(some) for some in combinations(case, k)] for case in runs]
+        wanted = sum(sum(case) / len(case) for case in drawn) / len(drawn)
+        assert pass_power([(sum(case), len(case)) for case in runs], k) == pytest.approx(wanted)
+    assert pass_power([(1, 1)], 2) is None
+
+
+def test_needed_pairs_show_the_difference_in_four_of_five() -> None:
+    draw = Random(1)
+    for wins, losses, ties in ((14, 6, 0), (9, 3, 8), (30, 20, 50)):
+        count = needed(wins, losses, ties)
+        assert count is not None
+        share = (wins + 0.5) / (wins + losses + 1)
+        decides = (wins + losses) / (wins + losses + ties)
+        shown = 0
+        for _ in range(400):
+            deciding = sum(draw.random() < decides for _ in range(count))
+            won = sum(draw.random() < share for _ in range(deciding))
+            shown += sign_test(won, deciding - won) < 0.05
+        assert 0.7 < shown / 400 < 0.95
+    assert needed(0, 0, 5) is None
+    assert needed(3, 3, 0) is None
+
+
+def test_betting_needs_the_wins_in_a_row_that_the_notes_name() -> None:
+    """8 alone, 10 as the first of a campaign, 19 as the tenth: alpha 0.05, stake a half."""
+    assert Betting().least_wins(ALPHA) == 8
+    assert Betting().least_wins(spent(ALPHA, 1)) == 10
+    assert Betting().least_wins(spent(ALPHA, 10)) == 19
+    assert sum(spent(ALPHA, k) for k in range(1, 2_000)) < ALPHA
+    for k in (1, 4, 25):
+        assert Betting().least_wins(spent(ALPHA, k)) == ceil(log(float(1 / spent(ALPHA, k))) / log(1.5))
+
+
+def test_betting_accepts_a_fair_coin_seldom_however_often_one_looks() -> None:
+    draw, accepted = Random(2), 0
+    for _ in range(2_000):
+        found = Betting()
+        for _ in range(100):
+            found = found.after(draw.choice((1, -1)))
+            if found.accepts(ALPHA):
+                accepted += 1
+                break
+    assert accepted / 2_000 <= 0.05
+    assert accepted > 0
+
+
+def test_betting_is_the_likelihood_ratio_of_its_stake() -> None:
+    """An e-process with a fixed stake is the ratio of a coin of share (1 + stake) / 2 to a fair one."""
+    draw = Random(3)
+    outcomes = [draw.choice((1, -1, 0)) for _ in range(60)]
+    found = Betting(Fraction(2, 5))
+    ratio = 1.0
+    for outcome in outcomes:
+        found = found.after(outcome)
+        ratio *= {1: 0.7 / 0.5, -1: 0.3 / 0.5, 0: 1.0}[outcome]
+    assert float(found.e) == pytest.approx(ratio)
+    with pytest.raises(ValueError, match="no outcome"):
+        found.after(2)
+
+
+def test_evidence_for_a_mean_is_valid_and_finds_what_is_there() -> None:
+    draw = Random(4)
+
+    def accepted(mean: float, bound: float, n: int) -> float:
+        rounds = 150
+        share = (mean + 1) / 2
+        hits = 0
+        for _ in range(rounds):
+            values = [1.0 if draw.random() < share else -1.0 for _ in range(n)]
+            hits += mean_above(values, bound) >= 20
+        return hits / rounds
+
+    assert accepted(-0.1, -0.1, 60) <= 0.05
+    assert accepted(0.4, -0.1, 100) >= 0.9
+
+
+def test_ties_alone_show_non_inferiority_only_when_there_are_enough() -> None:
+    """With every case equal a bound of -2 points takes some 200 cases, near the rule of three."""
+    count = needed_ties(-0.02)
+    assert count is not None
+    assert 140 < count < 260
+    assert mean_above([0.0] * count, -0.02) >= 20 > mean_above([0.0] * (count - 1), -0.02)
+    assert needed_ties(0.0) is None
+    with pytest.raises(ValueError, match="range"):
+        mean_above([2.0], 0.0)
+
+
+def test_the_bootstrap_covers_the_mean_and_comes_out_again() -> None:
+    draw = Random(5)
+    inside = 0
+    for number in range(200):
+        values = [draw.gauss(1.0, 2.0) for _ in range(40)]
+        found = interval_of_mean(values, number, 200)
+        assert found is not None
+        inside += found[0] <= 1.0 <= found[1]
+        assert found == interval_of_mean(values, number, 200)
+    assert inside >= 175
+    values = [draw.expovariate(1.0) for _ in range(60)]
+    mine = interval_of_mean(values, 1)
+    half = 1.96 * stdev(values) / sqrt(60)
+    assert mine == pytest.approx((fmean(values) - half, fmean(values) + half), abs=0.06)
+    assert interval_of_mean([1.0]) is None
