@@ -38,7 +38,7 @@ from spak.lang import parse
 from spak.lang.imports import resolve
 from spak.ledger import snapshots
 from spak.records import Authority, Kind, Record, place
-from spak.runner.taking_up import new_history
+from spak.runner.resume import new_history
 from spak.workspace import Workspace
 from spak.workspace.disk import Disk
 from spak.workspace.store import Store

@@ -555,7 +555,7 @@ MUTANTS = [
     ),
     Mutant(
         "records after a snapshot need not follow from it",
-        "runner/taking_up.py",
+        "runner/resume.py",
         """    if found.difference is not None:
         raise discarded(""",
         """    if False:

@@ -9,7 +9,7 @@ import pytest
 from host_kit import start
 from spak.ledger.chain import is_record_line
 from spak.records import Kind, Record, decode
-from spak.runner import causes
+from spak.runner.views import causes
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -23,7 +23,7 @@ from spak.program import compile as compile_program
 from spak.records import Kind
 from spak.runner import Host, Run
 from spak.runner.genesis import genesis
-from spak.runner.project import metrics
+from spak.runner.views.run_json import metrics
 from spak.workspace import Workspace
 
 SPEC = """

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from spak.records import Record
-from spak.runner.quality import Quality, score
-from spak.runner.report import lines
+from spak.runner.views.quality import Quality, score
+from spak.runner.views.report import lines
 
 
 def checked(*oks: bool, status: str = "checked", name: str = "axiom") -> Record:

@@ -23,10 +23,10 @@ from spak.llm.settings import Secret
 from spak.ports import Answer, Cancel, Prompt
 from spak.records import Kind
 from spak.runner import Host, Run
-from spak.runner.aep import snapshots
-from spak.runner.events import events
 from spak.runner.genesis import genesis
-from spak.runner.items import items
+from spak.runner.views.aep import snapshots
+from spak.runner.views.events import events
+from spak.runner.views.items import items
 from spak.workspace import Workspace
 
 KEY = "canary-5f1d0c77e0b94a"

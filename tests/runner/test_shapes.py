@@ -17,9 +17,9 @@ import pytest
 from host_kit import start
 from spak.ledger.chain import is_record_line
 from spak.records import Record, decode
-from spak.runner.aep import REGISTERS, public, snapshots
-from spak.runner.events import events
-from spak.runner.items import items
+from spak.runner.views.aep import REGISTERS, public, snapshots
+from spak.runner.views.events import events
+from spak.runner.views.items import items
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 LEDGERS = sorted(GOLDEN.glob("semantics-*/*.jsonl"))

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from spak.kernel.state import State, Status
-from spak.runner.project import TASK_STATES, context, shown_state, view
+from spak.runner.views.run_json import TASK_STATES, context, shown_state, view
 
 
 @pytest.mark.parametrize(

@@ -94,9 +94,9 @@ def _shaped(root: Path, name: str, shape: str, output: Path | None, as_json: boo
 
 
 def _lines(shape: str, reader: Ledger) -> Iterator[dict[str, Any]]:
-    from spak.runner.aep import snapshots
-    from spak.runner.events import events
-    from spak.runner.items import items
+    from spak.runner.views.aep import snapshots
+    from spak.runner.views.events import events
+    from spak.runner.views.items import items
 
     records = (record for record, _ in reader.read())
     if shape == "aep":

@@ -15,9 +15,9 @@ from spak.kernel.replay import Replay
 from spak.ledger.files import FileLedgers
 from spak.records import Kind, Record
 from spak.runner import View, view
-from spak.runner.causes import Trail
 from spak.runner.perform import prompt_of
 from spak.runner.repeats import OtherPrompts
+from spak.runner.views.causes import Trail
 
 MAX_LISTED = 20
 

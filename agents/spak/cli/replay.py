@@ -59,7 +59,7 @@ def _of_a_run(root: Path, name: str) -> tuple[Replay, dict[str, Any] | None]:
     from spak.kernel.replay import Replay
     from spak.ledger import snapshots
     from spak.ledger.files import FileLedgers
-    from spak.runner.taking_up import Comparison
+    from spak.runner.resume import Comparison
 
     found, problem, kept = Replay(), "", None
     try:

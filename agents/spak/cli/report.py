@@ -11,8 +11,8 @@ import click
 from spak.cli import common
 from spak.runner import View
 from spak.runner.history import Attempted
-from spak.runner.quality import Quality
-from spak.runner.report import Facts, Proof, lines, report
+from spak.runner.views.quality import Quality
+from spak.runner.views.report import Facts, Proof, lines, report
 
 STOPPED = {
     "patience": "plateau: no candidate improved on the best for as many evaluations as the rule's patience",
@@ -70,8 +70,8 @@ def read(root: Path, run: str) -> Read:
     from spak.ledger.files import FileLedgers
     from spak.ledger.verify import verify
     from spak.runner import view
-    from spak.runner.causes import Trail
     from spak.runner.history import History, rules_of
+    from spak.runner.views.causes import Trail
 
     ledgers = FileLedgers(root)
     reader = ledgers.reader(run)

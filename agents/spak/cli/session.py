@@ -35,9 +35,10 @@ from spak.ledger.private import open_file
 from spak.llm import redactor
 from spak.program import Mode
 from spak.records import Record
-from spak.runner import Host, Run, Stop, View, causes, view
+from spak.runner import Host, Run, Stop, View, view
 from spak.runner.blobs import expand
-from spak.runner.project import context
+from spak.runner.views import causes
+from spak.runner.views.run_json import context
 from spak.runner.walls import found_in
 from spak.sandbox import slots
 from spak.workspace import Workspace

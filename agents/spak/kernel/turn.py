@@ -130,7 +130,7 @@ class Turn:
     ) -> None:
         """The last commit of a run, with why, on what evidence, and which knob would let it go on.
 
-        `cause` is what a sentence about it needs (spak.runner.causes).
+        `cause` is what a sentence about it needs (spak.runner.views.causes).
         """
         r7 = self.state.r7
         pending = self.state.r6

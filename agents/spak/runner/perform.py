@@ -42,7 +42,8 @@ from spak.ports import (
     ToolResult,
 )
 from spak.records import Kind
-from spak.runner import asking, changes, faults, measured
+from spak.runner import answers
+from spak.runner import changes, faults, measured
 from spak.runner.blobs import expand, keep, shrink
 from spak.runner.history import History
 from spak.runner.host import Host
@@ -385,8 +386,8 @@ class Performer:
         prompt = Prompt(effect.id, clean, "judge", "ask", effect.task, schema, step=effect.step)
         answer = self._answered(prompt, None)
         if answer is None:
-            raise asking.no_judge(effect.name, effect.task)
-        told |= {"by": self._clean(self._name(answer)), **asking.about(answer, self.blobs, prompt)}
+            raise answers.no_judge(effect.name, effect.task)
+        told |= {"by": self._clean(self._name(answer)), **answers.about(answer, self.blobs, prompt)}
         return str(self._clean(answer.text))
 
     def _subject(self, files: Mapping[str, str]) -> Subject:
@@ -430,7 +431,7 @@ class Performer:
         answer = self._answered(prompt, shown)
         if answer is None:
             return None
-        about = asking.about(answer, self.blobs, prompt)
+        about = answers.about(answer, self.blobs, prompt)
         return self.answer(effect, answer.text, self._name(answer), about)
 
     def _name(self, answer: Answer) -> str:

@@ -11,7 +11,7 @@ A lease can be lost while its holder is stopped. So the workspace lock is held f
 until its outcome is proposed; it admits nobody with an older lease (spak.workspace.lock), and under it, right
 before a tool is started, the lease is confirmed. A runner that wakes too late does nothing.
 
-Opening a run is replaying it, from its last snapshot on (spak.runner.taking_up): commits that a crash cut off
+Opening a run is replaying it, from its last snapshot on (spak.runner.resume): commits that a crash cut off
 are appended, the workspace goes back to R3, and the pending effect is done again. Only proposals can be lost.
 """
 
@@ -36,7 +36,7 @@ from spak.runner.archive import LedgerArchive
 from spak.runner.blobs import expand
 from spak.runner.host import Host
 from spak.runner.perform import Interrupted, Performer, Proposed
-from spak.runner.taking_up import new_history, snapshot_of, take_up
+from spak.runner.resume import new_history, snapshot_of, take_up
 from spak.workspace import Workspace
 
 SHARED = 200

@@ -25,10 +25,10 @@ from spak.ledger.export import export, import_
 from spak.ledger.verify import Walk
 from spak.records import decode
 from spak.runner import view
-from spak.runner.causes import Trail
 from spak.runner.history import History, rules_of
-from spak.runner.quality import Quality
-from spak.runner.report import Facts, Proof, report
+from spak.runner.views.causes import Trail
+from spak.runner.views.quality import Quality
+from spak.runner.views.report import Facts, Proof, report
 from spak.workspace.pushed import push
 from spak.workspace.tree import at, differences, load
 from spakweb import access

@@ -16,9 +16,9 @@ from spak.kernel.replay import Replay
 from spak.kernel.state import State as KernelState
 from spak.ports import Prompt
 from spak.records import Kind, Record
-from spak.runner import quality
 from spak.runner.perform import prompt_of
-from spak.runner.project import view
+from spak.runner.views import quality
+from spak.runner.views.run_json import view
 from spakweb import clock
 from spakweb.ledger.blobs import StoredBlobs
 from spakweb.ledger.writer_sql import PROJECTED

@@ -17,7 +17,7 @@ from spak.kernel.replay import Replay
 from spak.kernel.snapshot import Snapshot
 from spak.ledger.verify import Walk
 from spak.records import Record, decode
-from spak.runner.taking_up import Comparison
+from spak.runner.resume import Comparison
 from spakweb.ledger.blobs import StoredBlobs
 from spakweb.runs.models import Run, RunRecord, RunSnapshot
 

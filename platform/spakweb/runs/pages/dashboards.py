@@ -20,7 +20,7 @@ from django.db.models import Case, Func, JSONField, QuerySet, When
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
-from spak.runner import quality
+from spak.runner.views import quality
 from spakweb.ledger.projection import COUNTED
 from spakweb.runs.models import ENDED, Run, State
 from spakweb.runs.pages.filters import with_label

@@ -12,7 +12,7 @@ from spak.kernel.rules import Rules
 from spak.program import MetricRule
 from spak.records import Kind, Record, decode
 from spak.runner.history import History, rules_of
-from spak.runner.report import baseline, plot
+from spak.runner.views.report import baseline, plot
 from spakweb.runs import words
 from spakweb.runs.models import Run, RunRecord
 

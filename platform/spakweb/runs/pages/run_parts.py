@@ -22,7 +22,7 @@ from spak.lang.graph import graph_of, lay_out, to_svg
 from spak.llm import BACKENDS
 from spak.program.model import Budgets
 from spak.records import Kind, decode
-from spak.runner import causes
+from spak.runner.views import causes
 from spakweb import access
 from spakweb.audit.models import Event
 from spakweb.fleet.show import why_waits

@@ -16,7 +16,7 @@ from spak.ports import Blobs
 from spak.records import Kind, Record
 from spak.runner.blobs import expand
 from spak.runner.perform import prompt_of
-from spak.runner.turns import Turn, turns
+from spak.runner.views.turns import Turn, turns
 
 
 def items(records: Iterable[Record], blobs: Blobs) -> Iterator[dict[str, Any]]:

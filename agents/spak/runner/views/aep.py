@@ -24,7 +24,7 @@ from spak import canon
 from spak.kernel.state import Effect, State
 from spak.program import Budgets
 from spak.records import Kind, Record
-from spak.runner.turns import Turn, turns
+from spak.runner.views.turns import Turn, turns
 
 REGISTERS = tuple(f"R{number}" for number in range(8))
 SNAPSHOT = ("R0", "R1", "R2", "R5", "R6", "R7")

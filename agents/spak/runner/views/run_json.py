@@ -53,7 +53,7 @@ def view(
 ) -> View:
     """The view of a run. `stop` is how the last advance stopped; `prompt` the question it waits for; with the
     spec's `budgets` metrics and registers say what may still be used; `cause` says in a sentence why the run
-    ended (spak.runner.causes)."""
+    ended (spak.runner.views.causes)."""
     return View(
         run=run,
         state=shown_state(state, stop),

@@ -8,7 +8,7 @@ from typing import Any
 from spak import canon, tokens
 from spak.errors import UnavailableError
 from spak.ports import Answer, Blobs, Prompt
-from spak.runner import quality
+from spak.runner.views import quality
 
 
 def about(answer: Answer, blobs: Blobs, prompt: Prompt) -> dict[str, Any]:

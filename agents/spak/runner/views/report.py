@@ -15,8 +15,8 @@ from math import inf, log10
 from typing import Any
 
 from spak.runner.history import Attempted
-from spak.runner.project import View
-from spak.runner.quality import Quality
+from spak.runner.views.quality import Quality
+from spak.runner.views.run_json import View
 
 WIDTH, HEIGHT = 880, 340
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 24, 44
