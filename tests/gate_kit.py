@@ -12,7 +12,7 @@ from spak import data
 from spak.datalog import Policy, load
 from spak.datalog.values import Fact, Name
 from spak.policy.actions import World
-from spak.tools.observe import Observer
+from spak.tools.observe.paths import Observer
 
 CASES = Path(__file__).parent / "policy" / "cases"
 HOSTS = frozenset(

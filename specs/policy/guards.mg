@@ -26,7 +26,7 @@ block_commit(Reason) :- broken(Reason).
 block_commit("No Check Ran") :- !checked().
 
 # Every command of git that can make a commit. A form of it that makes none (merge --no-commit, rebase --abort)
-# has another name. The runner compares what was committed with what was checked: spak.tools.repository.
+# has another name. The runner compares what was committed with what was checked: spak.tools.git.repository.
 Decl commit_door(About) bound [/string].
 
 commit_door("git commit").

@@ -52,7 +52,7 @@ def test_what_is_recorded_says_the_same_as_the_judge(line: str, tmp_path: Path) 
     world = Observed(facts).world
     assert world.line is not None
     found = world.line(line, "", {})
-    from spak.tools.observe import Observer
+    from spak.tools.observe.paths import Observer
 
     told = read_line(line, Observer(tmp_path.resolve()).world())
     assert found is not None

@@ -485,21 +485,21 @@ MUTANTS = [
     ),
     Mutant(
         "a closed repository is not looked at",
-        "tools/repository.py",
+        "tools/git/repository.py",
         'return f"{changed[0]} was changed by something else than git"',
         'return ""',
         f"{BARRIER}::test_no_door_lets_an_unchecked_commit_through[script_commit-no_check]",
     ),
     Mutant(
         "files of the repository are not told apart",
-        "tools/repository.py",
+        "tools/git/repository.py",
         "if not allowed:",
         "if False:",
         f"{BARRIER}::test_what_says_how_git_works_is_not_changed_by_git",
     ),
     Mutant(
         "a commit is not compared with the files",
-        "tools/repository.py",
+        "tools/git/repository.py",
         'if set(found["trees"]) - (trees - {""}):',
         "if False:",
         f"{BARRIER}::test_what_is_staged_but_not_in_the_files_is_not_committed",
@@ -520,7 +520,7 @@ MUTANTS = [
     ),
     Mutant(
         "git_commit leaves changes out",
-        "tools/git_guest.py",
+        "tools/git/guest.py",
         "    if left:",
         "    if False:",
         "tests/tools/test_git_commit.py::test_a_change_that_the_paths_leave_out_is_refused",

@@ -33,7 +33,7 @@ def test_an_ordinary_call_is_permitted_in_a_sandbox(action: Action, tmp_path: Pa
 
 
 def test_the_patch_of_the_example_is_permitted_by_content_and_by_paths(tmp_path: Path) -> None:
-    from spak.tools.observe import Observer
+    from spak.tools.observe.paths import Observer
 
     eyes = Observer((EXAMPLES / "build_feature").resolve())
     action = call("apply_patch", patch=(EXAMPLES / "fix.patch").read_text(), protect=["tests/"])

@@ -34,7 +34,7 @@ from spak.policy.repository import Opening, opening
 from spak.ports import Call, Launcher
 from spak.program import Step
 from spak.sandbox.restricted import Restricted
-from spak.tools import repository
+from spak.tools.git import repository
 
 GOOD = tool("write_file", path="a.py", content="good 2")
 BROKEN = tool("write_file", path="a.py", content=f"{BAD} 2")

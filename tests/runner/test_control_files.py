@@ -10,7 +10,7 @@ import pytest
 
 from barrier_kit import ENV, git, line, opened, tool
 from spak.sandbox.restricted import Restricted
-from spak.tools import nested_git
+from spak.tools.git import nested
 
 EVIL = "[core]\n\tfsmonitor = touch ran; false\n"
 PLAIN = """[core]
@@ -95,7 +95,7 @@ def test_in_the_sandbox_the_repository_cannot_be_written_at_all(tmp_path: Path) 
 
 
 def looked(folder: Path, touched: list[str], existed: Callable[[str], bool] = lambda path: False) -> str:
-    return nested_git.trouble(folder, touched, existed)
+    return nested.trouble(folder, touched, existed)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from policy_kit import LAW
 from spak.errors import UsageError
 from spak.kernel.observed import seen_json
-from spak.tools import beneath
-from spak.tools.observe import Observer
+from spak.tools.observe import beneath
+from spak.tools.observe.paths import Observer
 
 
 @pytest.fixture

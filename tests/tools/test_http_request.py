@@ -20,7 +20,7 @@ from spak.policy.actions import Action, World
 from spak.policy.judge import judge
 from spak.ports import Call, ToolResult
 from spak.tools import TOOLS
-from spak.tools.observe import Observer, resolve
+from spak.tools.observe.paths import Observer, resolve
 
 HOST = "api.example"
 

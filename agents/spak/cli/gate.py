@@ -73,8 +73,8 @@ def _policy(files: tuple[Path, ...]) -> Policy:
 def _world(workspace: Path, hosts: tuple[str, ...]) -> tuple[World, Answers]:
     """What is seen where paths lead, and what the policy may ask of the workspace's code."""
     from spak.policy.actions import World
-    from spak.tools.observe import Observer
-    from spak.tools.world import knowing
+    from spak.tools.observe.code import knowing
+    from spak.tools.observe.paths import Observer
 
     if not workspace.is_dir():
         raise UsageError("usage.workspace", f"{workspace} is not a folder", "name an existing one")

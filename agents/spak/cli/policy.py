@@ -187,7 +187,7 @@ def _shipped() -> list[Path]:
 
 def _session(files: tuple[Path, ...], with_law: bool, workspace: Path | None) -> tuple[Policy, Session]:
     from spak.errors import UsageError
-    from spak.tools.world import knowing
+    from spak.tools.observe.code import knowing
 
     policy = _load(files, with_law)
     session = policy.session()

@@ -1,7 +1,7 @@
 """What the judge of command lines may ask about the files of a workspace.
 
 A `Seen` is an observation of one path, made outside of the pure core by somebody who looked
-(`spak.tools.observe`); here it is only data.
+(`spak.tools.observe.paths`); here it is only data.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Actions as they are asked for, and what was seen of the files that they name.
 
 Takes one JSON line; gives an Action or a typed refusal. A `Seen` is an observation of one path, made outside
-of the pure core by somebody who looked (`spak.tools.observe`); here it is only data.
+of the pure core by somebody who looked (`spak.tools.observe.paths`); here it is only data.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which calls of tools open the repository of a workspace, its `.git`, for writing.
 
 Takes the name and arguments of a permitted call; gives an Opening, or None where `.git` stays closed: mounted
-read-only and compared afterwards (spak.tools.repository). Open are `git_commit` and command lines on which
-nothing but git writes: whatever else runs there could write `.git` by itself. It permits nothing.
+read-only and compared afterwards (spak.tools.git.repository). Open are `git_commit` and command lines on
+which nothing but git writes: whatever else runs there could write `.git` by itself. It permits nothing.
 """
 
 from __future__ import annotations

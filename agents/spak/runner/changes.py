@@ -15,7 +15,7 @@ from spak.errors import UserError
 from spak.kernel.outcomes import REPOSITORY, SETTINGS
 from spak.ports import Blobs
 from spak.runner import faults
-from spak.tools import nested_git, repository
+from spak.tools.git import nested, repository
 from spak.workspace import Workspace
 
 WHY = 300
@@ -39,7 +39,7 @@ def take(
         if touched and (_in_git(workspace, touched) or nested_git.moved(workspace.directory, touched)):
             with workspace.lock():
                 why = keep_git(touched)
-        why = why or nested_git.trouble(workspace.directory, touched, workspace.existed)
+        why = why or nested.trouble(workspace.directory, touched, workspace.existed)
     except UserError as error:
         if error.code in faults.OF_HOST:
             workspace.rollback()

@@ -21,9 +21,9 @@ from spak.policy.actions import Seen
 from spak.policy.facts import read_whole
 from spak.ports import Blobs
 from spak.runner.blobs import expand
-from spak.tools import beneath
-from spak.tools.observe import Observer, resolve
-from spak.tools.world import answers
+from spak.tools.observe import beneath
+from spak.tools.observe.code import answers
+from spak.tools.observe.paths import Observer, resolve
 
 MAX_BYTES = 1 << 20
 """Bytes of an observation; `step` reads it whole, so that it is no blob."""

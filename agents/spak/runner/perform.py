@@ -42,15 +42,14 @@ from spak.ports import (
     ToolResult,
 )
 from spak.records import Kind
-from spak.runner import answers
-from spak.runner import changes, faults, measured
+from spak.runner import answer_record, changes, faults, measured
 from spak.runner.blobs import expand, keep, shrink
 from spak.runner.history import History
 from spak.runner.host import Host
 from spak.runner.observe import facts, observe, unchanged
 from spak.runner.origins import shown
 from spak.runner.walls import Walls
-from spak.tools import repository
+from spak.tools.git import repository
 from spak.workspace import Workspace
 
 
@@ -386,8 +385,8 @@ class Performer:
         prompt = Prompt(effect.id, clean, "judge", "ask", effect.task, schema, step=effect.step)
         answer = self._answered(prompt, None)
         if answer is None:
-            raise answers.no_judge(effect.name, effect.task)
-        told |= {"by": self._clean(self._name(answer)), **answers.about(answer, self.blobs, prompt)}
+            raise answer_record.no_judge(effect.name, effect.task)
+        told |= {"by": self._clean(self._name(answer)), **answer_record.about(answer, self.blobs, prompt)}
         return str(self._clean(answer.text))
 
     def _subject(self, files: Mapping[str, str]) -> Subject:
@@ -431,7 +430,7 @@ class Performer:
         answer = self._answered(prompt, shown)
         if answer is None:
             return None
-        about = answers.about(answer, self.blobs, prompt)
+        about = answer_record.about(answer, self.blobs, prompt)
         return self.answer(effect, answer.text, self._name(answer), about)
 
     def _name(self, answer: Answer) -> str:

@@ -28,7 +28,7 @@ from spak.ports import Launcher, Measurement, Redacting
 from spak.runner import secret_values
 from spak.runner.host import Host
 from spak.sandbox.masked import Masked
-from spak.tools import beneath
+from spak.tools.observe import beneath
 from spak.workspace import Workspace
 from spak.workspace.secret_files import walk
 

@@ -19,7 +19,8 @@ from spak.lang.catalog import ToolEntry
 from spak.patch import Change, PatchRefused
 from spak.paths import normalise
 from spak.ports import Call, ToolResult
-from spak.tools import beneath, results
+from spak.tools import results
+from spak.tools.observe import beneath
 from spak.tools.schemas import object_of
 
 

@@ -24,8 +24,9 @@ from spak.errors import UsageError
 from spak.lang.catalog import ToolEntry
 from spak.paths import components, join, normalise
 from spak.ports import Call, ToolResult
-from spak.tools import beneath, inside, results
-from spak.tools.git_guest import GUEST
+from spak.tools import inside, results
+from spak.tools.git.guest import GUEST
+from spak.tools.observe import beneath
 from spak.tools.schemas import TIMEOUT, object_of
 
 AUTHOR = "SPAK <spak@localhost>"

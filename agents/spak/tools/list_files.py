@@ -6,7 +6,8 @@ import os
 
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
-from spak.tools import beneath, results
+from spak.tools import results
+from spak.tools.observe import beneath
 from spak.tools.schemas import PATH, object_of
 
 MAX_ENTRIES = 2000

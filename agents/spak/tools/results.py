@@ -11,7 +11,7 @@ from typing import Any
 from spak import canon
 from spak.errors import RunError, UserError
 from spak.ports import Call, Outcome, ToolResult
-from spak.tools import beneath
+from spak.tools.observe import beneath
 
 MISSING = 127
 """The exit of a tool whose program is not installed, as a shell has it."""

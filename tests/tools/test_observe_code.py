@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from spak.datalog.externals import Request
 from spak.errors import UsageError
-from spak.tools import world
+from spak.tools.observe import code
 
 LINKS = Request("dependency_link", (None, None, None))
 
@@ -28,11 +28,11 @@ def put(root: Path, files: dict[str, str]) -> Path:
 
 
 def links(root: Path) -> set[tuple[str, str]]:
-    return {(row[0], row[1]) for row in world.answers([LINKS], root)[0]}
+    return {(row[0], row[1]) for row in code.answers([LINKS], root)[0]}
 
 
 def covered(root: Path, *names: str) -> list[str]:
-    found = world.answers([Request("test_coverage", (name,)) for name in names], root)
+    found = code.answers([Request("test_coverage", (name,)) for name in names], root)
     return [rows[0][0] for rows in found if rows]
 
 
@@ -75,7 +75,7 @@ def test_imports_of_python_lead_to_files(tmp_path: Path) -> None:
 
 
 def test_the_words_of_an_import_are_told(tmp_path: Path) -> None:
-    rows = world.answers([LINKS], put(tmp_path, PYTHON))[0]
+    rows = code.answers([LINKS], put(tmp_path, PYTHON))[0]
     assert ("agents/pkg/sub/deep.py", "agents/pkg/core.py", "..core") in rows
     assert rows == sorted(rows)
 
@@ -101,7 +101,7 @@ def test_includes_of_c_lead_to_files(tmp_path: Path) -> None:
 
 def test_a_question_with_inputs_gets_the_rows_that_fit(tmp_path: Path) -> None:
     put(tmp_path, PYTHON)
-    rows = world.answers([Request("dependency_link", (None, "beside.py", None))], tmp_path)[0]
+    rows = code.answers([Request("dependency_link", (None, "beside.py", None))], tmp_path)[0]
     assert [row[0] for row in rows] == ["main.py", "stub.pyi"]
 
 
@@ -173,7 +173,7 @@ def test_a_tree_beyond_a_bound_is_an_error(tmp_path: Path, monkeypatch: pytest.M
     put(tmp_path, {"a.py": "import b\nimport c\n", "b.py": "", "c.py": ""})
     for name in ("MAX_FILES", "MAX_BYTES", "MAX_FILE_BYTES", "MAX_LINKS"):
         with monkeypatch.context() as patch:
-            patch.setattr(world, name, 1)
+            patch.setattr(code, name, 1)
             with pytest.raises(UsageError) as caught:
                 links(tmp_path)
             assert caught.value.code == "world.too_large", name
@@ -181,7 +181,7 @@ def test_a_tree_beyond_a_bound_is_an_error(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_tree_that_is_very_deep_is_an_error(tmp_path: Path) -> None:
     at = tmp_path
-    for _ in range(world.MAX_DEPTH + 5):
+    for _ in range(code.MAX_DEPTH + 5):
         at = at / "d"
         at.mkdir()
     with pytest.raises(UsageError) as caught:
@@ -192,18 +192,18 @@ def test_a_tree_that_is_very_deep_is_an_error(tmp_path: Path) -> None:
 def test_nobody_answers_what_is_not_in_the_table(tmp_path: Path) -> None:
     for request in (Request("weather", (None,)), Request("entropy", (None, None)), Request("entropy", (1,))):
         with pytest.raises(UsageError) as caught:
-            world.answers([request], tmp_path)
+            code.answers([request], tmp_path)
         assert caught.value.code == "world.unknown"
 
 
 def test_the_tree_is_read_once_for_all_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path, PYTHON)
     made = []
-    whole = world.Tree.of
-    monkeypatch.setattr(world.Tree, "of", lambda root: made.append(root) or whole(root))
+    whole = code.Tree.of
+    monkeypatch.setattr(code.Tree, "of", lambda root: made.append(root) or whole(root))
     covered(tmp_path, *PYTHON)
     assert len(made) == 1
-    world.answers([Request("entropy", ("a", None))], tmp_path)
+    code.answers([Request("entropy", ("a", None))], tmp_path)
     assert len(made) == 1
 
 
@@ -212,19 +212,19 @@ def test_the_tree_is_read_once_for_all_questions(tmp_path: Path, monkeypatch: py
     [("", 0.0), ("aaaa", 0.0), ("ab", 1.0), ("abcd", 2.0), ("aab", 0.918), ("aGVsbG8gd29ybGQ", 3.457)],
 )
 def test_entropy_is_shannons(text: str, score: float) -> None:
-    assert world.bits(text) == score
+    assert code.bits(text) == score
 
 
 @given(st.text(min_size=1, max_size=200))
 @settings(max_examples=200)
 def test_entropy_lies_between_its_bounds_and_knows_no_order(text: str) -> None:
-    found = world.bits(text)
+    found = code.bits(text)
     assert 0 <= found <= round(math.log2(len(set(text))), 3) + 0.001
     letters = list(text)
     random.Random(1).shuffle(letters)
-    assert world.bits("".join(letters)) == found
-    assert world.bits(text * 3) == pytest.approx(found, abs=0.001)
+    assert code.bits("".join(letters)) == found
+    assert code.bits(text * 3) == pytest.approx(found, abs=0.001)
 
 
 def test_entropy_of_much_text_is_bounded() -> None:
-    assert world.bits("ab" * world.MAX_TEXT + "z") == 1.0
+    assert code.bits("ab" * code.MAX_TEXT + "z") == 1.0

@@ -37,7 +37,7 @@ from typing import Any, NoReturn
 from spak import canon
 from spak.datalog.externals import Request
 from spak.errors import UsageError
-from spak.tools import beneath
+from spak.tools.observe import beneath
 
 Row = tuple[Any, ...]
 

@@ -26,8 +26,10 @@ from typing import Any
 from spak import canon
 from spak.policy.repository import Opening
 from spak.ports import Call
-from spak.tools import beneath, inside, nested_git
-from spak.tools.git_guest import GUEST
+from spak.tools import inside
+from spak.tools.git import nested
+from spak.tools.git.guest import GUEST
+from spak.tools.observe import beneath
 
 GIT = ".git"
 SANDBOX = "/ws/"
@@ -165,7 +167,7 @@ def trouble(
     """
     below = (
         found
-        for at in nested_git.moved(call.workspace, touched)
+        for at in nested.moved(call.workspace, touched)
         if (found := _below(call, known, touched, was, at))
     )
     return _own(call, known, touched) or next(below, "")
@@ -198,7 +200,7 @@ def _below(
 ) -> str:
     """The same of the repository at `at`, a folder below the top."""
     inner = {path.removeprefix(f"{at}/") for path in touched if path.startswith(f"{at}/")}
-    if odd := nested_git.odd_refs(inner):
+    if odd := nested.odd_refs(inner):
         return f"{at}/{odd} was changed"
     now = partial(_read, call.workspace, at)
 
