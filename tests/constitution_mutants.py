@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from spak.datalog import Policy
 from spak.datalog.check import check
-from spak.datalog.format import plain
 from spak.datalog.syntax import Clause, Literal_, Part, Source
+from spak.datalog.text.format import plain
 
 ELSEWHERE = "guards.mg"
 """Its rules have cases and mutants of their own (test_guards)."""

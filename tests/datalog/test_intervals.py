@@ -13,8 +13,8 @@ from policy_kit import LAW
 from spak.datalog import Fact, Finding, Name, PolicyError, atom, load
 from spak.datalog.checker import accepts
 from spak.datalog.intervals import OPEN_END, OPEN_START, instant
-from spak.datalog.layout import format_text
-from spak.datalog.parse import parse
+from spak.datalog.text.layout import format_text
+from spak.datalog.text.parse import parse
 
 PAGE = Path(__file__).parents[2] / "docs/policy.md"
 EXAMPLE = re.search(r"## Intervals\n.*?```mangle\n(.*?)```\n```\n(.*?)```", PAGE.read_text(), re.S)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from cli_kit import raw, spak
 from policy_kit import LAW, random_program, text_of
-from spak.datalog.layout import format_text
-from spak.datalog.parse import parse
-from spak.datalog.scan import comments
+from spak.datalog.text.layout import format_text
+from spak.datalog.text.parse import parse
+from spak.datalog.text.scan import comments
 
 ROOT = Path(__file__).resolve().parents[2]
 MESSY = """# about

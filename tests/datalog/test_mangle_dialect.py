@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from spak.datalog import Name, Policy, PolicyError, load
-from spak.datalog.format import format_clause
-from spak.datalog.parse import parse
 from spak.datalog.syntax import Finding
+from spak.datalog.text.format import format_clause
+from spak.datalog.text.parse import parse
 
 
 def findings(text: str) -> list[Finding]:

@@ -80,7 +80,7 @@ def laid(file: Path, data: bytes) -> tuple[str | None, list[Any]]:
         errors = [item for item in made.diagnostics if item.severity == "error"]
         common.show_diagnostics(errors, made.text, str(file))
         return None, list(made.diagnostics)
-    from spak.datalog.layout import format_text as policy_text
+    from spak.datalog.text.layout import format_text as policy_text
 
     try:
         policy = policy_text(data.decode(), str(file))

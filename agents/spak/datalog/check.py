@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 
 from spak.datalog.externals import arrange, check_external, externals_of
-from spak.datalog.format import show_atom_, show_term
 from spak.datalog.functions import FUNCTIONS, GENERATORS, REDUCERS, TESTS, Function
 from spak.datalog.intervals import MARK, is_temporal, named
 from spak.datalog.lint import lint, monotone
@@ -31,6 +30,7 @@ from spak.datalog.syntax import (
     Var,
     Wild,
 )
+from spak.datalog.text.format import show_atom_, show_term
 from spak.datalog.types import check_types
 
 MAX_NEAR = 50

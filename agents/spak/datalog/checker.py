@@ -11,13 +11,13 @@ from typing import Any
 
 from spak.canon import content_hash
 from spak.datalog.explain import said
-from spak.datalog.format import plain
 from spak.datalog.functions import REDUCERS
 from spak.datalog.lint import GIVEN
 from spak.datalog.plan import Body, Item, names_of
 from spak.datalog.session import Policy
 from spak.datalog.syntax import Wild
 from spak.datalog.terms import Known, bind, computed, value_of
+from spak.datalog.text.format import plain
 from spak.datalog.values import Fact, encode, from_json, order_row, show_atom, to_json
 from spak.errors import UserError
 

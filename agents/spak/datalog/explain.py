@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 from spak import canon
 from spak.datalog.errors import NoProof
 from spak.datalog.evaluate import Change, Evaluation
-from spak.datalog.format import show_part
 from spak.datalog.grouping import transformed
 from spak.datalog.intervals import written
 from spak.datalog.plan import Body, Item, Key
 from spak.datalog.relation import Relation
 from spak.datalog.syntax import Compare, Literal_, Place, Wild
 from spak.datalog.terms import value_of
+from spak.datalog.text.format import show_part
 from spak.datalog.values import Inner, Row, encode, order_row, show, show_atom, to_json
 
 if TYPE_CHECKING:

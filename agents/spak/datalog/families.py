@@ -7,9 +7,9 @@ its rules. Only evaluation sees the tables: proofs and why-nots speak of the rul
 
 from __future__ import annotations
 
-from spak.datalog.format import plain
 from spak.datalog.plan import Body, Key, prepare
 from spak.datalog.syntax import Apply, Atom, Clause, Compare, Const, Literal_, Part, Term, Var
+from spak.datalog.text.format import plain
 from spak.datalog.values import Row, order_row
 
 LEAST = 3

@@ -184,7 +184,7 @@ def _nonlinear(body: Body, own: set[Key]) -> Finding | None:
         return None
     message = f"{body.head.pred} joins itself with itself"
     if is_closure(body.clause):
-        from spak.datalog.format import format_clause
+        from spak.datalog.text.format import format_clause
 
         fix = format_clause(_linear(body.clause))
         hint = "it is run in its linear form"

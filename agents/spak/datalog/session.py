@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from spak import canon
 from spak.datalog.check import check
-from spak.datalog.decl import show_bound
 from spak.datalog.errors import PolicyError, PolicyLimit
 from spak.datalog.evaluate import Evaluation, Limits, Rules
 from spak.datalog.externals import TRUE, Answers, Ask, Mode, Request, asking, externals_of
 from spak.datalog.families import merge
-from spak.datalog.format import plain, show_part
 from spak.datalog.intervals import MARK
 from spak.datalog.lint import GIVEN, linear
-from spak.datalog.parse import parse, parse_atom
 from spak.datalog.plan import Key, prepare
 from spak.datalog.strata import components
 from spak.datalog.syntax import Clause, Const, Decl, Finding, Var, Wild
 from spak.datalog.terms import value_of
+from spak.datalog.text.decl import show_bound
+from spak.datalog.text.format import plain, show_part
+from spak.datalog.text.parse import parse, parse_atom
 from spak.datalog.types import included, misfit
 from spak.datalog.values import Fact, Row, Value, decode, encode, order_row, show_atom, size_of
 

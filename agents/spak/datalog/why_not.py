@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from spak.datalog.errors import PolicyError
 from spak.datalog.explain import prove, rule_texts
-from spak.datalog.format import format_clause, show_part, show_term
 from spak.datalog.grouping import transformed
 from spak.datalog.intervals import written
 from spak.datalog.lint import GIVEN
 from spak.datalog.plan import Body, Item, Key, ready, sequence, variables
 from spak.datalog.syntax import Apply, Atom, Compare, Const, Literal_, Term, Var, Wild
 from spak.datalog.terms import Known, bind, computed, value_of
+from spak.datalog.text.format import format_clause, show_part, show_term
 from spak.datalog.values import Inner, Row, encode, order_row, show, to_json
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 from spak.datalog import PolicyError
-from spak.datalog.parse import parse_atom
 from spak.datalog.syntax import Apply, Const, Term
+from spak.datalog.text.parse import parse_atom
 from spak.kernel import strict
 from spak.lang.catalog import Catalog
 from spak.lang.schema import show, violations

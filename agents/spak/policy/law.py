@@ -15,9 +15,9 @@ from typing import Any
 
 from spak import canon
 from spak.datalog.errors import PolicyError
-from spak.datalog.parse import parse
 from spak.datalog.session import Policy, load
 from spak.datalog.syntax import Clause, Finding
+from spak.datalog.text.parse import parse
 from spak.policy.closed import Level, closed, known
 from spak.policy.shards import RESERVED
 

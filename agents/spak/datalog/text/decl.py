@@ -7,8 +7,8 @@ two names `/true` and `/false`, `[T]` a list, `{..}` a struct, `A|B` a union.
 from __future__ import annotations
 
 from spak.datalog.intervals import COLUMNS, MARK
-from spak.datalog.reader import Reader
 from spak.datalog.syntax import Apply, Atom, Bound, Const, Decl, Term, Var, Wild
+from spak.datalog.text.reader import Reader
 
 BOOL = Bound("union", (Bound("one", value="/true"), Bound("one", value="/false")))
 _SEED = {

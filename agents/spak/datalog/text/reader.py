@@ -6,8 +6,8 @@ from typing import NoReturn
 
 from spak.datalog import values
 from spak.datalog.intervals import MARK, OPEN_END, OPEN_START
-from spak.datalog.scan import Token
 from spak.datalog.syntax import Apply, Atom, Const, Finding, Place, Term, Var, Wild
+from spak.datalog.text.scan import Token
 
 MAX_DEPTH = 60
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}

@@ -7,10 +7,7 @@ next dot (at most MAX_FINDINGS findings). `parse_atom` reads one atom of a query
 
 from __future__ import annotations
 
-from spak.datalog.decl import DeclReader
 from spak.datalog.errors import PolicyError
-from spak.datalog.reader import Reader, Stop
-from spak.datalog.scan import MAX_FINDINGS, scan
 from spak.datalog.syntax import (
     Atom,
     Clause,
@@ -24,6 +21,9 @@ from spak.datalog.syntax import (
     Transform,
     Var,
 )
+from spak.datalog.text.decl import DeclReader
+from spak.datalog.text.reader import Reader, Stop
+from spak.datalog.text.scan import MAX_FINDINGS, scan
 
 _OPERATORS = ("<", "<=", ">", ">=", "=", "!=")
 

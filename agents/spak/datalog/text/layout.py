@@ -11,12 +11,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from spak.datalog.decl import show_bound
-from spak.datalog.format import format_clause, show_atom_, show_part, show_stages
 from spak.datalog.intervals import COLUMNS, MARK
-from spak.datalog.parse import parse
-from spak.datalog.scan import Token, comments, scan
 from spak.datalog.syntax import Bound, Clause, Compare, Decl, Finding, Place, Source
+from spak.datalog.text.decl import show_bound
+from spak.datalog.text.format import format_clause, show_atom_, show_part, show_stages
+from spak.datalog.text.parse import parse
+from spak.datalog.text.scan import Token, comments, scan
 
 WIDTH = 110
 
