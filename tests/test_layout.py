@@ -37,6 +37,7 @@ IMPURE_MODULES = {
 HEAVY = ("django", "lark", "numpy", "optuna", "re2", "rich", "sqlalchemy", "pynvml")
 
 LONGEST = 500
+MOST_MODULES = 24
 LONG_FOR_A_REASON: dict[str, str] = {
     "agents/spak/shell/read.py": "one recursive descent over the shell's grammar",
 }
@@ -127,6 +128,14 @@ def test_files_stay_short() -> None:
     lines = {module_id(path): len(path.read_text().splitlines()) for path in tracked}
     long = {name for name, count in lines.items() if count > LONGEST}
     assert long == set(LONG_FOR_A_REASON), "split it, or say above which one idea makes it this long"
+
+
+def test_a_folder_holds_one_idea() -> None:
+    """More modules than that are several ideas: make a package of one. `cli` has a module for each verb."""
+    folders = Counter(module_id(path.parent) for path in MODULES)
+    assert {name: count for name, count in folders.items() if count > MOST_MODULES} == {
+        "agents/spak/cli": folders["agents/spak/cli"]
+    }
 
 
 def test_helpers_of_tests_have_names_of_their_own() -> None:

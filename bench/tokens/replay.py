@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.tokens.trajectories import Call, Message, Trajectory
-from spak.kernel import context, memory, settle
-from spak.kernel.memory import Memory
+from spak.kernel import context, memory
+from spak.kernel.memory import Memory, settle
 
 Items = Sequence[Mapping[str, Any]]
 Prompts = Iterator[tuple[Items, Message]]

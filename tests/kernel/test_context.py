@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kernel_kit import program, rules
-from spak.kernel import context, memory, settle
-from spak.kernel.memory import Memory, entry
-from spak.kernel.recollect import Size
+from spak.kernel import context, memory
+from spak.kernel.memory import Memory, entry, settle
+from spak.kernel.memory.recollect import Size
 from spak.kernel.state import Counter, Executive, State
 from spak.program import Heuristic, Ref, Step, Task, Template
 

@@ -10,8 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spak.kernel import memory, settle
-from spak.kernel.memory import GIST, LIMIT, NAMED, UNSEEN, Memory, entry, gist, length, literals, long, plain
+from spak.kernel import memory
+from spak.kernel.memory import (
+    GIST,
+    LIMIT,
+    NAMED,
+    UNSEEN,
+    Memory,
+    entry,
+    gist,
+    length,
+    literals,
+    long,
+    plain,
+    settle,
+)
 
 POLICIES = ("FIFO", "SUMMARIZE", "FLUSH_ON_TRANSITION")
 RECORD = json.dumps(

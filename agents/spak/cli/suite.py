@@ -136,7 +136,7 @@ def add(
 @common.json_option
 def check(folder: Path, enter: bool, no_run: bool, as_json: bool) -> int:
     """Check a suite: its files, its ledger, and that every case fails before a run."""
-    from spak.runner.report import plural
+    from spak.runner.views.report import plural
     from spak.suites import Suite
 
     suite = Suite.open(folder)

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from spak import canon
-from spak.kernel import context, fit, recollect, render
+from spak.kernel import context, fit, render
 from spak.kernel.gate import Judged, Wish, approval_facts
-from spak.kernel.memory import Memory
+from spak.kernel.memory import Memory, recollect
 from spak.kernel.observed import Malformed, merged
 from spak.kernel.rules import refs
 from spak.kernel.situation import moving, situation

@@ -16,7 +16,7 @@ from spak.datalog.values import Fact
 from spak.errors import LedgerError
 from spak.kernel import seal
 from spak.kernel.gate import Gate, gate_of
-from spak.kernel.recollect import reads_memory
+from spak.kernel.memory.recollect import reads_memory
 from spak.lang import parse
 from spak.lang.catalog import Catalog
 from spak.lang.schema import check_schema

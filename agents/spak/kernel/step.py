@@ -20,7 +20,8 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from spak import canon
-from spak.kernel import derive, fit, outcomes, recollect, render, watch
+from spak.kernel import derive, fit, outcomes, render, watch
+from spak.kernel.memory import recollect
 from spak.kernel.permits import Permits
 from spak.kernel.rules import Rules
 from spak.kernel.situation import diagnostics

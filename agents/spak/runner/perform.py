@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 from spak import canon, tokens
 from spak.errors import RunError, SpakError
 from spak.kernel import answer as answers
-from spak.kernel.recollect import Size
+from spak.kernel.memory.recollect import Size
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
 from spak.llm.prices import no_price

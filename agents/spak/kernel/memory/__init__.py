@@ -4,7 +4,7 @@ One Entry per effect that a model may want to look back on: a tool's call and re
 answer, something a person said. New entries are *fresh* and shown in full; settled ones are *references*,
 `ref://N name size gist`, where N is the effect's attempt: the whole text stays in the ledger and its blobs,
 and the tool `recall` reads it back. When entries settle and what is left of them is decided by the policies
-of spak.kernel.settle. The gist is extracted (identifiers, paths, numbers), never asked of a model: it costs
+of settle.py. The gist is extracted (identifiers, paths, numbers), never asked of a model: it costs
 no call and replays bit for bit.
 
 A text that the ledger keeps as a blob is carried as a reference to it, and the runner fills it in when the

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spak.kernel import memory, settle, settle_2
-from spak.kernel.memory import Memory
+from spak.kernel import memory
+from spak.kernel.memory import Memory, settle, settle_2
 from spak.program import Program
 
 if TYPE_CHECKING:
