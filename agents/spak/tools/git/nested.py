@@ -4,7 +4,7 @@ Their files are ordinary ones, but for those that say what git starts or where i
 such a folder later runs what stands there. One that was there keeps these as they were; a new one may have
 the settings that `git init` and `git clone` write, and no hook. Takes the workspace after a step, the paths
 that it changed and whether each was there before; gives why the step must be undone, and in which of these
-repositories a ref may not be as it was (spak.tools.repository looks at them). It changes nothing.
+repositories a ref may not be as it was (spak.tools.git.repository looks at them). It changes nothing.
 """
 
 from __future__ import annotations
