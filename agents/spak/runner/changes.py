@@ -36,7 +36,7 @@ def take(
         body["r3"] = workspace.commit()
         touched = workspace.touched()
         why = ""
-        if touched and (_in_git(workspace, touched) or nested_git.moved(workspace.directory, touched)):
+        if touched and (_in_git(workspace, touched) or nested.moved(workspace.directory, touched)):
             with workspace.lock():
                 why = keep_git(touched)
         why = why or nested.trouble(workspace.directory, touched, workspace.existed)
