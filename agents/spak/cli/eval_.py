@@ -232,7 +232,7 @@ def _labels(specs: tuple[Path, ...]) -> Mapping[str, Path]:
 def _estimated(plan: Plan, suite: Suite, experiment: Experiment) -> None:
     from spak.cli.show import money
     from spak.outer.experiments.run import estimate
-    from spak.runner.report import plural
+    from spak.runner.views.report import plural
 
     known = {case.name: dict(case.origin) for case in suite.cases if "ms" in case.origin}
     found = estimate(plan, known)
