@@ -38,17 +38,18 @@ function replaceHead(head) {
 }
 
 function replaceQuestion(ask) {
-  const here = byId("run-ask"), typed = here.querySelector("textarea")?.value;
+  const here = byId("run-ask"), fields = [...here.querySelectorAll("textarea")];
   if (!ask) return;
   if (ask.dataset.asks !== here.dataset.asks) {
+    const typed = fields.filter((field) => field.value !== field.defaultValue).map((field) => field.value).join("\n\n");
     here.replaceWith(ask);
-    if (typed?.trim()) keep(ask, typed);
-  } else if (!typed && ask.innerHTML !== here.innerHTML) here.replaceWith(ask);
+    if (typed.trim()) keep(ask, typed);
+  } else if (!here.contains(document.activeElement) && fields.every((field) => field.value === field.defaultValue) && !here.querySelector("[data-opened], .no-fit") && ask.innerHTML !== here.innerHTML) here.replaceWith(ask);
 }
 
 // What somebody typed while another answered, or the run went on: into the next question's field, or below it.
 function keep(ask, typed) {
-  const field = ask.querySelector("textarea"), note = document.createElement("p");
+  const field = ask.querySelector("textarea[name=text]"), note = document.createElement("p");
   note.className = "message";
   note.setAttribute("role", "status");
   note.textContent = `The question changed while you typed. ${field ? "Read it again before you answer." : "What you typed is kept here."}`;

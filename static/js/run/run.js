@@ -141,11 +141,33 @@ class RunPage {
   clicked(event) {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     const link = event.target.closest("a[href]"), node = event.target.closest("#run-graph .node[role=button]");
-    if (link?.dataset.into) {
+    if (link?.dataset.edit) {
+      event.preventDefault();
+      this.edit(link);
+    } else if (link?.dataset.into) {
       event.preventDefault();
       this.open(link);
     } else if (link) this.followed(event, link);
     else if (node) this.pane.load(`?tab=records&task=${encodeURIComponent(node.dataset.task)}`);
+  }
+
+  // Opens a file in the form of the question, beside those that are open.
+  async edit(link) {
+    const place = byId("edits"), path = link.dataset.edit;
+    const opened = () => [...place.querySelectorAll(".edit")].find((one) => one.dataset.path === path);
+    if (!opened()) {
+      try {
+        const html = await this.requests.text(`edit ${path}`, link.href, { headers: { "HX-Target": "edits" } });
+        const fresh = new DOMParser().parseFromString(html, "text/html").querySelector(".edit");
+        if (!fresh) throw new Error("This file cannot be edited here any more.");
+        fresh.dataset.opened = "";
+        place.append(fresh);
+      } catch (error) {
+        if (!(error instanceof Aborted)) this.announcer.say(error.message);
+        return;
+      }
+    }
+    opened().querySelector("textarea").focus();
   }
 
   async open(link) {

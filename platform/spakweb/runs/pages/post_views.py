@@ -6,6 +6,7 @@ told so; nothing is done twice.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,7 +20,7 @@ from spak.lang.check import examine
 from spakweb import access
 from spakweb.errors import Refused
 from spakweb.ledger import export
-from spakweb.runs import actions
+from spakweb.runs import actions, answering
 from spakweb.runs.models import Run
 from spakweb.runs.pages import checks, log, run_parts, start_files, workspace
 from spakweb.runs.pages.filters import RunFilter, clean, word
@@ -32,6 +33,8 @@ from spakweb.teams.models import Team
 from spakweb.text import as_number
 
 MOST_AT_ONCE = 200
+EDITS = 50
+"""Files that one answer edits."""
 
 
 @require_POST
@@ -83,26 +86,58 @@ def _queue(name: str) -> str:
 def answer(request: HttpRequest, team: str, run: str) -> HttpResponse:
     """An answer of a person, or a call of the backend, for the question that the page showed."""
     found = find_run(request, team, run)
-    kind = "call" if request.POST.get("call") else "answer"
-    text = request.POST.get("text", "").replace("\r\n", "\n")
-    body = {} if kind == "call" else {"text": text}
+    given = request.POST
+    of, text = given.get("of", ""), given.get("text", "").replace("\r\n", "\n")
+    edits = list(zip(given.getlist("edit.path"), given.getlist("edit.text"), strict=False))[:EDITS]
     try:
-        if kind == "answer" and not text.strip():
-            raise Refused("web.answer_empty", "The answer is empty.", "Type it, or call the backend.")
-        named = request.POST.get("backend", "") if kind == "call" else ""
-        actions.ask(request.user, found, kind, request.POST.get("of", ""), named, **body)
+        if given.get("call"):
+            actions.ask(request.user, found, "call", of, given.get("backend", ""))
+        else:
+            access.demand(request.user, "run.answer", found)
+            answer_ = _answer(found, of, text, edits, anyway="anyway" in given)
+            actions.ask(request.user, found, "answer", of, text=answer_)
     except Refused as why:
-        return _again(request, found, why, text)
+        return _again(request, found, why, text, edits)
     messages.success(
-        request, "Your answer was handed in." if body else "A worker is told to call the backend."
+        request, "A worker will call the backend." if given.get("call") else "Your answer was handed in."
     )
     return redirect(run_parts.address(found))
 
 
-def _again(request: HttpRequest, found: Run, why: Refused, typed: str = "") -> HttpResponse:
+def _answer(run: Run, of: str, text: str, edits: list[tuple[str, str]], *, anyway: bool) -> str:
+    """The text to hand in: what was typed, or the patch that the edits make, when it fits the files.
+
+    Raises: Refused `web.answer_empty`, `web.answer_edit`, `web.answer_patch`.
+    """
+    asked = (run.summary or {}).get("waiting") if run.state == "waiting" else None
+    wanted = answering.patch_wanted(run, asked) if asked and asked.get("id") == of else None
+    if wanted is None or (not edits and not text.strip()):
+        if not text.strip():
+            raise Refused("web.answer_empty", "The answer is empty.", "Type it, or call the backend.")
+        return text
+    edited = [(path.strip(), content) for path, content in edits if path.strip()]
+    if not text.strip():
+        text = answering.made(run, edited)
+    elif answering.changed(run, edited):
+        raise Refused(
+            "web.answer_edit",
+            "You have edited files and pasted a patch.",
+            "Clear one of them: one is handed in.",
+        )
+    if not anyway:
+        answering.demand(run, wanted, text)
+    return text
+
+
+def _again(
+    request: HttpRequest, found: Run, why: Refused, typed: str = "", edits: Sequence[tuple[str, str]] = ()
+) -> HttpResponse:
     """The page of the run as it is now, with why nothing was done and what was typed."""
+    now = honest(Run.objects.select_related("team").get(pk=found.pk))
+    if isinstance(why, answering.NoFit):
+        return show_run(request, now, why.status, typed, edits, why)
     messages.error(request, f"{why.message} {why.hint}".strip())
-    return show_run(request, honest(Run.objects.select_related("team").get(pk=found.pk)), why.status, typed)
+    return show_run(request, now, why.status, typed, edits)
 
 
 @require_POST

@@ -5,6 +5,7 @@ What changes something is in views_act.py. Foreign runs are 404.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -20,9 +21,10 @@ from spak.llm import BACKENDS
 from spak.records import decode
 from spakweb import access, clock
 from spakweb.error_pages import wants_json
+from spakweb.errors import Refused
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.live.summaries import standing
-from spakweb.runs import deleted, modes, words
+from spakweb.runs import answering, deleted, files, modes, words
 from spakweb.runs.deleted import gone
 from spakweb.runs.models import Run, RunRecord
 from spakweb.runs.pages import checks, log, metrics, record_parts, run_parts, start_files, timeline, workspace
@@ -110,10 +112,19 @@ def run_page(request: HttpRequest, team: str, run: str) -> HttpResponse:
     return render(request, "runs/deleted.html", {**context, "forks": forks[:20]}, status=410)
 
 
-def show_run(request: HttpRequest, found: Run, status: int = 200, typed: str = "") -> HttpResponse:
-    """The page; with what was typed when it was not taken."""
+def show_run(
+    request: HttpRequest,
+    found: Run,
+    status: int = 200,
+    typed: str = "",
+    edits: Sequence[tuple[str, str]] = (),
+    no_fit: Refused | None = None,
+) -> HttpResponse:
+    """The page; with what was typed and edited when it was not taken."""
     tab = request.GET.get("tab", "")
-    context = around(request, found, tab if tab in run_parts.TABS else "timeline")
+    context = around(request, found, tab if tab in run_parts.TABS else "timeline", edits)
+    if request.htmx and request.htmx.target == "edits":
+        return render(request, "runs/_edits.html", context)
     context |= pane(request, found, context["tab"])
     if context["tab"] == "log" and request.htmx and request.htmx.target == "log":
         return render(request, "runs/_log_rows.html", context)
@@ -125,21 +136,37 @@ def show_run(request: HttpRequest, found: Run, status: int = 200, typed: str = "
         "live": run_parts.live(found),
         "tasks": run_parts.tasks(found, _names(text)),
         "typed": typed,
+        "no_fit": no_fit,
     }
     return render(request, "runs/run.html", context, status=status)
 
 
-def around(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
+def around(request: HttpRequest, run: Run, tab: str, edits: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
+    head = run_parts.head(run)
+    asked = head["asked"]
     return {
         "team": run.team,
         "section": "runs",
         "run": run,
         "tab": tab,
         "tabs": run_parts.TABS,
-        **run_parts.head(run),
+        **head,
+        **(answering.asked_for(run, asked, _open(request, run, asked, edits)) if asked else {}),
         "checking": checks.going(run),
         **run_parts.rights(request.user, run),
     }
+
+
+def _open(
+    request: HttpRequest, run: Run, asked: dict[str, Any], edits: Sequence[tuple[str, str]]
+) -> list[dict[str, Any]]:
+    """The files that are open in the form of a question: as they were typed, or those that `?edit=` names."""
+    if edits:
+        return [{"path": path, "text": text, "rows": 16} for path, text in edits if path or text]
+    wanted = answering.patch_wanted(run, asked) if "edit" in request.GET else None
+    named = [files.path_of(key) for key in request.GET.getlist("edit")] if wanted else []
+    found = [answering.opened(run, wanted, path) for path in named if wanted is not None]
+    return [one for one in found if one is not None]
 
 
 def pane(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
