@@ -292,6 +292,11 @@ DEFAULT_FROM_EMAIL = text("SPAK_WEB_MAIL_FROM", "spak@localhost")
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    "spakweb.bundles.Bundles",
+]
 STATIC_ROOT = DATA_DIR / "static"
 STORAGE = text("SPAK_WEB_STORAGE", "files")
 """Where blobs are: `files` of the data folder, which all parts share, or rows of the `database`."""

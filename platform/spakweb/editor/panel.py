@@ -45,6 +45,22 @@ def answer(request: Mapping[str, Any], beside: Beside | None = None) -> dict[str
     return panel(request.get("text"), request.get("task"), beside)
 
 
+def analysed(request: Mapping[str, Any], beside: Beside | None = None) -> dict[str, Any]:
+    """What `analyse` answers, and with it the form of `task`, or of the first one where that is empty."""
+    text, task = request.get("text"), request.get("task")
+    seen = see(text, beside)
+    if not isinstance(task, str):
+        return seen.analysis
+    return {**seen.analysis, "panel": panel(text, task or first(seen), beside)}
+
+
+def first(seen: Seen) -> str:
+    """The task that the page selects by itself: the one that the run starts at."""
+    names = [node.name for node in seen.view.spec.tasks()]
+    start = seen.view.outline.start
+    return start.target if start is not None and start.target in names else next(iter(names), "")
+
+
 def kinds(known: Catalog) -> list[dict[str, str]]:
     """What a step may be, with what each does."""
     tools = [{"value": f"tool.{entry.name}", "about": entry.summary} for entry in known.tools.values()]

@@ -14,7 +14,6 @@ import orjson
 from django.http import HttpRequest, HttpResponse, JsonResponse, RawPostDataException
 from django.middleware.csrf import get_token
 from django.shortcuts import render
-from django.templatetags.static import static
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -34,25 +33,6 @@ QUESTIONS = (
     *("analyse", "edit", "format", "complete", "hover", "definition", "references", "rename"),
     *("compiled", "try", "panel"),
 )
-MODULES = (
-    *(
-        "dom",
-        "text",
-        "language",
-        "words",
-        "server",
-        "graph",
-        "drawing",
-        "outline",
-        "panel",
-        "fields",
-        "keep",
-        "panes",
-        "presence",
-    ),
-    *("save", "compiled"),
-)
-"""What main.js imports: the page names them, so that a browser fetches them side by side."""
 View = Callable[..., HttpResponse]
 
 
@@ -72,7 +52,6 @@ def editor(request: HttpRequest, team: str, spec: str) -> HttpResponse:
             "spec": found,
             "section": "specs",
             "may_edit": may_edit(request, found),
-            "modules": [static(f"js/editor/{name}.js") for name in MODULES],
             "config": config_of(request, found, draft),
         },
     )
@@ -158,6 +137,8 @@ def ask(request: HttpRequest, team: str, spec: str, what: str) -> HttpResponse:
         from spakweb.editor.attempt import attempt as found
     elif what == "panel":
         from spakweb.editor.panel import answer as found
+    elif what == "analyse":
+        from spakweb.editor.panel import analysed as found
     else:
         found = functools.partial(services.answer, what)
     return HttpResponse(orjson.dumps(found(body_of(request), beside)), content_type="application/json")

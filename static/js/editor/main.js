@@ -39,7 +39,7 @@ async function analyse() {
   const mine = (asking = new AbortController());
   root.setAttribute("aria-busy", "true");
   try {
-    show(await ask(config.urls.analyse, { text }, { signal: mine.signal }), text);
+    show(await ask(config.urls.analyse, { text, task: graph.selected ?? "" }, { signal: mine.signal }), text);
   } catch (error) {
     if (mine.signal.aborted) return;
     if (error instanceof Offline || error instanceof SignedOut) {
@@ -66,7 +66,8 @@ function show(found, text) {
   find("#graph-note").textContent = found.note || (found.graph?.nodes.length ? "" : "No task yet: press + Task, or type TASK in the text.");
   outline.show(found.graph, signs);
   properties.show(graph.selected, found.graph, found.triggers);
-  detail.show(graph.selected);
+  if (found.panel?.task && found.panel.task === (graph.selected || graph.first)) detail.take(found.panel, found.panel.task, text);
+  else detail.show(graph.selected);
   if (root.dataset.ready !== "true") performance.mark("spak-ready");
   root.dataset.ready = "true";
 }

@@ -13,6 +13,7 @@ export class Panel {
     this.name = "";
     this.shown = "";
     this.open = new Set(); // Steps and blocks that are unfolded, by task.
+    this.had = {}; // What the form is of.
     this.next = ""; // The field to go to once it is drawn.
     place.addEventListener("toggle", (event) => this.folded(event.target), true);
   }
@@ -21,8 +22,15 @@ export class Panel {
   async show(name) {
     this.name = name;
     const text = this.on.text();
+    if (name && name === this.had.task && text === this.had.text) return;
     const found = name ? await this.on.ask(name).catch(() => null) : NONE;
-    if (found && name === this.name && text === this.on.text()) this.draw(found);
+    if (found && name === this.name && text === this.on.text()) this.take(found, name, text);
+  }
+
+  take(found, name, text) {
+    this.name = name;
+    this.had = { task: name, text };
+    this.draw(found);
   }
 
   draw(found) {

@@ -11,7 +11,7 @@ import pytest
 from spak import data
 from spak.lang import parse
 from spak.lang.edit import apply, from_json
-from spakweb.editor.panel import panel
+from spakweb.editor.panel import analysed, panel
 from spakweb.editor.services import answer
 from spakweb.errors import Refused
 
@@ -157,6 +157,12 @@ def test_completion_is_asked_at_the_place_of_a_field() -> None:
         made = head + typed + place["after"] + SPEC[place["to"] :]
         items = answer("complete", {"text": made, "at": len(head) + len(typed)})["items"]
         assert wanted in {item["label"] for item in items}, name
+
+
+def test_an_analysis_brings_the_form_of_the_task_that_is_shown() -> None:
+    assert analysed({"text": SPEC, "task": "work"})["panel"] == panel(SPEC, "work")
+    assert analysed({"text": SPEC, "task": ""})["panel"]["task"] == "work"
+    assert analysed({"text": SPEC}) == answer("analyse", {"text": SPEC})
 
 
 @pytest.mark.parametrize("task", ["nowhere", None, 3, ""])
