@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from spak.cancel import Cancel
 from spak.kernel.snapshot import Snapshot
 from spak.lang.catalog import NamedEntry, ToolEntry, ValidatorEntry
 from spak.records import Record
@@ -58,6 +59,7 @@ class Job:
     inherit: tuple[int, ...] = ()
     """Descriptors that the sandboxed process keeps (the workspace lock)."""
     heard: Heard | None = None
+    cancel: Cancel | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,9 @@ class Launcher(Protocol):
     def probe(self) -> str:
         """Empty when a nonce came back from inside and a forbidden read failed; else why not, and a mend."""
 
-    def run(self, job: Job) -> Outcome: ...
+    def run(self, job: Job) -> Outcome:
+        """Run it to its end. Raises: Cancelled within a second of `job.cancel`, when nothing of it lives."""
+
     def start(self, job: Job, pass_fds: Sequence[int] = (), seccomp_extra: bytes = b"") -> Child:
         """Start without waiting, with the given descriptors open inside at the same numbers."""
 
@@ -150,6 +154,7 @@ class Call:
     """For a text and a path: the hash of the file's content that the text's author could see, or None."""
     heard: Heard | None = None  # for jobs whose output is for people
     repository: bool = False  # whether it may change `.git` (spak.policy.repository)
+    cancel: Cancel | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +192,8 @@ class Tool(Protocol):
     entry: ToolEntry
 
     def run(self, call: Call) -> ToolResult:
-        """Do it. Raises nothing for what a user can cause: that is a status or an exit code."""
+        """Do it. Raises nothing for what a user can cause: that is a status or an exit code; Cancelled
+        within a second of `call.cancel`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +229,7 @@ class MeasureCall:
     rule: Mapping[str, int] = field(default_factory=dict)
     """The MetricRule's integers: margin_num, margin_den, evidence, max_pairs; higher (1: more is better)."""
     inherit: tuple[int, ...] = ()
+    cancel: Cancel | None = None
     heard: Heard | None = None
     ask: Ask | None = None
 
@@ -252,7 +259,8 @@ class Measurement:
 class Validator(Protocol):
     entry: ValidatorEntry
 
-    def measure(self, call: MeasureCall) -> Measurement: ...
+    def measure(self, call: MeasureCall) -> Measurement:
+        """Measure. Raises: Cancelled within a second of `call.cancel`."""
 
 
 # ---- proposers and models ------------------------------------------------------------------------------
@@ -285,6 +293,7 @@ class PlanRequest:
     history: Sequence[Trial] = ()
     error: Mapping[str, Any] | None = None
     heuristics: tuple[str, ...] = ()
+    cancel: Cancel | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +310,8 @@ class Proposer(Protocol):
     entry: NamedEntry
 
     def propose(self, request: PlanRequest) -> Sequence[Candidate]:
-        """Candidates for the next turn; empty when the space is used up. Same request, same answer."""
+        """Candidates for the next turn; empty when the space is used up. Same request, same answer.
+        Raises: UsageError, Cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,8 +332,7 @@ class Prompt:
     """Another model than the configured one."""
     max_tokens: int = 0
     """The longest answer; 0 is the backend's configured limit."""
-    timeout_s: float = 0.0
-    """For the whole call with its retries; 0 is the configured limit."""
+    timeout_s: float = 0.0  # for the whole call with its retries; 0 is the configured limit
     params: Mapping[str, Any] = field(default_factory=dict)
     """Sampling: `temperature`, `top_p`, `seed`, `stop`; they override the configured ones."""
     step: str = ""
@@ -366,12 +375,6 @@ class Answer:
     def tokens(self) -> int:
         """What counts against a token budget: `cached` and `cache_write` are part of `input`."""
         return self.usage.get("input", 0) + self.usage.get("output", 0)
-
-
-class Cancel(Protocol):
-    """What tells a call to stop; `threading.Event` is one."""
-
-    def is_set(self) -> bool: ...
 
 
 class Backend(Protocol):

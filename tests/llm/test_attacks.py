@@ -13,6 +13,7 @@ import pytest
 from host_kit import PERMITS, Look
 from law_kit import under
 from spak import canon
+from spak.cancel import Cancel
 from spak.kernel.answer import Form, Misfit, parse
 from spak.kernel.replay import replay
 from spak.lang.catalog import Catalog, NamedEntry
@@ -21,7 +22,7 @@ from spak.llm.call import tokens
 from spak.llm.prices import Price, Prices
 from spak.llm.redact import Redactor
 from spak.llm.settings import Secret
-from spak.ports import Answer, Call, Cancel, Prompt, Tool, ToolResult
+from spak.ports import Answer, Call, Prompt, Tool, ToolResult
 from spak.records import Kind
 from spak.runner import Host, Run
 from spak.runner.genesis import genesis

@@ -13,10 +13,11 @@ import pytest
 
 from host_kit import PERMITS, Look, Write
 from law_kit import under
+from spak.cancel import Cancel
 from spak.kernel.replay import replay
 from spak.lang.catalog import Catalog, NamedEntry, ToolEntry
 from spak.ledger.files import FileLedgers
-from spak.ports import Answer, Cancel, Prompt, Tool
+from spak.ports import Answer, Prompt, Tool
 from spak.records import Kind
 from spak.runner import Host, Run
 from spak.runner.genesis import genesis

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from spak import config
+from spak.cancel import Cancel
 from spak.errors import UnavailableError, UsageError
 from spak.lang.catalog import NamedEntry
 from spak.llm import open_backend, redactor
@@ -18,7 +19,7 @@ from spak.llm.choose import Chooser
 from spak.llm.messages import sampling
 from spak.llm.prices import load
 from spak.llm.settings import KEYS, RANGES, Choice, LlmSettings, Secret, read
-from spak.ports import Answer, Cancel, Prompt
+from spak.ports import Answer, Prompt
 
 KEY = "canary-key-0123456789"
 SET: dict[str, Any] = {

@@ -13,12 +13,13 @@ import pytest
 from host_kit import PERMITS, Look
 from law_kit import under
 from spak import begin as begin_
+from spak.cancel import Cancel
 from spak.errors import UnavailableError
 from spak.kernel.replay import replay
 from spak.lang import parse
 from spak.lang.catalog import Catalog, NamedEntry
 from spak.ledger.files import FileLedgers
-from spak.ports import Answer, Cancel, Prompt
+from spak.ports import Answer, Prompt
 from spak.program import compile as compile_program
 from spak.records import Kind
 from spak.runner import Host, Run

@@ -54,7 +54,7 @@ def test_the_runner_waits_between_polls_and_the_ledger_counts_it(
 def test_a_run_that_waits_for_a_poll_stops_when_it_is_told_to(tmp_path: Path) -> None:
     run = start(tmp_path, spec("3600"))
     assert run.advance("full_auto", until=time.monotonic() + 0.5) == "paused"
-    run.performer.interrupt()
+    run.performer.cancel.set()
     assert run.advance("full_auto") == "interrupted"
     assert sides(run) == [None]
     run.close()

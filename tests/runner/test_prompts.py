@@ -15,6 +15,7 @@ import pytest
 
 from host_kit import PERMITS, TUNING, Look, Write, start
 from law_kit import under
+from spak.cancel import Cancel
 from spak.errors import RunError
 from spak.kernel import memory
 from spak.kernel.replay import Replay, replay
@@ -23,7 +24,7 @@ from spak.lang.catalog import Catalog, NamedEntry
 from spak.lang.schema import violations
 from spak.ledger.files import FileLedgers
 from spak.llm.recorded import Recorded, read
-from spak.ports import Answer, Cancel, Prompt
+from spak.ports import Answer, Prompt
 from spak.program import compile as compile_program
 from spak.records import Kind
 from spak.runner import Host, Run

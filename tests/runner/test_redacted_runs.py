@@ -13,6 +13,7 @@ import pytest
 
 from host_kit import PERMITS, Look, Write
 from law_kit import under
+from spak.cancel import Cancel
 from spak.errors import RunError, UnavailableError
 from spak.kernel.replay import replay
 from spak.lang.catalog import Catalog, NamedEntry
@@ -20,7 +21,7 @@ from spak.ledger.export import export
 from spak.ledger.files import FileLedgers
 from spak.llm.redact import Redactor
 from spak.llm.settings import Secret
-from spak.ports import Answer, Cancel, Prompt
+from spak.ports import Answer, Prompt
 from spak.records import Kind
 from spak.runner import Host, Run
 from spak.runner.genesis import genesis
@@ -182,7 +183,7 @@ def test_a_cancelled_call_leaves_the_question_open(tmp_path: Path) -> None:
     answer = backend.answer
 
     def stopped(*given: Any) -> Answer:
-        run.performer.stopping = True
+        run.performer.cancel.set()
         assert given[2].is_set()
         return answer(*given)
 

@@ -200,7 +200,7 @@ def test_the_tree_is_read_once_for_all_questions(tmp_path: Path, monkeypatch: py
     put(tmp_path, PYTHON)
     made = []
     whole = code.Tree.of
-    monkeypatch.setattr(code.Tree, "of", lambda root: made.append(root) or whole(root))
+    monkeypatch.setattr(code.Tree, "of", lambda root, cancel: made.append(root) or whole(root, cancel))
     covered(tmp_path, *PYTHON)
     assert len(made) == 1
     code.answers([Request("entropy", ("a", None))], tmp_path)

@@ -287,7 +287,7 @@ def _signals(run: Run, timeout: float | None) -> Iterator[None]:
     """Ctrl+C, SIGTERM and the timeout stop the run between two writes, and tools at once."""
 
     def stop(signum: int, frame: object) -> None:
-        run.performer.interrupt()
+        run.performer.cancel.set()
 
     watched = [signal.SIGINT, signal.SIGTERM, signal.SIGALRM]
     before = {number: signal.signal(number, stop) for number in watched}

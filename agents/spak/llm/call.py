@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from math import nan
 from typing import Any
 
+from spak.cancel import Cancel
 from spak.errors import RunError, UnavailableError
 from spak.llm.settings import Choice
-from spak.ports import Answer, Cancel, Finish, Prompt
+from spak.ports import Answer, Finish, Prompt
 
 POLL_S = 0.05
 BACKOFF_S = 0.5

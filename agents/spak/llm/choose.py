@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
+from spak.cancel import Cancel
 from spak.errors import UnavailableError
 from spak.llm.prices import Prices
 from spak.llm.settings import LOCAL_WINDOW, Choice, LlmSettings
-from spak.ports import Answer, Backend, Cancel, Prompt
+from spak.ports import Answer, Backend, Prompt
 
 FREE = frozenset({"manual", "recorded", "ollama", "local"})
 """Backends whose calls cost no money."""

@@ -19,12 +19,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from spak.cancel import Cancel
 from spak.errors import UnavailableError
 from spak.lang.catalog import NamedEntry
 from spak.llm import call, http
 from spak.llm.call import Put, Reply, Trouble
 from spak.llm.settings import Choice
-from spak.ports import Answer, Cancel, Prompt
+from spak.ports import Answer, Prompt
 
 CHUNK = 65_536
 NO_TOOLS: Mapping[str, Mapping[str, list[str]]] = {"tools": {"core": []}, "mcp": {"allowed": []}}

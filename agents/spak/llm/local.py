@@ -23,13 +23,14 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from spak.cancel import Cancel
 from spak.errors import RunError, UnavailableError
 from spak.inputs import open_input
 from spak.lang.catalog import NamedEntry
 from spak.llm.openai_compatible import OpenAICompatible
 from spak.llm.pull import DEFAULT, PULLABLE, held
 from spak.llm.settings import LOCAL_WINDOW, Choice, Secret
-from spak.ports import Answer, Cancel, Prompt
+from spak.ports import Answer, Prompt
 
 POLL_S = 0.05
 

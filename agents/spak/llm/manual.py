@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from spak.cancel import Cancel
 from spak.lang.catalog import NamedEntry
-from spak.ports import Answer, Cancel, Prompt
+from spak.ports import Answer, Prompt
 
 
 class Manual:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from spak.cancel import Cancel
 from spak.errors import UnavailableError
 from spak.lang.catalog import NamedEntry
 from spak.llm import call, http, messages
 from spak.llm.call import Put, Reply
 from spak.llm.settings import STANDARD_KEYS, Choice
-from spak.ports import Answer, Cancel, Prompt
+from spak.ports import Answer, Prompt
 
 PROBE_S = 10.0
 

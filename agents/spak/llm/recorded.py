@@ -25,12 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from spak import canon
+from spak.cancel import Cancel
 from spak.errors import RunError, SpakError, UnavailableError, UsageError
 from spak.inputs import open_input
 from spak.lang.catalog import NamedEntry
 from spak.llm.call import tokens
 from spak.llm.settings import Choice
-from spak.ports import Answer, Cancel, Finish, Prompt
+from spak.ports import Answer, Finish, Prompt
 
 MAX_FILE = 256 << 20
 OTHER_PROMPT = " (recorded, another prompt)"

@@ -23,6 +23,7 @@ from math import prod
 from typing import Any
 
 from spak import canon
+from spak.cancel import Cancel, check
 from spak.errors import UsageError, UserError
 from spak.proposers.expression import Number, Requirement, Scalar, requirement
 
@@ -100,14 +101,18 @@ class Space:
             rank += 1
         return rank
 
-    def neighbours(self, number: int) -> list[int]:
-        """The points that set one parameter to another value, others only as far as validity demands."""
+    def neighbours(self, number: int, cancel: Cancel | None = None) -> list[int]:
+        """The points that set one parameter to another value, others only as far as validity demands.
+
+        Raises: Cancelled.
+        """
         found: dict[int, None] = {}
         here = self.point(number)
         for component in self.components:
             now = tuple(here[name] for name in component.names)
             for place, name in enumerate(component.names):
                 for value in self.choices[name]:
+                    check(cancel)
                     if value != now[place]:
                         for combination in _nearest(component, now, place, value):
                             moved = {**here, **dict(zip(component.names, combination, strict=True))}

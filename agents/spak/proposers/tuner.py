@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from spak.cancel import apart
 from spak.errors import UsageError, UserError
 from spak.lang.catalog import NamedEntry
 from spak.ports import Candidate, PlanRequest
@@ -68,8 +69,11 @@ class Tuner:
     def propose(self, request: PlanRequest) -> Sequence[Candidate]:
         """Candidates, best first.
 
-        Raises: UsageError `tuner.options`, `tuner.space`.
+        Raises: UsageError `tuner.options`, `tuner.space`; Cancelled.
         """
+        return apart(lambda: self._proposed(request), request.cancel)
+
+    def _proposed(self, request: PlanRequest) -> Sequence[Candidate]:
         options = parse_options(request.options)
         space = spaces.parse(request.space)
         seen = observations(space, request.history, options.better)
@@ -86,6 +90,7 @@ class Tuner:
                     options.starts,
                     options.patience,
                     rng,
+                    request.cancel,
                 )
             )
             if number is None:

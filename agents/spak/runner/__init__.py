@@ -4,8 +4,7 @@ It decides nothing: `kernel.step` does, on what the runner feeds it. One `Run` i
 """
 
 from spak.runner.host import Host
-from spak.runner.perform import Interrupted
 from spak.runner.run import Run, Stop
 from spak.runner.views.run_json import View, view
 
-__all__ = ["Host", "Interrupted", "Run", "Stop", "View", "view"]
+__all__ = ["Host", "Run", "Stop", "View", "view"]

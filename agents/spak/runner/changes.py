@@ -1,19 +1,20 @@
 """What a tool changed in the workspace, taken into its root or rolled back.
 
-Takes the workspace with a step under way and the body of its act; adds R3 to the body, or undoes the step and
-says why: what it left is too big, it changed the repository in a way that nothing permits (ADR 0022), or the
-settings of later runs.
+`Writing` is for one call of a tool within a transaction of the workspace; `Reading` for a tool that may not
+write, and does nothing. Both take the call before it starts and the body of its act after it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from spak import paths
 from spak.errors import UserError
 from spak.kernel.outcomes import REPOSITORY, SETTINGS
-from spak.ports import Blobs
+from spak.policy import repository as opened
+from spak.ports import Blobs, Call
 from spak.runner import faults
 from spak.tools.git import nested, repository
 from spak.workspace import Workspace
@@ -22,39 +23,85 @@ WHY = 300
 """Characters of the reason that R4 and the record hold."""
 
 
-def take(
-    workspace: Workspace,
-    blobs: Blobs,
-    body: dict[str, Any],
-    keep_git: Callable[[Sequence[str]], str],
-) -> None:
-    """Commit the step. `keep_git` says, of all changed paths, why a change of `.git` must be rolled back.
+class Step(Protocol):
+    """What happens to the workspace around one call of a tool."""
 
-    Raises: RunError for a fault of the host, after the rollback: no tool is to blame for it.
-    """
-    try:
-        body["r3"] = workspace.commit()
-        touched = workspace.touched()
-        why = ""
-        if touched and (_in_git(workspace, touched) or nested.moved(workspace.directory, touched)):
-            with workspace.lock():
-                why = keep_git(touched)
-        why = why or nested.trouble(workspace.directory, touched, workspace.existed)
-    except UserError as error:
-        if error.code in faults.OF_HOST:
-            workspace.rollback()
-            raise
-        _undo(workspace, body, {"outcome": "limit", "code": error.code})
-        return
-    settings = _of_settings(workspace, touched)
-    if why or settings:
-        body["why"] = (why or f"{settings} was changed")[:WHY]
-        _undo(workspace, body, {"outcome": "invalid", "code": REPOSITORY if why else SETTINGS})
-        return
-    if touched and all(map(repository.within, touched)):
-        body["only_git"] = True
-    if workspace.travels:
-        workspace.push(body["r3"], blobs)
+    def started(self, call: Call) -> Call:
+        """Right before the tool is started: the call as it gets it. Raises when it must not be started."""
+
+    def take(self, body: dict[str, Any]) -> None:
+        """The tool ended by itself: add to the body of its act what became of its changes."""
+
+
+class Reading:
+    """A tool that may not write: there is nothing to take."""
+
+    def started(self, call: Call) -> Call:
+        return call
+
+    def take(self, body: dict[str, Any]) -> None:
+        """Nothing changed."""
+
+
+@dataclass(slots=True)
+class Writing:
+    """A tool that may write, within a transaction of the workspace: what is not taken is rolled back."""
+
+    workspace: Workspace
+    blobs: Blobs
+    confirm: Callable[[], None]
+    """Raises when the run is somebody else's now."""
+    clean: Callable[[Any], Any]
+    """The value without secrets."""
+    _call: Call | None = None
+    _before: repository.Before | None = None
+
+    def started(self, call: Call) -> Call:
+        """Looks at the repository where the tool may change it, then confirms the lease: locks were waited
+        for, and snapshots take time. Raises: LedgerError `ledger.lost_lease`."""
+        opening = opened.opening(call.tool, call.args)
+        if opening is not None:
+            self._before = repository.before(call, opening)
+        self._call = call
+        self.confirm()
+        return call if opening is None else replace(call, repository=True)
+
+    def take(self, body: dict[str, Any]) -> None:
+        """Commit the step; R3 goes into the body, or why the step was undone: it must not have changed the
+        repository (ADR 0022) or the settings of later runs, or left too much.
+
+        Raises: RunError for a fault of the host: no tool is to blame for it.
+        """
+        try:
+            body["r3"] = self.workspace.commit()
+            touched = self.workspace.touched()
+            why = ""
+            moved = nested.moved(self.workspace.directory, touched)
+            if touched and (moved or _in_git(self.workspace, touched)):
+                with self.workspace.lock():
+                    why = self._trouble(touched)
+            why = why or nested.trouble(self.workspace.directory, touched, self.workspace.existed)
+        except UserError as error:
+            if error.code in faults.OF_HOST:
+                raise
+            _undo(self.workspace, body, {"outcome": "limit", "code": error.code})
+            return
+        settings = _of_settings(self.workspace, touched)
+        if why or settings:
+            body["why"] = (why or f"{settings} was changed")[:WHY]
+            _undo(self.workspace, body, {"outcome": "invalid", "code": REPOSITORY if why else SETTINGS})
+            return
+        if touched and all(map(repository.within, touched)):
+            body["only_git"] = True
+        if self.workspace.travels:
+            self.workspace.push(body["r3"], self.blobs)
+
+    def _trouble(self, paths: Sequence[str]) -> str:
+        """Why a change of `.git` must be rolled back; empty when it may be kept."""
+        assert self._call is not None
+        looking = replace(self._call, inherit=())
+        found = repository.trouble(looking, self._before, paths, self.workspace.before)
+        return str(self.clean(found))
 
 
 def _in_git(workspace: Workspace, touched: Sequence[str]) -> bool:

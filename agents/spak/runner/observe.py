@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from spak import canon
+from spak.cancel import Cancel
 from spak.commandline.commands import read_line
 from spak.datalog.externals import Request
 from spak.datalog.values import encode, to_json
@@ -29,19 +30,24 @@ MAX_BYTES = 1 << 20
 """Bytes of an observation; `step` reads it whole, so that it is no blob."""
 
 
-def observe(questions: Mapping[str, Any], workspace: Path, blobs: Blobs | None = None) -> dict[str, Any]:
-    """The facts that answer the questions, in their order; `blobs` has the texts that they refer to."""
+def observe(
+    questions: Mapping[str, Any], workspace: Path, blobs: Blobs | None = None, cancel: Cancel | None = None
+) -> dict[str, Any]:
+    """The facts that answer the questions, in their order; `blobs` has the texts that they refer to.
+
+    Raises: Cancelled.
+    """
     eyes = Observer(workspace.resolve())
     rows = [Request.from_json(item) for item in questions.get("rows", ())]
     try:
-        told = answers(rows, workspace) if rows else []
+        told = answers(rows, workspace, cancel) if rows else []
     except (UserError, OSError) as error:
         code = error.code if isinstance(error, UserError) else "world.unreadable"
         return {"trouble": [code if code in TROUBLES else "policy.observation"]}
     found: dict[str, Any] = {
         "paths": [_seen(text, eyes.look(text)) for text in questions.get("paths", ())],
         "globs": [[pattern, list(eyes.spread(pattern))] for pattern in questions.get("globs", ())],
-        "hosts": [[host, list(resolve(host))] for host in questions.get("hosts", ())],
+        "hosts": [[host, list(resolve(host, cancel))] for host in questions.get("hosts", ())],
         "rows": [
             [request.to_json(), [[to_json(encode(value)) for value in row] for row in answer]]
             for request, answer in zip(rows, told, strict=True)
@@ -70,13 +76,17 @@ def questions_of(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unchanged(
-    facts: Mapping[str, Any], workspace: Path, clean: Callable[[Any], Any] = lambda seen: seen
+    facts: Mapping[str, Any],
+    workspace: Path,
+    clean: Callable[[Any], Any] = lambda seen: seen,
+    cancel: Cancel | None = None,
 ) -> bool:
-    """Whether the world still is as it was observed; `clean` removes secrets as it did then."""
+    """Whether the world still is as it was observed; `clean` removes secrets as it did then. Raises:
+    Cancelled."""
     questions = questions_of(facts)
     if not questions:
         return True
-    again = canon.loads(canon.dumps(clean(observe(questions, workspace))))
+    again = canon.loads(canon.dumps(clean(observe(questions, workspace, cancel=cancel))))
     return all(again.get(kind) == facts[kind] for kind in questions)
 
 

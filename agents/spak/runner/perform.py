@@ -10,20 +10,20 @@ sandbox is gone. Then nothing is recorded, the workspace is as before, and the e
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from spak import canon, tokens
-from spak.errors import RunError, SpakError
+from spak.cancel import Token, check
+from spak.errors import RunError
 from spak.kernel import answer as answers
 from spak.kernel.memory.recollect import Size
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
 from spak.llm.prices import no_price
-from spak.policy import repository as opened
 from spak.policy.law import SPEC
 from spak.ports import (
     Answer,
@@ -39,7 +39,6 @@ from spak.ports import (
     Redacting,
     Sized,
     Subject,
-    ToolResult,
 )
 from spak.records import Kind
 from spak.runner import answer_record, changes, faults, measured
@@ -49,12 +48,7 @@ from spak.runner.host import Host
 from spak.runner.observe import facts, observe, unchanged
 from spak.runner.origins import shown
 from spak.runner.walls import Walls
-from spak.tools.git import repository
 from spak.workspace import Workspace
-
-
-class Interrupted(BaseException):
-    """Somebody asked the runner to stop in the middle of an effect; the effect stays pending."""
 
 
 class Proposed(NamedTuple):
@@ -107,14 +101,15 @@ class Performer:
     archive: Archive | None = None
     confirm: Callable[[], None] = lambda: None
     """Called right before a tool that has effects is started. Raises when the run is somebody else's now."""
-    stopping: bool = False
+    cancel: Token = field(default_factory=Token)
+    """Whoever sets it stops the run before its next effect; what is under way ends within a second or two,
+    raises Cancelled and stays pending."""
     on_text: Callable[[str], None] | None = None
     """Gets a model's text as it comes, without secrets; an empty piece means that it begins again."""
     away: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered around each call of a model: a wait, in which this process has its hands free."""
     hearing: Callable[[], AbstractContextManager[Heard | None]] = nullcontext
     """Entered around each call of a tool or a validator: who hears what it puts out while it runs."""
-    _outside: bool = False
     _walls: Walls | None = None
 
     @property
@@ -129,32 +124,8 @@ class Performer:
         """What takes secrets out of what is recorded or shown: the host's, with the values of files."""
         return self.walls.redactor
 
-    def interrupt(self) -> None:
-        """Stop as soon as may be: now, when an adapter is at work; else before the next one is called.
-
-        Called from a signal handler: it may raise Interrupted, but never in the middle of a write.
-        """
-        self.stopping = True
-        if self._outside:
-            raise Interrupted
-
-    def is_set(self) -> bool:
-        """Whether a call of a model is to end (spak.ports.Cancel)."""
-        return self.stopping
-
-    @contextmanager
-    def _calling(self) -> Iterator[None]:
-        """Around each call of an adapter: the only place where an interruption is let through."""
-        if self.stopping:
-            raise Interrupted
-        self._outside = True
-        try:
-            yield
-        finally:
-            self._outside = False
-
     def perform(self, effect: Effect, history: History) -> Proposed | None:
-        """The proposal that answers an effect; None when a person will answer it later."""
+        """The proposal that answers an effect; None when a person will answer it later. Raises: Cancelled."""
         started = time.perf_counter_ns()
         if effect.cls != "effect":  # a step that may write looks when it has begun
             self.walls.look_before(effect)
@@ -163,7 +134,7 @@ class Performer:
                 done: Proposed | None = self._tool(effect, history)
             case "observe":
                 seen = self.walls.seen(
-                    observe(effect.args["questions"], self.workspace.directory, self.blobs)
+                    observe(effect.args["questions"], self.workspace.directory, self.blobs, self.cancel)
                 )
                 done = Proposed(Kind.OBSERVE, {"of": effect.id, "facts": seen})
             case "check":
@@ -243,82 +214,45 @@ class Performer:
     # ---- tools -----------------------------------------------------------------------------------------
 
     def _tool(self, effect: Effect, history: History) -> Proposed:
-        tool = self.host.tools[effect.name]
-        writes = effect.cls == "effect"
-        repo: repository.Before | None = None
-        if writes:
-            self.workspace.begin(effect.id)
+        if effect.cls != "effect":
+            return self._called(effect, history, changes.Reading())
+        with self.workspace.transaction(effect.id, self.cancel):
             self.walls.look()
-        with self.workspace.lock() as lock:
-            if not unchanged(effect.observed, self.workspace.directory, self.walls.seen):
-                if writes:
-                    self.workspace.rollback()
+            writing = changes.Writing(self.workspace, self.blobs, self.confirm, self._clean)
+            return self._called(effect, history, writing)
+
+    def _called(self, effect: Effect, history: History, step: changes.Step) -> Proposed:
+        tool = self.host.tools[effect.name]
+        with self.workspace.lock(self.cancel) as lock:
+            if not self._unchanged(effect):
                 return _changed(effect)
             asked = expand(effect.args, self.blobs)
             try:
                 args = self.host.secrets.filled(asked, effect.observed)
             except RunError as error:
-                if writes:
-                    self.workspace.rollback()
-                body = {"of": effect.id, "outcome": "invalid", "code": error.code}
-                return Proposed(Kind.ACT, body, {"why": error.message})
-            try:
-                if writes:
-                    self.confirm()  # not earlier: locks are waited for, and snapshots take time
-                with self._calling(), self.hearing() as heard:
-                    call = Call(
-                        effect.id, effect.name, args, self.workspace.directory,
-                        self.walls.launcher(effect, asked), limits=self.host.limits,
-                        toolchain=self.host.toolchain, inherit=(lock,),
-                        archive=self.archive, observed=effect.observed, heard=heard, reach=self.host.reach,
-                        shown=shown(effect, history.origins, self.workspace, self.rules),
-                    )  # fmt: skip
-                    opening = opened.opening(effect.name, args) if writes else None
-                    if opening is not None:
-                        repo = repository.before(call, opening)
-                        call = replace(call, repository=True)
-                    result = tool.run(call)
-                    faults.look(self.host.launcher, tool.entry.sandboxed, result, self.workspace.directory)
-            except BaseException:
-                if writes:
-                    self.workspace.rollback()
-                raise
-        try:
-            output = self._clean(result.output.decode("utf-8", "replace"))
-            diagnostics = self._clean(list(result.diagnostics[: measured.MAX_DIAGNOSTICS]))
-            key = self._clean(dict(result.key))
-        except SpakError:
-            if writes:
-                self.workspace.rollback()
-            raise
-
-        def trouble(paths: Sequence[str]) -> str:
-            looking = replace(call, inherit=(), repository=False)
-            return str(self._clean(repository.trouble(looking, repo, paths, self.workspace.before)))
-
-        return self._tool_result(effect, result, trouble if writes else None, output, diagnostics, key)
-
-    def _tool_result(
-        self,
-        effect: Effect,
-        result: ToolResult,
-        keep_git: Callable[[Sequence[str]], str] | None,
-        output: str,
-        diagnostics: Sequence[Any],
-        key: Mapping[str, Any],
-    ) -> Proposed:
-        """The proposal; `output`, `diagnostics` and `key` are the result's, without secrets. `keep_git` says
-        of the paths that a writing tool changed why they must be undone."""
+                refused = {"of": effect.id, "outcome": "invalid", "code": error.code}
+                return Proposed(Kind.ACT, refused, {"why": error.message})
+            check(self.cancel)
+            with self.hearing() as heard:
+                call = step.started(Call(
+                    effect.id, effect.name, args, self.workspace.directory,
+                    self.walls.launcher(effect, asked), limits=self.host.limits,
+                    toolchain=self.host.toolchain, inherit=(lock,),
+                    archive=self.archive, observed=effect.observed, heard=heard, reach=self.host.reach,
+                    shown=shown(effect, history.origins, self.workspace, self.rules), cancel=self.cancel,
+                ))  # fmt: skip
+                result = tool.run(call)
+                faults.look(self.host.launcher, tool.entry.sandboxed, result, self.workspace.directory)
+        output = self._clean(result.output.decode("utf-8", "replace"))
+        diagnostics = self._clean(list(result.diagnostics[: measured.MAX_DIAGNOSTICS]))
+        key = self._clean(dict(result.key))
         side: dict[str, Any] = {"ms": result.wall_ms, "cpu_ms": result.cpu_ms}
         body: dict[str, Any] = {"of": effect.id, "outcome": result.status}
         if result.status == "exited":
             body["exit"] = result.exit
             if effect.watch:
                 body["facts"] = facts(effect.watch, self.workspace.directory, self.blobs)
-            if keep_git is not None:
-                changes.take(self.workspace, self.blobs, body, keep_git)
-        elif keep_git is not None:
-            self.workspace.rollback()
+            step.take(body)
         body["key"] = canon.content_hash([result.status, result.exit, key])
         if output:
             body["out"] = keep(output, self.blobs)
@@ -330,6 +264,9 @@ class Performer:
             side |= {"size": result.size, "sha256": result.sha256}
         return Proposed(Kind.ACT, body, side)
 
+    def _unchanged(self, effect: Effect) -> bool:
+        return unchanged(effect.observed, self.workspace.directory, self.walls.seen, self.cancel)
+
     # ---- validators ------------------------------------------------------------------------------------
 
     def _validate(self, effect: Effect) -> Proposed:
@@ -340,9 +277,10 @@ class Performer:
             return Proposed(Kind.ACT, body, side)
         rule = self.rules.program.tasks[effect.task].rule
         told: dict[str, Any] = {}
-        with self.workspace.lock() as lock, self._calling(), self.hearing() as heard:
-            if not unchanged(effect.observed, self.workspace.directory, self.walls.seen):
+        with self.workspace.lock(self.cancel) as lock, self.hearing() as heard:
+            if not self._unchanged(effect):
                 return _changed(effect)
+            check(self.cancel)
             options = expand(effect.args, self.blobs)
             measurement = validator.measure(
                 MeasureCall(
@@ -366,6 +304,7 @@ class Performer:
                     },
                     inherit=(lock,),
                     heard=heard,
+                    cancel=self.cancel,
                     ask=lambda items, schema: self._judge(effect, items, schema, told),
                 )
             )
@@ -407,9 +346,10 @@ class Performer:
             space=task.proposing.space,
             tools={name: self.host.tools[name].entry for name in task.tools if name in self.host.tools},
             history=history.of(effect.task),
+            cancel=self.cancel,
         )
-        with self._calling():
-            candidates = proposer.propose(request)
+        check(self.cancel)
+        candidates = proposer.propose(request)
         listed = []
         for candidate in candidates:
             item: dict[str, Any] = {"tool": candidate.tool, "args": dict(candidate.args)}
@@ -440,23 +380,21 @@ class Performer:
     def _answered(self, prompt: Prompt, shown: Callable[[str], None] | None) -> Answer | None:
         """The backend's answer, with a cost where money is counted; None when nobody answers now.
 
-        Raises: RunError `llm.*`.
+        Raises: RunError `llm.*`; Cancelled.
         """
-        backend, within = self.host.backend, self._outside
+        backend = self.host.backend
         if backend is None:
             return None
-        self._outside = False  # within a validator's call too, an interruption comes in `_calling` only
         try:
-            with self.away(), self._calling():
-                answer = backend.answer(prompt, shown, self)
+            with self.away():
+                check(self.cancel)
+                answer = backend.answer(prompt, shown, self.cancel)
                 if shown is not None:
                     shown("\n")  # the last word too
         except RunError as error:
-            if error.code == "llm.cancelled" and self.stopping:
-                raise Interrupted from None
+            if error.code == "llm.cancelled":
+                check(self.cancel)
             raise
-        finally:
-            self._outside = within
         if answer is not None and answer.cost_nanousd is None and self.rules.program.budgets.cost:
             answer = replace(answer, cost_nanousd=self._bound(prompt))  # no usage: the worst is taken
         return answer

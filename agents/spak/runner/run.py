@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from spak import canon
+from spak.cancel import Cancelled
 from spak.errors import BugError, LedgerError, RunError, UserError
 from spak.kernel.gate import Judged
 from spak.kernel.rules import Rules
@@ -35,7 +36,7 @@ from spak.records import Authority, Kind, Record
 from spak.runner.archive import LedgerArchive
 from spak.runner.blobs import expand
 from spak.runner.host import Host
-from spak.runner.perform import Interrupted, Performer, Proposed
+from spak.runner.perform import Performer, Proposed
 from spak.runner.resume import new_history, snapshot_of, take_up
 from spak.workspace import Workspace
 
@@ -223,7 +224,7 @@ class Run:
         try:
             while not self.state.ended:
                 effect = self.pending()
-                if self.performer.stopping:
+                if self.performer.cancel.is_set():
                     return "interrupted"
                 if until is not None and time.monotonic() >= until:
                     return "paused"
@@ -242,7 +243,7 @@ class Run:
                     return "waiting"
                 self.keep_snapshot(EVERY)
             return "ended"
-        except Interrupted:
+        except Cancelled:
             return "interrupted"
         finally:
             self.flush()
@@ -345,7 +346,7 @@ class Run:
         self.flush()
         ends = time.monotonic() + min(effect.due - now(), self._interval_ms(effect)) / 1000
         while (left := ends - time.monotonic()) > 0:
-            if self.performer.stopping:
+            if self.performer.cancel.is_set():
                 return "interrupted"
             if until is not None and time.monotonic() >= until:
                 return "paused"
@@ -360,7 +361,7 @@ class Run:
 
     def _do(self, effect: Effect) -> bool:
         if effect.cls == "effect":
-            with self.workspace.lock():
+            with self.workspace.lock(self.performer.cancel):
                 self.flush()
                 proposed = self.performer.perform(effect, self.history)
         else:

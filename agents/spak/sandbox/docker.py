@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from spak import data
+from spak.cancel import TURN_S, apart
 from spak.errors import BugError, UnavailableError
 from spak.lang.catalog import NamedEntry
 from spak.ports import MIB, Child, Job, Limits, Outcome, Status
@@ -46,7 +47,6 @@ _OVERHEAD = 4
 _GVISOR_PROCESSES = 512
 """runsc counts its own threads."""
 _OOM_S = 1.0
-_TURN_S = 0.2
 _ALL = 0xFFFFFFFF
 _LIMIT_SIGNALS = (signal.SIGXCPU, signal.SIGXFSZ)
 _HARMLESS = {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH, signal.SIGTSTP, signal.SIGSTOP,
@@ -120,9 +120,9 @@ class Docker:
         """Run it to its end."""
         try:
             try:
-                return self._in(self._admit(job, ()), job, b"")
+                return self._in(self._opened(job, fresh=False), job, b"")
             except Ended:  # a warm one may have gone since: then a new one
-                return self._in(self._admit(job, (), fresh=True), job, b"")
+                return self._in(self._opened(job, fresh=True), job, b"")
         except (Refused, Ended) as error:
             return Outcome("launcher", 125, detail=str(error))
 
@@ -190,6 +190,10 @@ class Docker:
                 for name, text in (("memory", fill), ("processes", fork))
             }
         return [name for name, outcome in tried.items() if outcome.exit == 0]
+
+    def _opened(self, job: Job, fresh: bool) -> Warm:
+        """`_admit`, apart: the engine may be slow to answer. Raises: Refused, Cancelled."""
+        return apart(lambda: self._admit(job, (), fresh=fresh), job.cancel, late=Warm.close)
 
     # ---- containers
 
@@ -295,7 +299,7 @@ class Docker:
         )
         clean = False
         try:
-            step = warm.step(packed, nonce, job.stdin, job.limits, job.heard)
+            step = warm.step(packed, nonce, job.stdin, job.limits, job.heard, job.cancel)
             outcome = _outcome(warm, job.limits, step)
             clean = step.report is not None and not step.report.left and outcome.status in ("exited", "crash")
         finally:
@@ -326,6 +330,8 @@ class Running:
         self._ended = threading.Event()
         self._why = ""
 
+        job = replace(job, cancel=None)  # its starter ends it
+
         def carry() -> None:
             try:
                 self._outcome = launcher._in(warm, job, extra)
@@ -346,7 +352,7 @@ class Running:
     def wait(self, timeout_s: float) -> Outcome:
         """How it ended. One that still runs when the time is up is ended, with status `timeout`."""
         clock = Awake()
-        while not self._ended.wait(max(0.0, min(_TURN_S, timeout_s - clock.now()))):
+        while not self._ended.wait(max(0.0, min(TURN_S, timeout_s - clock.now()))):
             if clock.now() >= timeout_s:
                 self._end(f"still running after the {timeout_s:g} s that its starter gave", "timeout")
         if self._outcome is None:

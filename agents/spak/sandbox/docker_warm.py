@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from spak import data
+from spak.cancel import TURN_S, Cancel, apart, check
 from spak.ports import Heard, Limits
 from spak.sandbox import chain, slots
 from spak.sandbox import docker_engine as engine
@@ -33,7 +34,6 @@ START_S = 30.0
 NOTICE = ".spak-masked"
 IDLE_S = 30.0
 _CHUNK = 1 << 18
-_TURN_S = 0.2
 _LAST_WORDS_S = 1.0
 
 
@@ -90,24 +90,27 @@ class Warm:
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def step(
-        self, packed: bytes, nonce: str, stdin: bytes, limits: Limits, heard: Heard | None = None
+        self,
+        packed: bytes,
+        nonce: str,
+        stdin: bytes,
+        limits: Limits,
+        heard: Heard | None = None,
+        cancel: Cancel | None = None,
     ) -> Step:
-        """Run one job to its end. Raises: Ended when it could not even be begun."""
+        """Run one job to its end. Raises: Ended when it could not even be begun; Cancelled, and then it runs
+        until `close`."""
         out, err = (Collector(limits.output_bytes, number, heard) for number in (1, 2))
         held, frames = Held(err), Frames()
         began = time.monotonic()
         try:
-            with told():
-                made = self.client.exec_create(
-                    self.number, ["/opt/spak/guest", "step"], stdin=True, stdout=True, stderr=True
-                )
-                stream = self.client.exec_start(made["Id"], socket=True)
+            stream = apart(self._begin, cancel, late=engine.drop)
         except EngineError as error:
             raise Ended(f"the engine did not begin the job: {error}") from error
         line = engine.line(stream)
         trouble = ""
         try:
-            self._carry(line, memoryview(packed + stdin), frames, out, held, START_S + limits.wall_s)
+            self._carry(line, memoryview(packed + stdin), frames, out, held, START_S + limits.wall_s, cancel)
         except OSError as error:
             trouble = f"the engine went away: {error}"
         except TimeoutExpired:
@@ -121,22 +124,36 @@ class Warm:
             trouble = trouble or "the container ended before the job did"
         return Step(found, out, err, wall_ms, trouble)
 
+    def _begin(self) -> Any:
+        """The engine's stream to a guest that waits for a job. Raises: EngineError."""
+        with told():
+            made = self.client.exec_create(
+                self.number, ["/opt/spak/guest", "step"], stdin=True, stdout=True, stderr=True
+            )
+            return self.client.exec_start(made["Id"], socket=True)
+
     def _carry(
-        self, line: socket.socket, rest: memoryview, frames: Frames, out: Collector, err: Held, until: float
+        self,
+        line: socket.socket,
+        rest: memoryview,
+        frames: Frames,
+        out: Collector,
+        err: Held,
+        until: float,
+        cancel: Cancel | None,
     ) -> None:
         """Bytes both ways until the engine closes its side, for `until` seconds at most."""
         line.setblocking(False)
         clock, over = Awake(), False
         outputs: Mapping[int, Callable[[bytes], None]] = {1: out.feed, 2: err.feed}
         while True:
+            check(cancel)
             left = until - clock.now()
             if left <= 0 and over:
                 return
             if left <= 0:
                 raise TimeoutExpired
-            readable, writable, _ = select.select(
-                [line], [line] if rest else [], [], min(left, _TURN_S)
-            )  # in turns, so that another thread can break the wait off
+            readable, writable, _ = select.select([line], [line] if rest else [], [], min(left, TURN_S))
             if not (over or readable or writable) and (self.heard.ended.is_set() or self.out_of_memory(0)):
                 over, until = True, clock.now() + _LAST_WORDS_S  # gVisor leaves the stream open then
             if writable:

@@ -25,6 +25,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from spak.cancel import TURN_S, Cancel, Cancelled, check
 from spak.errors import BugError
 from spak.ports import Heard, Limits, Outcome, Status
 from spak.sandbox import orphans, procfs, rlimits
@@ -39,7 +40,6 @@ _DRAIN_S = 5.0
 _WARM_S = 0.004
 _CHUNK = 1 << 18
 _TICK_S = 0.1
-_TURN_S = 0.2
 _WATCH_S = 0.02
 _LIMIT_SIGNALS = (signal.SIGXCPU, signal.SIGXFSZ)
 _HARMLESS = {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH, signal.SIGTSTP, signal.SIGSTOP,
@@ -79,8 +79,9 @@ class Live:
         group: Group | None,
         late: Mapping[int, tuple[int, int]],
         heard: Heard | None = None,
+        cancel: Cancel | None = None,
     ) -> None:
-        """`late` are the resource limits that are to be set from outside."""
+        """`late` are the resource limits that are to be set from outside; `cancel` ends its start alone."""
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         self._process, self._limits, self._group = process, limits, group
         self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
@@ -95,13 +96,13 @@ class Live:
         self._pidfd = -1
         orphans.adopt()
         try:
-            self._await_shell()
+            self._await_shell(cancel)
             self.pid = procfs.namespace_leader(process.pid)
             self._pidfd = os.pidfd_open(self.pid)
             self._limit(late)
             os.write(self._stdin.fileno(), b"\n")
         except BaseException as error:
-            complaint = self._abandon()
+            complaint = self._abandon(0.0 if isinstance(error, Cancelled) else 1.0)
             if isinstance(error, ProcessLookupError | BrokenPipeError | EOFError):
                 raise StartError(complaint or "bwrap ended while it was setting up") from error
             raise
@@ -119,24 +120,27 @@ class Live:
     def wait(self, timeout_s: float) -> Outcome:
         """How it ended. One that still runs when the time is up is ended, with status `timeout`."""
         clock = Awake()
-        while not self._ended.wait(max(0.0, min(_TURN_S, timeout_s - clock.now()))):
+        while not self._ended.wait(max(0.0, min(TURN_S, timeout_s - clock.now()))):
             if clock.now() >= timeout_s:
                 self._sentence("timeout", f"still running after the {timeout_s:g} s that its starter gave")
                 break
         return self.result()
 
-    def result(self) -> Outcome:
-        """How it ended, however long that takes; in turns, so that another thread can break the wait off."""
-        while not self._ended.wait(_TURN_S):
-            pass
+    def result(self, cancel: Cancel | None = None) -> Outcome:
+        """How it ended, however long that takes. Raises: Cancelled; it still runs then."""
+        while not self._ended.wait(TURN_S):
+            check(cancel)
         if self._outcome is None:
             raise BugError("bug.sandbox", "the thread that watched a sandbox ended before it")
         return self._outcome
 
-    def pump(self, stdin: bytes) -> Outcome:
-        """Carry bytes and watch limits until nothing of the sandbox is left; then say how it ended."""
+    def pump(self, stdin: bytes, cancel: Cancel | None = None) -> Outcome:
+        """Carry bytes and watch limits until nothing of the sandbox is left; then say how it ended.
+
+        Raises: Cancelled, when nothing of it is left.
+        """
         try:
-            self._carry(stdin)
+            self._carry(stdin, cancel)
             self._outcome = self._verdict_of(self._reap())
             return self._outcome
         except BaseException:
@@ -150,17 +154,19 @@ class Live:
             self._close()
             self._ended.set()
 
-    def _await_shell(self) -> None:
-        """Wait for the shell's line. Raises: EOFError when bwrap ended before, StartError after too long.
+    def _await_shell(self, cancel: Cancel | None) -> None:
+        """Wait for the shell's line. Raises: EOFError when bwrap ended before, StartError after too long,
+        Cancelled.
 
         A move into a control group makes the kernel wait about 10 ms, unless another one has just been made.
         So bwrap itself is moved while it works, and moved again, until the processes that count can follow
         at once.
         """
-        until, step = time.monotonic() + START_S, START_S if self._group is None else _WARM_S
+        until, step = time.monotonic() + START_S, TURN_S if self._group is None else _WARM_S
         if self._group is not None:
             self._group.add(self._process.pid)
         while not select.select([self._stdout], [], [], step)[0]:
+            check(cancel)
             if time.monotonic() > until:
                 raise StartError(f"the sandbox was not up after {START_S:g} s")
             if self._group is not None:
@@ -177,10 +183,10 @@ class Live:
             with suppress(PermissionError):  # bwrap's may not be ours to touch here; then it stays as it is
                 Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
 
-    def _abandon(self) -> str:
+    def _abandon(self, patience_s: float) -> str:
         """Let go of a start that failed, and of all that it has started; what bwrap said about it."""
         try:
-            self._process.wait(1.0)
+            self._process.wait(patience_s)
         except subprocess.TimeoutExpired:
             down = procfs.tree(self._process.pid)
             for pid in reversed(down):  # from the inside: without its parent, bwrap's child waits for ever
@@ -206,7 +212,7 @@ class Live:
             self._pidfd = -1
         orphans.release()
 
-    def _carry(self, stdin: bytes) -> None:
+    def _carry(self, stdin: bytes, cancel: Cancel | None) -> None:
         """What happened is looked at before the clock: a job that ended while this process was stopped has
         ended in time."""
         clock, tick = Awake(), _WATCH_S if self._group is None else _TICK_S
@@ -220,8 +226,9 @@ class Live:
             waiting.register(self._stderr, selectors.EVENT_READ, self._err)
             waiting.register(self._stdin, selectors.EVENT_WRITE)
             while waiting.get_map():
+                check(cancel)
                 left = (min(due, deadline) if alive else until) - clock.now()
-                for key, _ in waiting.select(max(0.0, min(left, _TURN_S))):
+                for key, _ in waiting.select(max(0.0, min(left, TURN_S))):
                     if key.fileobj == self._pidfd:
                         waiting.unregister(self._pidfd)
                         alive, until = False, clock.now() + _DRAIN_S

@@ -78,7 +78,7 @@ class Restricted:
         except Refused as error:
             return Outcome("launcher", 125, detail=str(error))
         try:
-            return live.result()
+            return live.result(job.cancel)
         except BaseException:
             live.kill()
             raise
@@ -114,7 +114,7 @@ class Restricted:
 
     def _here(self, job: Job, slot: slots.Slot | None) -> Outcome:
         try:
-            return self._spawn(job, slot.uid if slot else None, (), False, b"").pump(job.stdin)
+            return self._spawn(job, slot.uid if slot else None, (), False, b"").pump(job.stdin, job.cancel)
         finally:
             _release(slot)
 
@@ -187,7 +187,7 @@ class Restricted:
             raise
         finally:
             wiring.close()
-        return Live(process, job.limits, group, limits if uid is None else {}, job.heard)
+        return Live(process, job.limits, group, limits if uid is None else {}, job.heard, job.cancel)
 
     def probe(self) -> str:
         """A nonce comes back from inside, and a file that anyone on the host may read does not."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 from spak import canon
+from spak.cancel import TURN_S, Cancel, apart, check
 from spak.errors import UsageError
 from spak.lang.catalog import ToolEntry
 from spak.policy import urls
@@ -98,7 +99,7 @@ class HttpRequest:
     )
 
     def run(self, call: Call) -> ToolResult:
-        return results.guarded(_ask, call)
+        return results.guarded(lambda call: apart(lambda: _ask(call), call.cancel), call)
 
 
 def _ask(call: Call) -> ToolResult:
@@ -116,7 +117,7 @@ def _ask(call: Call) -> ToolResult:
     try:
         timeout = min(float(args.get("timeout_s", TIMEOUT_S)), call.limits.wall_s)
         ends = time.monotonic() + timeout
-        with _client(timeout) as client, _watched(ends) as watch:
+        with _client(timeout) as client, _watched(ends, call.cancel) as watch:
             request = client.build_request(
                 str(args.get("method", "GET")),
                 _at(url, addresses[0]),
@@ -192,29 +193,33 @@ def _client(timeout: float) -> httpx.Client:
 
 
 @contextmanager
-def _watched(ends: float) -> Iterator[Any]:
-    """A trace that remembers the connection, and its end when the time is over: slow replies end too."""
+def _watched(ends: float, cancel: Cancel | None) -> Iterator[Any]:
+    """A trace that remembers the connection, and its end when the time is over or the request cancelled: slow
+    replies end too, and what was cancelled while it connected is not sent."""
     sockets: list[socket.socket] = []
+    over = threading.Event()
 
     def trace(event: str, info: Mapping[str, Any]) -> None:
+        check(cancel)
         stream = info.get("return_value")
         if event.endswith((".connect_tcp.complete", ".start_tls.complete")) and stream is not None:
             sockets.append(stream.get_extra_info("socket"))
 
     def cut() -> None:
-        for found in sockets:
+        while not over.wait(min(TURN_S, max(ends - time.monotonic(), 0))):
+            if time.monotonic() >= ends or (cancel is not None and cancel.is_set()):
+                break
+        for found in () if over.is_set() else sockets:
             try:
                 found.shutdown(socket.SHUT_RDWR)
             except OSError:
                 continue
 
-    timer = threading.Timer(max(ends - time.monotonic(), 0), cut)
-    timer.daemon = True
-    timer.start()
+    threading.Thread(target=cut, name="spak-http", daemon=True).start()
     try:
         yield trace
     finally:
-        timer.cancel()
+        over.set()
 
 
 def _told(asked: str, response: httpx.Response, limit: int, ends: float) -> ToolResult:

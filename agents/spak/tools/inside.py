@@ -72,5 +72,6 @@ def run(
             inherit=call.inherit,
             heard=heard,
             whole=whole,
+            cancel=call.cancel,
         )
     )

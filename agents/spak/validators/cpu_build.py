@@ -9,10 +9,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
+import time
 import weakref
 from pathlib import Path
 
 from spak import data
+from spak.cancel import TURN_S, Cancel, check
 from spak.errors import UnavailableError
 from spak.ports import Toolchain
 
@@ -29,23 +31,27 @@ class Workshop:
         self.close = weakref.finalize(self, shutil.rmtree, self.folder, True)
         self._peak = 0
 
-    def driver(self, toolchain: Toolchain | None) -> Path:
-        """The child driver. Raises: UnavailableError `unavailable.compiler`."""
-        return self._built(toolchain, "cpu_driver", "-O2")
+    def driver(self, toolchain: Toolchain | None, cancel: Cancel | None = None) -> Path:
+        """The child driver. Raises: UnavailableError `unavailable.compiler`; Cancelled."""
+        return self._built(toolchain, cancel, "cpu_driver", "-O2")
 
-    def flops_peak(self, toolchain: Toolchain | None, again: bool = False) -> int:
-        """FLOP per second of CPU time of one core; the highest seen by this workshop."""
+    def flops_peak(
+        self, toolchain: Toolchain | None, again: bool = False, cancel: Cancel | None = None
+    ) -> int:
+        """FLOP per second of CPU time of one core; the highest seen by this workshop. Raises: Cancelled."""
         if self._peak == 0 or again:
-            program = self._built(toolchain, "cpu_peak", "-O3", "-march=native", "-ffp-contract=fast")
-            self._peak = max(self._peak, int(run_trusted([str(program)])))
+            flags = ("-O3", "-march=native", "-ffp-contract=fast")
+            program = self._built(toolchain, cancel, "cpu_peak", *flags)
+            self._peak = max(self._peak, int(run_trusted([str(program)], cancel)))
         return self._peak
 
-    def _built(self, toolchain: Toolchain | None, name: str, *flags: str) -> Path:
+    def _built(self, toolchain: Toolchain | None, cancel: Cancel | None, name: str, *flags: str) -> Path:
         target = self.folder / name
         if not target.exists():
             source = data.path(f"sandbox/guest/{name}.c")
             aside = self.folder / f"{name}.new"
-            run_trusted([compiler(toolchain), *FLAGS, *flags, "-o", str(aside), str(source), "-ldl"])
+            line = [compiler(toolchain), *FLAGS, *flags, "-o", str(aside), str(source), "-ldl"]
+            run_trusted(line, cancel)
             aside.chmod(0o755)
             aside.rename(target)
         return target
@@ -63,19 +69,40 @@ def compiler(toolchain: Toolchain | None) -> str:
     return found
 
 
-def run_trusted(argv: list[str]) -> str:
-    """Standard output of a trusted program. Raises: UnavailableError `unavailable.compiler` when it fails."""
+def run_trusted(argv: list[str], cancel: Cancel | None = None) -> str:
+    """Standard output of a trusted program, which is ended when the work is cancelled.
+
+    Raises: UnavailableError `unavailable.compiler` when it fails; Cancelled.
+    """
+    pipe = subprocess.PIPE
     try:
-        done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=TIMEOUT_S, check=True, env={"PATH": "/usr/bin:/bin"}
-        )
-    except subprocess.CalledProcessError as error:
-        detail = error.stderr.strip().splitlines()[-1:] or [f"exit {error.returncode}"]
-        raise UnavailableError(
-            "unavailable.compiler", f"{Path(argv[0]).name} failed: {detail[0]}", "run spak doctor"
-        ) from error
-    except (OSError, subprocess.TimeoutExpired) as error:
+        with subprocess.Popen(
+            argv, stdout=pipe, stderr=pipe, text=True, env={"PATH": "/usr/bin:/bin"}
+        ) as process:
+            try:
+                said, errors = _outputs(process, cancel)
+            except BaseException:
+                process.kill()
+                raise
+    except (OSError, TimeoutError) as error:
         raise UnavailableError(
             "unavailable.compiler", f"{Path(argv[0]).name} did not run: {error}", "run spak doctor"
         ) from error
-    return done.stdout
+    if process.returncode:
+        detail = errors.strip().splitlines()[-1:] or [f"exit {process.returncode}"]
+        raise UnavailableError(
+            "unavailable.compiler", f"{Path(argv[0]).name} failed: {detail[0]}", "run spak doctor"
+        )
+    return said
+
+
+def _outputs(process: subprocess.Popen[str], cancel: Cancel | None) -> tuple[str, str]:
+    """Both outputs of a program, whole. Raises: TimeoutError, Cancelled; it still runs then."""
+    ends = time.monotonic() + TIMEOUT_S
+    while True:
+        check(cancel)
+        try:
+            return process.communicate(timeout=TURN_S)
+        except subprocess.TimeoutExpired as error:
+            if time.monotonic() >= ends:
+                raise TimeoutError(f"not done after {TIMEOUT_S} s") from error

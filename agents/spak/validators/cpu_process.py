@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spak.cancel import Cancel, check
 from spak.ports import Child, Job, Launcher, Limits
 from spak.validators.cpu_arena import Arena, places
 
@@ -85,9 +86,15 @@ class Process:
     """A started candidate; `call` may be used until it raises, `close` always."""
 
     def __init__(
-        self, launcher: Launcher, folder: Path, symbol: str, limits: Limits, deadline: float
+        self,
+        launcher: Launcher,
+        folder: Path,
+        symbol: str,
+        limits: Limits,
+        deadline: float,
+        cancel: Cancel | None = None,
     ) -> None:
-        self._deadline = deadline
+        self._deadline, self._cancel = deadline, cancel
         self._inputs, self._outputs = Arena(sealed=True), Arena(sealed=False)
         go_in, self._go = os.pipe2(os.O_CLOEXEC)
         self._done, done_out = os.pipe2(os.O_CLOEXEC)
@@ -97,9 +104,8 @@ class Process:
         self._stat = -1
         self._last = 0
         try:
-            self._child = launcher.start(
-                Job(argv=argv, workspace=folder, writable=False, limits=limits), pass_fds=theirs
-            )
+            job = Job(argv=argv, workspace=folder, writable=False, limits=limits, cancel=cancel)
+            self._child = launcher.start(job, pass_fds=theirs)
         except BaseException:
             self.close()
             raise
@@ -115,7 +121,7 @@ class Process:
             raise
 
     def call(self, random: np.random.Generator, case: Case) -> Window:
-        """One window on fresh inputs at fresh places. Raises: Violation."""
+        """One window on fresh inputs at fresh places. Raises: Violation, Cancelled."""
         import numpy as np
 
         count = case.inputs[0].size
@@ -177,10 +183,11 @@ class Process:
             raise self._death() from None
 
     def _await(self, word: bytes, wall_s: float, cpu_ns: int) -> None:
-        """Wait for one byte from the child. Raises: Violation when it dies or a limit passes."""
+        """Wait for one byte from the child. Raises: Violation when it dies or a limit passes; Cancelled."""
         began, cpu = time.monotonic(), self._clock()
         until = min(began + wall_s, self._deadline)
         while not _readable(self._done, POLL_MS):
+            check(self._cancel)
             if time.monotonic() > until:
                 raise Violation("timeout", f"no answer in {time.monotonic() - began:.1f} s")
             if self._clock() - cpu > cpu_ns:
@@ -199,6 +206,7 @@ class Process:
         """
         began, first, seen = time.monotonic(), self._clock(), -1
         while True:
+            check(self._cancel)
             resting, now = self._state() == b"S", self._clock()
             if resting and now == seen:
                 return now

@@ -122,9 +122,10 @@ class CpuProfiler:
             n=call.options.get("n", 512),
             random=np.random.default_rng(np.random.SeedSequence([abs(call.seed), entropy])),
             deadline=began + wall_s,
-            driver=workshop.driver(call.toolchain),
+            driver=workshop.driver(call.toolchain, call.cancel),
             folder=folder,
-            peak=lambda again: workshop.flops_peak(call.toolchain, again),
+            peak=lambda again: workshop.flops_peak(call.toolchain, again, call.cancel),
+            cancel=call.cancel,
         )
 
 

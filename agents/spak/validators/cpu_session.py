@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spak.cancel import Cancel
 from spak.ports import Launcher, Limits
 from spak.validators import pairs
 from spak.validators.cpu_process import Process, Violation, Window
@@ -51,6 +52,7 @@ class Bench:
     folder: Path
     peak: Callable[[bool], int]
     """The FMA peak in flop/s; measured again when asked with True."""
+    cancel: Cancel | None = None
 
     def bound_ns(self, again: bool = False) -> int:
         """The time under which no correct answer of this size was computed by this core."""
@@ -123,7 +125,9 @@ class Side:
             library.write_bytes(self.binary)
             library.chmod(0o555)
         deadline = bench.deadline + GRACE_S
-        return Process(bench.launcher, self._folder, bench.problem.symbol, bench.limits, deadline)
+        return Process(
+            bench.launcher, self._folder, bench.problem.symbol, bench.limits, deadline, bench.cancel
+        )
 
     def _window(self, process: Process, case: Case) -> int:
         window = process.call(self.bench.random, case)

@@ -57,6 +57,7 @@ def run(
             stdin=stdin,
             inherit=call.inherit,
             heard=heard,
+            cancel=call.cancel,
         )
     )
 

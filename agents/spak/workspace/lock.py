@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from spak.cancel import Cancel, check
 from spak.errors import LedgerError, RunError
 
 _POLL_S = 0.01
@@ -35,14 +36,19 @@ class WorkspaceLock:
         """That of the lease under which its owner works; 0 where there are none."""
         self._fd = -1
         self._depth = 0
+        self.cancel: Cancel | None = None
+        """What breaks off the next wait for it."""
 
     def __enter__(self) -> int:
         """The inheritable descriptor.
 
-        Raises: RunError `workspace.busy` after the deadline, LedgerError `ledger.lost_lease`.
+        Raises: RunError `workspace.busy` after the deadline, LedgerError `ledger.lost_lease`; Cancelled.
         """
         if self._depth == 0:
-            self._fd = self._take()
+            try:
+                self._fd = self._take()
+            finally:
+                self.cancel = None
         self._depth += 1
         return self._fd
 
@@ -91,6 +97,7 @@ class WorkspaceLock:
                 return
             except BlockingIOError:
                 left = deadline - time.monotonic()
+            check(self.cancel)
             if left <= 0:
                 raise RunError(
                     "workspace.busy",

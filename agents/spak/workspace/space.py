@@ -3,10 +3,10 @@
 Takes the folder and a store beside it; gives the content hash of the folder (register R3), and around each
 effect that may write a transaction:
 
-    begin(effect)    what is there now is durable, and so is a record that names the effect and that root
-    ... the effect runs ...
-    commit() -> R3   what it changed is durable        or    rollback()   exactly that is undone
-    settle()         once the ledger has the outcome on disk, the way back is no longer needed
+    with transaction(effect):   what is there is durable, and a record that names the effect and that root
+        ... the effect runs ...
+        commit() -> R3          what it changed is durable; without it exactly that is undone
+    settle()                    once the ledger has the outcome on disk, the way back is no longer needed
 
 and after a crash `recover`, which rolls back only if the effect under way is the one that the ledger waits
 for. It may be stopped anywhere. It knows no ledger, no tool and no sandbox.
@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Literal
 
+from spak.cancel import Cancel
 from spak.errors import BugError, RunError, UsageError, UserError
 from spak.paths import OURS
 from spak.ports import Blobs
@@ -140,14 +141,15 @@ class Workspace:
         node = None if self._base is None else at(self._base, path)
         return self._store.read(node.digest) if node is not None and node.kind == "f" else None
 
-    def lock(self) -> WorkspaceLock:
+    def lock(self, cancel: Cancel | None = None) -> WorkspaceLock:
         """`with workspace.lock() as fd`: the inheritable descriptor to hand on to a tool.
 
         Raises, when it is entered: RunError `workspace.busy` when something else holds it past the deadline;
-        LedgerError `ledger.lost_lease` when somebody with a newer lease was here (`take`).
+        LedgerError `ledger.lost_lease` when somebody with a newer lease was here (`take`); Cancelled.
         """
         with typed("taking the workspace lock"):
             self._prepare()
+        self._lock.cancel = cancel
         return self._lock
 
     def take(self, fence: int) -> None:
@@ -162,8 +164,26 @@ class Workspace:
 
     # ---- the transaction ---------------------------------------------------------------------------
 
-    def begin(self, effect: str) -> str:
-        """Before an effect that may write: make the way back durable. Gives the root to return to."""
+    @contextmanager
+    def transaction(self, effect: str, cancel: Cancel | None = None) -> Iterator[None]:
+        """Around an effect that may write: what is not committed when it is left, or when anything is raised,
+        is rolled back. Raises: Cancelled before the effect began, and what `begin` and `rollback` raise.
+        """
+        self.begin(effect, cancel)
+        try:
+            yield
+        except BaseException:
+            if self._state != "clean":
+                self.rollback()
+            raise
+        if self._state == "open":
+            self.rollback()
+
+    def begin(self, effect: str, cancel: Cancel | None = None) -> str:
+        """Before an effect that may write: make the way back durable. Gives the root to return to.
+
+        Raises: Cancelled, and nothing was begun.
+        """
         if self._state != "clean":
             raise BugError("bug.workspace", f"begin of {effect} while the step before is {self._state}")
         with self._held("beginning a step") as fd:
@@ -174,7 +194,11 @@ class Workspace:
                     "an earlier step was left half done in this workspace",
                     "`spak resume` recovers it first",
                 )
-            tree = self._scanner.scan(fd, self._skip, keep=True)
+            self._scanner.cancel = cancel
+            try:
+                tree = self._scanner.scan(fd, self._skip, keep=True)
+            finally:
+                self._scanner.cancel = None
             if self._way_back[0] is not tree.root:
                 self._way_back = tree.root, wal.encode(Preimage.of(effect, tree))
             self._store.begin(effect.encode() + b"\n" + self._way_back[1])

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Protocol
 
 from spak import canon
+from spak.cancel import Cancel, check
 from spak.errors import RunError
 from spak.workspace import index as indexes
 from spak.workspace.disk import Disk
@@ -147,8 +148,11 @@ class Store:
             if self._waiting_size > _BUFFERED:
                 self.write()
 
-    def put_file(self, digest: str, fd: int, size: int) -> bool:
-        """Keep the content of an open file; False when it is not what `digest` says (any more)."""
+    def put_file(self, digest: str, fd: int, size: int, cancel: Cancel | None = None) -> bool:
+        """Keep the content of an open file; False when it is not what `digest` says (any more).
+
+        Raises: Cancelled, and nothing of it is kept.
+        """
         if self.has(digest):
             return True
         self.write()
@@ -158,6 +162,7 @@ class Store:
         self._put_at(self._head(b"o", digest, size), self._end)
         os.lseek(fd, 0, os.SEEK_SET)
         while (chunk := os.read(fd, CHUNK)) and at + len(chunk) <= self._end + _SIZE + size:
+            check(cancel)
             hashing.update(chunk)
             self._put_at(chunk, at)
             at += len(chunk)

@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spak import canon
+from spak.cancel import Cancel, check
 from spak.commandline import places
 from spak.errors import RunError
 from spak.workspace.disk import Disk
@@ -81,6 +82,8 @@ class Scanner:
         self.bounds = bounds
         self._seen: dict[int, tuple[_Signature | None, Node]] = {}
         self._last: Node | None = None
+        self.cancel: Cancel | None = None
+        """What breaks off a scan."""
 
     @property
     def last(self) -> Node | None:
@@ -90,7 +93,7 @@ class Scanner:
     def scan(self, fd: int, skip: frozenset[str] = frozenset(), *, keep: bool) -> Tree:
         """The tree under an open folder, without the names in `skip` at its top; `keep` stores what is new.
 
-        Raises: RunError `workspace.limit`, `workspace.unreadable`, `workspace.changing`.
+        Raises: RunError `workspace.limit`, `workspace.unreadable`, `workspace.changing`; Cancelled.
         """
         this = _Pass(self, keep)
         self._last = this.folder(fd, stat.S_IMODE(os.fstat(fd).st_mode), skip, 0, self._last)
@@ -111,6 +114,7 @@ class Scanner:
 
     def _read(self, at: int, filename: str, keep: bool) -> Node:
         for _ in range(_TRIES):
+            check(self.cancel)
             fd = self.disk.open_file(filename, at)
             try:
                 before = os.fstat(fd)
@@ -146,9 +150,10 @@ class Scanner:
             return digest
         hashing = hashlib.sha256()
         while chunk := os.read(fd, CHUNK):
+            check(self.cancel)
             hashing.update(chunk)
         digest = name(hashing)
-        return digest if not keep or self.store.put_file(digest, fd, size) else ""
+        return digest if not keep or self.store.put_file(digest, fd, size, self.cancel) else ""
 
 
 class _Pass:

@@ -25,7 +25,7 @@ from spak.ports import Heard
 from spak.program import Mode
 from spak.records import Kind, Record
 from spak.runner import Run as Runner
-from spak.runner.perform import Interrupted, Proposed
+from spak.runner.perform import Proposed
 from spakweb.ledger import store
 from spakweb.ledger import writer as writing
 from spakweb.ledger.projection import Projection, put
@@ -36,7 +36,6 @@ from spakweb.runs.models import Command, Run
 from spakweb.runs.signing import signed
 from spakweb.runs.unsafe_text import plain
 from spakweb.worker import slots
-from spakweb.worker.interrupt import interrupt
 from spakweb.worker.taking import NOTHING
 
 DEFAULT, GPU = "default", "gpu"
@@ -72,7 +71,6 @@ class Holding:
         self._edge = threading.Lock()
         """Held while the watcher does something to the run; after `_leave` it does nothing more."""
         self._left = self._broken = False
-        self._thread = 0
         runner.listeners.append(self._heard)
         runner.performer.away = lambda: slots.away(lambda: self._broken)
         runner.performer.hearing = self._hearing
@@ -80,7 +78,6 @@ class Holding:
     def go(self, slice_s: float) -> bool:
         """Advance for a slice and give the lease back; True when there is more to do."""
         until = time.monotonic() + slice_s
-        self._thread = threading.get_ident()
         again = True
         try:
             with starts:
@@ -104,8 +101,6 @@ class Holding:
             log.warning("run %s: %s: %s", self.row.key, error.code, error.message)
             self._save("waiting", f"{error.code}: {error.message}"[:200])
             again = False
-        except Interrupted:  # between two calls: as if this process had died here, which it may at any point
-            self._leave()
         finally:
             try:
                 self.runner.close()
@@ -120,10 +115,7 @@ class Holding:
             if self._left or self._broken:
                 return
             self._broken, self.wanted = True, wanted
-            try:
-                self.runner.performer.interrupt()
-            except Interrupted:  # an effect is under way: this belongs to the thread of the runner
-                interrupt(self._thread)
+            self.runner.performer.cancel.set()
 
     def keep_up(self) -> None:
         """Write the projection if something happened since the last time."""
@@ -166,7 +158,7 @@ class Holding:
         queue = self.row.gpu if queue == GPU else queue
         if self.row.queue in (DEFAULT, self.row.gpu) and queue not in ("", *settings.WORKER_QUEUES):
             Run.objects.filter(pk=self.row.pk, fence=self.ledger.fence).update(queue=queue)
-            self.runner.performer.interrupt()
+            self.runner.performer.cancel.set()
 
     def _save(self, stop: str, reason: str = "", done: str = "") -> None:
         """Hand in how it stands now: the writer writes it, and tells of it."""

@@ -23,7 +23,6 @@ from spak.errors import LedgerError, UnavailableError
 from spak.lang.catalog import NamedEntry
 from spak.ledger import verify
 from spak.ports import Answer, Prompt
-from spak.runner.perform import Interrupted
 from spakweb import clock
 from spakweb.errors import Refused
 from spakweb.fleet.actions import heartbeat
@@ -39,7 +38,6 @@ from spakweb.teams.actions import create_team
 from spakweb.teams.models import User
 from spakweb.worker import beginning, execute, holding, queue, taking, tasks
 from spakweb.worker.holding import Holding
-from spakweb.worker.interrupt import interrupt
 
 ASKING = """\
 task Talk {
@@ -521,23 +519,3 @@ def test_a_lease_is_given_back_whatever_goes_wrong_behind_it(
     assert leases.held() == []
     execute.advance(run.key)
     assert Run.objects.get(pk=run.pk).state == State.SUCCEEDED
-
-
-def test_the_one_who_starts_threads_is_interrupted_and_not_those() -> None:
-    """As a runner is while it starts a sandbox: a thread that is hit before it is up
-    holds its starter for ever."""
-
-    def works() -> None:
-        try:
-            while True:
-                threading.Thread(target=int).start()
-        except Interrupted:
-            hit.append(threading.get_ident())
-
-    for _ in range(30):
-        hit: list[int] = []
-        runner = threading.Thread(target=works)
-        runner.start()
-        interrupt(runner.ident or 0)
-        runner.join(WAIT_S)
-        assert hit == [runner.ident]

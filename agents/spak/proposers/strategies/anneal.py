@@ -22,7 +22,7 @@ def draw(search: Search) -> int | None:
     if len(search.seen) < search.starts or here is None:
         return search.anywhere()
     tried = search.tried
-    open_ = [number for number in search.space.neighbours(here.number) if number not in tried]
+    open_ = [number for number in search.neighbours(here.number) if number not in tried]
     return search.rng.choice(open_) if open_ else search.anywhere()
 
 

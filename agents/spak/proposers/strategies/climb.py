@@ -55,7 +55,7 @@ def fold(search: Search) -> Stand:
 
 def _step(search: Search, here: int) -> int | None:
     tried = search.tried
-    open_ = [number for number in search.space.neighbours(here) if number not in tried]
+    open_ = [number for number in search.neighbours(here) if number not in tried]
     if not open_:
         return search.spread_out()
     search.rng.shuffle(open_)

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
+from spak.cancel import Cancel
 from spak.proposers.expression import Scalar
 from spak.proposers.history import Observation
 from spak.proposers.space import Space
@@ -27,6 +28,11 @@ class Search:
     patience: int
     """Points without progress before a restart."""
     rng: random.Random = field(compare=False)
+    cancel: Cancel | None = field(default=None, compare=False)
+
+    def neighbours(self, number: int) -> list[int]:
+        """Those of the space. Raises: Cancelled."""
+        return self.space.neighbours(number, self.cancel)
 
     @property
     def tried(self) -> frozenset[int]:

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, sqrt
 
+from spak.cancel import check
 from spak.proposers.effects import Effects, fit
 from spak.proposers.expression import Scalar
 from spak.proposers.history import Observation
@@ -47,7 +48,12 @@ def draw(search: Search) -> int | None:
             return number
     pool = _pool(search, best[:TOP])
     model = _model(search.space, search.seen)
-    return min(pool, key=lambda number: model.expected(search.space, number), default=None)
+
+    def expected(number: int) -> float:
+        check(search.cancel)
+        return model.expected(search.space, number)
+
+    return min(pool, key=expected, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ def _least_seen(search: Search, best: int) -> int | None:
     counts = search.counts()
     here = set(search.space.point(best).items())
     tried = search.tried
-    near = [number for number in search.space.neighbours(best) if number not in tried]
+    near = [number for number in search.neighbours(best) if number not in tried]
     search.rng.shuffle(near)
     return min(
         near,
@@ -98,7 +104,7 @@ def _least_seen(search: Search, best: int) -> int | None:
 def _pool(search: Search, best: Sequence[Observation]) -> list[int]:
     """Untried points without repeats, in an order that the draw decides, so that ties are broken evenly."""
     tried = search.tried
-    near = (number for item in best for number in search.space.neighbours(item.number))
+    near = (number for item in best for number in search.neighbours(item.number))
     even = (search.anywhere() for _ in range(EVEN))
     pool = sorted({number for number in (*near, *even) if number is not None and number not in tried})
     search.rng.shuffle(pool)

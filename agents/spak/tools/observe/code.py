@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from spak import canon
+from spak.cancel import Cancel, check
 from spak.datalog.externals import Request
 from spak.errors import UsageError
 from spak.tools.observe import beneath
@@ -71,12 +72,14 @@ class Tree:
     """Sources by path, in order."""
     bases: tuple[str, ...] = ()
     """The folders that hold packages: an absolute import of any file may start there."""
+    cancel: Cancel | None = None
 
     @classmethod
-    def of(cls, root: Path) -> Tree:
-        """Raises: UsageError `world.too_large`; OSError when the host is in trouble."""
-        tree, total = cls(root), 0
+    def of(cls, root: Path, cancel: Cancel | None = None) -> Tree:
+        """Raises: UsageError `world.too_large`; OSError when the host is in trouble; Cancelled."""
+        tree, total = cls(root, cancel=cancel), 0
         for path, data in _sources(root):
+            check(cancel)
             total += len(data)
             if len(tree.files) >= MAX_FILES or total > MAX_BYTES:
                 raise _too_large(f"more than {MAX_FILES} source files or {MAX_BYTES} bytes of them")
@@ -109,6 +112,7 @@ class Tree:
         return tested | reached | beside | (_ran(report) & self.files.keys())
 
     def _named(self, path: str, data: bytes) -> Iterator[tuple[str, str]]:
+        check(self.cancel)
         if path.endswith(_PYTHON):
             for level, module, names in _imports(data):
                 yield from self._modules(path, level, module, names)
@@ -178,16 +182,16 @@ EXTERNALS: Mapping[tuple[str, int], Callable[[Request, Callable[[], Tree]], list
 """What can be asked, by predicate and number of columns."""
 
 
-def answers(requests: list[Request], root: Path) -> list[list[Row]]:
+def answers(requests: list[Request], root: Path, cancel: Cancel | None = None) -> list[list[Row]]:
     """The rows of each question, in their order; the tree is read once, and only if a question needs it.
 
-    Raises: UsageError `world.unknown` for a predicate that nobody here answers, `world.too_large`.
+    Raises: UsageError `world.unknown` for a predicate that nobody here answers, `world.too_large`; Cancelled.
     """
     made: list[Tree] = []
 
     def tree() -> Tree:
         if not made:
-            made.append(Tree.of(root))
+            made.append(Tree.of(root, cancel))
         return made[0]
 
     found = []

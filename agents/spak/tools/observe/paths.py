@@ -15,11 +15,11 @@ import posixpath
 import re
 import socket
 import stat
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 from spak import paths
+from spak.cancel import Cancel, apart
 from spak.commandline import places
 from spak.commandline.world import Eyes
 from spak.errors import UserError
@@ -180,21 +180,20 @@ def _is_text(name: str) -> bool:
         return False
 
 
-def resolve(host: str) -> tuple[str, ...]:
+def resolve(host: str, cancel: Cancel | None = None) -> tuple[str, ...]:
     """The addresses that the host's name stands for now, in the order of their text; none where it has none.
 
-    The answer is what a request connects to: the name is not looked up a second time.
+    The answer is what a request connects to: the name is not looked up a second time. Raises: Cancelled.
     """
-    found: list[tuple[str, ...]] = []
 
-    def ask() -> None:
+    def ask() -> tuple[str, ...]:
         try:
             rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError):
-            return
-        found.append(tuple(sorted({str(row[4][0]) for row in rows})[:MAX_ADDRESSES]))
+            return ()
+        return tuple(sorted({str(row[4][0]) for row in rows})[:MAX_ADDRESSES])
 
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(RESOLVE_S)
-    return found[0] if found else ()
+    try:
+        return apart(ask, cancel, limit_s=RESOLVE_S)
+    except TimeoutError:
+        return ()
