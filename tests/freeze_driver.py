@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -36,6 +37,27 @@ task Marks {
 }
 """
 EXPECTED = "".join(WORDS)
+COMMITS = r"""\
+AGENT Commits LEVEL 4 {
+  START -> grow
+  TASK grow {
+    step script: tool.write_file { path: "grow.py" content: "import os\nopen('half', 'w').write('x')\nos.makedirs('sub/.git/hooks')\nopen('sub/.git/hooks/post-commit', 'w').write('x')\n" }
+    step undone: tool.run { cmd: "python3 grow.py" }
+    NEXT { fail -> edit, success -> edit }
+  }
+  TASK edit {
+    step make: tool.run { cmd: "git init -q -b main" }
+    step write: tool.write_file { path: "a.py" content: "A = 1\n" }
+    VALIDATOR Linter { tool: "ruff" }
+    NEXT { success -> keep }
+  }
+  TASK keep {
+    step commit: tool.git_commit { message: "Keep it" author: "Alice <alice@example.org>" time: 1700000000 }
+  }
+}
+"""  # noqa: E501 - a line of a spec
+"""A step that is always undone, and one that commits."""
+SPECS = {"marks": SPEC, "commits": COMMITS}
 TURN_S = 120.0
 committing = threading.Lock()
 
@@ -177,18 +199,18 @@ class Site:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def start(self) -> str:
+    def start(self, spec: str = "marks") -> str:
         from spakweb.runs.actions import start
         from spakweb.teams.models import User
 
         alice = User.objects.get()
-        return start(alice, alice.teams.get().specs.get(), mode="full_auto").key
+        return start(alice, alice.teams.get().specs.get(slug=spec), mode="full_auto").key
 
     def folder(self, host: str, key: str) -> Path:
         return self.root / host / "runs" / key / "workspace"
 
     def scenario(self, asked: dict[str, Any]) -> dict[str, Any]:
-        key = self.start()
+        key = self.start(asked.get("spec", "marks"))
         others = "b" if asked["apart"] else "a"
         if asked["begun"]:
             from spakweb.worker import execute
@@ -294,8 +316,8 @@ class Site:
         replayed = replay(iter(records))
         if replayed.difference is not None or replayed.missing:
             found.append("the replay differs")
-        done = [record.body["of"] for record in records if record.kind == "act" and "exit" in record.body]
-        if len(done) != len(WORDS) + 2 or len(set(done)) != len(done):
+        done = [record.body["of"] for record in records if record.kind == "act" and "outcome" in record.body]
+        if len(set(done)) != len(done) or len(done) < len(WORDS) + 2:
             found.append(f"effects in the ledger: {done}")
         roots = {}
         for host in hosts:
@@ -307,10 +329,19 @@ class Site:
         if not right:
             found.append(f"no folder is what R3 says: {roots} {replayed.state.r3}")
         for host in right[:1]:
-            log = (self.folder(host, key) / "log").read_text()
-            if log != EXPECTED:
-                found.append(f"effects in the workspace: {log!r}")
+            found += in_folder(self.folder(host, key), str(run.name))
         return found
+
+
+def in_folder(folder: Path, spec: str) -> list[str]:
+    """What the workspace of a run of that spec shows of effects done twice, or not undone."""
+    if spec == "marks":
+        log = (folder / "log").read_text()
+        return [] if log == EXPECTED else [f"effects in the workspace: {log!r}"]
+    line = ["git", "-c", "safe.directory=*", "rev-list", "--all", "--reflog"]
+    commits = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=True).stdout.split()
+    found = [] if len(commits) == 1 else [f"commits: {commits}"]
+    return found + [f"{name} was not undone" for name in ("half", "sub") if (folder / name).exists()]
 
 
 def main() -> None:
@@ -331,7 +362,9 @@ def main() -> None:
     call_command("migrate", verbosity=0)
     if not User.objects.exists():
         alice = User.objects.create_user("alice", "alice@spak.example", "a long secret")
-        create_spec(alice, create_team(alice, "Tuners"), "marks", SPEC)
+        team = create_team(alice, "Tuners")
+        for name, text in SPECS.items():
+            create_spec(alice, team, name, text)
     site = Site(Path(settings.DATA_DIR).parent)
     print("ready", flush=True)
     for line in sys.stdin:

@@ -15,7 +15,8 @@ from platform_kit import ROOT, environment
 RUN, LEDGER = "spak.runner.run:Run", "spakweb.ledger.store"
 SPACE, STORE = "spak.workspace.space:Workspace", "spak.workspace.store:Store"
 LOCK = "spak.workspace.lock:WorkspaceLock"
-HOLDING, PERFORM = "spakweb.worker.holding", "spak.runner.perform:Performer"
+HOLDING, STEP = "spakweb.worker.holding", "spak.runner.changes:Writing"
+APPLY, GIT = "spak.workspace.apply:Applier", "spak.tools.git_commit:GitCommit"
 
 BEGINNING = [
     (f"{LEDGER}:_taken", True),
@@ -47,7 +48,8 @@ WORKING = [
     (f"{SPACE}.begin", False),
     (f"{STORE}.begin", True),
     (f"{SPACE}.begin", True),
-    (f"{PERFORM}._tool_result", False),
+    (f"{STEP}.started", False),
+    (f"{STEP}.take", False),
     (f"{SPACE}.commit", False),
     (f"{SPACE}.commit", True),
     (f"{RUN}.feed", False),
@@ -57,6 +59,24 @@ WORKING = [
     (f"{STORE}.settle", False),
     (f"{SPACE}.settle", True),
 ]
+UNDOING = [
+    (f"{SPACE}.rollback", False),
+    (f"{APPLY}.apply", False),
+    (f"{APPLY}._settle", True),
+    (f"{APPLY}.apply", True),
+    (f"{SPACE}.rollback", True),
+]
+"""Only passed by a step that is undone."""
+COMMITTING = [
+    (f"{GIT}.run", False),
+    ("spak.tools.git_commit:_head", True),
+    ("spak.tools.repository:before", True),
+    ("spak.tools.repository:_ask", True),
+    (f"{GIT}.run", True),
+    (f"{STEP}._trouble", False),
+    (f"{STEP}._trouble", True),
+]
+"""Around `git_commit` and the looks of the runner at the repository before and after it."""
 CONFIRMED = [(f"{LEDGER}:DatabaseLedger.confirm", True)]
 """On a host of its own the first worker may still do the step it was confirmed for, in its own folder."""
 
@@ -74,10 +94,10 @@ class Freezer:
         apart: bool = False,
         begun: bool = True,
         second: tuple[str, bool, int] | None = None,
+        spec: str = "marks",
     ) -> dict[str, Any]:
-        return self.ask(
-            {"point": point, "after": after, "nth": nth, "apart": apart, "begun": begun, "second": second}
-        )
+        asked = {"point": point, "after": after, "nth": nth, "apart": apart, "begun": begun}
+        return self.ask({**asked, "second": second, "spec": spec})
 
     def ask(self, asked: dict[str, Any]) -> dict[str, Any]:
         assert self.process.stdin is not None and self.process.stdout is not None

@@ -17,12 +17,14 @@ import pytest
 
 from freeze_kit import (
     BEGINNING,
+    COMMITTING,
     CONFIRMED,
     LOCK,
-    PERFORM,
     RUN,
     SPACE,
+    STEP,
     TAKING,
+    UNDOING,
     WORKING,
     Freezer,
     freezer,
@@ -39,7 +41,7 @@ SHORT = [
     (f"{RUN}._do", False, "about to do the step"),
     (f"{LOCK}._take", False, "about to lock"),
     (f"{SPACE}.begin", True, "begun"),
-    (f"{PERFORM}._tool_result", False, "the tool has run"),
+    (f"{STEP}.take", False, "the tool has run"),
     (f"{SPACE}.settle", False, "about to settle"),
 ]
 MIDDLE = (f"{RUN}._do", True, 3)
@@ -64,6 +66,13 @@ def test_a_worker_that_wakes_too_late_does_nothing(
         found = site(point, after, apart=apart)
     assert found["reached"] and not found["wrong"], found
     assert not found["changed"] or (apart and (point, after) in CONFIRMED), found
+
+
+@pytest.mark.parametrize(("point", "after"), UNDOING + COMMITTING)
+def test_a_worker_stopped_in_an_undo_or_at_a_commit(site: Freezer, point: str, after: bool) -> None:
+    """One commit, and nothing left of the step that is undone, whoever did it."""
+    found = site(point, after, spec="commits", second=None)
+    assert found["reached"] and not found["wrong"] and not found["changed"], found
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cpu_calls import EXAMPLES, TENFOLD, Lab, N, code, verdict
+from spak.cancel import Cancel
 from spak.kernel.decide import DEFAULTS, decide
 from spak.ports import Child, Job, MeasureCall, Subject, Toolchain
 from spak.sandbox.restricted import Restricted
@@ -128,7 +129,9 @@ def test_a_rival_that_fails_makes_the_measurement_void(lab: Lab) -> None:
 class Boastful(Workshop):
     """A roof so low that honest work is above it."""
 
-    def flops_peak(self, toolchain: Toolchain | None, again: bool = False) -> int:
+    def flops_peak(
+        self, toolchain: Toolchain | None, again: bool = False, cancel: Cancel | None = None
+    ) -> int:
         return 10_000_000
 
 
@@ -137,7 +140,9 @@ class Moody(Workshop):
 
     seen = 0
 
-    def flops_peak(self, toolchain: Toolchain | None, again: bool = False) -> int:
+    def flops_peak(
+        self, toolchain: Toolchain | None, again: bool = False, cancel: Cancel | None = None
+    ) -> int:
         self.seen += 1
         return 10_000_000 if self.seen <= 2 else 10**12
 
