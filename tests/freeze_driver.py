@@ -37,8 +37,7 @@ task Marks {
 }
 """
 EXPECTED = "".join(WORDS)
-COMMITS = r"""\
-AGENT Commits LEVEL 4 {
+COMMITS = r"""AGENT Commits LEVEL 4 {
   START -> grow
   TASK grow {
     step script: tool.write_file { path: "grow.py" content: "import os\nopen('half', 'w').write('x')\nos.makedirs('sub/.git/hooks')\nopen('sub/.git/hooks/post-commit', 'w').write('x')\n" }

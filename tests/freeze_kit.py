@@ -71,7 +71,6 @@ COMMITTING = [
     (f"{GIT}.run", False),
     ("spak.tools.git_commit:_head", True),
     ("spak.tools.repository:before", True),
-    ("spak.tools.repository:_ask", True),
     (f"{GIT}.run", True),
     (f"{STEP}._trouble", False),
     (f"{STEP}._trouble", True),

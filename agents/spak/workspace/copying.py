@@ -2,7 +2,8 @@
 
 Takes two open folders; copies files (sharing blocks where the file system can), links as they are, folders,
 permission bits and times of files. Sockets, pipes and devices have no content and are left out, and so is
-`.spak` at the top, which is ours. It refuses what is too big before it copies anything.
+`.spak` at the top, which is ours. It refuses what is too big before it copies anything. `skipped` says which
+names at the top of a workspace are ours.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import errno
 import fcntl
 import os
 import stat
+from pathlib import Path
 
-from spak.errors import RunError
+from spak.errors import RunError, UsageError
 from spak.paths import OURS
 from spak.workspace.disk import Disk
 from spak.workspace.tree import MAX_DEPTH, Bounds
@@ -124,3 +126,23 @@ def _open(name: str, at: int, flags: int) -> int:
             f"a file or folder may not be read: {name!r}",
             "give the user who runs SPAK the right to read it, or leave it out of the folder",
         ) from error
+
+
+def skipped(directory: Path, store: Path) -> frozenset[str]:
+    """Names at the top of the folder that are ours and no part of it: the store may lie in `.spak` there."""
+    inside, outside = directory.resolve(), store.resolve()
+    if inside.is_relative_to(outside):
+        raise _nested(directory, store)
+    if not outside.is_relative_to(inside):
+        return frozenset()
+    if outside.relative_to(inside).parts[0] != OURS:
+        raise _nested(directory, store)
+    return frozenset({OURS})
+
+
+def _nested(directory: Path, store: Path) -> UsageError:
+    return UsageError(
+        "workspace.nested",
+        f"the workspace {directory} and the run's store {store} lie in one another",
+        "name another folder for runs with --runs-dir (`.spak` in the workspace is left alone)",
+    )

@@ -23,7 +23,6 @@ from typing import BinaryIO, Literal
 
 from spak.cancel import Cancel
 from spak.errors import BugError, RunError, UsageError, UserError
-from spak.paths import OURS
 from spak.ports import Blobs
 from spak.workspace import copying, wal
 from spak.workspace.apply import Applier
@@ -74,7 +73,7 @@ class Workspace:
         self._bounds = bounds or Bounds()
         self._scanner = Scanner(self._store, self._disk, self._bounds)
         self._lock = WorkspaceLock(Path(store) / "lock", wait_s)
-        self._skip = _skipped(self.directory, Path(store))
+        self._skip = copying.skipped(self.directory, Path(store))
         self._state: Literal["clean", "open", "done"] = "clean"
         self._base: Node | None = None
         self._way_back: tuple[Node | None, bytes] = (None, b"")
@@ -481,26 +480,6 @@ class Workspace:
             return False
         finally:
             os.close(fd)
-
-
-def _skipped(directory: Path, store: Path) -> frozenset[str]:
-    """Names at the top of the folder that are ours and no part of it: the store may lie in `.spak` there."""
-    inside, outside = directory.resolve(), store.resolve()
-    if inside.is_relative_to(outside):
-        raise _nested(directory, store)
-    if not outside.is_relative_to(inside):
-        return frozenset()
-    if outside.relative_to(inside).parts[0] != OURS:
-        raise _nested(directory, store)
-    return frozenset({OURS})
-
-
-def _nested(directory: Path, store: Path) -> UsageError:
-    return UsageError(
-        "workspace.nested",
-        f"the workspace {directory} and the run's store {store} lie in one another",
-        "name another folder for runs with --runs-dir (`.spak` in the workspace is left alone)",
-    )
 
 
 def _identity(path: Path) -> tuple[int, int]:
