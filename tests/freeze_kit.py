@@ -70,7 +70,7 @@ UNDOING = [
 COMMITTING = [
     (f"{GIT}.run", False),
     ("spak.tools.git_commit:_head", True),
-    ("spak.tools.repository:before", True),
+    ("spak.tools.git.repository:before", True),
     (f"{GIT}.run", True),
     (f"{STEP}._trouble", False),
     (f"{STEP}._trouble", True),
