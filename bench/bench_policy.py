@@ -18,6 +18,8 @@ from typing import Any
 from spak import data
 from spak.datalog import Fact, Name, Session, load
 from spak.datalog.checker import accepts
+from spak.datalog.explain import prove
+from spak.datalog.why_not import why_not
 
 _FLOOR = """
 import json, sys, time
@@ -122,17 +124,17 @@ def _small() -> list[dict[str, Any]]:
     ours = len(session.query("permitted"))
     floor = _floor("mangle", whole, "permitted", ours)
     asp = _floor("clingo", _asp_decision(world(200)), "permitted", None)
-    proof = session.proof("permitted", Name("/new/0"))
+    proof = prove(session, "permitted", Name("/new/0"))
     facts = [*world(200), *request(0)]
     assert accepts(session.policy, facts, proof)
     return [
         _row("decision, 30 rules and 200 facts, p50, beside mangle-py", spent[250], floor, "ms", "< 1"),
         _row("the same, p95, beside clingo", spent[475], asp, "ms", ""),
         _row(
-            "proof of a decision", _best(lambda: session.proof("permitted", Name("/new/0"))), None, "ms", ""
+            "proof of a decision", _best(lambda: prove(session, "permitted", Name("/new/0"))), None, "ms", ""
         ),
         _row(
-            "why-not of a decision", _best(lambda: session.why_not("permitted", Name("/no"))), None, "ms", ""
+            "why-not of a decision", _best(lambda: why_not(session, "permitted", Name("/no"))), None, "ms", ""
         ),
         _row(
             "all from scratch, 30 rules and 200 facts",

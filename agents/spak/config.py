@@ -37,7 +37,8 @@ from spak.inputs import read_text
 from spak.lang.catalog import Catalog, NamedEntry, backend_name
 from spak.llm import settings as llm_settings
 from spak.llm.redact import MIN_SECRET, Redactor
-from spak.llm.settings import Secret, read_key
+from spak.llm.secret import Secret
+from spak.llm.settings import read_key
 from spak.paths import SETTINGS
 from spak.policy import approval, urls
 from spak.policy.law import Law, compiled

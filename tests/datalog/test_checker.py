@@ -14,6 +14,7 @@ from policy_kit import IDB, LAW, given, naive, random_program, text_of
 from spak import canon
 from spak.datalog import Name, checker, load
 from spak.datalog.checker import accepts
+from spak.datalog.explain import prove
 from spak.datalog.values import from_json, show_atom
 
 SEEDS = st.integers(0, 10**6)
@@ -23,7 +24,7 @@ def proofs(seed: int) -> tuple[Any, Any, Any, list[Any]]:
     rules, facts = random_program(seed)
     policy = load({"random.mg": text_of(rules)})
     session = policy.session(given(facts))
-    found = [session.proof(name, *row).to_json() for name in IDB for row in session.query(name)]
+    found = [prove(session, name, *row).to_json() for name in IDB for row in session.query(name)]
     return policy, (rules, facts), given(facts), found
 
 
@@ -104,7 +105,7 @@ def test_a_proof_under_another_rule_or_of_another_policy_is_refused() -> None:
     text = "Decl q(X). Decl bad(X). p(X) :- q(X), !bad(X)."
     policy = load({"a.mg": text})
     facts = [("q", (Name("/a"),))]
-    proof = policy.session(facts).proof("p", Name("/a")).to_json()
+    proof = prove(policy.session(facts), "p", Name("/a")).to_json()
     assert accepts(policy, facts, proof)
     assert not accepts(load({"a.mg": text + " p(X) :- bad(X)."}), facts, proof)
     assert not accepts(load({"a.mg": text.replace("!bad(X)", "!bad(/b)")}), facts, proof)

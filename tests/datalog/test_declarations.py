@@ -6,6 +6,7 @@ import pytest
 
 from spak.datalog import Fact, Finding, Name, PolicyError, load
 from spak.datalog.checker import accepts
+from spak.datalog.explain import prove
 
 A, B = Name("/a"), Name("/b")
 ROLES = """
@@ -37,7 +38,7 @@ def test_a_row_without_what_it_must_be_included_in_is_refused() -> None:
     assert session.query("strong") == [(A,), (B,)]
     with pytest.raises(PolicyError):
         session.retract_facts([("user", (B,))])
-    assert accepts(policy, session_facts(session.facts()), session.proof("strong", B))
+    assert accepts(policy, session_facts(session.facts()), prove(session, "strong", B))
 
 
 def session_facts(rows: list[tuple[tuple[str, int], tuple[object, ...]]]) -> list[Fact]:

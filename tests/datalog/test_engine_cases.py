@@ -13,6 +13,8 @@ import pytest
 from process_kit import WAIT_S
 from spak.datalog import Fact, Limits, Map, Name, Pair, PolicyError, PolicyLimit, Struct, Var, atom, load
 from spak.datalog.checker import accepts
+from spak.datalog.explain import prove
+from spak.datalog.why_not import why_not
 
 ROOT = Path(__file__).resolve().parents[2]
 A, B, C = Name("/a"), Name("/b"), Name("/c")
@@ -57,7 +59,7 @@ def test_a_rule_gives(text: str, expected: list[tuple[Any, ...]]) -> None:
     policy = load({"a.mg": text})
     session = policy.session()
     for row in expected:
-        assert accepts(policy, [], session.proof("p", *row)), session.proof("p", *row).text()
+        assert accepts(policy, [], prove(session, "p", *row)), prove(session, "p", *row).text()
 
 
 def test_values_of_different_types_are_never_equal() -> None:
@@ -113,7 +115,7 @@ def test_equality_compares_whatever_comes_first(text: str, facts: list[Fact], ex
     grown.assert_facts(facts)
     assert session.query("p") == grown.query("p") == expected
     for row in expected:
-        assert accepts(policy, facts, session.proof("p", *row))
+        assert accepts(policy, facts, prove(session, "p", *row))
 
 
 @pytest.mark.parametrize(("text", "fact"), WRONG)
@@ -195,12 +197,12 @@ def test_a_mutated_proof_is_refused() -> None:
     policy = load({"a.mg": text})
     facts: list[Fact] = [("q", (A,)), ("q", (B,)), ("bad", (B,))]
     session = policy.session(facts)
-    proof = session.proof("p", A)
+    proof = prove(session, "p", A)
     assert accepts(policy, facts, proof.to_json())
     assert not accepts(policy, [*facts, ("bad", (A,))], proof)
     assert not accepts(policy, facts[1:], proof)
     assert not accepts(load({"a.mg": text + "bad(/a)."}), facts, proof)
-    assert not accepts(policy, [*facts, ("q", (C,))], session.proof("c", 2))
+    assert not accepts(policy, [*facts, ("q", (C,))], prove(session, "c", 2))
     document = proof.to_json()
     for at, node in enumerate(document["nodes"]):
         for name in node.keys() - {"at", "text"}:
@@ -214,7 +216,7 @@ def test_a_mutated_proof_is_refused() -> None:
 def test_a_deep_chain_is_proved_and_checked_without_recursion() -> None:
     policy = load({"a.mg": "Decl e(X, Y). r(X, Y) :- e(X, Y). r(X, Z) :- e(X, Y), r(Y, Z)."})
     facts: list[Fact] = [("e", (at, at + 1)) for at in range(300)]
-    proof = policy.session(facts).proof("r", 0, 300)
+    proof = prove(policy.session(facts), "r", 0, 300)
     assert len(proof.nodes) == 600
     assert accepts(policy, facts, proof)
     assert proof.text().count("\n") == 599
@@ -223,14 +225,14 @@ def test_a_deep_chain_is_proved_and_checked_without_recursion() -> None:
 def test_a_proof_for_a_page_is_nested_bounded_and_safe() -> None:
     text = 'Decl q(X). p(X) :- q(X), !r(X), X != "<b>". r(X) :- q(X), X = "no".\ntop(X) :- p(X), q(X).'
     session = load({"a.mg": text}).session([("q", ('<script>&"',))])
-    tree = session.proof("top", '<script>&"').tree()
+    tree = prove(session, "top", '<script>&"').tree()
     assert tree["text"] == "top(&quot;&lt;script&gt;&amp;\\&quot;&quot;)"
     assert [item["because"] for item in tree["body"]] == ["rule", "given"]
     inner = [item["text"] for item in tree["body"][0]["body"]]
     assert inner[1].startswith("no r(&quot;&lt;script&gt;")
     assert "<" not in repr(tree)
     chain = load({"a.mg": "Decl e(X, Y). r(X, Y) :- e(X, Y). r(X, Z) :- e(X, Y), r(Y, Z)."})
-    proof = chain.session([("e", (at, at + 1)) for at in range(300)]).proof("r", 0, 300)
+    proof = prove(chain.session([("e", (at, at + 1)) for at in range(300)]), "r", 0, 300)
     level, node = 0, proof.tree(50)
     while node["body"]:
         level, node = level + 1, node["body"][-1]
@@ -244,12 +246,12 @@ def test_a_closure_that_was_made_linear_is_proved_from_what_was_given() -> None:
     assert session.query("d") == [(A, B), (A, C), (B, C)]
     assert session.facts() == [(("d", 2), ("/a", "/b")), (("d", 2), ("/b", "/c"))]
     for goal in (("d", A, C), ("top", A)):
-        proof = session.proof(*goal)
+        proof = prove(session, *goal)
         assert accepts(policy, facts, proof)
         assert not accepts(policy, facts[:1], proof)
-    missing = session.why_not("top", Name("/e")).attempts[0].missing
+    missing = why_not(session, "top", Name("/e")).attempts[0].missing
     assert [item.text for item in missing] == ["d(/e, /c)"]
-    assert session.why_not("top", C).attempts[0].failed == "no fact can satisfy its body"
+    assert why_not(session, "top", C).attempts[0].failed == "no fact can satisfy its body"
 
 
 def test_a_hundred_rules_of_one_shape_keep_their_own_lines_in_proofs() -> None:
@@ -257,23 +259,25 @@ def test_a_hundred_rules_of_one_shape_keep_their_own_lines_in_proofs() -> None:
     policy = load({"a.mg": "\n".join(["Decl binary(A, B).", "Decl flag(A, F).", *lines])})
     facts: list[Fact] = [("binary", (A, Name("/bin/b42"))), ("flag", (A, "-42")), ("flag", (A, "-43"))]
     session = policy.session(facts)
-    proof = session.proof("bad", A)
+    proof = prove(session, "bad", A)
     assert "(rule a.mg:45)" in proof.text()
     assert accepts(policy, facts, proof)
     session.retract_facts(facts[1:2])
     assert session.query("bad") == []
-    assert len(session.why_not("bad", A).attempts) == 100
+    assert len(why_not(session, "bad", A).attempts) == 100
 
 
 def test_a_proof_of_what_does_not_hold_is_an_error() -> None:
     with pytest.raises(PolicyError) as caught:
-        load({"a.mg": "p(1)."}).session().proof("p", 2)
+        prove(load({"a.mg": "p(1)."}).session(), "p", 2)
     assert caught.value.code == "policy.no_proof"
 
 
 def test_rows_and_proofs_are_the_same_under_every_hash_seed() -> None:
     script = """
 from spak.datalog import Name, load
+from spak.datalog.explain import prove
+from spak.datalog.why_not import why_not
 text = '''
 Decl e(X, Y).
 r(X, Y) :- e(X, Y).
@@ -282,8 +286,8 @@ n(C) :- r(X, Y) |> do fn:group_by(), let C = fn:count().
 '''
 names = [Name(f"/n{at}") for at in range(8)]
 session = load({"a.mg": text}).session([("e", (names[at], names[at * 3 % 8])) for at in range(8)])
-print(session.query("r"), [session.proof("r", *row).hash for row in session.query("r")], session.policy.hash)
-print(session.proof("n", *session.query("n")[0]).hash, session.why_not("r", names[1], names[2]).to_json())
+print(session.query("r"), [prove(session, "r", *row).hash for row in session.query("r")], session.policy.hash)
+print(prove(session, "n", *session.query("n")[0]).hash, why_not(session, "r", names[1], names[2]).to_json())
 """
     found = set()
     for seed in range(4):

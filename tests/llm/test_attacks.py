@@ -21,7 +21,7 @@ from spak.ledger.files import FileLedgers
 from spak.llm.call import tokens
 from spak.llm.prices import Price, Prices
 from spak.llm.redact import Redactor
-from spak.llm.settings import Secret
+from spak.llm.secret import Secret
 from spak.ports import Answer, Call, Prompt, Tool, ToolResult
 from spak.records import Kind
 from spak.runner import Host, Run

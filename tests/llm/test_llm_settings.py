@@ -18,7 +18,8 @@ from spak.llm import open_backend, redactor
 from spak.llm.choose import Chooser
 from spak.llm.messages import sampling
 from spak.llm.prices import load
-from spak.llm.settings import KEYS, RANGES, Choice, LlmSettings, Secret, read
+from spak.llm.secret import Secret
+from spak.llm.settings import KEYS, RANGES, Choice, LlmSettings, read
 from spak.ports import Answer, Prompt
 
 KEY = "canary-key-0123456789"

@@ -14,7 +14,8 @@ from spak.errors import UnavailableError
 from spak.llm.anthropic_ import Anthropic
 from spak.llm.ollama import Ollama
 from spak.llm.openai_compatible import OpenAICompatible
-from spak.llm.settings import Choice, Secret
+from spak.llm.secret import Secret
+from spak.llm.settings import Choice
 from spak.ports import Answer, Prompt
 
 KINDS: dict[str, Any] = {"ollama": Ollama, "openai_compatible": OpenAICompatible, "anthropic": Anthropic}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spak.llm.redact import Redactor
-from spak.llm.settings import Secret
+from spak.llm.secret import Secret
 
 KEY = "canary-5f1d0c77e0b94a"
 PHRASE = "correct horse battery"

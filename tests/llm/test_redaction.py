@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spak.errors import RunError
 from spak.llm.redact import SHAPES, Redactor
-from spak.llm.settings import Secret
+from spak.llm.secret import Secret
 
 KEY = 'sk+ca/nary"0123-456789'
 MADE = Redactor([Secret(KEY), Secret("another-one-99")])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spak.llm.redact import Redactor
-from spak.llm.settings import Secret
+from spak.llm.secret import Secret
 from spak.runner import live
 from spak.runner.live import LIMIT, MOST_HELD, TAIL, Live
 

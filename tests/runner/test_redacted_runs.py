@@ -20,7 +20,7 @@ from spak.lang.catalog import Catalog, NamedEntry
 from spak.ledger.export import export
 from spak.ledger.files import FileLedgers
 from spak.llm.redact import Redactor
-from spak.llm.settings import Secret
+from spak.llm.secret import Secret
 from spak.ports import Answer, Prompt
 from spak.records import Kind
 from spak.runner import Host, Run

@@ -13,7 +13,7 @@ from spak import config
 from spak.errors import RunError, UnavailableError, UsageError
 from spak.kernel.replay import replay
 from spak.llm.redact import Redactor
-from spak.llm.settings import Secret
+from spak.llm.secret import Secret
 from spak.runner import Host, Run
 from spak.runner.secrets import Secrets
 

@@ -70,9 +70,7 @@ def script(shell: str) -> str:
     """The script of a shell."""
     from click.shell_completion import get_completion_class
 
-    from spak.cli import spak
-
     kind = get_completion_class(shell)
     assert kind is not None
-    made = kind(spak, {}, "spak", VARIABLE)
+    made = kind(click.get_current_context().find_root().command, {}, "spak", VARIABLE)
     return made.source_template % made.source_vars()

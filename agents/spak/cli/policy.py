@@ -112,7 +112,9 @@ def why_command(
     rows = [row for row in session.query(pred, *args) if len(row) == len(args)]
     if not rows:
         raise NoProof(f"{query} does not hold", "spak policy why-not says what is missing")
-    proof = session.proof(pred, *rows[0])
+    from spak.datalog.explain import prove
+
+    proof = prove(session, pred, *rows[0])
     if as_json:
         common.emit(proof.to_json())
     else:
@@ -133,7 +135,9 @@ def why_not_command(
 
     pred, args = atom(query)
     _, session = _session(files, with_law, workspace)
-    found = session.why_not(pred, *args)
+    from spak.datalog.why_not import why_not
+
+    found = why_not(session, pred, *args)
     if as_json:
         common.emit(found.to_json())
     else:

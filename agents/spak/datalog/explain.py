@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spak import canon
 from spak.datalog.errors import NoProof
@@ -25,13 +25,11 @@ from spak.datalog.grouping import transformed
 from spak.datalog.intervals import written
 from spak.datalog.plan import Body, Item, Key
 from spak.datalog.relation import Relation
+from spak.datalog.session import Session
 from spak.datalog.syntax import Compare, Literal_, Place, Wild
 from spak.datalog.terms import value_of
 from spak.datalog.text.format import show_part
-from spak.datalog.values import Inner, Row, encode, order_row, show, show_atom, to_json
-
-if TYPE_CHECKING:
-    from spak.datalog.session import Session
+from spak.datalog.values import Inner, Row, Value, encode, order_row, show, show_atom, to_json
 
 Node = tuple[Key, Row]
 
@@ -113,8 +111,14 @@ def _words(part: dict[str, Any]) -> str:
     return f"no {part['absent']}" if "absent" in part else str(part["holds"])
 
 
-def prove(session: Session, key: Key, row: Row) -> Proof:
-    """The proof of a fact. Raises: PolicyError `policy.no_proof` when it does not hold."""
+def prove(session: Session, pred: str, *args: Value) -> Proof:
+    """Why a fact holds. Raises: PolicyError `policy.no_proof` when it does not."""
+    session.require_complete()
+    return prove_row(session, (pred, len(args)), tuple(encode(arg) for arg in args))
+
+
+def prove_row(session: Session, key: Key, row: Row) -> Proof:
+    """The proof of a row in its inside form. Raises: PolicyError `policy.no_proof` when it does not hold."""
     relation = session.evaluation.relations.get(key)
     if relation is None or row not in relation.rows:
         raise NoProof(f"{show_atom(key[0], row)} does not hold", "ask why-not")

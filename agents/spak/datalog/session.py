@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spak import canon
 from spak.datalog.check import check
@@ -27,10 +27,6 @@ from spak.datalog.text.format import plain, show_part
 from spak.datalog.text.parse import parse, parse_atom
 from spak.datalog.types import included, misfit
 from spak.datalog.values import Fact, Row, Value, decode, encode, order_row, show_atom, size_of
-
-if TYPE_CHECKING:
-    from spak.datalog.explain import Proof
-    from spak.datalog.why_not import WhyNot
 
 
 def load(sources: Mapping[str, str]) -> Policy:
@@ -273,7 +269,7 @@ class Session:
             for (key, mode, row), rows in found
         ]
 
-    def _known(self) -> None:
+    def require_complete(self) -> None:
         self.fresh()
         if self.policy.asks:
             waiting = self.requests()
@@ -300,7 +296,7 @@ class Session:
 
         None and variables fit anything (the same variable the same thing); without a pattern all rows.
         """
-        self._known()
+        self.require_complete()
         rows: list[Row] = []
         if not pattern:
             for (name, _), relation in self.evaluation.relations.items():
@@ -312,23 +308,9 @@ class Session:
 
     def holds(self, pred: str, *args: Value) -> bool:
         """True when this very fact holds."""
-        self._known()
+        self.require_complete()
         relation = self.evaluation.relations.get((pred, len(args)))
         return relation is not None and tuple(encode(arg) for arg in args) in relation.rows
-
-    def proof(self, pred: str, *args: Value) -> Proof:
-        """Why this fact holds. Raises: PolicyError `policy.no_proof` when it does not."""
-        from spak.datalog.explain import prove
-
-        self._known()
-        return prove(self, (pred, len(args)), tuple(encode(arg) for arg in args))
-
-    def why_not(self, pred: str, *args: Any) -> WhyNot:
-        """What is missing for this fact to hold; None and variables stand for any value."""
-        from spak.datalog.why_not import why_not
-
-        self._known()
-        return why_not(self, pred, args)
 
     def facts(self) -> list[tuple[Key, Row]]:
         """What was asserted, in the order of values."""

@@ -13,21 +13,19 @@ import heapq
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spak.datalog.errors import PolicyError
-from spak.datalog.explain import prove, rule_texts
+from spak.datalog.explain import prove_row, rule_texts
 from spak.datalog.grouping import transformed
 from spak.datalog.intervals import written
 from spak.datalog.lint import GIVEN
 from spak.datalog.plan import Body, Item, Key, ready, sequence, variables
+from spak.datalog.session import Session
 from spak.datalog.syntax import Apply, Atom, Compare, Const, Literal_, Term, Var, Wild
 from spak.datalog.terms import Known, bind, computed, value_of
 from spak.datalog.text.format import format_clause, show_part, show_term
 from spak.datalog.values import Inner, Row, encode, order_row, show, to_json
-
-if TYPE_CHECKING:
-    from spak.datalog.session import Session
 
 MAX_STATES = 20_000
 MAX_ROWS = 500
@@ -136,8 +134,9 @@ def _lines(found: WhyNot, depth: int) -> Iterator[str]:
             yield f"{pad}    never: {attempt.failed}"
 
 
-def why_not(session: Session, pred: str, args: tuple[Any, ...]) -> WhyNot:
-    """What is missing for a fact; None and variables in `args` stand for any value."""
+def why_not(session: Session, pred: str, *args: Any) -> WhyNot:
+    """What is missing for a fact to hold; None and variables in `args` match any value."""
+    session.require_complete()
     goal: Goal = (
         pred,
         tuple(None if item is None or isinstance(item, Var | Wild) else encode(item) for item in args),
@@ -222,7 +221,7 @@ class _Seeker:
         )
 
     def against(self, key: Key, row: Row) -> Against:
-        root = prove(self.session, key, row).nodes[-1]
+        root = prove_row(self.session, key, row).nodes[-1]
         return Against(key[0], row, str(root["text"]), str(root["at"] or root["how"]))
 
     def matches(self, body: Body) -> dict[Row, None]:

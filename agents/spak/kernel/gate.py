@@ -193,14 +193,17 @@ class Gate:
 
     def text(self, judged: Judged) -> str:
         """The explanation for people: the proof as a tree, or what is missing, rule by rule."""
+        from spak.datalog.explain import prove
+        from spak.datalog.why_not import why_not
+
         if not judged.facts:
             return judged.reason
         session = self._session(judged)
         if judged.allow is True:
-            return session.proof("permitted", ACTION).text()
+            return prove(session, "permitted", ACTION).text()
         if session.holds("forbidden", ACTION):
-            return session.proof("forbidden", ACTION).text()
-        return session.why_not("permitted", ACTION).text()
+            return prove(session, "forbidden", ACTION).text()
+        return why_not(session, "permitted", ACTION).text()
 
     def _session(self, judged: Judged) -> Session:
         held = self._sessions.get((judged.facts, _rows(judged.seen)))

@@ -16,7 +16,6 @@ from spak.datalog.values import Fact
 from spak.errors import LedgerError
 from spak.kernel import seal
 from spak.kernel.gate import Gate, gate_of
-from spak.kernel.memory.recollect import reads_memory
 from spak.lang import parse
 from spak.lang.catalog import Catalog
 from spak.lang.schema import check_schema
@@ -96,7 +95,7 @@ class Rules:
                 gate=gate_of(rules["policy"], decides.closed_law) if decides.policy else None,
                 axioms=axioms,
                 keys=tuple(rules["keys"]) if decides.policy else (),
-                remembers=decides.policy and reads_memory(program),
+                remembers=decides.policy and _reads_memory(program),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise LedgerError("ledger.genesis", f"not a genesis record: {error!r}") from error
@@ -138,3 +137,12 @@ def refs(value: Any) -> frozenset[str]:
         elif hasattr(item, "__dataclass_fields__"):
             stack.extend(getattr(item, name) for name in item.__dataclass_fields__)
     return frozenset(found)
+
+
+def _reads_memory(program: Program) -> bool:
+    """Whether some plan of the program is put to a model or a person."""
+    return any(
+        step.kind == "plan" and not task.proposing.name
+        for task in program.tasks.values()
+        for step in task.steps
+    )

@@ -21,7 +21,7 @@ from urllib.parse import quote
 import re2
 
 from spak.errors import RunError
-from spak.llm.settings import Secret
+from spak.llm.secret import Secret
 
 _ROUNDS = 4
 _GROUP, _GROUP_SIZE = 100, 8000

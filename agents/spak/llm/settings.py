@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from spak.errors import UnavailableError, UsageError
 from spak.inputs import open_input
 from spak.lang.catalog import backend_name
+from spak.llm.secret import Secret
 
 KEYS: Mapping[str, type | tuple[type, ...]] = {
     "mode": str,
@@ -71,32 +72,6 @@ MAX_TOKENS = 4096
 """The longest answer where neither a length nor a window is set."""
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-
-
-class Secret:
-    """A key that shows itself only when asked."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: str) -> None:
-        self._value = value
-
-    def reveal(self) -> str:
-        return self._value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other._value == self._value
-
-    def __hash__(self) -> int:
-        return hash(self._value)
-
-    def __repr__(self) -> str:
-        return "Secret(***)"
-
-    __str__ = __repr__
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a Secret is not pickled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +219,7 @@ def read_key(path: Path) -> Secret:
             data = file.read(8193)
         text = data.decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        from spak.llm.redact import Redactor  # which has its Secret from here
+        from spak.llm.redact import Redactor  # its expressions take a while to compile
 
         reason = getattr(error, "strerror", None) or "not plain text"
         shown = Redactor().text(str(path).encode("utf-8", "replace").decode())  # it may be the key itself

@@ -56,6 +56,18 @@ def judge(
     return decide(policy, found, session=session)
 
 
+def _proof(session: Session, pred: str) -> dict[str, Any]:
+    from spak.datalog.explain import prove  # most decisions carry no reasons
+
+    return prove(session, pred, ACTION).to_json()
+
+
+def _missing(session: Session) -> dict[str, Any]:
+    from spak.datalog.why_not import why_not
+
+    return why_not(session, "permitted", ACTION).to_json()
+
+
 def decide(
     policy: Policy, known: list[Fact], explain: bool = True, session: Session | None = None
 ) -> Decision:
@@ -66,7 +78,7 @@ def decide(
     try:
         session = policy.session(known) if session is None else session
         if session.holds("forbidden", ACTION):
-            proof = {"forbidden": session.proof("forbidden", ACTION).to_json()} if explain else None
+            proof = {"forbidden": _proof(session, "forbidden")} if explain else None
             other = _derived(session) or _untested(session)
             trouble = _patch_trouble(known)
             if trouble and not other:
@@ -79,9 +91,9 @@ def decide(
             )
             return Decision("deny", why, None, proof, "policy.forbidden")
         if session.holds("permitted", ACTION):
-            proof = session.proof("permitted", ACTION).to_json() if explain else None
+            proof = _proof(session, "permitted") if explain else None
             return Decision("allow", "permitted by the policy", proof)
-        missing = session.why_not("permitted", ACTION).to_json() if explain else None
+        missing = _missing(session) if explain else None
         return Decision("deny", _unmet(known, session.holds), None, missing, "policy.denied")
     except UserError as error:
         return denied(error.code, error.message, error.hint)

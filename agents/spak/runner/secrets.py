@@ -15,7 +15,7 @@ from re import Match
 from typing import Any
 
 from spak.errors import RunError
-from spak.llm.settings import Secret
+from spak.llm.secret import Secret
 from spak.policy.facts import SECRET_NAME
 
 

@@ -18,7 +18,8 @@ from django.conf import settings
 from spak import config
 from spak.errors import RunError
 from spak.llm.redact import MIN_SECRET, Redactor
-from spak.llm.settings import Secret, read_key
+from spak.llm.secret import Secret
+from spak.llm.settings import read_key
 from spak.runner import Host
 from spak.runner.secrets import Secrets
 

@@ -8,24 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spak.kernel import memory
 from spak.kernel.memory import Memory, settle, settle_2
-from spak.program import Program
-
-if TYPE_CHECKING:
-    from spak.kernel.rules import Rules
-    from spak.kernel.state import Effect
-
-
-def reads_memory(program: Program) -> bool:
-    """Whether some plan of the program is put to a model or a person."""
-    return any(
-        step.kind == "plan" and not task.proposing.name
-        for task in program.tasks.values()
-        for step in task.steps
-    )
+from spak.kernel.rules import Rules
+from spak.kernel.state import Effect
 
 
 def acted(held: Memory, rules: Rules, pending: Effect, body: Mapping[str, Any]) -> Memory:

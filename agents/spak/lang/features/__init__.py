@@ -7,7 +7,6 @@ from spak.lang.features.complete import Completion, complete
 from spak.lang.features.highlight import Mark, marks
 from spak.lang.features.hover import Hover, hover
 from spak.lang.features.names import (
-    Occurrence,
     Renaming,
     definition,
     occurrences,
@@ -16,7 +15,7 @@ from spak.lang.features.names import (
     rename,
 )
 from spak.lang.features.structure import Fold, Symbol, folds, symbols
-from spak.lang.features.view import Place, View, Word
+from spak.lang.features.view import Occurrence, Place, View, Word
 
 __all__ = [
     "Completion",

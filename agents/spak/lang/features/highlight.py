@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spak.lang import ast
-from spak.lang.features.names import Occurrence, occurrences
-from spak.lang.features.view import View
+from spak.lang.features.names import occurrences
+from spak.lang.features.view import Occurrence, View
 from spak.lang.parser.automaton import tables
 
 MarkKind = Literal[

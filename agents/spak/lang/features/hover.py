@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from spak.lang import settings
 from spak.lang.features import describe, words
 from spak.lang.features.complete import choices
-from spak.lang.features.names import TEXTS, Occurrence, at
+from spak.lang.features.names import TEXTS, at
 from spak.lang.features.place import spot_of
-from spak.lang.features.view import View
+from spak.lang.features.view import Occurrence, View
 
 
 @dataclass(frozen=True, slots=True)

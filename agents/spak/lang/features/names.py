@@ -12,33 +12,17 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from spak.lang import ast, settings
 from spak.lang.checks.steps import READERS
 from spak.lang.diagnostics import Edit, Severity, apply_fix
-from spak.lang.features.view import Place, View
+from spak.lang.features.view import Kind, Occurrence, Place, View
 from spak.lang.imports import settings_of
 from spak.lang.parser import parse
 from spak.lang.scope import MARKS, PLAIN
 from spak.lang.template import holes
 from spak.lang.values import CONSTANTS
 
-Kind = Literal[
-    "task",
-    "step",
-    "check",
-    "variable",
-    "input",
-    "axiom",
-    "heuristic",
-    "prediction",
-    "builtin",
-    "tool",
-    "validator",
-    "proposer",
-    "backend",
-]
 RENAMED: tuple[Kind, ...] = ("task", "step", "check", "variable", "input")
 TABLES: dict[str, Kind] = {
     "tools": "tool",
@@ -48,22 +32,6 @@ TABLES: dict[str, Kind] = {
 }
 TEXTS: tuple[Kind, ...] = ("axiom", "heuristic", "prediction")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
-
-
-@dataclass(frozen=True, slots=True)
-class Occurrence:
-    """A name at a place. `owner` is the task that a step or a check belongs to, and empty for all others."""
-
-    kind: Kind
-    name: str
-    owner: str
-    start: int
-    end: int
-    defines: bool = False
-
-    @property
-    def symbol(self) -> tuple[str, str, str]:
-        return self.kind, self.name, self.owner
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from spak.lang import ast
 from spak.lang.catalog import Catalog
@@ -24,8 +24,21 @@ from spak.lang.parser.automaton import tables
 from spak.lang.parser.lexer import lex
 from spak.lang.scope import Scope
 
-if TYPE_CHECKING:
-    from spak.lang.features.names import Occurrence
+Kind = Literal[
+    "task",
+    "step",
+    "check",
+    "variable",
+    "input",
+    "axiom",
+    "heuristic",
+    "prediction",
+    "builtin",
+    "tool",
+    "validator",
+    "proposer",
+    "backend",
+]
 
 _LETTERS = re.compile(r"[\w.-]*")
 
@@ -46,6 +59,22 @@ class Word:
     text: str
     start: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A name at a place. `owner` is the task that a step or a check belongs to, and empty for all others."""
+
+    kind: Kind
+    name: str
+    owner: str
+    start: int
+    end: int
+    defines: bool = False
+
+    @property
+    def symbol(self) -> tuple[str, str, str]:
+        return self.kind, self.name, self.owner
 
 
 Follow = Callable[[Parsed], Parsed]
