@@ -38,7 +38,6 @@ from spak.lang.catalog import Catalog, NamedEntry, backend_name
 from spak.llm import settings as llm_settings
 from spak.llm.redact import MIN_SECRET, Redactor
 from spak.llm.secret import Secret
-from spak.llm.settings import read_key
 from spak.paths import SETTINGS
 from spak.policy import approval, urls
 from spak.policy.law import Law, compiled
@@ -173,7 +172,7 @@ def knowing(
         if "env" in place:
             value = Secret(variables.get(place["env"], ""))
         else:
-            value = read_key((folder or Path()) / Path(place["file"]).expanduser())
+            value = llm_settings.read_key((folder or Path()) / Path(place["file"]).expanduser())
         if 0 < len(value.reveal()) < MIN_SECRET:
             raise _bad("secrets", name, "so short a value", f"at least {MIN_SECRET} characters")
         if value.reveal():
