@@ -410,7 +410,8 @@ def _taken(run: str) -> bool:
         free = Q(holder__in=("", leases.choosing)) | lapsed(now)
         until = now + timedelta(seconds=LEASE_S)
         rows = Run.objects.filter(free, key=run).exclude(fence=mine).exclude(state__in=ENDED)
-        return bool(rows.update(fence=F("fence") + 1, holder=leases.process, lease_until=until))
+        taken = {"fence": F("fence") + 1, "holder": leases.process, "lease_until": until}
+        return bool(rows.update(**taken, left_at=F("count")))
 
 
 def _lines(run: int, start: int, end: int) -> Iterator[bytes]:

@@ -52,9 +52,9 @@ _RENEWED_TOGETHER = (
     "FROM unnest(%s::text[], %s::timestamptz[], %s::bigint[], %s::bigint[]) AS v(holder, until, id, fence) "
     "WHERE r.id = v.id AND r.fence = v.fence"
 )
-_FREED = f"UPDATE {_RUNS} SET holder = '', lease_until = NULL WHERE id = %s AND fence = %s"
+_FREED = f"UPDATE {_RUNS} SET holder = '', lease_until = NULL, left_at = NULL WHERE id = %s AND fence = %s"
 _FREED_TOGETHER = (
-    f"UPDATE {_RUNS} AS r SET holder = '', lease_until = NULL "
+    f"UPDATE {_RUNS} AS r SET holder = '', lease_until = NULL, left_at = NULL "
     "FROM unnest(%s::bigint[], %s::bigint[]) AS v(id, fence) WHERE r.id = v.id AND r.fence = v.fence"
 )
 

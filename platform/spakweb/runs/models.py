@@ -121,7 +121,10 @@ class Run(models.Model):
     not_before = models.DateTimeField(null=True, blank=True)
     """When it is tried again, after it could not go on (worker/retries.py)."""
     faults = models.PositiveSmallIntegerField(default=0, db_default=0)
-    """How many times in a row its worker failed by an error that nobody expected."""
+    """How many times in a row its worker failed by an error that nobody expected, or died with it."""
+    left_at = models.PositiveIntegerField(null=True, blank=True)
+    """How many records it had when it was taken in hand, until it is given back: whoever had it died if it is
+    free and this is set."""
 
     # the projection
     state = models.CharField(max_length=10, choices=State, default=State.QUEUED)

@@ -42,6 +42,8 @@ def advance_or_busy(key: str, slice_s: float = SLICE_S) -> Literal["again", "sto
     row = Run.objects.select_related("team", "version", "parent").get(key=key)
     if row.ended or row.only_shown:
         return "stopped"
+    if retries.left_behind(row):
+        return "stopped"
     try:
         return _advanced(row, slice_s)
     except DatabaseError:  # nothing can be said now: the lease ends by itself

@@ -3,9 +3,11 @@
     a full disk                      every ROOM_PAUSE, for as long as it takes
     something that people can mend   every PAUSE: no engine, damaged files, a refused begin (UserError)
     an error that nobody expected    PAUSE, then twice as long each time; after TRIES the run is paused
+    a worker that died with it       at once, then PAUSE and twice as long each time; after TRIES it is paused
 
 None of it is a decision of the kernel and none is recorded in the ledger: the row says why the run does not
-go on. A run that got on, or that a person resumed, begins to count again.
+go on. A run that got on, or that a person resumed, begins to count again: one that made a record before its
+worker died is not to blame. One that was in hand beside the guilty one rests too, and for another while.
 """
 
 from __future__ import annotations
@@ -15,13 +17,15 @@ import logging
 from datetime import timedelta
 from typing import Literal
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from spak.errors import SpakError, UserError
+from spak.records import Authority
 from spakweb import clock
+from spakweb.ledger import store
 from spakweb.live import news
-from spakweb.runs.models import ENDED, TRIES, Run, State
+from spakweb.runs.models import ENDED, TRIES, Run, RunRecord, State
 from spakweb.runs.times import MOST_PAUSE, free
 from spakweb.runs.unsafe_text import plain
 from spakweb.worker.queue import let_go
@@ -53,17 +57,42 @@ def hold_up(row: Run, error: UserError, fence: int | None = None) -> Literal["st
 def count(row: Run, error: Exception) -> Literal["stopped"]:
     """The worker failed while it had the run, which may be the run's doing."""
     said = f"web.worker: the worker that had it failed: {type(error).__name__}: {error}"
-    faults = row.faults + 1
+    _rests_or_pauses(row, said, row.faults + 1, PAUSE)
+    return "stopped"
+
+
+def in_hand(row: Run) -> None:
+    """A run without records is about to be begun: it has no lease yet that would say so."""
+    Run.objects.filter(pk=row.pk, count=0).update(left_at=0)
+
+
+def left_behind(row: Run) -> bool:
+    """Whether the run rests, since whoever had it last died with it, as before, and it never got on."""
+    mine = Run.objects.filter(free(clock.now()) | Q(holder=store.leases.choosing), pk=row.pk, fence=row.fence)
+    if row.left_at is None or not mine.exists():
+        return False
+    got_on = RunRecord.objects.filter(run=row.pk, seq__gte=row.left_at).exclude(authority=Authority.HOST)
+    faults = 1 if row.count and got_on.exists() else row.faults + 1
+    if not mine.filter(left_at=row.left_at).exclude(state__in=ENDED).update(faults=faults, left_at=None):
+        return False
+    row.faults, row.left_at = faults, None
+    log.warning("run %s: the worker that had it died, for the %d. time in a row", row.key, faults)
+    if faults == 1 or row.wanted:
+        return False
+    _rests_or_pauses(row, f"web.worker: {faults} workers in a row died with it", faults, PAUSE / 2)
+    return True
+
+
+def _rests_or_pauses(row: Run, said: str, faults: int, pause: timedelta) -> None:
+    """`pause` is that of the first time; each time it is twice as long."""
     if faults < TRIES:
-        _rests(row, said, min(PAUSE * 2 ** (faults - 1), MOST_PAUSE), faults)
-        return "stopped"
+        _rests(row, said, min(pause * 2 ** (faults - 1), MOST_PAUSE), faults)
+        return
     log.error("run %s failed %d times in a row and is paused", row.key, faults)
     let_go(row.key)
-    if _left(row).update(
-        state=State.PAUSED, reason=_reason(said), faults=faults, not_before=None, wanted=""
-    ):  # fmt: skip
+    found = {"state": State.PAUSED, "reason": _reason(said), "faults": faults, "not_before": None}
+    if _left(row).update(**found, wanted="", left_at=None, holder="", lease_until=None):
         news.tell(row.key, row.count)
-    return "stopped"
 
 
 def got_on(row: Run) -> None:
@@ -81,6 +110,7 @@ def refuse(row: Run, error: UserError) -> None:
         ended_at=timezone.now(),
         holder="",
         lease_until=None,
+        left_at=None,
         summary=plain({"error": {"code": error.code, "message": error.message, "hint": error.hint}}),
     )
 
@@ -89,7 +119,8 @@ def _rests(
     row: Run, reason: str, pause: timedelta, faults: int | None = None, fence: int | None = None
 ) -> None:
     let_go(row.key)
-    found = {"state": State.QUEUED, "reason": _reason(reason), "not_before": clock.now() + pause}
+    until = clock.now() + pause
+    found = {"state": State.QUEUED, "reason": _reason(reason), "not_before": until, "left_at": None}
     if _left(row, fence).update(**found, **({} if faults is None else {"faults": faults})):
         news.tell(row.key, row.count)
 

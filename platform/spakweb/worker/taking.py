@@ -20,6 +20,7 @@ from spak.runner import Run as Runner
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.ledger.workspaces import folder_of, workspace_of
 from spakweb.runs.models import Run
+from spakweb.worker import retries
 from spakweb.worker.beginning import begin, copied_on, draw_from_parents, host_of
 
 NOTHING = Host()
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 def take(row: Run) -> Runner:
     if not row.count:
         with _alone(row.key):
+            retries.in_hand(row)
             return begin(row, DatabaseLedgers(), workspace_of(row.key))
     store = DatabaseLedgers()
     first = next(iter(store.reader(row.key).read()))[0]

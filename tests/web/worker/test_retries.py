@@ -16,8 +16,10 @@ from django.utils import timezone
 from ledger_contract import act
 from runs_kit import ledger, tables
 from spak.errors import LedgerError, RunError
+from spak.records import Kind
+from spak.runner.perform import Proposed
 from spakweb import clock
-from spakweb.ledger import storage, writer
+from spakweb.ledger import storage, store, writer
 from spakweb.live.summaries import HEADER, header
 from spakweb.runs.actions import resume, start, want
 from spakweb.runs.models import TRIES, Run, State
@@ -73,6 +75,98 @@ def raising(error: BaseException) -> Any:
 
 def why(run: Run) -> str:
     return str(header(Run.objects.values(*HEADER).get(pk=run.pk), timezone.now())["why"])
+
+
+# ---- a worker that dies
+
+
+class Died(BaseException):
+    """What ends a worker at once: nothing of what would be done after an error is done."""
+
+
+def dies(run: Run, monkeypatch: pytest.MonkeyPatch, after_records: bool = False) -> str:
+    """A worker takes the run in hand and dies with it, before or after the run got on; its lease ends."""
+    real = execute.take
+
+    def takes(row: Run) -> Any:
+        runner = real(row)
+        store.leases.drop(runner.ledger)
+        if after_records:
+            runner.advance("full_auto", until=0.0)
+            runner.feed(Proposed(Kind.CONTROL, {"cancel": False}))
+            runner.ledger.flush()
+        raise Died
+
+    with monkeypatch.context() as patched:
+        patched.setattr(execute, "take", takes)
+        try:
+            return execute.advance_or_busy(run.key)
+        except Died:
+            Run.objects.filter(pk=run.pk).update(lease_until=clock.now() - timedelta(seconds=1))
+            return "died"
+
+
+def rested(run: Run) -> float | None:
+    """For how many seconds the run rests from now on."""
+    run.refresh_from_db()
+    return None if run.not_before is None else round((run.not_before - clock.now()).total_seconds())
+
+
+def test_a_run_that_kills_its_worker_is_paused_in_the_end(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert dies(run, monkeypatch) == "died" and rested(run) is None
+    assert dies(run, monkeypatch) == "died", "the first death is no reason to rest"
+    rests = []
+    for _ in range(TRIES - 2):
+        assert execute.advance_or_busy(run.key) == "stopped"
+        rests.append(rested(run))
+        assert run.state == State.QUEUED and "died with it" in run.reason
+        assert dies(run, monkeypatch) == "died"
+    assert rests == [10, 20, 40, 80]
+    assert execute.advance_or_busy(run.key) == "stopped"
+    run.refresh_from_db()
+    assert (run.state, run.faults, run.holder) == (State.PAUSED, TRIES, "")
+    assert run.reason == f"web.worker: {TRIES} workers in a row died with it"
+    assert tasks.sweep_up(at_once=True) == 0 and pick("default") is None
+    resume(run.team.memberships.get().user, run)
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert (run.state, run.faults, run.left_at) == (State.SUCCEEDED, 0, None)
+
+
+def test_a_run_that_dies_while_it_is_begun_is_counted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for expected in ("died", "died", "stopped"):
+        with monkeypatch.context() as patched:
+            patched.setattr(taking, "begin", raising(Died()))
+            try:
+                found = execute.advance_or_busy(run.key)
+            except Died:
+                found = "died"
+        assert found == expected
+    run.refresh_from_db()
+    assert (run.count, run.faults, rested(run)) == (0, 2, 10)
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert run.state == State.SUCCEEDED
+
+
+def test_a_run_that_got_on_is_not_to_blame(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert execute.advance(run.key, slice_s=0) is True
+    for _ in range(TRIES + 2):
+        assert dies(run, monkeypatch, after_records=True) == "died"
+        assert rested(run) is None and run.faults <= 1
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert (run.state, run.faults) == (State.SUCCEEDED, 0)
+
+
+def test_a_run_that_kills_its_worker_can_be_cancelled(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(2):
+        assert dies(run, monkeypatch) == "died"
+    assert execute.advance_or_busy(run.key) == "stopped" and rested(run) == 10
+    want(run.team.memberships.get().user, run, "cancel")
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert run.state == State.CANCELLED
 
 
 # ---- a full disk
