@@ -23,7 +23,7 @@ class Person(Watched):
         form = {"csrfmiddlewaretoken": token, "name": f"spec {next(NUMBERS)}", "text": text}
         answer = asked.post(where, form=form, headers={"Referer": where}, max_redirects=0)
         assert answer.status == 302, answer.text()
-        return str(answer.headers["location"])
+        return str(answer.headers["location"]).removesuffix("edit/")
 
     def open(self, path: str) -> None:
         self.go(f"{path}edit/")

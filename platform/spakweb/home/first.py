@@ -50,27 +50,33 @@ def card(request: HttpRequest, team: Team) -> list[Try]:
 def _watch(spec: Spec, runs: Any) -> Try:
     run = runs.filter(version__spec=spec).first()
     url = _run("spak-run", run) if run else _spec("spak-run-new", spec)
-    return Try("run", "Watch a run", f"Run {spec.name}: its graph lights up as it measures.", url, bool(run))
+    return Try(
+        "run", "Watch a run", f"Run {spec.name}: its graph updates live as it measures.", url, bool(run)
+    )
 
 
 def _mend(spec: Spec) -> Try:
-    told = f"{spec.name} names a task that is not there. The editor offers to make it."
+    told = f"{spec.name} refers to a task that does not exist. The editor offers to create it."
     mended = bool(spec.head) and not spec.head.facts.get("errors")
-    return Try("edit", "Mend a broken spec", told, _spec("spak-editor", spec), mended)
+    return Try("edit", "Fix a broken spec", told, _spec("spak-editor", spec), mended)
 
 
 def _answer(spec: Spec, runs: Any) -> Try:
     waits = runs.filter(state=State.WAITING).first()
     done = Command.objects.filter(run__in=runs, kind="answer", outcome="").exists()
     url = _run("spak-run", waits) if waits else f"{_spec('spak-run-new', spec)}?mode=stepwise"
-    told = "A run waits for you." if waits else f"Run {spec.name} step by step: you are its model."
+    told = "A run is waiting for you." if waits else f"Run {spec.name} step by step and answer as its model."
     return Try("user", "Answer a step", told, url, done)
 
 
 def _fork(team: Team, runs: Any) -> Try:
     ended = runs.filter(state__in=ENDED, count__gt=0).first()
     url = _run("spak-run-fork", ended) if ended else reverse("spak-run-list", kwargs={"team": team.slug})
-    told = "Take over what it did up to a step, and go on from there." if ended else "When a run has ended."
+    told = (
+        "Keep its steps up to a record and continue from there."
+        if ended
+        else "Available once a run has ended."
+    )
     return Try("fork", "Fork a finished run", told, url, runs.exclude(parent=None).exists())
 
 

@@ -14,10 +14,13 @@ from spakweb.errors import Refused
 
 MODES = ("", *MODE_LEVELS)
 _TOLD = {
-    "": ("As the spec says", "Its CONFIG MODE; else step by step without a backend, by itself with one."),
-    "stepwise": ("Step by step", "Each question waits for a person."),
-    "semi_auto": ("Half by itself", "The backend answers; it stops after some questions."),
-    "full_auto": ("By itself", "The backend answers every question."),
+    "": ("As the spec says", "Its CONFIG MODE. Without one: automatic with a backend, else step by step."),
+    "stepwise": ("Step by step", "Every question waits for a person."),
+    "semi_auto": (
+        "Semi-automatic",
+        "The backend answers, and the run pauses after every AUTO_STEPS questions.",
+    ),
+    "full_auto": ("Automatic", "The backend answers every question."),
 }
 
 
@@ -38,7 +41,7 @@ def barred(mode: str, parsed: Parsed) -> str:
     """Why the spec does not permit the mode; empty when it does."""
     least = {str(name): level for name, level in MODE_LEVELS.items()}.get(mode, 0)
     level = level_of(parsed)
-    return f"It takes LEVEL {least}, and the AGENT has LEVEL {level}." if least > level else ""
+    return f"Requires LEVEL {least}; the AGENT has LEVEL {level}." if least > level else ""
 
 
 def demand(mode: str, parsed: Parsed) -> None:
@@ -47,4 +50,8 @@ def demand(mode: str, parsed: Parsed) -> None:
         raise Refused("web.run_mode", f"There is no mode {mode[:40]!r}.", f"One of: {', '.join(MODES[1:])}.")
     if why := barred(mode, parsed):
         word = _TOLD[mode][0].lower()
-        raise Refused("web.run_mode", f"It cannot run {word}. {why}", "Choose another mode, or raise LEVEL.")
+        raise Refused(
+            "web.run_mode",
+            f"This spec cannot run in mode {word}. {why}",
+            "Choose another mode, or raise LEVEL.",
+        )

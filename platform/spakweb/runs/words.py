@@ -25,7 +25,7 @@ WORDS = {
     "cancelled": "Cancelled",
 }
 """How people read the states of a run; the same words on pills, nodes, bars."""
-MODES = {"stepwise": "step by step", "semi_auto": "half by itself", "full_auto": "by itself"}
+MODES = {"stepwise": "step by step", "semi_auto": "semi-automatic", "full_auto": "automatic"}
 """How people read the modes."""
 REGISTERS = {
     "R0": "instruction",

@@ -73,8 +73,7 @@ def new(request: HttpRequest, team: str) -> HttpResponse:
         except Refused as why:
             context |= {"why": why, "name": name, "text": request.POST.get("text", "")}
             return render(request, "specs/new.html", context, status=why.status)
-        messages.success(request, f"{made.name} is made, with version 1.")
-        return _to(made)
+        return redirect("spak-editor", team=found.slug, spec=made.slug)
     return render(request, "specs/new.html", context)
 
 

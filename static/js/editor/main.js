@@ -331,6 +331,7 @@ const saving = {
   analysis: () => analysis,
   saved({ version, sent }) {
     versionText = sent;
+    banner("draft");
     find("#version").textContent = `v${version}`;
     find("#draft-state").textContent = "";
     steps();

@@ -38,11 +38,12 @@ def begin() -> Callable[..., str]:
     def make(window: Watched, text: str, mode: str = "") -> str:
         page = window.page
         window.go(f"{TEAM}/specs/new/")
-        page.click("summary:has-text('Paste a text')")
+        page.click("summary:has-text('Paste a spec')")
         page.fill("[name=name]", f"story {next(NUMBERS)}")
         page.fill("[name=text]", text)
-        page.click("button:has-text('Make it')")
-        page.click("main a.primary:has-text('Run')")
+        page.click("button:has-text('Create spec')")
+        page.wait_for_url("**/edit/", wait_until="commit")
+        page.goto(page.url.replace("/edit/", "/run/"))
         if mode:
             page.check(f"input[name=mode][value={mode}]")
         page.click("button:has-text('Start the run')")

@@ -37,8 +37,9 @@ def story(window: Callable[..., Watched]) -> str:
         alice.page.wait_for_url("**/specs/attention-tuner-2/")
         alice.go(f"{TEAM}/specs/new/")
         alice.page.fill("[name=name]", "story")
-        alice.page.click("button:has-text('Make it')")
-        alice.page.wait_for_url("**/specs/story/")
+        alice.page.click("button:has-text('Create spec')")
+        alice.page.wait_for_url("**/specs/story/edit/")
+        alice.go(f"{TEAM}/specs/story/")
         text = alice.page.request.get(f"{alice.url}{TEAM}/specs/story/v/1/text/").text()
         bring(alice, text.replace("Hello.", "Good morning."), "Greet politely")
     return "story"
@@ -111,7 +112,7 @@ def test_what_cannot_be_taken_back_is_asked(window: Callable[..., Watched], stor
     alice.page.click("dialog[open] button:has-text('Archive this spec')")
     alice.page.wait_for_selector(".message:has-text('archived')")
     alice.go(f"{TEAM}/specs/story/")
-    alice.page.click("button:has-text('out of the archive')")
+    alice.page.click("button:has-text('Restore from the archive')")
     alice.page.wait_for_selector(".message:has-text('back in the list')")
 
 
@@ -147,12 +148,12 @@ def test_hostile_words_stay_words(window: Callable[..., Watched]) -> None:
     name = '"><img src=x onerror=alert(1)>{{7*7}}'
     alice.go(f"{TEAM}/specs/new/")
     alice.page.fill("[name=name]", name)
-    alice.page.click("summary:has-text('Paste a text')")
+    alice.page.click("summary:has-text('Paste a spec')")
     alice.page.fill(
         "[name=text]",
         f"task A {{ step b: tool.run {{ cmd: '{name}' }} }}</textarea><script>alert(1)</script>",
     )
-    alice.page.click("button:has-text('Make it')")
+    alice.page.click("button:has-text('Create spec')")
     alice.page.wait_for_selector(f"h1:has-text({name!r})" if "'" not in name else "h1")
     for path in ("", "history/", "v/1/", "compare/"):
         alice.go(
@@ -169,10 +170,10 @@ def test_an_invitation_makes_a_member(window: Callable[..., Watched]) -> None:
     alice, nobody = window("alice"), window()
     alice.go(f"{TEAM}/members/")
     alice.page.select_option("form[action$='/invite/'] [name=role]", "viewer")
-    alice.page.click("button:has-text('Make a link')")
+    alice.page.click("button:has-text('Create link')")
     link = alice.page.locator("[aria-label='Invitation link']").input_value()
     nobody.page.goto(link)
-    nobody.page.click("text=Make an account")
+    nobody.page.click("text=Create an account")
     nobody.page.fill("[name=username]", "vera")
     nobody.page.fill("[name=password1]", "a long secret of vera")
     nobody.page.fill("[name=password2]", "a long secret of vera")

@@ -231,7 +231,7 @@ def test_the_palette_holds_what_one_may_see(cast: Any) -> None:
     places = cast.client("vera").get("/palette/", {"team": cast.team.slug}).json()["places"]
     names = {place["name"] for place in places}
     assert {"small", "Specs", "Account"} <= names
-    assert not {"New spec", "What happened", "Next door"} & names
+    assert not {"New spec", "Audit log", "Next door"} & names
     assert {place["name"] for place in cast.client("alice").get("/palette/").json()["places"]} >= {"New spec"}
 
 

@@ -127,7 +127,7 @@ def test_consistency_is_about_artifacts_and_perplexity_about_what_was_reported(
     address = reverse("spak-spec-health", kwargs={"team": cast.team.slug, "spec": cast.spec.slug})
     text = cast.client("vera").get(address).content.decode()
     cards = dict(re.findall(r'<div class="card"><dt>([^<]*)<.*?<b class="big">(.*?)</b>', text))
-    assert cards["Consistency"] == consistency and cards["Latent alignment"] == perplexity
+    assert cards["Consistency"] == consistency and cards["Perplexity"] == perplexity
     assert cards["Permitted"] == ("100 %" if "permitted" in figures else "not available")
 
 

@@ -131,7 +131,7 @@ def test_the_level_of_a_spec_bounds_its_modes(
     assert f'value="{"" if barred else "full_auto"}" checked' in form
     answer = client.post(begin, asked)
     assert answer.status_code == (400 if barred else 302) and Run.objects.count() == (not barred)
-    assert f"and the AGENT has LEVEL {level}." in body(answer) or not barred
+    assert f"the AGENT has LEVEL {level}." in body(answer) or not barred
     run = ran(text)
     fork = body(client.get(url("spak-run-fork", run)))
     for mode in ("stepwise", "semi_auto", "full_auto"):
@@ -313,7 +313,7 @@ def test_figures_have_the_unit_of_their_name(name: str, value: Any, said: tuple[
         ),
         ("resume", {"records": 2_000}, "taken up after 2,000 records"),
         ("resume", {}, "{}"),
-        ("genesis", {"host": {"spec": "a", "mode": "full_auto"}}, "begins a, by itself"),
+        ("genesis", {"host": {"spec": "a", "mode": "full_auto"}}, "begins a, automatic"),
     ],
 )
 def test_records_in_words(kind: str, body: dict[str, Any], said: str) -> None:

@@ -33,7 +33,7 @@ def tries(client: Any) -> list[first.Try]:
 
 def test_every_link_of_the_card_leads_somewhere(alice: User, client: Any) -> None:
     text = client.get(reverse("spak-team-home", args=[demo.SLUG])).content.decode()
-    assert "Four things to try" in text and "What to do next" not in text
+    assert "Four things to try" in text and "Next steps" not in text
     found = tries(client)
     assert [one.done for one in found] == [False] * 4
     assert [client.get(one.url).status_code for one in found] == [200] * 4

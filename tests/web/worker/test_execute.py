@@ -267,7 +267,7 @@ def test_a_run_whose_backend_is_asked_waits_for_nobody(user: User, monkeypatch: 
         gone = header({**Run.objects.values(*HEADER).get(), "lease_until": None}, timezone.now())
         seen.append((now.state, gone["state"], run_parts.head(now)["asked"]))
         assert Run.objects.filter(queue.due()).exists()  # if the worker dies now, another goes on
-        assert run_parts.outcome(now) == "Works on Talk, asks the backend in step hear."
+        assert run_parts.outcome(now) == "Running Talk, asks the backend in step hear."
         assert run_parts.live(now)["nodes"]["Talk"][0] == "running"
 
     def with_model(*about: Any) -> Any:

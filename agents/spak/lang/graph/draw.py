@@ -38,6 +38,9 @@ _CUT = 10
 _ORDER = {"removed": 0, "same": 1, "": 1, "changed": 2, "added": 3}
 """What is drawn first: where lines run together, the one that stays covers the one that goes."""
 
+NARROW = 560
+"""A drawing at most so wide is still legible when it is scaled down to a phone."""
+
 
 def to_svg(layout: Layout, prefix: str = "g", style: bool = True, interactive: bool = False) -> str:
     """The drawing. `prefix` keeps ids of several drawings in one page apart; with `style` off the page brings
@@ -46,8 +49,9 @@ def to_svg(layout: Layout, prefix: str = "g", style: bool = True, interactive: b
     name = clean(graph.name)
     title = f"Difference of task graphs: {name}" if layout.different else f"Task graph of {name or 'no task'}"
     role = 'role="group"' if interactive else 'role="img"'
+    narrow = " narrow" if layout.width <= NARROW else ""
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="spak-graph" {role} '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="spak-graph{narrow}" {role} '
         f'viewBox="0 0 {layout.width} {layout.height}" width="{layout.width}" height="{layout.height}" '
         f'aria-labelledby="{prefix}-title {prefix}-desc">\n'
         f'<title id="{prefix}-title">{_text(title)}</title>\n'
@@ -179,7 +183,7 @@ def _told(placed: PlacedNode) -> str:
     words = [word for word, on in (("start", node.start), ("end", node.terminal)) if on]
     lines += [", ".join(words)] if words else []
     lines += [shorten(clean(node.goal), 300)] if node.goal else []
-    lines += [f"{node.steps} steps"] if node.steps else []
+    lines += [f"{node.steps} step{'' if node.steps == 1 else 's'}"] if node.steps else []
     lines += [f"tools: {_list([clean(tool) for tool in node.tools])}"] if node.tools else []
     lines += [f"validator: {clean(node.validator)}"] if node.validator else []
     lines += [f"proposer: {clean(node.proposer)}"] if node.proposer else []

@@ -87,7 +87,7 @@ def totals(one: Run, two: Run) -> list[dict[str, Any]]:
             "cost": summary.get("cost") or None,
             "denied": summary.get("denied", 0),
             "failures": summary.get("failures", 0),
-            "came right by itself": summary.get("healed", 0),
+            "recovered automatically": summary.get("healed", 0),
             "best_ms": metrics.get("best_ms"),
             "records": run.count,
         }

@@ -283,6 +283,22 @@ def went_wrong(rows: QuerySet[Run]) -> list[tuple[Run, int]]:
     return list(found.values())[:SHOWN]
 
 
+USUAL_OF = 20
+"""The newest runs that succeeded, of which the usual time is the median."""
+
+
+def usual_time(spec: Spec) -> dict[str, Any] | None:
+    """How long runs of a spec take, in ms, from their start to their end; None where none succeeded yet.
+    What a run waited for people is part of it."""
+    ended = Run.objects.filter(version__spec=spec, state=State.SUCCEEDED, deleted_at=None, parent=None)
+    rows = ended.exclude(started_at=None).exclude(ended_at=None).order_by("-pk")
+    times = [
+        (row["ended_at"] - row["started_at"]).total_seconds() * 1000
+        for row in rows.values("started_at", "ended_at")[:USUAL_OF]
+    ]
+    return {"time": median(times), "count": len(times)} if times else None
+
+
 def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dict[str, Any]]:
     """The success metrics of the design over these together, each with its target."""
     total = _together(found)
@@ -290,11 +306,11 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
     beside = "; a baseline is another version of the same spec."
     if baseline is not None:
         beside = f", against {baseline.tokens_each:,} of the baseline v{baseline.version}."
-    healed = f", {total.healed:,} came right, {total.guided:,} with a heuristic" if total.failures else ""
+    healed = f", {total.healed:,} recovered, {total.guided:,} with a heuristic" if total.failures else ""
     return [
         {
             "name": "Consistency",
-            "told": "Axioms that held in the artifacts, of those that were checked.",
+            "told": "Checked axioms that held in the artifacts.",
             "value": total.consistency,
             "figure": None,
             "count": plural(total.axioms, "axiom check") if total.axioms else "",
@@ -312,7 +328,7 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
         },
         {
             "name": "Self-correction",
-            "told": "Failures of a task after which it came right by itself.",
+            "told": "Task failures that the run recovered from without a person.",
             "value": total.correction,
             "figure": None,
             "count": plural(total.failures, "failure") + healed,
@@ -321,7 +337,7 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
         },
         {
             "name": "Efficiency",
-            "told": f"Tokens for each run that succeeded{beside}",
+            "told": f"Tokens per run that succeeded{beside}",
             "value": share,
             "figure": total.tokens_each,
             "count": f"{plural(total.count, 'run')}, {total.succeeded:,} succeeded",
@@ -329,8 +345,8 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
             "met": None if share is None else share < EFFICIENCY,
         },
         {
-            "name": "Latent alignment",
-            "told": "Perplexity of what models generate, where their engine reports log-probabilities.",
+            "name": "Perplexity",
+            "told": "Perplexity of generated text, for engines that report log-probabilities.",
             "figure": None,
             "words": "not reported" if total.perplexity is None else f"{total.perplexity:.3g}",
             "count": plural(total.scored, "token") if total.scored else "",

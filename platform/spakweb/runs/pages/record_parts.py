@@ -71,7 +71,7 @@ def parts(run: Run, record: Record, blobs: Blobs) -> list[Part]:
         found.append(_facts("Outcome", {name: value for name, value in body.items() if name != "r3"}))
     if record.side:
         side = {name: value for name, value in record.side.items() if name not in ("proof", "details")}
-        found += [_facts("Beside it (decides nothing)", side)] if side else []
+        found += [_facts("Side notes (never part of a decision)", side)] if side else []
         if "details" in record.side:
             found.append(_text("Details", record.side["details"], blobs))
     found.append(_text("The record as JSON", json.dumps(body, indent=2, ensure_ascii=False), blobs))

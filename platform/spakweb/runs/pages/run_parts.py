@@ -181,7 +181,7 @@ def outcome(run: Run) -> str:
             more = f", {tried} candidate{'' if tried == 1 else 's'} measured" if tried else ""
             if asked := (run.summary or {}).get("waiting"):
                 more = f", asks {run.backend or 'the backend'} in step {asked.get('step') or 'plan'}"
-            return f"Works on {run.task}{more}." if run.task else "Begins."
+            return f"Running {run.task}{more}." if run.task else "Begins."
         case State.WAITING:
             return _waits(run)
         case State.PAUSED if run.faults >= TRIES:
@@ -248,7 +248,8 @@ def _waits(run: Run) -> str:
         case "plan":
             return f"{place} waits for a plan, from a person or a backend."
     if run.mode == "semi_auto" and not run.reason:
-        return f"{place} waits for an answer: half by itself stops here. Call the backend again, or type it."
+        stops = "semi-automatic mode stops here. Call the backend again, or answer yourself."
+        return f"{place} waits for an answer: {stops}"
     return f"{place} waits for an answer, from a person or a backend."
 
 

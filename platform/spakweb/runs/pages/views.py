@@ -17,17 +17,17 @@ from spak.config import RANKS
 from spak.errors import UserError
 from spak.lang import parse
 from spak.lang.check import examine
-from spak.llm import BACKENDS
 from spak.records import decode
 from spakweb import access, clock
 from spakweb.error_pages import wants_json
 from spakweb.errors import Refused
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.live.summaries import standing
-from spakweb.runs import answering, deleted, files, modes, words
+from spakweb.runs import answering, backends, deleted, files, modes, words
 from spakweb.runs.deleted import gone
 from spakweb.runs.models import Run, RunRecord
 from spakweb.runs.pages import checks, log, metrics, record_parts, run_parts, start_files, timeline, workspace
+from spakweb.runs.pages.dashboards import usual_time
 from spakweb.runs.pages.filters import RecordFilter, RunFilter, clean
 from spakweb.runs.pages.list_rows import filled
 from spakweb.runs.spec_text import spec_text
@@ -269,7 +269,8 @@ def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, A
         "versions": spec.versions.values_list("number", "message"),
         "inputs": inputs,
         "modes": offered,
-        "backends": sorted(BACKENDS),
+        "backends": backends.seen(),
+        "usual": usual_time(spec),
         "least": least.lower(),
         "sandboxes": [one for one in SANDBOX_WORDS.items() if RANKS[one[0].upper()] > RANKS.get(least, 1)],
         "measures_here": "CpuProfiler" in version.facts.get("validators", ()),

@@ -133,9 +133,9 @@ def _banner(address: str, demo_team: bool) -> str:
         lines += [
             f"  sign in           {demo.USER} / {demo.PASSWORD}   (filled in; bob: an editor, same password)",
             "  try               1  sign in, choose Watch a run, start attention_tuner: a minute of tuning",
-            "                    2  replay and verify what it did, with neither model nor sandbox; fork it",
-            "                    3  mend first_draft: the fix stands beside the mistake",
-            "                    4  run build_feature step by step: you are its model",
+            "                    2  replay and verify it, without model or sandbox; fork it",
+            "                    3  fix first_draft: the editor offers the fix next to the mistake",
+            "                    4  run build_feature step by step and answer as its model",
         ]
     else:
         lines += ["  first person      manage.py createsuperuser"]
