@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from spak.cli import commands_check, common
+from spak.cli import commands_check, common, policy_diff
 
 if TYPE_CHECKING:
     from spak.datalog import Policy, Session
@@ -23,6 +23,7 @@ def command() -> None:
 
 
 command.add_command(commands_check.command, "commands")
+command.add_command(policy_diff.command)
 
 
 def _files(function: F) -> F:

@@ -113,6 +113,19 @@ class Gate:
         except Exception as error:
             return Judged(False, "policy.bug", f"the judgement itself failed: {type(error).__name__}")
 
+    def rejudge(self, wish: Wish, known: tuple[Fact, ...], observed: Facts) -> Judged | Questions:
+        """The decision under facts that an earlier judgement was derived from (spak.outer.permitted).
+
+        Facts of `wish` are not looked at. Questions where this policy asks what was not observed then.
+        """
+        told = tuple(fact for fact in known if (fact[0], len(fact[1])) in self.reads)
+        if not observed and not told:
+            return Judged(False, "policy.denied", "nothing is known of it")
+        try:
+            return self._decide(told, wish, Observed(observed), observed)
+        except UserError as error:
+            return Judged(False, error.code, error.message)
+
     def approvable(self, wish: Wish, observed: Facts, keys: Sequence[Mapping[str, Any]]) -> bool:
         """Whether a signed approval by the holder of one of the keys would permit it."""
         for key in keys:

@@ -27,14 +27,19 @@ _SEVERITIES = ("error", "warning", "info", "panic")
 
 def situation(rules: Rules, state: State, task: Task, tool: str) -> tuple[Fact, ...]:
     """The facts, in a fixed order. `tool` is the tool that is to be called, or empty."""
+    same = fixed(rules, task, tool)
+    return (*same, *_found(state)) if state.r7.diagnostics or state.r7.checks else same
+
+
+def fixed(rules: Rules, task: Task, tool: str) -> tuple[Fact, ...]:
+    """Those of them that are the same whenever the run comes to this task and tool."""
     assert rules.gate is not None
-    reads = rules.gate.reads
-    fixed = rules.situations.get((task.name, tool))
-    if fixed is None:
-        told = _fixed(rules, task, tool)
-        fixed = tuple(fact for fact in told if (fact[0], len(fact[1])) in reads)
-        rules.situations[task.name, tool] = fixed
-    return (*fixed, *_found(state)) if state.r7.diagnostics or state.r7.checks else fixed
+    found = rules.situations.get((task.name, tool))
+    if found is None:
+        reads = rules.gate.reads
+        found = tuple(fact for fact in _fixed(rules, task, tool) if (fact[0], len(fact[1])) in reads)
+        rules.situations[task.name, tool] = found
+    return found
 
 
 def moving(rules: Rules, state: State) -> tuple[Fact, ...]:
@@ -54,7 +59,6 @@ def moving(rules: Rules, state: State) -> tuple[Fact, ...]:
 
 
 def _fixed(rules: Rules, task: Task, tool: str) -> Iterator[Fact]:
-    """Those that are the same whenever the run comes to this task and tool."""
     program = rules.program
     yield "in_task", (task.name,)
     yield "at_level", (program.level,)

@@ -1,0 +1,138 @@
+"""`spak policy diff OLD NEW`: what a change newly permits or denies, judged on the actions that runs took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from spak.cli import common
+
+if TYPE_CHECKING:
+    from spak.outer.permitted import Change, Changes, Side
+    from spak.records import Record
+
+SHOWN = 20
+
+
+@click.command("diff")
+@click.argument("old", type=click.Path(path_type=Path))
+@click.argument("new", type=click.Path(path_type=Path))
+@click.option(
+    "--run", "names", multiple=True, metavar="RUN", help="A run or an exported file; else all here."
+)
+@click.option(
+    "--as",
+    "level",
+    type=click.Choice(("team", "operator")),
+    default="operator",
+    show_default=True,
+    help="Whose text OLD and NEW are, where they are policies.",
+)
+@common.runs_option
+@common.json_option
+def command(
+    old: Path, new: Path, names: tuple[str, ...], level: str, runs_dir: Path | None, as_json: bool
+) -> int:
+    """Judge every recorded action under OLD and under NEW (two policies or two specs), and print with its
+    proof what NEW newly permits or denies. Exit 1 when something is newly permitted."""
+    from spak.errors import UsageError
+    from spak.outer.permitted import Changes, changes
+
+    if (old.suffix == ".spak") != (new.suffix == ".spak"):
+        raise UsageError("usage.arguments", "a policy and a spec", "give two policies or two specs")
+    sides = _side(old, level), _side(new, level)
+    found = Changes()
+    for name, records in _runs(names, runs_dir):
+        found.add(changes(name, records, *sides))
+    if not found.runs:
+        raise UsageError("usage.run", "there are no runs here", "name one with --run, or start one: spak run")
+    if as_json:
+        common.emit(
+            {
+                "runs": found.runs,
+                "judged": found.judged,
+                "newly_permitted": [change.to_json() for change in found.newly("permitted")],
+                "newly_denied": [change.to_json() for change in found.newly("denied")],
+                "unknown": [item.to_json() for item in found.unknown],
+            }
+        )
+    else:
+        _print(found)
+    return 1 if found.newly("permitted") else 0
+
+
+def _side(path: Path, level: str) -> Side:
+    from dataclasses import replace
+
+    from spak import config
+    from spak.errors import UsageError
+    from spak.outer.permitted import Side
+
+    law = config.law()
+    if path.suffix == ".spak":
+        return _spec(path)
+    try:
+        text = {path.name: common.read_input(path).decode()}
+    except UnicodeDecodeError as error:
+        raise UsageError("usage.file", f"{path} is not UTF-8", "save it as UTF-8") from error
+    return Side(str(path), replace(law, team=text) if level == "team" else replace(law, operator=text))
+
+
+def _spec(path: Path) -> Side:
+    from spak import config
+    from spak.lang import parse
+    from spak.lang.imports import resolve
+    from spak.lang.spec_files import folder_reader
+    from spak.outer.permitted import Side
+    from spak.policy.law import rules_of
+    from spak.program import compile as compile_program
+
+    whole = resolve(parse(common.read_input(path), str(path)), folder_reader(path))
+    program = compile_program(whole.parsed, config.catalog(), {})
+    catalog = config.used(config.catalog(), program).to_json()
+    return Side(str(path), None, whole.parsed.text, whole.policy, rules_of(program.axioms), catalog)
+
+
+def _runs(names: tuple[str, ...], runs_dir: Path | None) -> Iterator[tuple[str, Iterator[Record]]]:
+    """The records of each run, by its name."""
+    from spak.cli import lines
+    from spak.ledger.files import FileLedgers
+
+    root = common.runs_dir(runs_dir)
+    if not names and root.is_dir():
+        names = tuple(FileLedgers(root).runs())
+    for name in names:
+        yield name, lines.records(name, runs_dir)
+
+
+def _print(found: Changes) -> None:
+    say = common.say
+    runs = f"{found.runs} run{'' if found.runs == 1 else 's'}"
+    say(f"{found.judged} recorded action{'' if found.judged == 1 else 's'} of {runs} judged under both")
+    for title, changed in (
+        ("newly permitted", found.newly("permitted")),
+        ("newly denied", found.newly("denied")),
+    ):
+        say(f"{title}: {len(changed)}")
+        for change in changed[:SHOWN]:
+            _one(change)
+        if len(changed) > SHOWN:
+            say(f"  ... and {len(changed) - SHOWN} more: --json has all")
+    if found.unknown:
+        say(f"not judged: {len(found.unknown)}")
+        for item in found.unknown[:SHOWN]:
+            say(f"  {item.run} record {item.seq}, {item.name}: {item.why}")
+    say("Actions that no run took are not looked at.")
+
+
+def _one(change: Change) -> None:
+    from spak import canon
+
+    args = canon.dumps(dict(change.args)).decode()
+    args = args if len(args) <= 200 else f"{args[:199]}…"
+    common.say(f"  {change.run} record {change.seq}, TASK {change.task}: {change.name} {args}")
+    for line in change.proof.splitlines():
+        common.say(f"      {line}")
