@@ -52,10 +52,14 @@ class Rules:
         self.components = strata
         self.place: dict[Key, int] = {key: at for at, part in enumerate(strata) for key in part.keys}
         self.readers: dict[Key, list[tuple[int, int]]] = {}
+        self.reading: dict[tuple[int, str, Key], list[tuple[int, int]]] = {}
+        """Readers of a predicate, by the component that their heads are in, and `row` or `neg`."""
         for rule, body in enumerate(bodies):
             for at, item in enumerate(body.items):
                 if item.kind in ("row", "neg"):
                     self.readers.setdefault(item.key, []).append((rule, at))
+                    above = (self.place[body.head.key], item.kind, item.key)
+                    self.reading.setdefault(above, []).append((rule, at))
         self.above: dict[Key, tuple[int, ...]] = {
             key: tuple(sorted({self.place[bodies[rule].head.key] for rule, _ in readers}))
             for key, readers in self.readers.items()
@@ -268,13 +272,12 @@ class Evaluation:
         return fresh
 
     def _touched(self, part: Component, changes: Change, kind: str) -> list[tuple[int, int, Rows]]:
-        own = set(part.keys)
+        place = self.rules.place[part.keys[0]]
         return [
             (rule, at, rows)
             for key, rows in changes.items()
-            if rows and key not in own
-            for rule, at in self.rules.readers.get(key, ())
-            if self.rules.bodies[rule].head.key in own and self.rules.bodies[rule].items[at].kind == kind
+            if rows and key not in part.keys
+            for rule, at in self.rules.reading.get((place, kind, key), ())
         ]
 
     def _anew(self, part: Component, gone: Change, new: Change) -> None:

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal
 
+from spak import canon
 from spak.errors import LedgerError
 from spak.kernel.gate import Gate, Judged, Wish
 from spak.kernel.replay import Replay
@@ -113,7 +115,7 @@ def changes(run: str, records: Iterable[Record], old: Side, new: Side) -> Change
         replay.feed(record)
         if replay.difference is not None:
             raise LedgerError(
-                "ledger.differs", f"{run} does not replay: record {replay.difference.seq} differs"
+                "ledger.diverged", f"{run} does not replay: record {replay.difference.seq} differs"
             )
         judged = replay.judged.get(record.content) if record.kind == Kind.PERMIT else None
         if judged is not None and replay.rules is not None:
@@ -141,12 +143,18 @@ def _rules(genesis: Mapping[str, Any], own: Rules, side: Side) -> Rules:
     spec, axioms = policy["spec"], policy["axioms"]
     if side.spec is not None:
         spec, axioms = side.policy, side.axioms
-    made = compiled(law, spec, axioms, is_closed=own.decides.closed_law)
-    held = {**law.to_json(), "spec": spec, "axioms": dict(axioms), "hash": made.hash}
+    held = {**law.to_json(), "spec": spec, "axioms": dict(axioms)}
+    held["hash"] = _hash(canon.dumps(held), own.decides.closed_law)
     rules = {**recorded, "policy": held}
     if side.spec is not None:
         rules |= {"spec": side.spec, "catalog": dict(side.catalog)}
     return Rules.of({**genesis, "rules": rules})
+
+
+@lru_cache(maxsize=32)
+def _hash(policy: bytes, is_closed: bool) -> str:
+    held = canon.loads(policy)
+    return compiled(Law.from_json(held), held["spec"], held["axioms"], is_closed=is_closed).hash
 
 
 def _compare(
