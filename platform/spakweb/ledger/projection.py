@@ -45,6 +45,7 @@ class Projection:
             "held": 0,
             "scored": 0,
             "micronats": 0,
+            "checks": 0,
             "failures": 0,
             "healed": 0,
             "guided": 0,
@@ -74,6 +75,7 @@ class Projection:
             self._commit(record)
         elif record.authority == "proposal":
             self._usage(record.side)
+            self.data["checks"] += record.kind == Kind.ACT and bool({"facts", "status"} & record.body.keys())
             if record.side.keys() == {"by"} and record.task in self.data["nodes"]:  # nobody but a person
                 self.data["nodes"][record.task]["helped"] = True
         if record.seq < self.data["fork"]:  # taken over: it happened in the run that it was forked from
@@ -113,6 +115,7 @@ class Projection:
             steps.append(step)
         onward = bool(target) and not target.endswith("/") and target not in steps[: steps.index(step) + 1]
         if onward or code == "validator.void":
+            node["passed_over"] += signal in ("fail", "timeout")
             return
         if signal in ("fail", "timeout"):
             self.data["failures"] += 1
@@ -155,8 +158,10 @@ class Projection:
 
 def _node() -> dict[str, Any]:
     """A task: how it shows, its steps as they were met, and its failures that nothing resolved so far, with
-    whether a heuristic was injected and a person answered since."""
-    return {"state": "", "visits": 0, "steps": [], "failed": 0, "hinted": False, "helped": False}
+    whether a heuristic was injected and a person answered since; and how often a step failed and the next one
+    was done all the same."""
+    node: dict[str, Any] = {"state": "", "visits": 0, "steps": [], "failed": 0, "passed_over": 0}
+    return {**node, "hinted": False, "helped": False}
 
 
 def save(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: Any = None) -> None:

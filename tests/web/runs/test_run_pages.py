@@ -185,9 +185,9 @@ def test_a_run_that_loops_says_which_records_are_alike(cast: Any, ran: Ran) -> N
     run = ran("task Loop {\n" + "".join(step.format(name) for name in "abcd") + "}\n")
     said = run_parts.outcome(run)
     assert said.startswith(
-        "Failed in Loop: run.watchdog_loop. Why: write_file gave the same result 3 times: records "
+        "Failed in Loop: it went round in a loop: the same steps with the same results, without progress. "
+        "write_file gave the same result 3 times: records "
     )
-    assert "What would let it go on" not in said
     assert "gave the same result 3 times" in body(cast.client("vera").get(url("spak-run", run)))
 
 

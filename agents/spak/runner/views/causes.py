@@ -46,6 +46,17 @@ class Setback(NamedTuple):
     code: str
 
 
+class Failure(NamedTuple):
+    """A step that failed, by the record of its result; `why` is what the result says of it."""
+
+    seq: int
+    task: str
+    step: str
+    name: str
+    code: str
+    why: str
+
+
 @dataclass(slots=True)
 class Trail:
     """Feed it records in order; `sentence` says why the last one is an end. Bounded."""
@@ -53,6 +64,7 @@ class Trail:
     deeds: deque[Deed] = field(default_factory=lambda: deque(maxlen=watch.MOST))
     setbacks: deque[Setback] = field(default_factory=lambda: deque(maxlen=watch.MOST))
     polls: deque[int] = field(default_factory=lambda: deque(maxlen=watch.MOST))
+    failures: deque[Failure] = field(default_factory=lambda: deque(maxlen=watch.MOST))
     end: Record | None = None
     _permit: Record | None = None
     _act: Record | None = None
@@ -84,6 +96,8 @@ class Trail:
     def _route(self, route: Record) -> None:
         permit, act, body = self._permit, self._act, route.body
         self._act = None
+        if act is not None and permit is not None and body.get("signal") in ("fail", "timeout"):
+            self.failures.append(_failure(permit, act))
         if "poll" in body:
             self.polls.append(act.seq if act is not None else route.seq)
         outcome = act.body.get("outcome") if act is not None else None
@@ -147,6 +161,21 @@ class Trail:
             return ""
         return f"{deed.name} in step {self.end.step} did not end with exit 0: record {deed.seq}"
 
+    def failed(self, cause: Mapping[str, Any]) -> str:
+        """What failed last, and how often in the same way."""
+        last = self.failures[-1] if self.failures else None
+        if last is None or self.end is None or last.task != self.end.task:
+            return ""
+        alike = [one for one in self.failures if one[1:5] == last[1:5]]
+        seqs = _listed([one.seq for one in alike])
+        records = f"record {seqs}" if len(alike) == 1 else f"records {seqs}"
+        if last.code.startswith("patch."):
+            what = "a patch did not fit" if len(alike) == 1 else f"{len(alike)} patches did not fit"
+            return f"{what}: {records}. The last one: {last.why}" if last.why else f"{what}: {records}"
+        times = "" if len(alike) == 1 else f" {len(alike)} times"
+        what = f"{last.name} in step {last.step}" if last.step else last.name
+        return f"{what} failed{times}{f' ({last.why})' if last.why else ''}: {records}"
+
     def polled(self, cause: Mapping[str, Any]) -> str:
         deed = self.deeds[-1] if self.deeds else None
         times = cause.get("times")
@@ -164,11 +193,34 @@ _SENTENCES: Mapping[str, Callable[[Trail, Mapping[str, Any]], str]] = {
     "run.rollbacks": Trail.rollbacks,
     "run.poll_limit": Trail.polled,
     "tool.exit": Trail.exit,
+    "budget.retries": Trail.failed,
+    "run.no_route": Trail.failed,
+    "run.success_unmet": Trail.failed,
+    "run.unhandled_trigger": Trail.failed,
 }
 _SENTENCES_BY_FAMILY: Mapping[str, Callable[[Trail, Mapping[str, Any]], str]] = {
     "policy": Trail.denial,
     "patch": Trail.denial,
 }
+
+
+WHY = 160
+"""Characters of what a result says."""
+
+
+def _failure(permit: Record, act: Record) -> Failure:
+    body = act.body
+    name, code, why = str(permit.body.get("name") or permit.body.get("act")), str(body.get("code") or ""), ""
+    given = body.get("diagnostics")
+    first = given[0] if isinstance(given, list) and given and isinstance(given[0], Mapping) else {}
+    if first.get("message"):
+        code, why = str(first.get("code") or code), str(first["message"])
+    elif isinstance(facts := body.get("facts"), list):
+        held = sum(fact is True for fact in facts)
+        name, why = "the check of the success conditions", f"{held} of {len(facts)} hold"
+    elif body.get("exit") not in (None, 0):
+        why = f"exit {body['exit']}"
+    return Failure(act.seq, permit.task, permit.step, name, code, " ".join(why.split())[:WHY].rstrip("."))
 
 
 def _same(name: str, seqs: Sequence[int]) -> str:

@@ -36,7 +36,7 @@ SHOWN = 8
 CONSISTENCY, SELF_CORRECTION, EFFICIENCY = 0.99, 0.80, 0.50
 """Targets of seed 000 section 6: more than 99 %, more than 80 %, less than half of a baseline's tokens."""
 REASONS = 5
-SUMMED = ("count", "succeeded", "tokens", *COUNTED)
+SUMMED = ("count", "succeeded", "unchecked", "tokens", *COUNTED)
 
 
 def wilson(hits: int, count: int, z: float = 1.96) -> tuple[float, float] | None:
@@ -60,6 +60,8 @@ class Health:
     span: int = DAYS
     count: int = 0
     succeeded: int = 0
+    unchecked: int = 0
+    """Runs that ended well by their own account, which nothing checked: neither success nor failure."""
     failures: int = 0
     healed: int = 0
     guided: int = 0
@@ -81,11 +83,16 @@ class Health:
 
     @property
     def rate(self) -> float | None:
-        return self.succeeded / self.count if self.count else None
+        return self.succeeded / self.judged if self.judged else None
+
+    @property
+    def judged(self) -> int:
+        """Runs of which something says whether they succeeded."""
+        return self.count - self.unchecked
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        return wilson(self.succeeded, self.count)
+        return wilson(self.succeeded, self.judged)
 
     @property
     def correction(self) -> float | None:
@@ -179,7 +186,7 @@ def baseline_of(found: list[Health], number: int | None = None) -> Health | None
     return next((one for one in known if one.version == number), known[-1] if known else None)
 
 
-_FIGURES = (*COUNTED, "tokens", "taken")
+_FIGURES = (*COUNTED, "tokens", "taken", "checks")
 _READ = ("version__spec__slug", "version__spec__name", "name", "state", "reason", "started_at", "ended_at")
 
 
@@ -214,14 +221,19 @@ def _count(one: Health, row: dict[str, Any]) -> None:
     figures = dict(zip(_FIGURES, row["figures"], strict=True))
     taken = figures["taken"] or {}
     one.count += 1
+    if good and figures["checks"] == 0:
+        one.unchecked += 1
+        good = False
     one.succeeded += good
     for name in COUNTED:
         setattr(one, name, getattr(one, name) + (figures[name] or 0) - taken.get(name, 0))
     one.tokens += _tokens(figures["tokens"]) - _tokens(taken.get("tokens"))
     if row["started_at"]:
         one.durations.append((row["ended_at"] - row["started_at"]).total_seconds() * 1000)
-    if not good:
+    if row["state"] != State.SUCCEEDED:
         one.reasons[row["reason"].split(":")[0].split(",")[0] or str(row["state"])] += 1
+    if row["state"] == State.SUCCEEDED and not good:
+        return
     day = one.days.setdefault(row["ended_at"].date(), [0, 0])
     day[0] += 1
     day[1] += good

@@ -28,7 +28,7 @@ from spakweb.audit.models import Event
 from spakweb.fleet.show import why_waits
 from spakweb.ledger.storage import FULL, no_room
 from spakweb.ledger.store import DatabaseLedgers
-from spakweb.runs import words
+from spakweb.runs import endings, words
 from spakweb.runs.actions import SAID
 from spakweb.runs.models import TRIES, Run, RunRecord, State
 from spakweb.runs.pages import record_parts
@@ -91,7 +91,10 @@ def head(run: Run) -> dict[str, Any]:
     return {
         "run": run,
         "asked": waiting(run),
-        "said": outcome(run),
+        "said": endings.linked(outcome(run), address(run)),
+        "limit": str(((run.summary or {}).get("refusal") or {}).get("knob") or ""),
+        "codes": [str(code) for code in ((run.summary or {}).get("refusal") or {}).get("codes") or []],
+        "unchecked": unchecked(run),
         "bars": [
             _bar("steps", summary.get("steps", 0), limits["steps"]),
             _bar("tokens", used, limits["tokens"]),
@@ -190,6 +193,8 @@ def outcome(run: Run) -> str:
             return f"{_who(run, 'run.pause') or 'Somebody'} paused it; it goes on when it is resumed."
         case State.SUCCEEDED:
             best = _best((run.summary or {}).get("metrics") or {})
+            if unchecked(run):
+                return f"Ended in {run.task}. Nothing checked the result: no `success:`, no VALIDATOR."
             return f"Ended in {run.task} with success{f': {best}' if best else ''}."
         case State.FAILED if error:
             hint = str(error.get("hint", "")).rstrip(".")
@@ -198,12 +203,14 @@ def outcome(run: Run) -> str:
         case State.CANCELLED:
             who = _who(run, "run.cancel")
             return f"{who} cancelled it." if who else "Was cancelled."
-    codes = ", ".join(map(str, refusal.get("codes") or [])) or run.reason or "no reason is recorded"
-    knob = f" What would let it go on: {refusal['knob']}." if refusal.get("knob") else ""
+    codes = [str(code) for code in refusal.get("codes") or []] or [run.reason] * bool(run.reason)
     word = "Refused" if run.state == State.REFUSED else "Failed"
-    cause = _cause(run)
-    told = f"{codes}.{f' Why: {cause}.' if cause else ''}{knob}"
-    return f"{word} in {run.task}: {told}" if run.task else f"{word}: {told}"
+    return endings.sentence(word, run.task, codes, _cause(run))
+
+
+def unchecked(run: Run) -> bool:
+    """Whether it ended well by its own account alone; unknown, so False, of runs projected before."""
+    return run.state == State.SUCCEEDED and (run.summary or {}).get("checks") == 0
 
 
 def _cause(run: Run) -> str:
@@ -292,6 +299,7 @@ def tasks(run: Run, names: list[str]) -> list[dict[str, Any]]:
             "name": name,
             "state": {"done": "succeeded"}.get(shown.get(name, [""])[0], shown.get(name, [""])[0]),
             "visits": (nodes.get(name) or {}).get("visits", 0),
+            "passed_over": (nodes.get(name) or {}).get("passed_over", 0),
             "routes": edges.get(name, []),
         }
         for name in order

@@ -8,7 +8,7 @@ it leaves room for seconds of work; what a backend took for its answer is work.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -30,6 +30,7 @@ APART = 64
 """Pixels between two idle times that are written out; of those between, hovering tells."""
 SCALE, TICK, LETTER = 24, 64, 7
 """Height of the scale below the rows, the least pixels between two of its places, and those of a letter."""
+ALLOWED = "allowed"
 STEPS = tuple(
     [digit * 10**power for power in range(4) for digit in (1, 2, 5)]
     + [1000 * seconds for seconds in (10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 86400)]
@@ -51,6 +52,8 @@ class Bar:
     worked: int = 0
     """Of a question: the milliseconds that a backend took for its answer."""
     said: str = ""
+    exit: int = 0
+    """Of a command that did not end with 0."""
 
 
 @dataclass(slots=True)
@@ -70,6 +73,10 @@ class Line:
         return max(bar.end - bar.start for bar in self.bars)
 
     @property
+    def allowed(self) -> int:
+        return sum(bar.state == ALLOWED for bar in self.bars)
+
+    @property
     def failed(self) -> int:
         return sum(bar.state in ("failed", "refused") for bar in self.bars)
 
@@ -79,6 +86,7 @@ def bars_of(run: Run) -> list[Bar]:
     kinds = (Kind.PERMIT, Kind.ACT, Kind.PLAN, Kind.ROUTE, Kind.END)
     rows = RunRecord.objects.filter(run=run, kind__in=kinds).order_by("-seq").values_list("line", flat=True)
     found: list[Bar] = []
+    steps: dict[str, list[str]] = {}
     for line in reversed(list(rows[: MOST * 3])):
         record = decode(bytes(line))
         if record.kind == Kind.PERMIT:
@@ -89,6 +97,8 @@ def bars_of(run: Run) -> list[Bar]:
             if body.get("allow") is False:
                 bar.state = "refused"
             found.append(bar)
+            known = steps.setdefault(record.task, [])
+            known += [record.step] if record.step not in known else []
         elif found:
             last = found[-1]
             last.end = max(last.end, record.at)
@@ -97,8 +107,9 @@ def bars_of(run: Run) -> list[Bar]:
             if record.kind == Kind.END:
                 last.state = str(record.body.get("state")) if last.state == "running" else last.state
             elif record.authority == Authority.COMMIT and last.state != "refused":
-                bad = record.body.get("signal") in ("fail", "timeout")
-                last.state = "failed" if bad else "succeeded"
+                last.state = _ended(last, record.body, steps[last.task])
+            elif record.kind == Kind.ACT:
+                last.exit = count(record.body.get("exit"))
     found = found[-MOST:]
     for bar in found:  # a step that a fork took over begun, and did
         if bar.start < run.forked_at <= bar.end:
@@ -111,6 +122,23 @@ def bars_of(run: Run) -> list[Bar]:
             if bar.state == "running":  # while a worker is at it a question is the backend's
                 bar.worked = bar.end - bar.start
     return found
+
+
+def _ended(bar: Bar, route: Mapping[str, Any], steps: list[str]) -> str:
+    """What became of an attempt. One that failed, after which the next step was done all the same, was
+    allowed to: that is neither success nor failure."""
+    target = str(route.get("to", ""))
+    failed = route.get("signal") in ("fail", "timeout")
+    onward = bool(target) and not target.endswith("/") and target not in steps[: steps.index(bar.step) + 1]
+    if failed and not onward:
+        return "failed"
+    return ALLOWED if failed or bar.exit else "succeeded"
+
+
+def _word(bar: Bar) -> str:
+    if bar.state != ALLOWED:
+        return words.WORDS.get(bar.state, bar.state)
+    return f"Exit {bar.exit}, and went on" if bar.exit else "Failed, and went on"
 
 
 def lines_of(bars: Iterable[Bar]) -> list[Line]:
@@ -222,7 +250,7 @@ def _bar(bar: Bar, axis: Axis, y: int, address: str, newest: bool) -> str:
     """The Tab key stops at the newest of a step; arrows go to the others (run.js)."""
     left, right = axis.x(bar.start), axis.x(bar.end)
     wide = max(3.0, right - left)
-    told = f"{bar.said}: {words.WORDS.get(bar.state, bar.state)}, {words.took(bar.end - bar.start)}"
+    told = f"{bar.said}: {_word(bar)}, {words.took(bar.end - bar.start)}"
     stop = "" if newest else 'tabindex="-1" '
     return (
         f'<a href="{escape(address)}?tab=records&amp;seq={bar.seq}#record" data-seq="{bar.seq}" {stop}'

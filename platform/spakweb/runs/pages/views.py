@@ -23,7 +23,7 @@ from spakweb.error_pages import wants_json
 from spakweb.errors import Refused
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.live.summaries import standing
-from spakweb.runs import answering, backends, deleted, files, modes, words
+from spakweb.runs import answering, backends, deleted, files, modes, retrying, words
 from spakweb.runs.deleted import gone
 from spakweb.runs.models import Run, RunRecord
 from spakweb.runs.pages import checks, log, metrics, record_parts, run_parts, start_files, timeline, workspace
@@ -39,8 +39,6 @@ from spakweb.teams.models import Team
 from spakweb.text import as_number
 
 PAGE = 50
-ROUTES = 2_000
-"""Routes that are looked through for the last entry of a task."""
 SANDBOX_WORDS = {
     "docker": "a hardened container of the Docker engine",
     "gvisor": "a container under gVisor, which keeps system calls from the host's kernel",
@@ -154,6 +152,7 @@ def around(request: HttpRequest, run: Run, tab: str, edits: Sequence[tuple[str, 
         **(answering.asked_for(run, asked, _open(request, run, asked, edits)) if asked else {}),
         "checking": checks.going(run),
         **run_parts.rights(request.user, run),
+        "retry": retrying.points(run) if run.ended else [],
     }
 
 
@@ -312,15 +311,12 @@ def fork_point(run: Run, at: str, task: str) -> int:
         raise Http404
     task = clean(task)
     if not task:
-        return run.count
+        return retrying.last_effect(run)
     rows = RunRecord.objects.filter(run=run)
-    first = rows.filter(task=task).order_by("seq").first()
-    if first is None:
+    found = retrying.entered(rows, task)
+    if found is None:
         raise Http404
-    for row in rows.filter(kind="route").order_by("-seq")[:ROUTES]:
-        if decode(bytes(row.line)).body.get("to") == f"{task}/":
-            return row.seq + 1
-    return first.seq
+    return found
 
 
 def _steps(rows: Any) -> list[tuple[str, str, int]]:

@@ -1,0 +1,61 @@
+"""Places of a run from which it can be tried again: a fork there does again what came after.
+
+Takes a row, gives numbers of records: a fork at one takes over what came before it. The run stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spak.records import Kind, decode
+from spakweb.runs.models import Run, RunRecord
+
+ROUTES = 2_000
+"""Routes that are looked through for the last entry of a task."""
+PERMITS = 2_000
+"""Permits that are looked through for the last question."""
+
+
+def last_effect(run: Run) -> int:
+    """The last place at which something was done: a fork there does it again. The end of a run that has not
+    ended, and of one that did nothing."""
+    if not run.ended:
+        return run.count
+    rows = RunRecord.objects.filter(run=run)
+    done = rows.filter(authority="proposal", kind__in=(Kind.ACT, Kind.PLAN)).order_by("-seq").first()
+    permit = rows.filter(kind=Kind.PERMIT, seq__lt=done.seq).order_by("-seq").first() if done else None
+    return permit.seq if permit and permit.seq else run.count
+
+
+def last_question(run: Run) -> tuple[int, str] | None:
+    """The permit of the last question that was asked, and its step; none of a run that asked nothing."""
+    rows = RunRecord.objects.filter(run=run, kind=Kind.PERMIT).order_by("-seq")
+    for row in rows[:PERMITS]:
+        if decode(bytes(row.line)).body.get("act") in ("ask", "plan"):
+            return row.seq, f"{row.task}/{row.step}" if row.step else row.task
+    return None
+
+
+def entered(rows: Any, task: str) -> int | None:
+    """The record after which a task was entered last; its first record where no route leads there."""
+    first = rows.filter(task=task).order_by("seq").first()
+    if first is None:
+        return None
+    for row in rows.filter(kind=Kind.ROUTE).order_by("-seq")[:ROUTES]:
+        if decode(bytes(row.line)).body.get("to") == f"{task}/":
+            return int(row.seq) + 1
+    return int(first.seq)
+
+
+def points(run: Run) -> list[dict[str, Any]]:
+    """What the page of an ended run offers, each with the record to fork at and what it does."""
+    found: list[dict[str, Any]] = []
+    asked = last_question(run)
+    if asked:
+        told = f"Asks {asked[1]} again. All before record {asked[0]} is taken over."
+        found.append({"at": asked[0], "word": "From the last question", "told": told})
+    at = entered(RunRecord.objects.filter(run=run), run.task) if run.task else None
+    if at:
+        told = f"Does {run.task} again. All before record {at} is taken over."
+        found.append({"at": at, "word": "From this task", "told": told})
+    return found

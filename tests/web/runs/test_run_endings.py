@@ -1,0 +1,175 @@
+"""How runs end, told as it was: what nothing checked, what was allowed to fail, why it failed, and from where
+it can be tried again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from spak import data
+from spakweb.runs import actions, endings, retrying
+from spakweb.runs.models import Run
+from spakweb.runs.pages import dashboards, run_parts, timeline
+from spakweb.specs.actions import create_spec
+from spakweb.worker import execute
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ran = Callable[..., Run]
+ERRORS = (Path(__file__).resolve().parents[3] / "docs" / "errors.md").read_text()
+UNCHECKED = 'task Make {\n  step one: tool.write_file { path: "a.txt" content: "a" }\n}\n'
+ALLOWED = """\
+task Look {
+  step bad: tool.run { cmd: "ls missing" on_fail: continue }
+  step good: tool.write_file { path: "a.txt" content: "a" }
+  success: file_exists("a.txt")
+}
+"""
+UNMET = """\
+task Look {
+  step good: tool.write_file { path: "a.txt" content: "a" }
+  success: file_exists("a.txt") and file_exists("b.txt")
+}
+"""
+TWO = """\
+AGENT Two LEVEL 2 {
+  START -> first
+  TASK first {
+    step make: tool.write_file { path: "a.txt" content: "a" }
+    NEXT { success -> second }
+  }
+  TASK second {
+    step hear: llm.query { prompt: "A word." output_var: word }
+    step keep: tool.write_file { path: "word.txt" content: "{{word}}" }
+    success: file_contains("word.txt", "right")
+  }
+}
+"""
+WRONG = "--- a/slug.py\n+++ b/slug.py\n@@ -1,1 +1,1 @@\n-nothing\n+x{}\n"
+
+
+def page(cast: Any, run: Run, query: str = "") -> str:
+    address = reverse("spak-run", args=[run.team.slug, run.key])
+    return cast.client("alice").get(f"{address}{query}").content.decode()
+
+
+def answer(cast: Any, run: Run, text: str) -> Run:
+    actions.ask(cast["alice"], run, "answer", run.summary["waiting"]["id"], text=text)
+    execute.advance(run.key)
+    run.refresh_from_db()
+    return run
+
+
+def test_what_nothing_checked_is_no_success_of_a_spec(cast: Any, ran: Ran) -> None:
+    unchecked, checked = ran(UNCHECKED), ran(ALLOWED)
+    assert (unchecked.state, checked.state) == ("succeeded", "succeeded")
+    assert "Nothing checked the result" in run_parts.outcome(unchecked)
+    assert run_parts.outcome(checked) == "Ended in Look with success."
+    assert 'class="outcome unchecked"' in page(cast, unchecked)
+    found = {one.name: one for one in dashboards.health(cast.team)}
+    one = found[unchecked.name]
+    assert (one.count, one.succeeded, one.unchecked, one.rate) == (1, 0, 1, None)
+    assert (found[checked.name].succeeded, found[checked.name].rate) == (1, 1.0)
+    home = cast.client("alice").get(reverse("spak-team-home", args=[cast.team.slug])).content.decode()
+    assert "1 more run ended unchecked" in home
+    runs = cast.client("alice").get(reverse("spak-run-list", args=[cast.team.slug])).content.decode()
+    assert runs.count("nothing checked it") == 1
+
+
+def test_a_step_that_was_allowed_to_fail_is_shown_so(cast: Any, ran: Ran) -> None:
+    run = ran(ALLOWED)
+    bars = {bar.step: (bar.state, bar.exit) for bar in timeline.bars_of(run)}
+    assert bars["bad"][0] == "allowed" and bars["bad"][1] != 0
+    assert bars["good"] == ("succeeded", 0)
+    text = page(cast, run)
+    assert f"Exit {bars['bad'][1]}, and went on" in text and 'class="bar allowed"' in text
+    assert "1 step failed and went on" in text
+
+
+def test_a_failure_says_what_did_not_hold_with_its_record(cast: Any, ran: Ran) -> None:
+    run = ran(UNMET)
+    said = run_parts.outcome(run)
+    assert "1 of 2 hold" in said and "success conditions do not hold" in said
+    seq = re.search(r"record (\d+)", said)[1]  # type: ignore[index]
+    assert f'?tab=records&amp;seq={seq}#record">{seq}</a>' in page(cast, run)
+    assert run.reason.startswith("run.success_unmet") and "run.success_unmet" in page(cast, run)
+
+
+def test_patches_that_did_not_fit_are_named_and_no_knob(cast: Any, ground: None) -> None:
+    text = (data.path("specs/examples") / "build_feature.spak").read_text()
+    text = text.replace('VALIDATOR PyTest { paths: ["tests/"], conftest: false, min_tests: 4 }', "")
+    text = text.replace('cmd: "pytest tests/ -q"', 'cmd: "ls missing"')
+    run = actions.start(
+        cast["alice"], create_spec(cast["alice"], cast.team, "build_feature", text), mode="stepwise"
+    )
+    execute.advance(run.key)
+    run.refresh_from_db()
+    while run.state == "waiting":
+        run = answer(cast, run, WRONG.format(run.count))
+    said = run_parts.outcome(run)
+    assert re.search(r"\d patches did not fit: records [\d, ]+\. The last one: .*slug\.py", said), said
+    assert "RETRIES" not in said and "budget.retries" not in said
+    shown = page(cast, run)
+    assert "The limit that ended it: RETRIES" in shown
+
+
+def test_a_failed_run_is_tried_again_from_its_question_and_from_its_task(cast: Any, ran: Ran) -> None:
+    run = answer(cast, ran(TWO, mode="stepwise"), "wrong")
+    assert run.state in ("failed", "refused")
+    asked, task = retrying.points(run)
+    assert (asked["word"], task["word"]) == ("From the last question", "From this task")
+    text = page(cast, run)
+    for item in (asked, task):
+        assert item["told"] in text and f'name="at" value="{item["at"]}"' in text
+    address = reverse("spak-run-fork-go", args=[run.team.slug, run.key])
+    for item in (asked, task):
+        cast.client("alice").post(address, {"at": item["at"]})
+        again = Run.objects.latest("pk")
+        assert again.parent == run
+        execute.advance(again.key)
+        again.refresh_from_db()
+        assert again.state == "waiting" and again.summary["waiting"]["step"] == "hear"
+        assert answer(cast, again, "right").state == "succeeded"
+    run.refresh_from_db()
+    assert run.state in ("failed", "refused")
+
+
+def test_a_fork_opens_where_something_would_execute(cast: Any, ran: Ran) -> None:
+    run = ran(ALLOWED)
+    address = reverse("spak-run-fork", args=[run.team.slug, run.key])
+    found = cast.client("alice").get(address)
+    text = found.content.decode()
+    assert found.context["next"] is not None and "Everything from" in text
+    assert "Nothing: all that the parent did" not in text
+    assert found.context["at"] == retrying.last_effect(run) < run.count
+    broken = ran("task Broken {\n  step a: tool.nothing { }\n}\n")
+    assert retrying.points(broken) == [] and retrying.last_effect(broken) == broken.count
+
+
+def test_compare_is_a_button_with_a_name(cast: Any, ran: Ran) -> None:
+    text = page(cast, ran())
+    head = text[text.index('id="run-head"') : text.index('id="run-outcome"')]
+    assert re.search(r'<a class="button" href="[^"]*compare/\?one=[^"]*">.*?Compare</a>', head)
+
+
+def test_every_code_that_ends_a_run_has_words() -> None:
+    section = ERRORS[ERRORS.index("## Runs") : ERRORS.index("## Policies")]
+    codes = re.findall(r"^- `([a-z]+\.\w+)`", section, re.MULTILINE)
+    assert len(codes) > 25
+    assert [code for code in codes if not endings.words(code)] == []
+    own = [code for code in codes if code.partition(".")[0] in ("run", "budget", "policy", "secret")]
+    assert [code for code in own if code not in endings.WORDS] == []
+    for family in ("patch.mismatch", "tool.timeout", "validator.anything", "workspace.full", "llm.refused"):
+        assert endings.words(family)
+    assert endings.sentence("Failed", "t", ["other.code"], "") == "Failed in t: other.code."
+
+
+def test_record_numbers_become_links_and_nothing_else_does() -> None:
+    text = endings.linked("<b> records 3, 5-7: 4 of 9, record 12", "/r/")
+    assert text.count("<a ") == 4 and text.startswith("&lt;b&gt; records <a")
+    assert ">4</a>" not in text and 'seq=12#record">12</a>' in text
