@@ -32,7 +32,12 @@ def workspace_of(key: str) -> Workspace:
 
 
 def store_of(run: Run) -> Store:
-    """The contents of the run's workspace, from this host or from where another has put them."""
+    """The contents of the run's workspace, from this host or from where another has put them; what a fork
+    took over is in the stores of the runs that it goes back to."""
     store = Store(folder_of(run.key) / "store", Disk())
-    store.sources = (Pushed(StoredBlobs(run.pk)),)
+    parents, parent = [], run.parent
+    while parent is not None:
+        parents.append(Store(folder_of(parent.key) / "store", Disk()))
+        parent = parent.parent
+    store.sources = (*parents, Pushed(StoredBlobs(run.pk)))
     return store

@@ -62,6 +62,7 @@ FAMILIES = {
     "patch": "a patch could not be applied",
     "plan": "a plan could not be used",
     "policy": "the rules do not permit what it wanted to do",
+    "recall": "what was recalled from memory is not there",
     "tool": "a tool failed",
     "unavailable": "something that it needs is not there",
     "upload": "the files that were brought for it cannot be used",

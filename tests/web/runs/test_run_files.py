@@ -130,3 +130,12 @@ def test_a_name_of_any_bytes_is_found_again() -> None:
     for path in ("a/b", "a\nb", "\udcff", "名前"):
         assert files.path_of(files.key_of(path)) == path
     assert files.path_of("name/%%") == files.path_of("other/x") == files.path_of("") == ""
+
+
+def test_a_fork_shows_the_files_that_it_took_over(waits: Run, cast: Any, page: Callable[..., str]) -> None:
+    run = advance(waits)
+    fork = advance(actions.fork(cast["alice"], run, run.count))
+    assert fork.state == "waiting"
+    assert files.files_of(fork) == files.files_of(run)
+    assert files.read(fork, "src/a.py") == b"two"
+    assert "What changed" in page(fork)
