@@ -28,7 +28,7 @@ def platform(tmp_path: Path) -> Iterator[Platform]:
 def test_the_worker_and_the_web_part_are_killed(platform: Platform) -> None:
     for count in (4, 12):
         platform.reaches(count)
-        os.kill(platform.child("runs.worker"), signal.SIGKILL)
+        os.kill(platform.child("worker.process"), signal.SIGKILL)
         platform.reaches(count + 4)
     web = platform.child("home.serve")
     os.kill(web, signal.SIGKILL)

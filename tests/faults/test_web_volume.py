@@ -137,7 +137,7 @@ def test_thirty_kills(tmp_path: Path) -> None:
 
         def living() -> bool:
             try:
-                return alive(platform.child("runs.worker"))
+                return alive(platform.child("worker.process"))
             except (AssertionError, OSError):
                 return False
 
@@ -149,7 +149,7 @@ def test_thirty_kills(tmp_path: Path) -> None:
             web_kills = [at for at in web_kills if time.monotonic() - at < 65]
             of_web = len(web_kills) < 3 and chance.random() < 0.3
             wait(living, "no worker comes up", platform)
-            os.kill(platform.child("home.serve" if of_web else "runs.worker"), signal.SIGKILL)
+            os.kill(platform.child("home.serve" if of_web else "worker.process"), signal.SIGKILL)
             if of_web:
                 web_kills.append(time.monotonic())
         for key in keys:
@@ -230,7 +230,7 @@ def test_a_full_disk(small: Path) -> None:
                 filler.flush()
         states = lambda: {session.get(f"{base}{key}/live/").json()["state"] for key in keys}  # noqa: E731
         wait(lambda: states() == {"queued"}, "a run that stands still reads running", platform)
-        worker, said = platform.child("runs.worker"), platform.up.said.count("\n")
+        worker, said = platform.child("worker.process"), platform.up.said.count("\n")
         before = cpu_s(worker)
         time.sleep(20)
         assert cpu_s(worker) - before < 4, "the worker spins"

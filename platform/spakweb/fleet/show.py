@@ -160,7 +160,7 @@ def _why(run: Run, place: int, known: Sequence[Busy], full: bool) -> str:
 
 
 def _places(line: Sequence[Waiting]) -> dict[int, int]:
-    """The place of each in its queue, from 1, where teams take turns (runs.queue.pick)."""
+    """The place of each in its queue, from 1, where teams take turns (worker.queue.pick)."""
     before: Counter[tuple[str, int]] = Counter()
     turns: dict[str, list[tuple[int, int, int]]] = {}
     for at, one in enumerate(line):

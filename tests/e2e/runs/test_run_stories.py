@@ -471,7 +471,7 @@ def test_what_a_killed_worker_showed_is_gone(person: Person, begin: Begin, data:
     expect(running).to_contain_text("<b>first</b>")
     (place / "two").touch()
     expect(running).to_contain_text("second")
-    worker = next(pid for pid in platform.children() if b"runs.worker" in _words(pid))
+    worker = next(pid for pid in platform.children() if b"worker.process" in _words(pid))
     os.kill(worker, signal.SIGKILL)
     expect(running).not_to_contain_text("second")
     expect(running).to_contain_text("<b>first</b>")  # the next worker does it again
