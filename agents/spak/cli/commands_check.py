@@ -22,6 +22,7 @@ def check_command(files: tuple[Path, ...], as_json: bool) -> int:
     """Check that FILES, or the tables that ship, are tables of programs: 0, else 3."""
     from spak.commandline import check, table
     from spak.datalog.syntax import Finding, Place
+    from spak.runner.views.report import plural
 
     found: list[Finding] = []
     for file in files or sorted(table.FOLDER.glob("*.toml")):
@@ -38,7 +39,7 @@ def check_command(files: tuple[Path, ...], as_json: bool) -> int:
     for item in found:
         common.say(item.text())
     if not found:
-        common.say(f"ok: {len(files or tuple(table.FOLDER.glob('*.toml')))} files")
+        common.say(f"ok: {plural(len(files or tuple(table.FOLDER.glob('*.toml'))), 'file')}")
     return 3 if found else 0
 
 

@@ -39,6 +39,7 @@ def command(run: str, output: Path | None, shape: str | None, runs_dir: Path | N
     from spak.errors import UsageError
     from spak.ledger.export import export
     from spak.ledger.files import FileLedgers
+    from spak.runner.views.report import plural
 
     root, name = common.find_run(run, runs_dir)
     output = None if output == Path("-") else output
@@ -64,7 +65,8 @@ def command(run: str, output: Path | None, shape: str | None, runs_dir: Path | N
         )
     elif output is not None:
         common.say(
-            f"{footer.count} records and {footer.blobs} blobs in {output}\nnext: spak ledger verify {output}"
+            f"{plural(footer.count, 'record')} and {plural(footer.blobs, 'blob')} in {output}\n"
+            f"next: spak ledger verify {output}"
         )
     return 0
 
@@ -73,6 +75,7 @@ def _shaped(root: Path, name: str, shape: str, output: Path | None, as_json: boo
     """The run in another shape: lines, or with --json one document."""
     from spak import canon
     from spak.ledger.files import FileLedgers
+    from spak.runner.views.report import plural
 
     reader = FileLedgers(root).reader(name)
     try:
@@ -81,7 +84,7 @@ def _shaped(root: Path, name: str, shape: str, output: Path | None, as_json: boo
         if output is not None:
             count = _aside(output, lambda stream: _written(found, stream))
             file = {**about, "count": count, "file": str(output)}
-            common.emit(file) if as_json else common.say(f"{count} lines in {output}")
+            common.emit(file) if as_json else common.say(f"{plural(count, 'line')} in {output}")
         elif as_json:
             listed = list(found)
             common.emit({**about, "count": len(listed), "lines": listed})

@@ -26,6 +26,7 @@ def verify_command(run: str, checkpoint: Path | None, runs_dir: Path | None, as_
     from spak.cli import lines
     from spak.ledger.blobs import FileBlobs
     from spak.ledger.verify import read_checkpoint, verify
+    from spak.runner.views.report import plural
 
     if checkpoint is not None:
         common.read_input(checkpoint)  # a file that is not there is wrong usage, not a bad checkpoint
@@ -43,7 +44,9 @@ def verify_command(run: str, checkpoint: Path | None, runs_dir: Path | None, as_
     else:
         for item in problems:
             common.say(f"record {item['seq']}: {item['message']} [{item['code']}]")
-        common.say(f"{report.records} records, head {report.head}: {'whole' if report.ok else 'NOT whole'}")
+        common.say(
+            f"{plural(report.records, 'record')}, head {report.head}: {'whole' if report.ok else 'NOT whole'}"
+        )
         common.say(
             f"next: spak replay {run}" if report.ok else "next: keep the file as evidence; restore a backup"
         )

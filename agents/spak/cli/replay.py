@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def command(run: str, runs_dir: Path | None, as_json: bool) -> int:
     """Derive every commit of RUN (or of an exported file, - for standard input) again and compare."""
     from spak.cli import lines
+    from spak.runner.views.report import plural
 
     found, kept = _of_a_file(run) if lines.is_file(run) else _of_a_run(*common.find_run(run, runs_dir))
     difference = None if found.difference is None else found.difference.to_json()
@@ -36,7 +37,7 @@ def command(run: str, runs_dir: Path | None, as_json: bool) -> int:
             }
         )
     else:
-        common.say(f"{found.records} records, summary {found.state.summary}")
+        common.say(f"{plural(found.records, 'record')}, summary {found.state.summary}")
         common.say(
             "equal: every commit follows from the proposals" if equal else f"DIFFERENT at {difference}"
         )

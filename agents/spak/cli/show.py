@@ -64,6 +64,8 @@ def command(
 
 
 def _costs(calls: list[dict[str, Any]], seen: View, as_json: bool) -> int:
+    from spak.runner.views.report import plural
+
     sums = {name: seen.metrics.get(name, 0) for name in ("tokens", "cost_nanousd")}
     tasks = seen.metrics.get("by_task", {})
     if as_json:
@@ -75,10 +77,10 @@ def _costs(calls: list[dict[str, Any]], seen: View, as_json: bool) -> int:
         common.out(f"{call['seq']:6}  {call['task']}/{call['step']}  {call['by']}  {tokens}  {paid}")
     for task, row in tasks.items():
         cost = money(row["cost_nanousd"])
-        common.out(f"TASK {task}: {row['calls']} answers, {row['tokens']} tokens, {cost}")
+        common.out(f"TASK {task}: {plural(row['calls'], 'answer')}, {plural(row['tokens'], 'token')}, {cost}")
     unknown = sum("cost_nanousd" not in call for call in calls)
     without = f", {unknown} of them without a price" if unknown else ""
-    common.out(f"in all: {len(calls)} answers, {_used(seen.metrics)}{without}")
+    common.out(f"in all: {plural(len(calls), 'answer')}, {_used(seen.metrics)}{without}")
     return 0
 
 

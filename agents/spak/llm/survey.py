@@ -80,4 +80,4 @@ def _ask(name: str, made: Backend, chosen: Choice, configured: bool) -> tuple[st
     if configured or chosen.model:
         made.check()
     listed = made.listed()
-    return f"reached, {len(listed)} models", listed
+    return f"reached, {len(listed)} model{'' if len(listed) == 1 else 's'}", listed

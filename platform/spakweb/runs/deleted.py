@@ -6,6 +6,7 @@ from typing import Any
 
 from spakweb.errors import Refused
 from spakweb.runs.models import Run
+from spakweb.text import plural
 
 
 def by(run: Run) -> str:
@@ -34,7 +35,7 @@ def gone(run: Run) -> Refused:
     when = f"{run.deleted_at:%Y-%m-%d %H:%M} UTC" if run.deleted_at else ""
     return Refused(
         "web.run_deleted",
-        f"Run {run.key} was deleted on {when} by {by(run)}. It had {run.count:,} records.",
+        f"Run {run.key} was deleted on {when} by {by(run)}. It had {plural(run.count, 'record')}.",
         "Its page says what it was; its records are nowhere here any more.",
         410,
     )

@@ -124,7 +124,7 @@ def damaged_at(data: Path, key: str, part: int = 0) -> None:
 def test_a_whole_store(store: tuple[Path, list[str]]) -> None:
     data, _ = store
     done = manage(data, "check_store")
-    assert (done.code, done.out.splitlines()) == (0, ["3 runs looked at", "nothing is damaged"]), done.err
+    assert (done.code, done.out.splitlines()) == (0, ["3 runs checked", "nothing is damaged"]), done.err
     assert manage(data, "check_store", "--quick").out == "nothing is damaged\n"
     assert integrity.check(data / "spak.sqlite3", 60) == integrity.Checked()
     assert integrity.check(data / "nowhere", 60) == integrity.Checked()
@@ -271,7 +271,7 @@ def test_a_backup_leads_back(store: tuple[Path, list[str]], tmp_path: Path) -> N
     assert not list((copy / "data").glob("spak.sqlite3*"))
     shutil.rmtree(data)
     done = manage(data, "restore", str(copy))
-    assert done.code == 0 and "3 runs are back" in done.out, done.err
+    assert done.code == 0 and "3 runs restored" in done.out, done.err
     again = data / "runs" / keys[0] / "workspace"
     assert again.stat().st_mode & 0o777 == 0o710 and (data / "runs/link").is_symlink()
     assert (data / "secret_key").read_bytes() == (copy / "data/secret_key").read_bytes()

@@ -521,7 +521,7 @@ def test_the_store_is_looked_after_as_before(user: User, team: Team, tmp_path: P
     for _ in range(2):
         said = StringIO()
         call_command("check_store", stdout=said)
-        assert "1 runs looked at" in said.getvalue()
+        assert "1 run checked" in said.getvalue()
         call_command("rebuild", stdout=StringIO())
         with pytest.raises(CommandError, match="no records"):
             call_command("rebuild", run.key)

@@ -66,7 +66,8 @@ def verdict(found: Comparison) -> list[str]:
             f"  difference {found.difference:+.3f} of the runs pass, 95 % from {low:+.3f} to {high:+.3f}"
         )
     if found.verdict == "no_difference" and found.needed_n is not None:
-        lines.append(f"  about {found.needed_n} cases would show a difference like this one")
+        cases = f"{found.needed_n:,} case{'' if found.needed_n == 1 else 's'}"
+        lines.append(f"  about {cases} would show a difference like this one")
     elif found.verdict == "no_difference":
         lines.append("  wins and losses are equal: no number of cases follows from them")
     for name in UNITS:
@@ -81,7 +82,7 @@ def verdict(found: Comparison) -> list[str]:
         lines += [
             f"  no worse than {told['margin'] * 100:g} points: {word} "
             f"(evidence {told['evidence']:.3g} of 20)",
-            f"  {told['cases']} cases; {enough} equal ones would do",
+            f"  {told['cases']} case{'' if told['cases'] == 1 else 's'}; {enough} equal ones would do",
         ]
     return lines
 

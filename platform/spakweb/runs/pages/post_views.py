@@ -30,7 +30,7 @@ from spakweb.specs.facts import catalog
 from spakweb.specs.models import SpecVersion
 from spakweb.specs.views import find_spec, find_version
 from spakweb.teams.models import Team
-from spakweb.text import as_number
+from spakweb.text import as_number, plural
 
 MOST_AT_ONCE = 200
 EDITS = 50
@@ -256,7 +256,7 @@ def bring(request: HttpRequest, team: str) -> HttpResponse:
     if file is None:
         raise Refused("web.run_import", "No file came with the form.", "Choose a .jsonl that spak exported.")
     run = export.bring(request.user, found, file.file, file.size or 0)
-    messages.success(request, f"Imported {run.count} records.")
+    messages.success(request, f"Imported {plural(run.count, 'record')}.")
     return redirect(run_parts.address(run))
 
 

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from spakweb.errors import Refused
 from spakweb.home import backup
+from spakweb.text import plural
 
 
 class Command(BaseCommand):
@@ -23,7 +24,7 @@ class Command(BaseCommand):
             made = backup.make(dest)
         except Refused as why:
             raise CommandError(f"{why.message} [{why.code}]\n  mend: {why.hint}") from why
-        self.stdout.write(f"{made.runs} runs and {made.files} files are in {dest}")
+        self.stdout.write(f"{plural(made.runs, 'run')} and {plural(made.files, 'file')} saved in {dest}")
         for line in made.damaged:
             self.stderr.write(f"damaged: {line}")
         if made.damaged:

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from spakweb.errors import Refused
 from spakweb.home import backup
+from spakweb.text import plural
 
 
 class Command(BaseCommand):
@@ -24,6 +25,8 @@ class Command(BaseCommand):
             made = backup.restore(source, replace, self.stdout.write)
         except Refused as why:
             raise CommandError(f"{why.message} [{why.code}]\n  mend: {why.hint}") from why
-        self.stdout.write(f"{made.runs} runs are back, as of {made.made_at}. Next: manage.py check_store")
+        self.stdout.write(
+            f"{plural(made.runs, 'run')} restored, as of {made.made_at}. Next: manage.py check_store"
+        )
         for line in made.damaged:
             self.stderr.write(f"was damaged when the backup was made: {line}")

@@ -15,6 +15,7 @@ from django.db import DatabaseError, connection
 from spak import integrity
 from spakweb import appendonly, damage
 from spakweb.ledger import salvage
+from spakweb.text import plural
 
 WITHIN_S = 24 * 3600.0
 
@@ -50,5 +51,5 @@ class Command(BaseCommand):
                 found.append(f"row {row.pk} of the list of runs cannot be read")
             else:
                 found += [f"{row.key}: {line}" for line in salvage.problems(row)]
-        self.stdout.write(f"{seen} runs looked at")
+        self.stdout.write(f"{plural(seen, 'run')} checked")
         return found

@@ -13,6 +13,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from spakweb.runs.models import Run
+from spakweb.text import plural
 from spakweb.worker import retention
 
 
@@ -37,5 +38,5 @@ class Command(BaseCommand):
             return f"{key} has forks that go on: {forks}" if run.deletable else f"{key} has not ended"
         if run.erased_at is None and not retention.erase(run):
             return f"{key} is deleted, and a backup is under way: a sweep erases it later"
-        self.stdout.write(f"{key}: deleted, {run.count} records")
+        self.stdout.write(f"{key}: deleted, {plural(run.count, 'record')}")
         return ""
