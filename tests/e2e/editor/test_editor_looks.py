@@ -120,7 +120,7 @@ def test_an_edit_of_a_text_that_does_not_parse_says_so(alice) -> None:
 
 
 PATCHED = """async (sources) => {
-  const { Drawing } = await import(document.querySelector('link[rel=modulepreload][href*="drawing"]').href);
+  const { Drawing } = await import('/static/js/editor/drawing.js');
   const kept = new Drawing();
   return sources.map((source) => {
     const changed = kept.show(source);

@@ -24,7 +24,8 @@ PICTURES = (
 
 
 RUN = """
-from spakweb.runs import actions, execute, queue
+from spakweb.runs import actions
+from spakweb.worker import execute, queue
 from spakweb.specs.models import Spec
 from spakweb.teams.models import User
 queue.send = lambda key, queue="default": None

@@ -105,7 +105,7 @@ def test_what_cannot_be_taken_back_is_asked(window: Callable[..., Watched], stor
     alice = window("alice")
     alice.go(f"{TEAM}/specs/story/")
     alice.page.click("button:has-text('Archive this spec')")
-    assert "its versions stay" in alice.page.locator("dialog[open] p").inner_text()
+    assert "Its versions are kept" in alice.page.locator("dialog[open] p").inner_text()
     alice.page.click("dialog[open] button:has-text('Back')")
     assert alice.page.url.endswith("/specs/story/")
     alice.page.click("button:has-text('Archive this spec')")
