@@ -38,6 +38,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "suite": ("suite", "keep runs as cases, add cases, check a suite"),
     "eval": ("eval_", "run suites under specs and compare them"),
     "analyze": ("analyze", "what runs wasted or never used, and the edits that mend it"),
+    "outer": ("outer", "candidates for a spec, the gate, and campaigns"),
     "gate": ("gate", "judge actions without doing them"),
     "verify": ("verify", "check an artifact against the axioms of a spec"),
     "policy": ("policy", "check policies, evaluate them, and ask why"),

@@ -1,0 +1,211 @@
+"""What `spak outer` needs of this machine: recorded runs, fresh pairs of runs, a model that proposes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spak import canon, config
+from spak.cli import common
+from spak.cli.cells import Cells
+from spak.errors import OuterError, UnavailableError, UserError
+from spak.outer.campaigns import Campaign, Judging, Pair, Plan, Tested, advance
+from spak.outer.experiments import Cell, Done
+from spak.outer.experiments.model import spec_hash
+from spak.outer.gate import Candidate, Rehearsal, rehearse
+from spak.outer.propose import FORMAT, Training, contract, from_findings, prompt
+from spak.suites import Suite
+
+if TYPE_CHECKING:
+    from spak.records import Record
+
+GOLDEN = "golden"
+TRIES = 3
+
+
+def text_of(spec: Path) -> str:
+    """The spec's text. Raises: UsageError `usage.file`, SpecError."""
+    from spak.lang import parse
+
+    return parse(common.read_input(spec), str(spec)).text
+
+
+def recorded(runs: Path) -> list[tuple[str, list[Record]]]:
+    """Every run of a folder, its chain checked. Raises: LedgerError `ledger.tampered`."""
+    from spak.ledger.files import FileLedgers
+
+    root = FileLedgers(runs)
+    return [(name, [record for record, _ in root.reader(name).read()]) for name in root.runs()]
+
+
+def training(runs: Path, suite: Path | None) -> Training:
+    """The runs that a proposer may read."""
+    opened = Suite.open(suite) if suite is not None else None
+    splits = {} if opened is None else {case.name: opened.split(case) for case in opened.cases}
+    return Training.of(recorded(runs), splits)
+
+
+def proposals(
+    proposer: str, backend: str, base: str, training: Training, refused: Sequence[str]
+) -> list[Candidate]:
+    """Candidates by rules, or of a model; an answer that breaks the contract is asked for again.
+
+    Raises: OuterError `outer.contract`; UnavailableError `unavailable.backend`.
+    """
+    found = from_findings(training, base)
+    if proposer == "rules":
+        return found
+    from spak.llm import open_backend
+    from spak.outer.analyze import Finding
+    from spak.ports import Prompt
+
+    chosen = config.settings()
+    name = backend or chosen.backend
+    if not name or name == "manual":
+        raise UnavailableError("unavailable.backend", "no model is named to propose", "--backend NAME")
+    asked = open_backend(name, chosen.llm, forced=True)
+    listed = [Finding("finding", "", "", (), item.rationale) for item in found]
+    refused = list(refused)
+    error: UserError | None = None
+    for number in range(TRIES):
+        items = tuple(prompt(base, listed, refused))
+        answer = asked.answer(Prompt(f"propose-{number}", items, role="proposer", schema=FORMAT))
+        if answer is None:
+            break
+        try:
+            return [contract(answer.text, base)]
+        except UserError as caught:
+            error = caught
+            refused.append(f"{caught.message} [{caught.code}]")
+    raise error or OuterError("outer.contract", "the model gave no answer", "ask again, or use rules")
+
+
+def planned(
+    spec: Path, base: str, folder: Path | None, proposer: str, candidates: int, pairs: int, runs: int
+) -> Plan:
+    """The plan of a campaign: cases of the gate split, and of these the golden ones."""
+    if folder is None:
+        return Plan(
+            str(spec), base, "", "", (), (), candidates=candidates, pairs=pairs, runs=runs, proposer=proposer
+        )
+    suite = Suite.open(folder).sound()
+    gate = suite.of(("gate",))
+    if not gate:
+        raise OuterError(
+            "outer.no_cases", f"{folder} has no case in the split gate", "add cases to the suite"
+        )
+    golden = tuple(case.name for case in gate if GOLDEN in case.tags or case.recording is not None)
+    return Plan(
+        str(spec), base, str(folder), suite.hash, golden, tuple(case.name for case in gate),
+        candidates=candidates, pairs=pairs, runs=runs, proposer=proposer,
+    )  # fmt: skip
+
+
+def begun(place: Path, plan: Plan) -> Campaign:
+    return Campaign.create(place, common.run_id(), plan)
+
+
+def power(campaign: Campaign) -> None:
+    """Say before the start what it takes."""
+    from fractions import Fraction
+
+    from spak.outer.stats import Betting, spent
+
+    plan = campaign.plan
+    first, last = (
+        Betting(campaign.stake).least_wins(spent(Fraction(plan.alpha), k)) for k in (1, plan.candidates)
+    )
+    common.say(
+        f"campaign {campaign.name}: {len(plan.cases)} gate cases, {len(plan.golden)} of them golden; "
+        f"the first candidate needs {first} wins in a row, the last {last}"
+    )
+
+
+def carry_out(
+    campaign: Campaign,
+    root: Path,
+    runs: Path,
+    propose: Callable[[Campaign], Sequence[Candidate]],
+    timeout: float | None,
+) -> str:
+    """Run a campaign to its next stop."""
+    place = root.parent / "campaigns"
+    digest = canon.digest(campaign.plan.base.encode())
+    judging = Judging(
+        config.catalog(),
+        rehearsals(runs, digest),
+        _Pairs(campaign, place / campaign.name, root, timeout).pair,
+        lambda: _unchanged(campaign),
+        lambda tested, text: _say(tested, text),
+    )
+    return advance(campaign, place, propose, judging)
+
+
+def rehearsals(runs: Path, digest: str) -> list[Rehearsal]:
+    """Recorded runs of a spec text, rehearsed."""
+    found = []
+    for name, records in recorded(runs):
+        spec = records[0].body.get("rules", {}).get("spec", "")
+        if canon.digest(str(spec).encode()) == digest and records[-1].kind == "end":
+            found.append(rehearse(name, records))
+    return found
+
+
+def _unchanged(campaign: Campaign) -> None:
+    plan = campaign.plan
+    if plan.suite and Suite.open(Path(plan.suite)).sound().hash != plan.suite_hash:
+        raise OuterError(
+            "outer.changed", f"{plan.suite} was changed since the campaign began", "start a new one"
+        )
+
+
+def _say(tested: Tested, text: str) -> None:
+    common.say(f"candidate {tested.number} ({tested.candidate.rationale[:80]}): {text}")
+
+
+class _Pairs:
+    """Fresh runs of a case under base and candidate, with the same seed, in a drawn order."""
+
+    def __init__(self, campaign: Campaign, folder: Path, root: Path, timeout: float | None) -> None:
+        self.campaign = campaign
+        self.folder = folder
+        self.root = root
+        self.timeout = timeout
+        self.cases = (
+            {case.name: case for case in Suite.open(Path(campaign.plan.suite)).cases}
+            if campaign.plan.suite
+            else {}
+        )
+
+    def pair(self, case: str, k: int, text: str) -> Pair | None:
+        base = self.campaign.plan.base
+        files = {"base": self._written(base), "candidate": self._written(text)}
+        empty = self.folder / "empty"
+        empty.mkdir(exist_ok=True)
+        work = Cells(self.cases, files, self.root, empty, self.campaign.name, timeout=self.timeout)
+        first = int(canon.digest(f"{self.campaign.name}/{case}/{k}".encode()).encode().hex(), 16) % 2
+        done: dict[str, Done] = {}
+        for spec in ("base", "candidate") if first else ("candidate", "base"):
+            found = work.run(Cell(case, spec, k), common.run_id())
+            if found is None:
+                return None
+            done[spec] = found
+        return judged(case, k, done["base"], done["candidate"], spec_hash(base), spec_hash(text))
+
+    def _written(self, text: str) -> Path:
+        path = self.folder / f"{spec_hash(text)[:16]}.spak"
+        if not path.is_file():
+            path.write_text(text, encoding="utf-8")
+        return path
+
+
+def judged(case: str, k: int, base: Done, candidate: Done, base_hash: str, hash_: str) -> Pair:
+    """Who won a pair. What is void, or ran another spec, counts against the candidate."""
+    runs = (base.run, candidate.run)
+    if candidate.outcome == "void" or base.outcome == "void":
+        return Pair(case, k, -1, runs, f"void: {candidate.why or base.why}")
+    if candidate.ran != hash_ or base.ran != base_hash:
+        return Pair(case, k, -1, runs, "another spec ran")
+    outcome = (candidate.outcome == "pass") - (base.outcome == "pass")
+    return Pair(case, k, outcome, runs, candidate.why if outcome < 0 else "")

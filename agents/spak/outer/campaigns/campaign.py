@@ -1,0 +1,186 @@
+"""A campaign as its ledger tells it: the plan, the candidates, what each stage and each pair said.
+
+    genesis    the plan, with the text of the base
+    candidate  {"number", "candidate"}               verdict  {"number", "verdict", "why"}
+    stage      {"number", "stage", "verdict", ...}   stop     {"why"}
+    pair       {"number", "case", "k", "outcome", "runs", "why"}
+
+Only appends; what follows from the records is computed again whenever they are read, so that a campaign that
+was killed goes on where its ledger ends. Nothing here decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from spak.errors import LedgerError, OuterError
+from spak.ledger.files import FileLedger, FileLedgers
+from spak.outer.experiments.run import _now
+from spak.outer.gate.candidate import Candidate
+from spak.outer.stats import Betting, spent
+from spak.records import Authority, Kind, Record
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Fixed before the first candidate. `pairs` is the most that one candidate may take, `candidates` the
+    most that are tried; 0 runs is no limit. alpha and stake are fractions, as text."""
+
+    spec: str
+    base: str
+    """The base's text."""
+    suite: str
+    suite_hash: str
+    golden: tuple[str, ...]
+    cases: tuple[str, ...]
+    alpha: str = "1/20"
+    stake: str = "1/2"
+    candidates: int = 10
+    pairs: int = 100
+    runs: int = 0
+    proposer: str = "rules"
+
+    def to_json(self) -> dict[str, Any]:
+        told = {**asdict(self), "golden": list(self.golden), "cases": list(self.cases)}
+        return {"campaign": VERSION, **told}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Plan:
+        if value["campaign"] != VERSION:
+            raise KeyError("campaign")
+        known = {name: value[name] for name in cls.__dataclass_fields__}
+        return cls(**{**known, "golden": tuple(known["golden"]), "cases": tuple(known["cases"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One case once under base and candidate: 1 the candidate won, -1 it lost, 0 no difference."""
+
+    case: str
+    k: int
+    outcome: int
+    runs: tuple[str, str] = ("", "")
+    why: str = ""
+
+
+@dataclass(slots=True)
+class Tested:
+    """A candidate and all that is known of it."""
+
+    number: int
+    candidate: Candidate
+    stages: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pairs: list[Pair] = field(default_factory=list)
+    verdict: str = ""
+    why: str = ""
+
+    def betting(self, stake: Fraction) -> Betting:
+        found = Betting(stake)
+        for pair in self.pairs:
+            found = found.after(pair.outcome)
+        return found
+
+
+@dataclass(slots=True)
+class Campaign:
+    name: str
+    plan: Plan
+    tested: list[Tested] = field(default_factory=list)
+    stopped: str = ""
+    head: str = ""
+
+    @property
+    def stake(self) -> Fraction:
+        return Fraction(self.plan.stake)
+
+    @property
+    def runs(self) -> int:
+        return sum(2 * len(item.pairs) for item in self.tested)
+
+    def alpha(self, tested: Tested) -> Fraction:
+        """What may be spent on a candidate: they are counted in the order in which they came to the test."""
+        before = [item for item in self.tested if item.number < tested.number and "fresh" in item.stages]
+        return spent(Fraction(self.plan.alpha), len(before) + 1)
+
+    def counts(self) -> dict[str, int]:
+        words = [item.verdict for item in self.tested if item.verdict]
+        return {"tried": len(words), **{word: words.count(word) for word in sorted(set(words))}}
+
+    @classmethod
+    def create(cls, root: Path, name: str, plan: Plan) -> Campaign:
+        with FileLedgers(root).create(
+            name, Record(Kind.GENESIS, Authority.HOST, plan.to_json(), at=_now())
+        ) as ledger:
+            return cls(name, plan, head=ledger.head)
+
+    @classmethod
+    def read(cls, root: Path, name: str) -> Campaign:
+        """Raises: OuterError `outer.campaign`; LedgerError `ledger.tampered` when a record was changed."""
+        try:
+            reader = FileLedgers(root).reader(name)
+        except LedgerError as error:
+            if error.code not in ("ledger.unknown_run", "ledger.run_id"):
+                raise
+            raise OuterError(
+                "outer.campaign", f"there is no campaign {name} in {root}", "spak outer campaign"
+            ) from error
+        found: Campaign | None = None
+        try:
+            for record, _ in reader.read():
+                if record.kind == Kind.GENESIS:
+                    found = cls(name, Plan.from_json(record.body))
+                elif found is not None:
+                    found.see(record.kind, record.body)
+            if found is None:
+                raise KeyError("genesis")
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise OuterError(
+                "outer.campaign", f"{name} holds no campaign", "name one of spak outer campaign"
+            ) from error
+        found.head = reader.head
+        return found
+
+    def see(self, kind: str, body: Mapping[str, Any]) -> None:
+        """Take in a record."""
+        if kind == "stop":
+            self.stopped = str(body["why"])
+            return
+        number = body["number"]
+        if kind == "candidate":
+            self.tested.append(Tested(number, Candidate.from_json(body["candidate"])))
+            return
+        mine = self.tested[number - 1]
+        if kind == "stage":
+            mine.stages[body["stage"]] = dict(body)
+        elif kind == "pair":
+            mine.pairs.append(
+                Pair(body["case"], body["k"], body["outcome"], tuple(body["runs"]), body["why"])
+            )
+        elif kind == "verdict":
+            mine.verdict, mine.why = body["verdict"], body["why"]
+
+    @contextmanager
+    def writing(self, root: Path) -> Iterator[Writer]:
+        """Hold the ledger. Raises: LedgerError `ledger.busy` when another process runs the campaign."""
+        with FileLedgers(root).open(self.name) as ledger:
+            yield Writer(self, ledger)
+
+
+@dataclass(slots=True)
+class Writer:
+    campaign: Campaign
+    ledger: FileLedger
+
+    def put(self, kind: str, body: Mapping[str, Any]) -> None:
+        """One record, durable, and taken in."""
+        self.ledger.append([Record(kind, Authority.HOST, body, at=_now())])
+        self.ledger.flush()
+        self.campaign.head = self.ledger.head
+        self.campaign.see(kind, body)

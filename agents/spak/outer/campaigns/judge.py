@@ -1,0 +1,246 @@
+"""How a campaign goes on: its candidates through the gate, one after the other, within its budget.
+
+    form, privileges   from the texts alone
+    counterfactual     recorded runs; one that gets worse ends it, full coverage with a saving can pass it
+    golden             cases that the base passes must pass
+    fresh              pairs of fresh runs and betting, alpha spent over the candidates that come so far
+
+The verdicts are `fit` (for review by a person), `privileged`, `rejected`, `not_shown` (the pairs ran out). No
+verdict changes a spec. `verify` derives every verdict again from the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+
+from spak.lang.catalog import Catalog
+from spak.outer.campaigns.campaign import Campaign, Pair, Tested, Writer
+from spak.outer.gate.candidate import Candidate
+from spak.outer.gate.counterfactual import Rehearsal, total, under
+from spak.outer.gate.form import form
+from spak.outer.gate.privileges import privileged
+from spak.outer.gate.stage import Stage
+from spak.outer.stats import Betting
+
+Run = Callable[[str, int, str], Pair | None]
+"""Runs a case for the k-th time under the base and under a text; None when it was stopped."""
+Propose = Callable[[Campaign], Sequence[Candidate]]
+
+
+@dataclass(slots=True)
+class Judging:
+    """What the gate judges with; nothing of it comes from a proposer. `unchanged` is called before each
+    candidate and raises where the suite is not that of the plan."""
+
+    catalog: Catalog
+    rehearsals: Sequence[Rehearsal]
+    pair: Run
+    unchanged: Callable[[], None] = lambda: None
+    shown: Callable[[Tested, str], None] = lambda tested, text: None
+    stopping: Callable[[], bool] = lambda: False
+
+
+def advance(campaign: Campaign, root: Path, propose: Propose, judging: Judging) -> str:
+    """Go on until the budget or the proposals are used up; why it stopped.
+
+    Raises: LedgerError `ledger.busy`, OuterError `outer.changed`.
+    """
+    with campaign.writing(root) as writer:
+        while True:
+            judging.unchanged()
+            waiting = [item for item in campaign.tested if not item.verdict]
+            if not waiting:
+                left = campaign.plan.candidates - len(campaign.tested)
+                known = {item.candidate.hash for item in campaign.tested}
+                fresh = [item for item in propose(campaign) if item.hash not in known][: max(left, 0)]
+                if not fresh:
+                    return _stop(writer, "candidates" if left <= 0 else "proposals")
+                for item in fresh:
+                    body = {"number": len(campaign.tested) + 1, "candidate": item.to_json()}
+                    writer.put("candidate", body)
+                continue
+            if not judge(campaign, waiting[0], writer, judging):
+                return _stop(writer, "runs" if _used_up(campaign) else "interrupted")
+
+
+def _stop(writer: Writer, why: str) -> str:
+    writer.put("stop", {"why": why})
+    return why
+
+
+def judge(campaign: Campaign, tested: Tested, writer: Writer, judging: Judging) -> bool:
+    """Take one candidate through the gate; False when it was stopped on the way and can go on."""
+    plan = campaign.plan
+
+    def stage(found: Stage) -> None:
+        writer.put("stage", {"number": tested.number, **found.to_json()})
+        judging.shown(tested, f"{found.name}: {found.verdict}" + (f": {found.why}" if found.why else ""))
+
+    def verdict(word: str, why: str) -> bool:
+        writer.put("verdict", {"number": tested.number, "verdict": word, "why": why})
+        judging.shown(tested, f"{word}: {why}")
+        return True
+
+    found, text = form(plan.base, tested.candidate, judging.catalog)
+    grammar = tested.candidate.grammar_patch
+    stages: dict[str, Callable[[], Stage]] = {
+        "form": lambda: found,
+        "privileges": lambda: privileged(plan.base, text, judging.catalog, grammar),
+        "counterfactual": lambda: counterfactual(judging.rehearsals, text),
+    }
+    for name, made in stages.items():
+        if name not in tested.stages:
+            stage(made())
+        known = tested.stages[name]
+        if known["verdict"] in ("fail", "privileged"):
+            return verdict(
+                "rejected" if known["verdict"] == "fail" else "privileged", f"{name}: {known['why']}"
+            )
+    for number, case in enumerate(plan.golden):
+        if number < len(tested.pairs):
+            continue
+        if judging.stopping() or _used_up(campaign):
+            return False
+        if not _put(writer, tested, judging.pair(case, 0, text)):
+            return False
+    golden = tested.pairs[: len(plan.golden)]
+    if "golden" not in tested.stages:
+        stage(_golden(golden))
+    if tested.stages["golden"]["verdict"] == "fail":
+        return verdict("rejected", f"golden: {tested.stages['golden']['why']}")
+    if tested.stages["counterfactual"]["verdict"] == "pass" and plan.golden:
+        return verdict("fit", f"counterfactual: {tested.stages['counterfactual']['why']}")
+    return _fresh(campaign, tested, writer, judging, text, verdict, stage)
+
+
+def _fresh(
+    campaign: Campaign,
+    tested: Tested,
+    writer: Writer,
+    judging: Judging,
+    text: str,
+    verdict: Callable[[str, str], bool],
+    stage: Callable[[Stage], None],
+) -> bool:
+    plan, first = campaign.plan, len(campaign.plan.golden)
+    alpha = campaign.alpha(tested)
+    if "fresh" not in tested.stages:
+        least = tested.betting(campaign.stake).least_wins(alpha)
+        stage(
+            Stage("fresh", "open", f"{least} wins in a row would do", {"alpha": str(alpha), "least": least})
+        )
+    for case, k in order(plan.cases, plan.suite_hash, plan.pairs)[len(tested.pairs) - first :]:
+        if _accepted(campaign, tested, alpha):
+            break
+        if judging.stopping() or _used_up(campaign):
+            return False
+        if not _put(writer, tested, judging.pair(case, k, text)):
+            return False
+    return verdict(*concluded(campaign, tested, alpha))
+
+
+def concluded(campaign: Campaign, tested: Tested, alpha: Fraction) -> tuple[str, str]:
+    """The verdict of the fresh pairs."""
+    found = _evidence(campaign, tested)
+    told = (
+        f"{found.wins} won, {found.losses} lost, {found.ties} equal; "
+        f"evidence {float(found.peak):.3g} of {float(1 / alpha):.3g}"
+    )
+    return ("fit", told) if found.accepts(alpha) else ("not_shown", told)
+
+
+def _accepted(campaign: Campaign, tested: Tested, alpha: Fraction) -> bool:
+    return _evidence(campaign, tested).accepts(alpha)
+
+
+def _evidence(campaign: Campaign, tested: Tested) -> Betting:
+    """Golden pairs prove nothing: they were chosen because the base passes them."""
+    only = Tested(tested.number, tested.candidate, pairs=tested.pairs[len(campaign.plan.golden) :])
+    return only.betting(campaign.stake)
+
+
+def order(cases: Sequence[str], drawn: str, many: int) -> list[tuple[str, int]]:
+    """The cases of the fresh pairs, each round in an order drawn from the plan."""
+    found: list[tuple[str, int]] = []
+    k = 0
+    while cases and len(found) < many:
+        k += 1  # the 0th run of a case is its golden one
+        found += [
+            (case, k)
+            for case in sorted(cases, key=lambda case: sha256(f"{drawn}/{k}/{case}".encode()).digest())
+        ]
+    return found[:many]
+
+
+def counterfactual(rehearsals: Sequence[Rehearsal], text: str) -> Stage:
+    """Recorded runs under the candidate. It passes by them alone only where nothing is unknown, nothing got
+    worse, some run succeeded, and something was gained; an unknown step never counts for it."""
+    found = [under(item, text) for item in rehearsals]
+    sums = total(found)
+    usable = [item for item in found if not item.problem]
+    if sums["worse"]:
+        many = len(sums["worse"])
+        return Stage("counterfactual", "fail", f"{many} recorded runs that succeeded would not", sums)
+    saved = sums["saved"]
+    whole = bool(usable) and len(usable) == len(found) and sums["unknown"] == 0
+    proven = any(item.state == "succeeded" and item.ended == "same" for item in usable)
+    gained = sums["ended"]["better"] > 0 or (saved["steps"] > 0 and saved["ms"] >= 0 and saved["tokens"] >= 0)
+    if whole and proven and gained and not sums["ended"]["other"]:
+        gain = f"{saved['steps']} steps, {saved['tokens']} tokens saved"
+        told = f"{len(found)} recorded runs, nothing unknown: {gain}"
+        return Stage("counterfactual", "pass", told, sums)
+    return Stage("counterfactual", "open", f"coverage {100 * sums['coverage']:.0f} %", sums)
+
+
+def _golden(pairs: Sequence[Pair]) -> Stage:
+    lost = [pair.case for pair in pairs if pair.outcome < 0]
+    told = {"cases": len(pairs), "lost": lost}
+    if lost:
+        return Stage("golden", "fail", f"lost: {', '.join(lost)}", told)
+    return Stage("golden", "pass", f"{len(pairs)} cases" if pairs else "there is no golden case", told)
+
+
+def _put(writer: Writer, tested: Tested, pair: Pair | None) -> bool:
+    if pair is None:
+        return False
+    if pair.outcome not in (1, 0, -1):
+        raise ValueError(f"{pair.outcome} is no outcome of a pair")
+    body = {"case": pair.case, "k": pair.k, "outcome": pair.outcome, "runs": list(pair.runs), "why": pair.why}
+    writer.put("pair", {"number": tested.number, **body})
+    return True
+
+
+def _used_up(campaign: Campaign) -> bool:
+    return bool(campaign.plan.runs) and campaign.runs >= campaign.plan.runs
+
+
+def verify(campaign: Campaign, catalog: Catalog) -> list[str]:
+    """What in a campaign's ledger does not follow from the rest of it; empty when everything does.
+
+    Form, privileges, golden verdicts and the betting are derived again; replay of recorded runs is not, since
+    the ledger names their outcome alone.
+    """
+    wrong = []
+    for tested in campaign.tested:
+        found, text = form(campaign.plan.base, tested.candidate, catalog)
+        made = {"form": found}
+        if text:
+            grammar = tested.candidate.grammar_patch
+            made["privileges"] = privileged(campaign.plan.base, text, catalog, grammar)
+        if "golden" in tested.stages:
+            made["golden"] = _golden(tested.pairs[: len(campaign.plan.golden)])
+        for name, stage in made.items():
+            known = tested.stages.get(name)
+            if known is not None and known["verdict"] != stage.verdict:
+                wrong.append(f"candidate {tested.number}: {name} is {stage.verdict}, not {known['verdict']}")
+        if "fresh" in tested.stages and tested.verdict:
+            word, _ = concluded(campaign, tested, campaign.alpha(tested))
+            if word != tested.verdict:
+                wrong.append(f"candidate {tested.number}: the pairs give {word}, not {tested.verdict}")
+        elif tested.verdict == "fit" and tested.stages.get("counterfactual", {}).get("verdict") != "pass":
+            wrong.append(f"candidate {tested.number}: it is fit and no stage says so")
+    return wrong

@@ -1,0 +1,49 @@
+"""What a proposer may read: traces of runs that belong to no gate or sealed case. Others are withheld.
+
+A run says in its first record which case it was of. Asking for a withheld run is a violation: it is refused
+(`outer.split`), and the campaign's ledger counts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spak.errors import OuterError
+from spak.records import Record
+
+
+@dataclass(slots=True)
+class Training:
+    """The runs by name; `splits` names each case's split."""
+
+    splits: Mapping[str, str]
+    withheld: set[str] = field(default_factory=set)
+    violations: list[str] = field(default_factory=list)
+    _open: dict[str, Sequence[Record]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, runs: Iterable[tuple[str, Sequence[Record]]], splits: Mapping[str, str]) -> Training:
+        made = cls(splits)
+        for name, records in runs:
+            labels = records[0].body.get("host", {}).get("labels", {}) if records else {}
+            case = labels.get("case", "") if isinstance(labels, dict) else ""
+            if case and splits.get(case, "sealed") != "train":
+                made.withheld.add(name)
+            else:
+                made._open[name] = records
+        return made
+
+    def names(self) -> list[str]:
+        return sorted(self._open)
+
+    def records(self, run: str) -> Sequence[Record]:
+        """Raises: OuterError `outer.split` for a run of another split, `outer.empty` for one that is none."""
+        if run in self.withheld:
+            self.violations.append(run)
+            raise OuterError(
+                "outer.split", f"run {run} is not of the training split", "read what names() lists"
+            )
+        if run not in self._open:
+            raise OuterError("outer.empty", f"there is no run {run}", "read what names() lists")
+        return self._open[run]

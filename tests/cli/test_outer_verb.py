@@ -1,0 +1,86 @@
+"""`spak outer`: candidates from real runs, the gate on one, a campaign that is stopped and verified."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli_calls import Cli
+
+pytestmark = pytest.mark.sandbox
+
+SPEC = """
+task Reads {
+  step one: tool.read_file { path: "a.txt" }
+  step two: tool.read_file { path: "a.txt" }
+  step keep: tool.write_file { path: "out.txt" content: "done" }
+}
+"""
+
+
+@pytest.fixture
+def suite(cli: Cli, tmp_path: Path) -> Path:
+    """A spec with a step that reads in vain, a recorded run of it, and a suite with gate cases."""
+    (tmp_path / "a.spak").write_text(SPEC)
+    (tmp_path / "given").mkdir()
+    (tmp_path / "given/a.txt").write_text("text\n")
+    assert cli("run", "a.spak", "--workspace", "given").code == 0
+    for number in range(20):
+        more = ("--seed", str(number), "--workspace", "given", "--tag", "golden", "--json")
+        done = cli("suite", "add", f"c{number}", "--suite", "s", *more)
+        assert done.code == 0, done.err
+        if done.json["splits"]["gate"]:
+            return tmp_path / "s"
+    raise AssertionError("no case was drawn into the split gate")
+
+
+def test_a_finding_becomes_a_candidate_that_is_fit_for_review(cli: Cli, suite: Path, tmp_path: Path) -> None:
+    proposed = cli("outer", "propose", "a.spak", "--suite", "s", "--json").json
+    assert [item["edits"] for item in proposed["candidates"]] == [
+        [{"op": "remove_step", "task": "Reads", "step": "two"}]
+    ]
+    done = cli("outer", "campaign", "a.spak", "--suite", "s", "--json")
+    assert done.code == 0, done.err
+    found = done.json
+    assert (found["counts"], found["stopped"]) == ({"tried": 1, "fit": 1}, "proposals")
+    assert [stage["stage"] for stage in found["candidates"][0]["stages"]] == [
+        "form", "privileges", "counterfactual", "golden",
+    ]  # fmt: skip
+    assert (tmp_path / "a.spak").read_text() == SPEC, "a verdict changes no spec"
+    checked = cli("outer", "campaign", "--verify", found["campaign"], "--json")
+    assert (checked.code, checked.json["ok"]) == (0, True)
+    again = cli("outer", "campaign", "--resume", found["campaign"], "--json")
+    assert again.json["counts"] == {"tried": 1, "fit": 1}
+
+
+def test_the_gate_judges_a_patch(cli: Cli, suite: Path, tmp_path: Path) -> None:
+    def verdict(value: object, *more: str) -> tuple[int, str]:
+        (tmp_path / "patch.json").write_text(json.dumps(value))
+        done = cli("outer", "gate", "a.spak", "patch.json", "--pairs", "1", *more, "--json")
+        return done.code, done.json.get("verdict", "") or done.error
+
+    assert verdict([{"op": "remove_step", "task": "Reads", "step": "two"}], "--suite", "s") == (0, "fit")
+    assert verdict([{"op": "remove_step", "task": "Reads", "step": "keep"}]) == (5, "privileged")
+    assert verdict([{"op": "set_start", "task": "Reads"}])[0] in (1, 5)
+    assert verdict([{"op": "remove_step", "task": "Reads", "step": "none"}]) == (1, "rejected")
+    assert verdict([{"op": "merge"}])[0] == 1
+    assert verdict({"edits": 3}) == (2, "outer.candidate")
+    assert cli("outer", "campaign", "--resume", "none", "--json").error == "outer.campaign"
+
+
+def test_a_model_has_to_be_named(cli: Cli, suite: Path) -> None:
+    done = cli("outer", "propose", "a.spak", "--proposer", "model", "--json")
+    assert (done.code, done.error) == (7, "unavailable.backend")
+
+
+def test_a_suite_without_a_gate_case_is_refused(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "a.spak").write_text(SPEC)
+    for number in range(20):
+        done = cli("suite", "add", f"c{number}", "--suite", f"s{number}", "--seed", str(number), "--json")
+        if not done.json["splits"]["gate"]:
+            found = cli("outer", "campaign", "a.spak", "--suite", f"s{number}", "--json")
+            assert (found.code, found.error) == (2, "outer.no_cases")
+            return
+    raise AssertionError("every case was drawn into the split gate")

@@ -1,0 +1,222 @@
+"""Campaigns through the real loop: A/A, regressions, gains; stopped, resumed, verified; hostile ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from bench.planted import planted, work
+from spak import config
+from spak.errors import LedgerError, OuterError
+from spak.lang.edit import read
+from spak.outer.campaigns import Campaign, Judging, Pair, Plan, advance, verify
+from spak.outer.gate import Candidate, rehearse
+
+CATALOG = config.catalog()
+BASE = work(6, 'SYSTEM_MODEL M { HEURISTIC "One." }')
+CASES = tuple(f"c{number}" for number in range(6))
+
+
+def plan(**more: object) -> Plan:
+    return Plan("a.spak", BASE, "s", "hash", (), CASES, **more)  # type: ignore[arg-type]
+
+
+def candidates(many: int = 1) -> list[Candidate]:
+    return [Candidate(read([f"add-heuristic 'Hint {number}.'"]), "test") for number in range(many)]
+
+
+def coin(draw: Random, better: float = 0.5, ties: float = 0.3) -> Callable[[str, int, str], Pair]:
+    """Pairs as two versions would have them: some equal, the others won with chance `better`."""
+
+    def pair(case: str, k: int, text: str) -> Pair:
+        outcome = 0 if draw.random() < ties else 1 if draw.random() < better else -1
+        return Pair(case, k, outcome, (f"b{k}", f"c{k}"))
+
+    return pair
+
+
+def judging(pair: Callable[[str, int, str], Pair | None], **more: object) -> Judging:
+    return Judging(CATALOG, (), pair, **more)  # type: ignore[arg-type]
+
+
+def run(
+    root: Path, name: str, made: Plan, pair: Callable[[str, int, str], Pair | None], many: int = 1
+) -> Campaign:
+    found = Campaign.create(root, name, made)
+    advance(found, root, lambda current: candidates(many), judging(pair))
+    return found
+
+
+def test_equal_versions_are_accepted_in_at_most_alpha_of_campaigns(tmp_path: Path) -> None:
+    """The short form: thirty campaigns of two candidates; the long one is in `make bench ARGS=outer`."""
+    fit = 0
+    for number in range(30):
+        found = run(tmp_path, f"aa{number}", plan(candidates=2, pairs=40), coin(Random(number)), 2)
+        fit += found.counts().get("fit", 0) > 0
+        assert [len(item.pairs) > 5 for item in found.tested] == [True, True]
+    assert fit <= 3
+
+
+def test_a_gain_is_accepted_and_a_regression_is_not(tmp_path: Path) -> None:
+    better = run(tmp_path, "better", plan(), coin(Random(1), better=0.9))
+    assert better.tested[0].verdict == "fit"
+    assert len(better.tested[0].pairs) < 100, "it stops as soon as it is shown"
+    worse = run(tmp_path, "worse", plan(), coin(Random(2), better=0.4))
+    assert worse.tested[0].verdict == "not_shown"
+    assert verify(better, CATALOG) == verify(worse, CATALOG) == []
+
+
+def test_alpha_is_spent_over_the_candidates_that_come_to_the_test(tmp_path: Path) -> None:
+    found = run(tmp_path, "c", plan(candidates=3, pairs=2), coin(Random(3)), 3)
+    assert [found.alpha(item) for item in found.tested] == [
+        Fraction(1, 40),
+        Fraction(1, 120),
+        Fraction(1, 240),
+    ]
+
+
+def test_a_lost_golden_case_rejects(tmp_path: Path) -> None:
+    made = Plan("a.spak", BASE, "s", "hash", ("c0", "c1"), CASES)
+    found = run(tmp_path, "c", made, lambda case, k, text: Pair(case, k, -1 if case == "c1" else 1))
+    assert (found.tested[0].verdict, found.tested[0].why) == ("rejected", "golden: lost: c1")
+    assert len(found.tested[0].pairs) == 2
+
+
+def test_golden_wins_are_no_evidence(tmp_path: Path) -> None:
+    golden = tuple(f"g{number}" for number in range(12))
+    made = Plan("a.spak", BASE, "s", "hash", golden, CASES, pairs=3)
+    found = run(tmp_path, "c", made, lambda case, k, text: Pair(case, k, 1 if case in golden else 0))
+    assert found.tested[0].verdict == "not_shown"
+
+
+def test_recorded_runs_can_show_a_saving_without_a_fresh_pair(tmp_path: Path) -> None:
+    runs = planted("redundant_call", 1)[0]
+    base = runs[0][0].body["rules"]["spec"]
+    made = Plan("a.spak", base, "s", "hash", ("c0",), ("c0",))
+    found = Campaign.create(tmp_path, "c", made)
+    judge = Judging(CATALOG, [rehearse("r", runs[0])], lambda case, k, text: Pair(case, k, 0))
+    advance(found, tmp_path, lambda current: [Candidate(read(["remove-step look s3"]), "rules")], judge)
+    assert found.tested[0].verdict == "fit"
+    assert len(found.tested[0].pairs) == 1, "the golden case"
+    assert verify(found, CATALOG) == []
+
+
+def test_a_campaign_that_is_stopped_goes_on_and_ends_as_an_unbroken_one(tmp_path: Path) -> None:
+    whole = run(tmp_path, "whole", plan(candidates=2, pairs=20), scripted(), 2)
+    for most in (0, 1, 7, 25):
+        name = f"broken{most}"
+        broken = Campaign.create(tmp_path, name, plan(candidates=2, pairs=20))
+        why = advance(broken, tmp_path, lambda current: candidates(2), judging(scripted(most)))
+        assert why == "interrupted"
+        again = Campaign.read(tmp_path, name)
+        advance(again, tmp_path, lambda current: candidates(2), judging(scripted()))
+        read_back = Campaign.read(tmp_path, name)
+        assert [(item.verdict, item.pairs) for item in read_back.tested] == [
+            (item.verdict, item.pairs) for item in whole.tested
+        ]
+
+
+def scripted(most: int = 1_000) -> Callable[[str, int, str], Pair | None]:
+    """Pairs that follow from case and number alone; None after `most`."""
+    seen = [0]
+
+    def pair(case: str, k: int, text: str) -> Pair | None:
+        seen[0] += 1
+        if seen[0] > most:
+            return None
+        return Pair(case, k, Random(f"{case}/{k}").choice((1, 0, -1)), ("b", "c"))
+
+    return pair
+
+
+def test_the_budget_of_runs_stops_a_campaign(tmp_path: Path) -> None:
+    found = Campaign.create(tmp_path, "c", plan(runs=10))
+    why = advance(found, tmp_path, lambda current: candidates(1), judging(coin(Random(1), ties=1.0)))
+    assert (why, found.runs, found.tested[0].verdict) == ("runs", 10, "")
+
+
+def test_a_record_that_is_deleted_or_changed_is_found(tmp_path: Path) -> None:
+    found = run(tmp_path, "c", plan(), coin(Random(1), better=0.9))
+    path = tmp_path / "c/trace.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    for changed in (
+        lines[:4] + lines[5:],
+        [*lines[:4], lines[4].replace(b'"outcome":-1', b'"outcome":1'), *lines[5:]],
+    ):
+        path.write_bytes(b"".join(changed))
+        if b"".join(changed) != b"".join(lines):
+            with pytest.raises(LedgerError) as caught:
+                Campaign.read(tmp_path, "c")
+            assert caught.value.code == "ledger.tampered"
+    path.write_bytes(b"".join(lines))
+    again = Campaign.read(tmp_path, "c")
+    assert again.head == found.head
+    again.tested[0].pairs = again.tested[0].pairs[:2]
+    assert "the pairs give not_shown, not fit" in verify(again, CATALOG)[0]
+
+
+def test_a_suite_that_is_edited_while_a_campaign_runs_stops_it(tmp_path: Path) -> None:
+    calls = [0]
+
+    def unchanged() -> None:
+        calls[0] += 1
+        if calls[0] > 1:
+            raise OuterError("outer.changed", "s was changed", "")
+
+    found = Campaign.create(tmp_path, "c", plan())
+    with pytest.raises(OuterError) as caught:
+        advance(found, tmp_path, lambda current: candidates(2), judging(coin(Random(1)), unchanged=unchanged))
+    assert caught.value.code == "outer.changed"
+    assert not any(item.verdict == "fit" for item in found.tested)
+
+
+def test_an_outcome_that_is_no_number_of_a_pair_stops_it(tmp_path: Path) -> None:
+    for outcome in (float("nan"), 2, float("inf")):
+        found = Campaign.create(tmp_path, f"c{outcome}".replace("inf", "i"), plan())
+        with pytest.raises(ValueError, match="no outcome"):
+            advance(
+                found, tmp_path, lambda current: candidates(1),
+                judging(lambda case, k, text, outcome=outcome: Pair(case, k, outcome)),  # type: ignore[misc]
+            )  # fmt: skip
+        assert found.tested[0].verdict == ""
+
+
+@pytest.mark.parametrize(
+    ("lines", "verdict"),
+    [
+        (["clear write VALIDATOR"], "privileged"),
+        (["set-retries write 90"], "privileged"),
+        (["set-budget steps 99999"], "privileged"),
+        (["retarget-edge write fail hand_over"], "privileged"),
+        (["remove-task hand_over"], "rejected"),
+    ],
+)
+def test_hostile_candidates_are_stopped_before_any_run(
+    tmp_path: Path, lines: list[str], verdict: str
+) -> None:
+    ran: list[str] = []
+
+    def pair(case: str, k: int, text: str) -> Pair:
+        ran.append(case)
+        return Pair(case, k, 1)
+
+    found = Campaign.create(tmp_path, "c", plan())
+    advance(found, tmp_path, lambda current: [Candidate(read(lines), "hostile")], judging(pair))
+    assert (found.tested[0].verdict, ran) == (verdict, [])
+    assert verify(found, CATALOG) == []
+
+
+def test_the_same_candidate_is_not_tried_twice(tmp_path: Path) -> None:
+    found = Campaign.create(tmp_path, "c", plan(pairs=2))
+    why = advance(found, tmp_path, lambda current: candidates(1), judging(coin(Random(1))))
+    assert (why, len(found.tested)) == ("proposals", 1)
+
+
+def test_a_campaign_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OuterError) as caught:
+        Campaign.read(tmp_path, "none")
+    assert caught.value.code == "outer.campaign"
