@@ -158,15 +158,18 @@ def _hidden(path: str) -> bool:
     return any(part[0] == "." or part == "__pycache__" for part in path.split("/"))
 
 
+def rows(text: str) -> int:
+    """Lines of a field in which a text is edited."""
+    return min(28, max(6, text.count("\n") + 2))
+
+
 def opened(run: Run, wanted: Wanted, path: str) -> dict[str, Any] | None:
     """A file with its text, ready to be edited; None where it is none."""
     if wanted.keeps(path):
         return None
     data = files.read(run, path)
     text = files.as_text(data) if data is not None and len(data) <= EDITABLE else None
-    return (
-        None if text is None else {"path": path, "text": text, "rows": min(28, max(6, text.count("\n") + 2))}
-    )
+    return None if text is None else {"path": path, "text": text, "rows": rows(text)}
 
 
 def last_refusal(run: Run, wanted: Wanted, asked: int) -> dict[str, Any] | None:

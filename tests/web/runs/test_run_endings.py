@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from django.urls import reverse
 
 from spak import data
+from spakweb import clock
 from spakweb.runs import actions, endings, retrying
 from spakweb.runs.models import Run
 from spakweb.runs.pages import dashboards, run_parts, timeline
@@ -173,3 +175,15 @@ def test_record_numbers_become_links_and_nothing_else_does() -> None:
     text = endings.linked("<b> records 3, 5-7: 4 of 9, record 12", "/r/")
     assert text.count("<a ") == 4 and text.startswith("&lt;b&gt; records <a")
     assert ">4</a>" not in text and 'seq=12#record">12</a>' in text
+
+
+def test_a_worker_that_died_is_told_as_such(cast: Any, ran: Ran) -> None:
+    run = ran(TWO, mode="stepwise")
+    Run.objects.filter(pk=run.pk).update(
+        state="running", holder="host:1", lease_until=clock.now() - timedelta(seconds=30)
+    )
+    text = page(cast, run)
+    assert "The worker that had it stopped answering 30.0 s ago. Another one takes it up, from record" in text
+    assert "nothing that was recorded is lost" in text and 'data-state="queued"' in text
+    Run.objects.filter(pk=run.pk).update(lease_until=clock.now() + timedelta(seconds=5))
+    assert "stopped answering" not in page(cast, run)

@@ -23,7 +23,7 @@ from spak.llm import BACKENDS
 from spak.program.model import Budgets
 from spak.records import Kind, decode
 from spak.runner.views import causes
-from spakweb import access
+from spakweb import access, clock
 from spakweb.audit.models import Event
 from spakweb.fleet.show import why_waits
 from spakweb.ledger.storage import FULL, no_room
@@ -34,6 +34,7 @@ from spakweb.runs.models import TRIES, Run, RunRecord, State
 from spakweb.runs.pages import record_parts
 from spakweb.runs.pages.filters import PAGE, RecordFilter
 from spakweb.runs.spec_text import spec_text
+from spakweb.runs.times import is_held
 from spakweb.specs.facts import catalog
 
 TABS = {
@@ -170,6 +171,8 @@ def outcome(run: Run) -> str:
     match run.state:
         case State.QUEUED:
             place = why_waits(run)
+            if died := _died(run):
+                return f"{died}{f' {place[:1].upper()}{place[1:]}.' if place else ''}"
             if not place and run.holder:
                 if run.parent is not None and not run.projected:
                     return f"Takes over what stands in {run.parent.key} before record {run.parent_seq}."
@@ -206,6 +209,18 @@ def outcome(run: Run) -> str:
     codes = [str(code) for code in refusal.get("codes") or []] or [run.reason] * bool(run.reason)
     word = "Refused" if run.state == State.REFUSED else "Failed"
     return endings.sentence(word, run.task, codes, _cause(run))
+
+
+def _died(run: Run) -> str:
+    """That the worker which had the run is gone, where nobody has taken it up since."""
+    until, now = run.lease_until, clock.now()
+    if not (run.holder and run.count) or until is None or is_held(run.holder, until, now):
+        return ""
+    ago = words.took(max(0, round((now - until).total_seconds())) * 1000)
+    return (
+        f"The worker that had it stopped answering {ago} ago. Another one takes it up, "
+        f"from record {run.count} on: nothing that was recorded is lost."
+    )
 
 
 def unchecked(run: Run) -> bool:

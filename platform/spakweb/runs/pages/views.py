@@ -161,7 +161,8 @@ def _open(
 ) -> list[dict[str, Any]]:
     """The files that are open in the form of a question: as they were typed, or those that `?edit=` names."""
     if edits:
-        return [{"path": path, "text": text, "rows": 16} for path, text in edits if path or text]
+        typed = [(path, text) for path, text in edits if path or text]
+        return [{"path": path, "text": text, "rows": answering.rows(text)} for path, text in typed]
     wanted = answering.patch_wanted(run, asked) if "edit" in request.GET else None
     named = [files.path_of(key) for key in request.GET.getlist("edit")] if wanted else []
     found = [answering.opened(run, wanted, path) for path in named if wanted is not None]
