@@ -112,15 +112,15 @@ export class Keeper {
     this.on.state("local");
     if (error instanceof Offline) {
       this.away = "offline";
-      banner("away", "The server does not answer. Go on typing: your text is kept in this browser and saved when the server is back.", { label: "Try now", run: () => this.retry() });
+      banner("away", "Connection lost. Keep typing: your text is stored in this browser and saved when the server is back.", { label: "Try now", run: () => this.retry() });
     } else if (error instanceof SignedOut) {
       this.away = "signed-out";
-      banner("away", "You are signed out. Nothing is lost: your text is kept in this browser.", { label: "Sign in", href: this.config.urls.login }, { label: "I am signed in again", run: () => this.retry() });
+      banner("away", "You are signed out. Your text is stored in this browser.", { label: "Sign in", href: this.config.urls.login }, { label: "I am signed in again", run: () => this.retry() });
     } else if (error instanceof Refused && error.code === "web.draft_elsewhere") {
       this.away = "refused";
       const keep = () => ((this.seen = null), this.retry());
       const load = () => ((this.kept = this.text), this.forget(), location.reload());
-      banner("away", "Your draft was changed in another window. This text is kept in this browser only.", { label: "Keep this text", run: keep }, { label: "Load the other", run: load });
+      banner("away", "Your draft was changed in another window. This text is stored in this browser only.", { label: "Keep this text", run: keep }, { label: "Load the other draft", run: load });
       return;
     } else if (error instanceof Refused) {
       this.away = "refused";

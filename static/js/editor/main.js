@@ -354,7 +354,7 @@ async function begin() {
       keeper.base = config.base_version;
       pane.replace(config.text);
     };
-    banner("draft", `This browser kept text that had not reached the server (${new Date(kept.at).toLocaleString()}). It is loaded.`, { label: "Use the server's text", run: drop }, { label: "Keep it", run: () => banner("draft") });
+    banner("draft", `Restored unsaved text from this browser (${new Date(kept.at).toLocaleString()}). It had not reached the server.`, { label: "Use the server's text", run: drop }, { label: "Keep it", run: () => banner("draft") });
   } else if (config.draft) {
     const drop = async () => {
       const answer = await ask(config.urls.draft, { drop: true });
@@ -367,7 +367,7 @@ async function begin() {
       banner("newer");
       find("#version").textContent = `v${answer.base_version}`;
     };
-    banner("draft", `Your draft of ${new Date(config.draft.saved_at).toLocaleString()} is open.`, { label: "Discard it", run: () => drop().catch((error) => toast(error.message, "error")) }, { label: "Keep it", run: () => banner("draft") });
+    banner("draft", `Your draft of ${new Date(config.draft.saved_at).toLocaleString()} is open.`, { label: "Discard draft", run: () => drop().catch((error) => toast(error.message, "error")) }, { label: "Keep it", run: () => banner("draft") });
   }
   if (keeper.base < config.head_version) told({ by: config.head_author, version: config.head_version, base: keeper.base }, config, true);
   steps();

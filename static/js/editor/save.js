@@ -12,9 +12,9 @@ export async function save(config, text, keeper, on) {
   const errors = (on.analysis()?.diagnostics ?? []).filter((item) => item.severity === "error").length;
   let stale = null;
   let done = null;
-  const values = await form(`Save version ${keeper.base + 1}`, [{ name: "message", label: "What changed, in a line (may stay empty)" }], {
+  const values = await form(`Save version ${keeper.base + 1}`, [{ name: "message", label: "What changed (optional)" }], {
     submit: "Save version",
-    text: errors ? `It has ${errors} error${errors === 1 ? "" : "s"}: it can be saved, and cannot be run until mended.` : "",
+    text: errors ? `It has ${errors} error${errors === 1 ? "" : "s"}: it can be saved, but not run until they are fixed.` : "",
     check: async ({ message }) => {
       const sent = text();
       try {
@@ -42,7 +42,7 @@ export async function save(config, text, keeper, on) {
   keeper.saved(done.version, done.sent);
   on.saved(done);
   banner("newer");
-  toast(!done.unchanged ? `Version ${done.version} saved.` : `Version ${done.version} has this text already.`, "info", !done.unchanged ? { label: "Compare", run: () => (location.href = `${config.urls.compare}?old=${done.version - 1}&new=${done.version}`) } : null);
+  toast(!done.unchanged ? `Version ${done.version} saved.` : `Version ${done.version} already has this text.`, "info", !done.unchanged ? { label: "Compare", run: () => (location.href = `${config.urls.compare}?old=${done.version - 1}&new=${done.version}`) } : null);
 }
 
 // The page that merges takes a plain form: it works without this script as well.
@@ -58,7 +58,7 @@ function conflict(config, stale, sent, message) {
       { method: "post", action: config.urls.save },
       el("h2", { id: heading }, "Someone else saved first"),
       el("p", {}, `${stale.message} Nothing was overwritten, and your text is kept as your draft.`),
-      el("p", {}, clean ? "Both changes fit together: look at the result and save it." : `${stale.merge.conflicts} place${stale.merge.conflicts === 1 ? "" : "s"} changed on both sides: choose what stays.`),
+      el("p", {}, clean ? "Both changes were merged. Review the result and save it." : `${stale.merge.conflicts} place${stale.merge.conflicts === 1 ? "" : "s"} changed on both sides: choose what stays.`),
       Object.entries(fields).map(([name, value]) => {
         const field = el("textarea", { name, hidden: true });
         field.value = value;

@@ -89,7 +89,7 @@ const limit = EditorState.changeFilter.of((transaction) => {
 // What is pasted or dropped loses the characters that no text may have: they could be neither checked nor kept.
 const readable = EditorView.clipboardInputFilter.of((text) => {
   const kept = text.replaceAll("\0", "").toWellFormed();
-  if (kept !== text) queueMicrotask(() => toast("What you put in was no plain text: characters that no spec may have were left out or replaced by �.", "error"));
+  if (kept !== text) queueMicrotask(() => toast("Some characters cannot be in a spec. They were removed or replaced by �.", "error"));
   return kept;
 });
 
@@ -226,7 +226,7 @@ export class TextPane {
 
   fix(item, fix) {
     if (this.on.stale()) {
-      toast("The text has changed since; the problems are being looked for again.", "warning");
+      toast("The text has changed. Checking it again.", "warning");
       return;
     }
     this.apply(fix.changes, { userEvent: "input.fix" });
@@ -298,14 +298,14 @@ export class TextPane {
       const { places } = await ask(this.config.urls.definition, this.question(at));
       const here = places.find((place) => !place.file);
       if (here) this.show(here.from, here.to);
-      else toast(places.length ? `It is in ${places[0].file}.` : "There is no name here that the spec gives.");
+      else toast(places.length ? `It is in ${places[0].file}.` : "Nothing to rename here.");
     });
   }
 
   refer(at = this.view.state.selection.main.head) {
     return this.tried(async () => {
       const { places } = await ask(this.config.urls.references, this.question(at));
-      if (!places.length) return toast("There is no name here that the spec gives.");
+      if (!places.length) return toast("Nothing to rename here.");
       this.view.dispatch({ selection: EditorSelection.create(places.map((place) => EditorSelection.range(place.from, place.to)), 0) });
       this.view.focus();
       return toast(`${places.length} places; typing changes them all, Esc keeps one.`);

@@ -127,7 +127,7 @@ def test_a_draft_survives_a_closed_tab(alice) -> None:
     alice.open(path)
     assert '"Say it twice."' in alice.text
     expect(alice.page.locator("[data-banner=draft]")).to_contain_text("Your draft of")
-    alice.page.get_by_role("button", name="Discard it").click()
+    alice.page.get_by_role("button", name="Discard draft").click()
     expect(alice.page.locator("[data-banner=draft]")).to_have_count(0)
     assert alice.text == SPEC
 

@@ -276,11 +276,11 @@ def test_what_was_never_heard_shows_nothing_that_it_does(cast: Any) -> None:
     """Readings of a silent runner are said to be old; links within a card can be pressed."""
     actions.register("new", ["gpu"])
     text = cast.client("vera").get("/t/kernel-tuners/fleet/").content.decode()
-    assert "never heard: start its worker" in text and "slot" not in text and "NVML" not in text
+    assert "not seen yet: start its worker" in text and "slot" not in text and "NVIDIA" not in text
     actions.heartbeat("old", process="host:old", queues=["gpu"], devices=[CARD])
     Runner.objects.filter(name="old").update(seen_at=timezone.now() - timedelta(hours=3))
     text = cast.client("vera").get("/t/kernel-tuners/fleet/").content.decode()
-    assert "what it shows is of then" in text and "0 of 1 slot in use" in text
+    assert "its figures are from then" in text and "0 of 1 slot in use" in text
     assert "tile-link" not in text  # its whole card would be the link
 
 

@@ -224,7 +224,7 @@ def test_home_leads_on(cast: Any) -> None:
     assert cast.client("alice").get("/")["Location"] == f"/t/{cast.team.slug}/"
     alone = cast.client("nobody").get("/")
     assert b"You are in no team yet" in alone.content
-    assert b"Nothing waits for you" in cast.client("vera").get(f"/t/{cast.team.slug}/").content
+    assert b"Nothing needs you" in cast.client("vera").get(f"/t/{cast.team.slug}/").content
 
 
 def test_the_palette_holds_what_one_may_see(cast: Any) -> None:

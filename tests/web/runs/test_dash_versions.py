@@ -94,7 +94,7 @@ def test_what_it_is_filtered_by_stands_in_the_address(cast: Any, ended: Ended) -
 
 def test_without_runs_it_says_what_it_is_for(cast: Any) -> None:
     text = page(cast)
-    assert "No run of it has ended" in text and "Look back 90 days" in text
+    assert "No completed runs yet" in text and "Look back 90 days" in text
     assert "Run it" not in text and "Run it" in page(cast, "alice")
 
 

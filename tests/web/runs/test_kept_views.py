@@ -97,7 +97,7 @@ def test_what_was_chosen_in_a_filter_goes_back_to_it(cast: Any) -> None:
 def test_what_is_filtered_live_can_be_kept_too(cast: Any) -> None:
     address = reverse("spak-run-list", args=[cast.team.slug])
     part = cast.client("bob").get(address, {"q": "small"}, headers={"HX-Request": "true"}).content.decode()
-    assert "<html" not in part and "Keep for the team" in part
+    assert "<html" not in part and "Save for the team" in part
 
 
 def test_states_are_asked_for_as_they_are_shown(cast: Any) -> None:

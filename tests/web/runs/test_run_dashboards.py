@@ -159,7 +159,7 @@ def test_what_failed_alike_is_told_once(cast: Any, ended: Callable[..., Run]) ->
     found = [(run.key, count) for run, count in dashboards.home(cast.team)["went_wrong"]]
     assert found == [(other.key, 1), (keys[-1], 4)]
     text = cast.client("vera").get(reverse("spak-team-home", args=[cast.team.slug])).content.decode()
-    assert "4 alike" in text and "state=failed&amp;q=small" in text and "policy.<wbr>denied" in text
+    assert "4 similar" in text and "state=failed&amp;q=small" in text and "policy.<wbr>denied" in text
 
 
 def test_what_runs_stands_before_what_waits(cast: Any, ended: Callable[..., Run]) -> None:
@@ -184,7 +184,7 @@ def test_what_runs_stands_before_what_waits(cast: Any, ended: Callable[..., Run]
 
 def test_home_without_runs(cast: Any) -> None:
     text = cast.client("vera").get(reverse("spak-team-home", args=[cast.team.slug])).content.decode()
-    assert "Nothing runs." in text and "Health by spec" not in text
+    assert "No runs in progress." in text and "Health by spec" not in text
 
 
 @pytest.mark.django_db(transaction=True)
