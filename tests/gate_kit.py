@@ -12,6 +12,7 @@ from spak import data
 from spak.datalog import Policy, load
 from spak.datalog.values import Fact, Name
 from spak.policy.actions import World
+from spak.tools import DECLARED
 from spak.tools.observe.paths import Observer
 
 CASES = Path(__file__).parent / "policy" / "cases"
@@ -64,7 +65,9 @@ def workspace(base: Path) -> Path:
 
 def world(root: Path) -> World:
     eyes = Observer(root.resolve())
-    return World(eyes.look, eyes.spread, eyes.read, HOSTS, below=eyes.below, members=eyes.members)
+    return World(
+        eyes.look, eyes.spread, eyes.read, HOSTS, below=eyes.below, members=eyes.members, declared=DECLARED
+    )
 
 
 CHECKED: list[Fact] = [("checks_ran", ("Lint", Name("/success")))]

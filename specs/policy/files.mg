@@ -22,6 +22,14 @@ permitted(Action) :-
     uses_path(Action, How, _, _),
     !unpermitted_path(Action).
 
+# Other tools by what their entries declare of each argument: every path, each by its own use.
+Decl declares_use(Action, How) bound [/name, /name].
+
+permitted(Action) :-
+    declares_use(Action, How),
+    uses_path(Action, How, _, _),
+    !unpermitted_path(Action).
+
 # What the run itself wrote down may be read back.
 permitted(Action) :- tool(Action, /recall).
 

@@ -73,6 +73,7 @@ def _policy(files: tuple[Path, ...]) -> Policy:
 def _world(workspace: Path, hosts: tuple[str, ...]) -> tuple[World, Answers]:
     """What is seen where paths lead, and what the policy may ask of the workspace's code."""
     from spak.policy.actions import World
+    from spak.tools import DECLARED
     from spak.tools.observe.code import knowing
     from spak.tools.observe.paths import Observer
 
@@ -82,7 +83,9 @@ def _world(workspace: Path, hosts: tuple[str, ...]) -> tuple[World, Answers]:
     eyes = Observer(root)
     named = (host.strip().lower() for group in hosts for host in group.split(","))
     known = frozenset(host for host in named if host)
-    world = World(eyes.look, eyes.spread, eyes.read, known, below=eyes.below, members=eyes.members)
+    world = World(
+        eyes.look, eyes.spread, eyes.read, known, below=eyes.below, members=eyes.members, declared=DECLARED
+    )
     return world, knowing(root)
 
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 from spak import canon
 from spak.datalog import PolicyError
 from spak.datalog.values import Name
-from spak.kernel.gate import ROUNDS, Gate, Judged, Wish
+from spak.kernel.gate import ROUNDS, Gate, Judged, Wish, uses_of
 from spak.kernel.observed import Facts, merged, seen_json
 from spak.kernel.render import render
 from spak.kernel.rules import Rules, refs
@@ -131,7 +131,15 @@ def _judge(rules: Rules, item: Fixed, checks: Sequence[str]) -> Judged | None:
     """What will not be permitted; None where it will, or where that rests on more than the spec."""
     run = situation(rules, State(), item.task, item.name if item.act == "tool" else "")
     here = replace(LATEST, recorded_lines=False)  # nobody looks: lines are read in guessed workspaces
-    wish = Wish(item.act, item.name, item.args, run, moving(rules, State()), here)
+    wish = Wish(
+        item.act,
+        item.name,
+        item.args,
+        run,
+        moving(rules, State()),
+        here,
+        uses_of(rules.catalog, item.act, item.name),
+    )
     passed = tuple(("checks_ran", (name, Name("/success"))) for name in checks)
     first: Judged | None = None
     for wanted in (wish, wish._replace(run=(*run, *passed))):

@@ -25,9 +25,10 @@ from spak.datalog import Policy, Session
 from spak.datalog.values import Fact, Name
 from spak.errors import LedgerError, UserError
 from spak.kernel.observed import Facts, Malformed, Observed, Questions
+from spak.lang.catalog import Catalog
 from spak.policy import approval
 from spak.policy.actions import Action
-from spak.policy.facts import ACTION, facts
+from spak.policy.facts import ACTION, facts, is_built
 from spak.policy.judge import decide, denied
 from spak.policy.law import Law, compiled
 from spak.program.semantics import LATEST, Decisions
@@ -60,6 +61,14 @@ class Wish(NamedTuple):
     """Those that change with each step: a session is kept without them and told of them."""
     decides: Decisions = LATEST
     """How patches are read and judged: git_patches, patch_codes and long_patches."""
+    uses: Mapping[str, str] = MappingProxyType({})
+    """What the tool's entry says that its arguments are, where its calls are described by that."""
+
+
+def uses_of(catalog: Catalog, act: str, name: str) -> Mapping[str, str]:
+    """For `Wish.uses`."""
+    entry = None if act != "tool" or is_built(name) else catalog.tools.get(name)
+    return entry.arguments if entry is not None else {}
 
 
 class Judged(NamedTuple):
@@ -149,7 +158,15 @@ class Gate:
     def _told(self, wish: Wish, seen: Observed, observed: Facts) -> tuple[Fact, ...]:
         """The facts about the action; those of a short one that is fully observed are kept."""
         text = canon.dumps(
-            [wish.act, wish.name, wish.args, observed, wish.decides.git_patches, wish.decides.recorded_lines]
+            [
+                wish.act,
+                wish.name,
+                wish.args,
+                observed,
+                wish.decides.git_patches,
+                wish.decides.recorded_lines,
+                *([dict(wish.uses)] if wish.uses else ()),
+            ]
         )
         found = self._briefs.pop(text, None)
         if found is None:
@@ -273,7 +290,7 @@ def _facts(wish: Wish, seen: Observed) -> Iterable[Fact]:
     found: list[Fact] = [("act", (ACTION, Name("/" + wish.act)))]
     plain = seen.world if wish.decides.recorded_lines else replace(seen.world, line=None)
     if wish.act == "tool":
-        world = replace(plain, git_patches=wish.decides.git_patches)
+        world = replace(plain, git_patches=wish.decides.git_patches, declared={wish.name: wish.uses})
         world = world if wish.decides.long_patches else replace(world, patched=None)
         return [*found, *facts(Action(wish.name, wish.args), world)]
     if wish.act == "validate":

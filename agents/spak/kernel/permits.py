@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from spak import canon
 from spak.kernel import context, fit, render
-from spak.kernel.gate import Judged, Wish, approval_facts
+from spak.kernel.gate import Judged, Wish, approval_facts, uses_of
 from spak.kernel.memory import Memory, recollect
 from spak.kernel.observed import Malformed, merged
 from spak.kernel.rules import refs
@@ -137,7 +137,7 @@ class Permits(Turn):
             return None
         run = situation(self.rules, self.state, self.task, name if act == "tool" else "")
         spent = moving(self.rules, self.state)
-        wish = Wish(act, name, args, run, spent, self.rules.decides)
+        wish = Wish(act, name, args, run, spent, self.rules.decides, uses_of(self.rules.catalog, act, name))
         signed = approval_facts(*self.signed) if self.signed else ()
         asked = wish._replace(run=(*run, *signed)) if signed else wish
         found = gate.judge(asked, self.seen, self.rounds)

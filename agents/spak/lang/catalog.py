@@ -28,6 +28,11 @@ def backend_name(name: str) -> str:
     return BACKEND_ALIASES.get(name, name)
 
 
+USES = frozenset({"reads", "edits", "writes", "deletes", "tracks", "runs", "host", "text"})
+"""Paths: read, changed in place, made by a program, deleted, committed. Then a program or code that is run,
+an address that is connected to, and text, which does nothing by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolEntry:
     name: str
@@ -42,6 +47,10 @@ class ToolEntry:
     aliases: tuple[str, ...] = ()
     also: Mapping[str, str] = field(default_factory=dict)
     """Other names that a step may give to arguments, each with the argument's own."""
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    """What each argument is to the policy: one of USES; `reads=.` is a path with its default, `reads?` one
+    that may be left out. Genesis records it, and the facts about a call follow from it. The table of tools
+    takes no tool that leaves one out; entries of older ledgers have none."""
 
 
 @dataclass(frozen=True, slots=True)

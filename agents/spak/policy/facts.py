@@ -15,9 +15,20 @@ from spak.errors import UserError
 from spak.patch import FilePatch, PatchRefused, apply, read_patch
 from spak.policy import urls
 from spak.policy.actions import Action, PatchSeen, World
-from spak.policy.toolfacts import ACTION, BUILDERS, Builder, argument, arguments, text, unreadable, use, walk
+from spak.policy.toolfacts import (
+    ACTION,
+    BUILDERS,
+    Builder,
+    argument,
+    arguments,
+    declared,
+    text,
+    unreadable,
+    use,
+    walk,
+)
 
-__all__ = ["ACTION", "facts"]
+__all__ = ["ACTION", "facts", "is_built"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
 _METHOD = re.compile(r"[A-Z]{1,16}\Z")
@@ -33,7 +44,12 @@ def facts(action: Action, world: World, known: Iterable[Fact] = ()) -> list[Fact
         return [unreadable("gate.tool", f"{action.tool[:80]!a} is no name of a tool")]
     found: list[Fact] = [("tool", (ACTION, Name("/" + action.tool)))]
     build = _BUILDERS.get(action.tool)
-    found += build(action, world) if build else [("unknown_tool", (ACTION,)), *arguments(action)]
+    if build is not None:
+        found += build(action, world)
+    elif uses := world.declared.get(action.tool):
+        found += declared(action, world, uses)
+    else:
+        found += [("unknown_tool", (ACTION,)), *arguments(action)]
     found += _secrets(action)
     return list(dict.fromkeys([*known, *found]))
 
@@ -147,3 +163,8 @@ def _named(files: Iterable[FilePatch]) -> list[str]:
 
 
 _BUILDERS: dict[str, Builder] = {**BUILDERS, "http_request": _request, "apply_patch": _patch}
+
+
+def is_built(tool: str) -> bool:
+    """Whether the facts about the tool's calls are made here rather than by what its entry declares."""
+    return tool in _BUILDERS

@@ -26,6 +26,8 @@ MAX_TEXT = 400
 """Characters of a string of the action that a fact keeps."""
 MAX_ARGUMENTS = 128
 MAX_DEPTH = 16
+PATH_USES = frozenset({"reads", "edits", "writes", "deletes"})
+"""What of `spak.lang.catalog.USES` says all that there is to say. A commit rests on more than its paths."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 
@@ -66,6 +68,31 @@ def files(**uses: str) -> Builder:
         return found
 
     return build
+
+
+def declared(action: Action, world: World, arguments_: Mapping[str, str]) -> list[Fact]:
+    """The facts about a call of a tool that is described by what its entry declares.
+
+    Each argument that is a path is a fact about that path, and `declares_use` says so to the law. A tool that
+    runs or connects to something is not described by that alone: what it does needs a builder of its own.
+    """
+    found: list[Fact] = []
+    for name, how in arguments_.items():
+        kind, _, default = how.partition("=")
+        optional = kind.endswith("?")
+        kind = kind.rstrip("?")
+        if kind == "text" or (optional and action.args.get(name) is None):
+            continue
+        if kind not in PATH_USES:
+            return [unreadable("gate.args", f"`args.{name}` is more than a path that is used")]
+        path = argument(action, name, default or None)
+        if isinstance(path, str):
+            found += [("declares_use", (ACTION, Name("/" + kind))), use(kind, path, world)]
+        else:
+            found.append(path)
+    if odd := sorted(action.args.keys() - arguments_.keys()):
+        found.append(unreadable("gate.args", f"`args.{odd[0][:80]}` is not declared"))
+    return found
 
 
 def listed(action: Action, world: World) -> list[Fact]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
+from spak.lang.catalog import USES
 from spak.ports import Tool
 from spak.tools.apply_patch import ApplyPatch
 from spak.tools.cc import Cc
 from spak.tools.git_commit import GitCommit
+from spak.tools.grep import Grep
 from spak.tools.http_request import HttpRequest
 from spak.tools.instantiate import Instantiate
 from spak.tools.list_files import ListFiles
@@ -22,6 +26,7 @@ _ALL: tuple[Tool, ...] = (
     ApplyPatch(),
     Cc(),
     GitCommit(),
+    Grep(),
     HttpRequest(),
     Instantiate(),
     ListFiles(),
@@ -35,6 +40,24 @@ _ALL: tuple[Tool, ...] = (
     WriteFile(),
 )
 
-TOOLS: dict[str, Tool] = {tool.entry.name: tool for tool in _ALL}
 
-__all__ = ["TOOLS"]
+def table(tools: Iterable[Tool]) -> dict[str, Tool]:
+    """The tools by name. Raises: ValueError for one that does not declare what each of its arguments is."""
+    made: dict[str, Tool] = {}
+    for tool in tools:
+        entry = tool.entry
+        properties, declared = set(entry.schema["properties"]), set(entry.arguments)
+        odd = {how for how in entry.arguments.values() if how.partition("=")[0].rstrip("?") not in USES}
+        if properties != declared or odd:
+            raise ValueError(
+                f"{entry.name} does not declare its arguments: {sorted(properties ^ declared) or sorted(odd)}"
+            )
+        made[entry.name] = tool
+    return made
+
+
+TOOLS: dict[str, Tool] = table(_ALL)
+DECLARED: dict[str, Mapping[str, str]] = {name: tool.entry.arguments for name, tool in TOOLS.items()}
+"""What the arguments of each tool are, for `spak.policy.actions.World`."""
+
+__all__ = ["DECLARED", "TOOLS", "table"]

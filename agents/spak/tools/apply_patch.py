@@ -48,6 +48,7 @@ class ApplyPatch:
         ),
         on_fail="retry",
         sandboxed=False,
+        arguments={"patch": "edits", "protect": "text"},
     )
 
     def run(self, call: Call) -> ToolResult:

@@ -60,6 +60,16 @@ class Cc:
             },
             required=("source",),
         ),
+        arguments={
+            "source": "reads",
+            "output": "writes?",
+            "flags": "reads?",
+            "defines": "text",
+            "shared": "text",
+            "lang": "text",
+            "flags_from_source": "text",
+            "timeout_s": "text",
+        },
     )
 
     def run(self, call: Call) -> ToolResult:

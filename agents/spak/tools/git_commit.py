@@ -76,6 +76,13 @@ class GitCommit:
             },
             required=("message",),
         ),
+        arguments={
+            "message": "text",
+            "paths": "tracks=.",
+            "author": "text",
+            "time": "text",
+            "timeout_s": "text",
+        },
     )
 
     def run(self, call: Call) -> ToolResult:

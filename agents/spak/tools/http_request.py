@@ -96,6 +96,14 @@ class HttpRequest:
         on_fail="continue",
         sandboxed=False,
         writes=False,
+        arguments={
+            "url": "host",
+            "method": "text",
+            "headers": "text",
+            "body": "text",
+            "max_bytes": "text",
+            "timeout_s": "text",
+        },
     )
 
     def run(self, call: Call) -> ToolResult:

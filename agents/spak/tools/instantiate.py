@@ -62,6 +62,7 @@ class Instantiate:
         on_fail="stop",
         sandboxed=False,
         writes=True,
+        arguments={"template": "reads", "path": "edits", "params": "text", "flags": "text"},
     )
 
     def run(self, call: Call) -> ToolResult:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import results
-from spak.tools.observe import beneath
+from spak.tools.observe.walk import printable, walk
 from spak.tools.schemas import PATH, object_of
 
 MAX_ENTRIES = 2000
@@ -35,6 +33,7 @@ class ListFiles:
         sandboxed=False,
         writes=False,
         idempotent=True,
+        arguments={"path": "reads=.", "depth": "text"},
     )
 
     def run(self, call: Call) -> ToolResult:
@@ -43,14 +42,17 @@ class ListFiles:
 
 def _list(call: Call) -> ToolResult:
     path = str(call.args.get("path", "."))
-    fd, _ = beneath.open_beneath(call.workspace, path)
+    rows: list[str] = []
+    whole = True
     try:
-        rows: list[str] = []
-        whole = _below(fd, "", int(call.args.get("depth", 16)), rows)
+        for entry in walk(call.workspace, path, int(call.args.get("depth", 16))):
+            if len(rows) >= MAX_ENTRIES:
+                whole = False
+                break
+            sign = {"link": "@", "folder": "/", "file": ""}[entry.kind]
+            rows.append(printable(entry.path) + sign + (f" ({entry.trouble})" if entry.trouble else ""))
     except NotADirectoryError:
         return results.failed("path.not_a_folder", f"{path!a} is not a folder", "name a folder")
-    finally:
-        os.close(fd)
     result = results.done("".join(row + "\n" for row in rows))
     if whole:
         return ToolResult("exited", 0, result.output, result.size, result.sha256, False, _key(result))
@@ -60,28 +62,3 @@ def _list(call: Call) -> ToolResult:
 
 def _key(result: ToolResult) -> dict[str, object]:
     return {"exit": 0, "sha256": result.sha256}
-
-
-def _below(fd: int, prefix: str, depth: int, rows: list[str]) -> bool:
-    """Add the names below an open folder; False when there are more than fit. `.git` is not entered."""
-    with os.scandir(fd) as entries:
-        found = sorted(
-            (entry.name, entry.is_symlink(), entry.is_dir(follow_symlinks=False)) for entry in entries
-        )
-    for name, is_link, is_folder in found:
-        if len(rows) >= MAX_ENTRIES:
-            return False
-        shown = prefix + "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in name)
-        rows.append(shown + ("@" if is_link else "/" if is_folder else ""))
-        if is_folder and not is_link and depth > 1 and name != ".git":
-            try:
-                inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
-            except OSError as error:
-                rows[-1] += f" ({error.strerror})"
-                continue
-            try:
-                if not _below(inner, shown + "/", depth - 1, rows):
-                    return False
-            finally:
-                os.close(inner)
-    return True

@@ -38,6 +38,7 @@ class Nsight:
         ),
         effect="effect",
         on_fail="continue",
+        arguments={"cmd": "runs", "metrics": "text", "timeout_s": "text"},
     )
 
     def run(self, call: Call) -> ToolResult:

@@ -54,6 +54,13 @@ class Nvcc:
             },
             required=("source",),
         ),
+        arguments={
+            "source": "reads",
+            "output": "writes?",
+            "arch": "text",
+            "flags": "reads?",
+            "timeout_s": "text",
+        },
     )
 
     def run(self, call: Call) -> ToolResult:

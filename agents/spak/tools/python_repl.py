@@ -49,6 +49,7 @@ class PythonRepl:
             required=("code",),
         ),
         on_fail="continue",
+        arguments={"code": "runs", "timeout_s": "text", "writable": "text"},
     )
 
     def run(self, call: Call) -> ToolResult:

@@ -71,6 +71,7 @@ class ReadAst:
         effect="pure",
         writes=False,
         idempotent=True,
+        arguments={"path": "reads"},
     )
 
     def run(self, call: Call) -> ToolResult:

@@ -38,6 +38,7 @@ class ReadFile:
         idempotent=True,
         aliases=("read",),
         also=PATH_NAMES,
+        arguments={"path": "reads", "start_line": "text", "end_line": "text", "max_bytes": "text"},
     )
 
     def run(self, call: Call) -> ToolResult:

@@ -50,6 +50,7 @@ class Recall:
         sandboxed=False,
         writes=False,
         idempotent=True,
+        arguments={"ref": "text", "search": "text", "start": "text", "length": "text"},
     )
 
     def run(self, call: Call) -> ToolResult:

@@ -48,6 +48,14 @@ class Run:
             required=("cmd",),
         ),
         on_fail="continue",
+        arguments={
+            "cmd": "runs",
+            "working_dir": "reads?",
+            "env": "text",
+            "timeout_s": "text",
+            "writable": "text",
+            "verdict_file": "edits?",
+        },
     )
 
     def run(self, call: Call) -> ToolResult:

@@ -29,6 +29,7 @@ class WriteFile:
         sandboxed=False,
         aliases=("write_cuda", "write"),
         also={**PATH_NAMES, "text": "content", "data": "content", "contents": "content"},
+        arguments={"path": "edits", "content": "text", "executable": "text"},
     )
 
     def run(self, call: Call) -> ToolResult:

@@ -1,0 +1,100 @@
+"""The one walk below a folder of the workspace that tools share: names in order, no link followed.
+
+Takes the workspace's folder and a judged path; gives every entry below it, and opens a file only where the
+law would let its path be read: no link, no second name of another file, nothing of git's and no file of
+secrets. It decides nothing about the path that it begins at: the gate judged that.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from spak.commandline import places
+from spak.tools.observe import beneath
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+Kind = Literal["file", "folder", "link"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name below the folder; valid until the walk goes on."""
+
+    path: str
+    """Relative to the folder that the walk began at."""
+    name: str
+    kind: Kind
+    trouble: str = ""
+    """Why a folder is not entered that should have been."""
+    top: str = ""
+    """The folder that the walk began at, relative to the workspace, links resolved."""
+    fd: int = -1
+
+    @property
+    def whole(self) -> str:
+        """The path from the workspace."""
+        return f"{self.top}/{self.path}" if self.top else self.path
+
+    def read(self, limit: int) -> bytes | None:
+        """At most so many bytes of a file; None where it may not be read, or is no regular file."""
+        parts = self.whole.split("/")
+        if self.kind != "file" or places.secret(self.whole) or any(map(places.of_git, parts)):
+            return None
+        try:
+            fd = os.open(self.name, _FILE, dir_fd=self.fd)
+        except OSError:
+            return None
+        with os.fdopen(fd, "rb") as file:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+                return None
+            return file.read(limit)
+
+
+def walk(root: Path, path: str, depth: int = 64) -> Iterator[Entry]:
+    """Every entry below the folder, depth first, by name; `.git` is named and not entered.
+
+    Raises: NotADirectoryError where the path is a file; UsageError `path.*`, as `beneath.open_beneath`.
+    """
+    fd, parts = beneath.open_beneath(root, path)
+    try:
+        yield from _below(fd, "", depth, "/".join(parts))
+    finally:
+        os.close(fd)
+
+
+def _below(fd: int, prefix: str, depth: int, top: str) -> Iterator[Entry]:
+    with os.scandir(fd) as entries:
+        found = sorted(
+            (entry.name, entry.is_symlink(), entry.is_dir(follow_symlinks=False)) for entry in entries
+        )
+    for name, is_link, is_folder in found:
+        path = prefix + name
+        if is_link or not is_folder:
+            yield Entry(path, name, "link" if is_link else "file", "", top, fd)
+            continue
+        if depth <= 1 or name == ".git":
+            yield Entry(path, name, "folder", "", top, fd)
+            continue
+        try:
+            inner = os.open(name, _FOLDER, dir_fd=fd)
+        except OSError as error:
+            yield Entry(path, name, "folder", error.strerror or "it cannot be opened", top, fd)
+            continue
+        try:
+            yield Entry(path, name, "folder", "", top, fd)
+            yield from _below(inner, path + "/", depth - 1, top)
+        finally:
+            os.close(inner)
+
+
+def printable(path: str) -> str:
+    """The path as one line of text: what is not printable is escaped."""
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in path)
