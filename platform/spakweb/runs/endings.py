@@ -1,6 +1,6 @@
 """Why a run ended without success, in words: a phrase for each code that a run can end with.
 
-docs/errors.md has a paragraph for each; the cause with its records comes from `spak.runner.causes`.
+docs/errors.md has a paragraph for each; the cause with its records comes from `spak.runner.views.causes`.
 """
 
 from __future__ import annotations
