@@ -462,7 +462,9 @@ WALK = (
     (
         "check",
         "check",
+        "check",
         "add",
+        "git_commit",
         "git_commit",
         "commit",
         "commit_all",

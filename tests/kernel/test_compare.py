@@ -47,8 +47,13 @@ def test_a_whole_text_that_is_a_number_is_one(out: str) -> None:
     assert judged(IS_TWO, out).state.status == "succeeded"
 
 
+def test_digits_of_another_script_are_a_number_under_older_rules_alone() -> None:
+    assert judged(IS_TWO, "２", semantics=2).state.status == "succeeded"
+    assert judged(IS_TWO, "２").state.r7.codes == ("run.not_a_number",)
+
+
 @pytest.mark.parametrize("op", ["==", "!=", "<", "<=", ">", ">="])
-@pytest.mark.parametrize("out", ["2 a\n", "", "two", "2;3", "0x2", "1e999"])
+@pytest.mark.parametrize("out", ["2 a\n", "", "two", "2;3", "0x2", "1e999", "２", "٢"])
 def test_a_text_that_is_no_number_is_reported(op: Any, out: str) -> None:
     run = judged(Compare(op, LINES, 2), out)
     assert (run.state.status, run.state.r7.codes) == ("failed", ("run.not_a_number",))

@@ -143,6 +143,7 @@ def _judge(rules: Rules, item: Fixed, checks: Sequence[str]) -> Judged | None:
     passed = tuple(("checks_ran", (name, Name("/success"))) for name in checks)
     first: Judged | None = None
     for wanted in (wish, wish._replace(run=(*run, *passed))):
+        first = None  # what is said is what stands against it when all checks have passed
         for world in WORLDS:
             found = _denied(rules, wanted, world)
             if found is None:

@@ -22,7 +22,8 @@ from spak.program import All, AnyOf, Atom, CommandLine, Compare, Condition, Not,
 SHOWN = 80
 """Characters of a compared text that R4 shows."""
 
-_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?\Z")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?\Z", re.ASCII)
+_ANY_DIGITS = re.compile(_NUMBER.pattern)
 
 
 class Unbound(Exception):
@@ -98,12 +99,14 @@ def is_reference(value: Any) -> bool:
     return isinstance(value, Mapping) and ("$blob" in value or "$text" in value)
 
 
-def number(text: Any) -> Any:
+def number(text: Any, rules: Rules) -> Any:
     """The number that a text is, or the value itself: outputs of programs are compared as numbers.
 
-    A text too big for a double stays text: a record holds no infinity.
+    A text too big for a double stays text: a record holds no infinity. Digits are those of ASCII; under
+    older rules, of any script.
     """
-    if type(text) is str and _NUMBER.match(text.strip()) and isfinite(value := float(text)):
+    pattern = _NUMBER if rules.decides.compares_typed else _ANY_DIGITS
+    if type(text) is str and pattern.match(text.strip()) and isfinite(value := float(text)):
         return int(value) if value.is_integer() and abs(value) <= canon.MAX_INT else value
     return text
 
@@ -199,7 +202,7 @@ def _text(parts: list[Any]) -> Any:
 def _compare(node: Compare, rules: Rules, state: State) -> bool | NotANumber:
     op = node.op
     try:
-        one, other = number(render(node.left, rules, state)), number(render(node.right, rules, state))
+        one, other = (number(render(side, rules, state), rules) for side in (node.left, node.right))
     except Unbound:
         return False
     numbers = [value for value in (one, other) if type(value) in (int, float)]

@@ -77,7 +77,7 @@ class Turn:
 
     def bind(self, name: str, value: Any) -> None:
         if name.startswith("metric."):
-            value = render.number(value)
+            value = render.number(value, self.rules)
         self.executive(variables={**self.state.r7.variables, name: value})
 
     def spend(self, side: Mapping[str, Any]) -> None:

@@ -217,6 +217,11 @@ def _barrier(known: list[Fact], holds: Any) -> str:
         if name == "checks_ran" and args[1] in (Name("/fail"), Name("/timeout")):
             return f"the check {args[0]} did not pass: mend what it found before a commit"
     if holds is not None and holds("block_commit", "No Check Ran"):
+        passed = next((args[0] for name, args in known if name == "checks_ran"), "")
+        if passed:
+            return (
+                f"{passed} gave an opinion, which is no check: let another VALIDATOR judge it before a commit"
+            )
         return "no check ran since the last change: let a VALIDATOR judge it before a commit"
     return ""
 

@@ -50,7 +50,7 @@ class Decisions:
     every change of task, and SUMMARIZE keeps lines of what settles. Source: docs/adr/0026."""
     compares_typed: bool = True
     """Since 3: comparing a text that is no number with a number is an error (`run.not_a_number`), and the
-    condition does not hold. Before, it was false, and with `!=` true."""
+    condition does not hold. Before, it was false, and with `!=` true, and digits of any script counted."""
 
     git_patches: bool = True
     """Since 3: patches are read as git and diff write them, quoted names and stripped blank lines too, and a

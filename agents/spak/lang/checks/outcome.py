@@ -73,6 +73,12 @@ def _report(made: Outline, task: TaskPlan) -> None:
         message = f"nothing checks whether '{task.name}' succeeds: its evaluation only measures"
         hint, fix = _compared(made, task)
         report.warn("lang.unchecked_task", message, hint, task.node.start + 1, fix)
+    elif answers := [step for step in task.steps if step.kind == "ask"]:
+        message = f"nothing judges what '{task.name}' is answered: any text is a success"
+        name = answers[-1].output_var
+        compared = f'success: {name} == "yes", or ' if name else ""
+        hint = f"{compared}write it to a file that a VALIDATOR judges"
+        report.inform("lang.unchecked_answer", message, hint, task.node.start + 1)
 
 
 def _compared(made: Outline, task: TaskPlan) -> tuple[str, tuple[Edit, ...] | None]:

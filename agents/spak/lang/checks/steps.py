@@ -14,7 +14,7 @@ from spak.lang import ast, command, values
 from spak.lang.checks import axioms
 from spak.lang.lookalike import odd, reading
 from spak.lang.near import did_you_mean, nearest
-from spak.lang.outline import Choice, Outline, StepPlan, TaskPlan
+from spak.lang.outline import META, Choice, Outline, StepPlan, TaskPlan
 from spak.lang.schema import UNKNOWN, Violation, violations
 from spak.lang.scope import Scope, Use
 from spak.lang.settings import example
@@ -102,7 +102,7 @@ class _Inside:
         }
         if step.tool is not None:
             found = violations(step.tool.schema, given)
-            _tell(self.made, found, step.node.body, step.node.start + 3, "argument")
+            _tell(self.made, found, step.node.body, step.node.start + 3, "argument", META)
 
     def options(self, choice: Choice) -> None:
         """A validator's options. A bare `VALIDATOR Name` that lacks a required one is a warning: it may be
@@ -322,22 +322,39 @@ class _Inside:
 
 
 def _tell(
-    made: Outline, found: list[Violation], body: ast.MapValue | None, at: ast.Value | int, what: str
+    made: Outline,
+    found: list[Violation],
+    body: ast.MapValue | None,
+    at: ast.Value | int,
+    what: str,
+    beside: tuple[str, ...] = (),
 ) -> None:
-    """Report violations at the entries that they are about."""
+    """Report violations at the entries that they are about. `beside` may stand among them: one misspelt may
+    mean it. What a misspelt name is for is not missing."""
     entries: Mapping[str, ast.Entry] = (
         {entry.key: entry for entry in body.entries} if body is not None else {}
     )
+    meant = {
+        nearest(str(item.received), item.expected)
+        for item in found
+        if item.code == "schema.unknown_member" and item.path.count("/") == 1
+    }
     for item in found:
+        if item.code == "schema.required" and not item.path and item.expected in meant:
+            continue
         key = item.path.split("/")[1] if item.path else ""
         entry = entries.get(key)
         place: Any = (
             at if entry is None else (entry.start if item.code == "schema.unknown_member" else entry.value)
         )
-        fix = None
+        fix, hint = None, ""
         if item.code == "schema.unknown_member" and entry is not None:
-            fix = made.report.replace(place, nearest(entry.key, item.expected))
-        made.report.error("lang.argument", _sentence(item, what), item.hint or _wanted(item), place, fix)
+            names = (*item.expected, *beside)
+            fix = made.report.replace(place, nearest(entry.key, names))
+            hint = did_you_mean(entry.key, names)
+        made.report.error(
+            "lang.argument", _sentence(item, what), hint or item.hint or _wanted(item), place, fix
+        )
 
 
 def _sentence(item: Violation, what: str) -> str:
