@@ -102,6 +102,7 @@ INSTALLED_APPS = [
     "spakweb.teams",
     "spakweb.specs",
     "spakweb.editor",
+    "spakweb.reviews",
     "spakweb.runs",
     "spakweb.fleet",
     "spakweb.audit",

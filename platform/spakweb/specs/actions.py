@@ -77,11 +77,13 @@ def save_version(
     restored_from: SpecVersion | None = None,
     *,
     typed: bool = True,
+    reviewed: bool = False,
 ) -> SpecVersion | Stale:
     """The new version; the head itself when the text is the head's; Stale when the base is not the head.
 
     The person's draft is dropped with the save, in one transaction; not so when the text is no `typed` one
-    but a file or an old version. Raises: Refused `web.text`, `web.text_size`, `web.archived`.
+    but a file or an old version. A protected spec takes `reviewed` texts alone.
+    Raises: Refused `web.text`, `web.text_size`, `web.archived`, `web.protected`.
     """
     access.demand(user, "spec.edit", spec)
     text = clean(text, settings.UPLOAD_BYTES)
@@ -96,6 +98,10 @@ def save_version(
             if typed:
                 draft.delete()
             return head
+        if spec.approvals and not reviewed:
+            raise Refused(
+                "web.protected", f"{spec.name} is protected.", "Propose the text as a patch.", 409
+            )
         if base_version != head.number:
             base = spec.versions.filter(number=base_version).first()
             return Stale(base, head, text, merge(base.text if base else "", text, head.text))

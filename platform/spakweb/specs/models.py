@@ -26,6 +26,8 @@ class Spec(models.Model):
     made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     made_at = models.DateTimeField(default=timezone.now, editable=False)
     archived_at = models.DateTimeField(null=True, blank=True)
+    approvals = models.PositiveSmallIntegerField(default=0)
+    """How many must approve a change; with any it is protected: texts come in by patches alone."""
     head = models.OneToOneField(
         "SpecVersion", models.PROTECT, related_name="+", null=True, blank=True, editable=False
     )

@@ -16,6 +16,7 @@ from django.views.generic import RedirectView
 
 from run_kit import begun, with_file
 from spakweb import access
+from spakweb.reviews.actions import propose
 from spakweb.runs.models import Run
 from spakweb.specs.actions import set_tag
 from spakweb.specs.models import Spec
@@ -41,6 +42,7 @@ class Route:
 
 SPEC = ("team", "spec")
 RUN = ("team", "run")
+PATCH = ("team", "spec", "patch")
 VERSION = ("team", "spec", "number")
 VIEWER, EDITOR, REVIEWER, ADMIN = Role
 ASKED = json.dumps({"text": 'task A { step b: tool.run { cmd: "true" } }'})
@@ -82,6 +84,12 @@ TEAM_ROUTES = {
     "spak-editor-token": Route(VIEWER, args=SPEC),
     "spak-run-events": Route(VIEWER, given={"after": "9"}, args=("key",)),
     "spak-team-events": Route(VIEWER),
+    "spak-reviews": Route(VIEWER),
+    "spak-patch-list": Route(VIEWER, args=SPEC),
+    "spak-patch-propose": Route(EDITOR, "post", {"text": "task A { }", "base_version": "1"}, SPEC),
+    "spak-spec-protect": Route(ADMIN, "post", {"approvals": "1"}, SPEC),
+    "spak-patch": Route(VIEWER, args=PATCH),
+    "spak-patch-do": Route(EDITOR, "post", {"do": "comment", "text": "why"}, PATCH),
     "spak-run-list": Route(VIEWER),
     "spak-run-compare": Route(VIEWER),
     "spak-run-import": Route(EDITOR, "post"),
@@ -191,10 +199,11 @@ def world(first_cast: Any) -> tuple[Any, dict[str, Any]]:
     invitation, _ = teams.invite(cast["alice"], cast.team, "viewer")
     member = Membership.objects.create(team=cast.team, user=cast["nobody"], role=VIEWER)
     Run.objects.create(team=cast.team, key="ended-run", name="ended", state="failed", count=2)
+    propose(cast["bob"], cast.spec, "task A { }", 1, "Less")
     live = begun(cast.team, cast.spec.head, "live-run")
     return cast, {
         "run": live.key, "seq": 0, "file": with_file(live, b"kept"),
-        "team": cast.team.slug, "spec": "small", "number": 1, "tag": "gold", "what": "analyse",
+        "team": cast.team.slug, "spec": "small", "number": 1, "patch": 1, "tag": "gold", "what": "analyse",
         "token": tokens.make(cast["nobody"], "script", 7)[0].pk, "secret": "none",
         "member": member.pk, "invitation": invitation.pk, "name": "hello", "key": "ended-run",
     }  # fmt: skip
@@ -244,7 +253,9 @@ def test_things_of_another_team_are_not_reached_through_ones_own(
 ) -> None:
     """charlie asks by their own team's address for things that are alice's."""
     route = TEAM_ROUTES[name]
-    foreign = [part for part in ("member", "invitation", "number", "tag", "run") if part in route.args]
+    foreign = [
+        part for part in ("member", "invitation", "number", "tag", "run", "patch") if part in route.args
+    ]
     if not foreign:
         return
     Spec.objects.filter(pk=cast.other_spec.pk).update(slug="other")

@@ -1,0 +1,1 @@
+"""Patches to specs: proposed, reviewed, merged as exactly the text that was reviewed (docs/reviews.md)."""

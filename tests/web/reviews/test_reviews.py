@@ -1,0 +1,180 @@
+"""Patches: what is merged is what was reviewed, once, and by whom the rules say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.urls import reverse
+
+from spakweb.audit.models import Event
+from spakweb.errors import Refused
+from spakweb.reviews import actions
+from spakweb.reviews.models import Patch
+from spakweb.specs.actions import restore, save_version
+from spakweb.specs.models import SpecVersion
+
+OTHER = 'step one: tool.list_files { path: "tests" }'
+LAST = 'step two: tool.list_files { path: "docs" }'
+SHELL = 'step two: tool.run { cmd: "true" }'
+ONE, TWO = 'step one: tool.list_files { path: "." }', 'step two: tool.list_files { path: "." }'
+
+
+@pytest.fixture
+def both(cast: Any) -> Patch:
+    """Bob's patch with two edits."""
+    text = cast.spec.head.text.replace(ONE, OTHER).replace(TWO, LAST)
+    return actions.propose(cast["bob"], cast.spec, text, 1, "Look elsewhere", "It is faster.")
+
+
+def refused(code: str) -> Any:
+    return pytest.raises(Refused, check=lambda why: why.code == code)
+
+
+def test_what_was_reviewed_is_merged_once(cast: Any, both: Patch) -> None:
+    kept = actions.drop_edit(cast["bob"], both, 1, 1)
+    assert kept.text == cast.spec.head.text.replace(ONE, OTHER) and kept.why == "Without edit 2"
+    with refused("web.patch_waits"):
+        actions.merge(cast["bob"], both, 2)
+    actions.judge(cast["rita"], both, 2, True, "Good.")
+    made = actions.merge(cast["bob"], both, 2)
+    assert (made.text, made.number, made.content_hash) == (kept.text, 2, kept.content_hash)
+    assert made.message == "Patch 1, revision 2: Look elsewhere"
+    with refused("web.patch_closed"):
+        actions.merge(cast["bob"], both, 2)
+    assert cast.spec.versions.count() == 2
+    event = Event.objects.get(action="patch.merged")
+    assert event.after == made.content_hash and "approved by rita" in event.thing
+
+
+def test_a_merged_patch_is_reverted_by_a_patch(cast: Any, both: Patch) -> None:
+    actions.judge(cast["rita"], both, 1, True)
+    actions.merge(cast["bob"], both, 1)
+    both.refresh_from_db()
+    back = actions.revert(cast["bob"], both)
+    assert (back.number, back.reverts, back.latest.text) == (2, both, cast.spec.versions.get(number=1).text)
+    actions.judge(cast["rita"], back, 1, True)
+    assert actions.merge(cast["bob"], back, 1).number == 3
+
+
+def test_authors_do_not_approve(cast: Any) -> None:
+    text = cast.spec.head.text.replace(ONE, OTHER)
+    patch = actions.propose(cast["rita"], cast.spec, text, 1, "Mine")
+    with pytest.raises(PermissionDenied):
+        actions.judge(cast["rita"], patch, 1, True)
+    with pytest.raises(PermissionDenied):
+        actions.judge(cast["bob"], patch, 1, True)  # an editor is no reviewer
+    actions.judge(cast["alice"], patch, 1, True)
+    actions.revise(cast["alice"], patch, 1, text + "// more\n")
+    assert actions.standing_approvals(patch) == []  # she is one of its authors now
+
+
+def test_approvals_fall_with_a_new_meaning_and_stay_with_new_formatting(cast: Any, both: Patch) -> None:
+    text = both.latest.text
+    actions.judge(cast["rita"], both, 1, True)
+    actions.revise(cast["bob"], both, 1, text.replace("  START", "    START"))
+    assert [one.user for one in actions.standing_approvals(both)] == [cast["rita"]]
+    actions.revise(cast["bob"], both, 2, text.replace('"docs"', '"src"'))
+    assert actions.standing_approvals(both) == []
+
+
+def test_a_refusal_holds_a_patch_until_it_is_answered(cast: Any, both: Patch) -> None:
+    actions.judge(cast["alice"], both, 1, True)
+    actions.judge(cast["rita"], both, 1, False, "Why docs?")
+    with refused("web.patch_waits"):
+        actions.merge(cast["bob"], both, 1)
+    actions.judge(cast["rita"], both, 1, True)
+    assert actions.merge(cast["bob"], both, 1).number == 2
+
+
+def test_what_widens_needs_an_admin(cast: Any) -> None:
+    text = cast.spec.head.text.replace(TWO, SHELL)
+    patch = actions.propose(cast["bob"], cast.spec, text, 1, "Run something")
+    actions.judge(cast["rita"], patch, 1, True)
+    assert any("admin" in need for need in actions.missing(patch))
+    actions.judge(cast["alice"], patch, 1, True)
+    assert actions.missing(patch) == []
+
+
+def test_a_protected_spec_takes_patches_alone(cast: Any, both: Patch) -> None:
+    with pytest.raises(PermissionDenied):
+        actions.protect(cast["rita"], cast.spec, 2)
+    with refused("web.approvals"):
+        actions.protect(cast["alice"], cast.spec, 10)
+    actions.protect(cast["alice"], cast.spec, 2)
+    with refused("web.protected"):
+        save_version(cast["alice"], cast.spec, both.latest.text, 1)
+    actions.judge(cast["rita"], both, 1, True)
+    assert actions.missing(Patch.objects.get(pk=both.pk)) == ["1 more to approve it"]
+    with refused("web.patch_waits"):
+        actions.merge(cast["bob"], Patch.objects.get(pk=both.pk), 1)
+    actions.judge(cast["alice"], both, 1, True)
+    actions.merge(cast["bob"], both, 1)
+    with refused("web.protected"):
+        restore(cast["alice"], cast.spec.versions.get(number=1))
+
+
+def test_a_base_that_moved_on(cast: Any, both: Patch) -> None:
+    """Where others changed other lines both are kept; where they changed the same, it is said."""
+    actions.judge(cast["rita"], both, 1, True)
+    save_version(cast["alice"], cast.spec, "// first\n" + cast.spec.head.text, 1)
+    with refused("web.patch_waits"):
+        actions.merge(cast["bob"], both, 1)
+    found = actions.update(cast["bob"], both, 1)
+    assert found.base.number == 2 and found.text == "// first\n" + both.revisions.get(number=1).text
+    assert actions.standing_approvals(both) == []
+    cast.spec.refresh_from_db()
+    save_version(cast["alice"], cast.spec, cast.spec.head.text.replace(ONE, SHELL), 2)
+    with refused("web.patch_conflict"):
+        actions.update(cast["bob"], both, 2)
+
+
+def test_a_page_that_is_old_is_told(cast: Any, both: Patch) -> None:
+    actions.revise(cast["bob"], both, 1, both.latest.text + "// more\n")
+    with refused("web.patch_moved"):
+        actions.judge(cast["rita"], both, 1, True)
+    actions.close(cast["bob"], both, 2)
+    with refused("web.patch_closed"):
+        actions.revise(cast["bob"], both, 2, "task A { }")
+
+
+def test_a_unified_diff_is_applied_to_its_base(cast: Any) -> None:
+    diff = "--- a/small.spak\n+++ b/small.spak\n@@ -1,2 +1,2 @@\n"
+    diff += "-AGENT Small LEVEL 1 {\n+AGENT Small LEVEL 2 {\n   START -> look\n"
+    patch = actions.propose(cast["bob"], cast.spec, diff, 1, "Up")
+    assert patch.latest.text == cast.spec.head.text.replace("LEVEL 1", "LEVEL 2")
+    with refused("web.patch_text"):
+        actions.propose(cast["bob"], cast.spec, diff.replace("Small", "Large"), 1, "Up")
+
+
+def test_what_cannot_be_proposed(cast: Any, both: Patch) -> None:
+    text = cast.spec.head.text
+    for code, given, base in (("web.patch_empty", text, 1), ("web.patch_base", text + "\n", 7)):
+        with refused(code):
+            actions.propose(cast["bob"], cast.spec, given, base, "x")
+    with refused("web.patch_edit"):
+        actions.drop_edit(cast["bob"], both, 1, 2)
+    with refused("web.comment"):
+        actions.comment(cast["bob"], both, "x" * 4001)
+    assert Patch.objects.count() == 1 and SpecVersion.objects.filter(spec=cast.spec).count() == 1
+
+
+def test_the_page_shows_it_and_its_forms_act(cast: Any, both: Patch) -> None:
+    args = [cast.team.slug, "small", both.number]
+    bob, rita = cast.client("bob"), cast.client("rita")
+    hostile = "<script>alert(1)</script>"
+    do = reverse("spak-patch-do", args=args)
+    assert rita.post(do, {"do": "comment", "text": hostile, "path": "task look"}).status_code == 302
+    body = rita.get(reverse("spak-patch", args=args)).content.decode()
+    assert "Look elsewhere" in body and "2 edits of the text" in body and "1 more to approve it" in body
+    assert hostile not in body and "&lt;script&gt;" in body
+    rita.post(do, {"do": "resolve", "comment": both.comments.get().pk})
+    assert both.comments.get().resolved_at is not None
+    assert rita.post(do, {"do": "nothing"}).status_code == 400
+    rita.post(do, {"do": "approve", "revision": "1"})
+    assert "It can be merged" in bob.get(reverse("spak-patch", args=args)).content.decode()
+    assert bob.post(do, {"do": "merge", "revision": "1"}).status_code == 302
+    assert bob.post(do, {"do": "merge", "revision": "1"}).status_code == 409
+    assert "Revert as a patch" in bob.get(reverse("spak-patch", args=args)).content.decode()
+    assert "No patches" in bob.get(reverse("spak-reviews", args=[cast.team.slug])).content.decode()
