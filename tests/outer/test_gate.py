@@ -8,20 +8,15 @@ from typing import Any
 import pytest
 
 from bench.planted import planted, work
-from spak import canon, config
+from bench.random_edits import BASE, CATALOG, gained
+from spak import canon
 from spak.errors import EditRefused, OuterError, UserError
 from spak.lang import parse
-from spak.lang.diff import compare
-from spak.lang.edit import apply_all, from_json, ops, read
+from spak.lang.edit import apply_all, ops, read
 from spak.outer.campaigns.judge import counterfactual
 from spak.outer.gate import Candidate, form, of_diff, privileged, rehearse, total
 from spak.outer.gate.counterfactual import under
 from spak.outer.propose import Training, contract, from_findings
-
-CATALOG = config.catalog()
-BASE = work(
-    6, 'SYSTEM_MODEL M { AXIOM "Be brief." HEURISTIC "Stand on one leg." HEURISTIC "Read the error." }'
-)
 
 
 def candidate(*lines: str, base: str = BASE) -> Candidate:
@@ -171,72 +166,7 @@ def test_numbers_that_are_none_pass_nothing() -> None:
 
 def test_random_edits_gain_no_capability_without_privilege() -> None:
     """The short form; `make bench ARGS=outer` has ten thousand."""
-    assert gained(Random(9), 300) == 0
-
-
-def gained(draw: Random, many: int) -> int:
-    """How many of random edits widen something and are not marked."""
-    wrong = 0
-    for _ in range(many):
-        made = Candidate(tuple(random_op(draw) for _ in range(draw.randrange(1, 3))), "random")
-        _, text = form(BASE, made, CATALOG)
-        if not text:
-            continue
-        widened = [
-            item
-            for item in compare(parse(BASE), parse(text), CATALOG).capabilities
-            if item.widens is not False
-        ]
-        if widened and privileged(BASE, text, CATALOG).verdict != "privileged":
-            wrong += 1
-    return wrong
-
-
-def random_op(draw: Random) -> Any:
-    tools = ["write_file", "read_file", "list_files", "run", "git_commit", "apply_patch", "http_request"]
-    number, task = draw.choice([0, 1, 3, 50, 10**6]), draw.choice(["write", "hand_over"])
-    return from_json(
-        draw.choice(
-            [
-                {"op": "set", "key": "RETRIES", "value": number, "task": task},
-                {
-                    "op": "set",
-                    "key": draw.choice(["BUDGET.steps", "BUDGET.tokens", "BUDGET.watchdog"]),
-                    "value": number,
-                },
-                {
-                    "op": "set",
-                    "key": "TOOLS",
-                    "value": draw.sample(tools, draw.randrange(1, 5)),
-                    "task": task,
-                },
-                {
-                    "op": "set",
-                    "key": "CONFIG.SANDBOX",
-                    "value": draw.choice(["RESTRICTED", "DOCKER", "NONE"]),
-                },
-                {"op": "set", "key": "CONFIG.MODE", "value": draw.choice(["full_auto", "stepwise"])},
-                {"op": "set_level", "level": draw.randrange(1, 6)},
-                {
-                    "op": "clear",
-                    "key": draw.choice(["VALIDATOR", "TOOLS", "RETRIES", "GOAL"]),
-                    "task": "write",
-                },
-                {
-                    "op": "add_edge",
-                    "task": task,
-                    "trigger": draw.choice(["timeout", "success", "x"]),
-                    "target": "write",
-                },
-                {"op": "remove_edge", "task": "write", "trigger": draw.choice(["success", "fail"])},
-                {"op": "retarget_edge", "task": "write", "trigger": "fail", "target": "hand_over"},
-                {"op": "add_step", "task": task, "name": "more", "kind": f"tool.{draw.choice(tools)}"},
-                {"op": "remove_step", "task": "hand_over", "step": "show"},
-                {"op": "remove_model_item", "kind": draw.choice(["axiom", "heuristic"]), "number": 1},
-                {"op": "set_start", "task": task},
-            ]
-        )
-    )
+    assert gained(Random(9), 300, BASE) == 0
 
 
 # ---- recorded runs -------------------------------------------------------------------------------------

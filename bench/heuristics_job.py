@@ -1,0 +1,99 @@
+"""An honest job for the outer loop: heuristics of which some help a faulty model and others do not.
+
+The model is a script: an attempt passes with chance GOOD where a heuristic that helps was injected for it,
+else with chance BAD. Heuristics fire in their order, one after each fail, and a task has few tries, so that
+useless ones before useful ones cost passes. The loop knows nothing of that: it sees ledgers, proposes edits
+of findings, and its gate judges them on fresh pairs. Rates and texts were fixed before scoring.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from random import Random
+
+from bench.planted import work
+from bench.scripted import checked, exited, ledger, planned, root
+from spak import config
+from spak.kernel.state import Effect
+from spak.outer.campaigns import Campaign, Judging, Pair, Plan, advance
+from spak.outer.gate import rehearse
+from spak.outer.propose import Training, from_findings
+from spak.records import Record
+
+USELESS = ("Stand on one leg.", "Believe in yourself.")
+USEFUL = ("Read the first line that begins with E.", "Sort the intervals first.")
+GOOD, BAD = 0.75, 0.0
+FIRST = 0.1
+"""The chance that the first attempt, before any heuristic, passes."""
+TRIES = 3
+PAST, CASES, PAIRS = 30, 12, 120
+
+
+def base() -> str:
+    listed = " ".join(f'HEURISTIC "{text}"' for text in (*USELESS, *USEFUL))
+    return work(TRIES, f"SYSTEM_MODEL M {{ {listed} }}")
+
+
+def played(text: str, seed: int) -> list[Record]:
+    """A run of a spec by the faulty model."""
+    draw, state = Random(seed), {"n": 0, "passes": False}
+
+    def script(effect: Effect, count: int) -> object:
+        if effect.act == "plan":
+            state["n"] += 1
+            shown = " ".join(item["text"] for item in effect.items)
+            helped = any(item in shown for item in USEFUL)
+            chance = FIRST if state["n"] == 1 else GOOD if helped else BAD
+            state["passes"] = draw.random() < chance
+            return planned(("write_file", {"path": "a.txt", "content": f"draft {state['n']}"}))
+        if effect.act == "validate":
+            return checked(bool(state["passes"]))
+        return exited(
+            0, f"w{state['n']}", **({"r3": root(int(state["n"]))} if effect.cls == "effect" else {})
+        )
+
+    return ledger(text, script, seed % 50)  # type: ignore[arg-type]
+
+
+def passes(run: list[Record]) -> bool:
+    return run[-1].kind == "end" and run[-1].body["state"] == "succeeded"
+
+
+def improve(rounds: int = 4, seed: int = 1) -> tuple[str, list[tuple[str, str]]]:
+    """The spec after so many campaigns, each on what the one before gave, and every verdict with its reason.
+
+    A person who merges each fit candidate stands in for review.
+    """
+    text, told = base(), []
+    cases = tuple(f"c{number}" for number in range(CASES))
+    with tempfile.TemporaryDirectory(prefix="spak-job-") as folder:
+        for number in range(rounds):
+            past = [(f"r{item}", played(text, 10_000 * number + item + seed)) for item in range(PAST)]
+            candidates = from_findings(Training.of(past, {}), text)
+            plan = Plan("job.spak", text, "job", f"job-{number}", (), cases, pairs=PAIRS)
+            found = Campaign.create(Path(folder), f"round-{number}", plan)
+
+            def pair(case: str, k: int, new: str, old: str = text, number: int = number) -> Pair:
+                drawn = Random(f"{seed}/{number}/{case}/{k}").randrange(1 << 30)
+                before, after = passes(played(old, drawn)), passes(played(new, drawn))
+                return Pair(case, k, after - before)
+
+            rehearsed = [rehearse(name, run) for name, run in past[:5]]
+            advance(
+                found,
+                Path(folder),
+                lambda current, made=candidates: made,
+                Judging(config.catalog(), rehearsed, pair),
+            )  # type: ignore[misc]
+            told += [(item.candidate.rationale, item.verdict) for item in found.tested]
+            fit = next((item for item in found.tested if item.verdict == "fit"), None)
+            if fit is None:
+                break
+            text = fit.candidate.text(text)
+    return text, told
+
+
+def rate(text: str, runs: int = 200, seed: int = 77) -> float:
+    """The share of fresh runs that pass: seeds that no campaign used."""
+    return sum(passes(played(text, (1 << 31) + seed * runs + number)) for number in range(runs)) / runs
