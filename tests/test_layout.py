@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import grimp
 import pytest
 
 import spak
@@ -136,6 +137,24 @@ def test_a_folder_holds_one_idea() -> None:
     assert {name: count for name, count in folders.items() if count > MOST_MODULES} == {
         "agents/spak/cli": folders["agents/spak/cli"]
     }
+
+
+def test_no_circle_of_imports() -> None:
+    """Imports inside functions and for types count too. The judge of command lines is one circle as yet: what
+    reads a command line inside another's options comes back to the judge."""
+    graph = grimp.build_graph("spak", cache_dir=None)
+    after = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+
+    def reached(name: str) -> set[str]:
+        seen: set[str] = set()
+        queue = [name]
+        while queue:
+            queue += (new := after[queue.pop()] - seen)
+            seen |= new
+        return seen
+
+    circular = {name for name in after if name in reached(name)}
+    assert {name for name in circular if not name.startswith("spak.commandline.")} == set()
 
 
 def test_helpers_of_tests_have_names_of_their_own() -> None:

@@ -8,8 +8,7 @@ from law_kit import under
 from spak.datalog import PolicyError
 from spak.datalog.session import load
 from spak.policy.closed import Level, closed
-from spak.policy.law import Law, compiled
-from spak.policy.shards import RESERVED
+from spak.policy.law import RESERVED, Law, compiled
 from spak.runner.genesis import constitution
 
 LAW = Law(constitution())

@@ -20,8 +20,7 @@ from spak.datalog import Fact, Name, PolicyError
 from spak.datalog.session import load
 from spak.policy.actions import Action, Seen, World
 from spak.policy.facts import ACTION, facts
-from spak.policy.law import Law, compiled
-from spak.policy.shards import RESERVED
+from spak.policy.law import RESERVED, Law, compiled
 from spak.runner.genesis import constitution
 
 PLACES = {"/etc/passwd": Seen("outside", "/etc/passwd", "file"), "../x": Seen("outside", "../x", "missing")}

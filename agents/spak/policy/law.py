@@ -2,7 +2,7 @@
 are rules.
 
 Takes texts; gives a Policy, or raises with every finding. What only the kernel and the world state
-(`spak.policy.shards.RESERVED`) no text states or derives. The operator's law extends every table of the
+(RESERVED) no text states or derives. The operator's law extends every table of the
 shipped law, a team's rules permit more and lift no prohibition, a spec only narrows (closed.py). It reads no
 file.
 """
@@ -19,7 +19,17 @@ from spak.datalog.session import Policy, load
 from spak.datalog.syntax import Clause, Finding
 from spak.datalog.text.parse import parse
 from spak.policy.closed import Level, closed, known
-from spak.policy.shards import RESERVED
+
+RESERVED = frozenset(
+    """
+    tool unknown_tool argument cut_argument unreadable uses_path command_does runs_code asks_url
+    asks_method url_trouble sends_body sends_header host_address unresolved patch_trouble
+    names_secret looks_secret act validator in_task at_level declared_tool sandboxed diagnostic
+    checks_ran spent allowance takes signed_approval admin_override role dependency_link
+    test_coverage entropy held as_strict connects works_in sets_variable declares_use
+    """.split()  # noqa: SIM905
+)
+"""Predicates whose rows the runtime states, or the world answers: no rule or fact of a spec makes one."""
 
 SPEC = "POLICY"
 """The name of the file that the spec's own policy is, in findings and proofs."""
