@@ -189,6 +189,10 @@ task Short {
 """
 
 
+GO_ON_S = 10.0
+"""Within this all runs that waited for room go on once there is some."""
+
+
 def test_queued_runs_on_a_full_disk(small: Path) -> None:
     """None ends for want of room, whatever it was doing; with room again all go on and succeed."""
     with stopped_at_last(Platform(small)) as platform:
@@ -209,11 +213,21 @@ def test_queued_runs_on_a_full_disk(small: Path) -> None:
         (small / "filler").unlink()
         began = time.monotonic()
 
+        def waiting_for_room() -> list[str]:
+            rows = platform.query(states)
+            return [key for key, state, reason in rows if key in keys and state == "queued" and reason]
+
+        while waiting_for_room():
+            assert time.monotonic() - began < GO_ON_S, f"not tried again: {waiting_for_room()}"
+            time.sleep(0.1)
+        went_on = time.monotonic() - began
+
         def all_ended() -> bool:
             return all(state == "succeeded" for key, state, _ in platform.query(states) if key in keys)
 
         wait(all_ended, "a run did not go on", platform)
-        print(f"ten runs ended {time.monotonic() - began:.1f} s after there was room")
+        ended = time.monotonic() - began
+        print(f"ten runs went on {went_on:.1f} s after there was room, and ended after {ended:.1f} s")
 
 
 def test_a_full_disk(small: Path) -> None:

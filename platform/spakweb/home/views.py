@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
+from spak.cancel import apart
 from spakweb import access, damage
 from spakweb.home import first
 from spakweb.home.context import THEMES
@@ -19,6 +20,8 @@ from spakweb.specs.models import Draft, Spec
 from spakweb.teams.models import Team
 
 LAST_TEAM = "spak_team"
+READY_S = 5.0
+"""How long `/readyz` waits for the database; who asks it has a limit of their own."""
 
 
 @require_safe
@@ -99,16 +102,24 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """The database answers too, and is not damaged."""
+    """The database answers too, within READY_S, and is not damaged."""
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-    except DatabaseError:
+        apart(_asked, None, limit_s=READY_S)
+    except (DatabaseError, TimeoutError):
         return HttpResponse("database not reachable\n", content_type="text/plain", status=503)
     if damage.health.ask():
         said = "database damaged: manage.py check_store says what\n"
         return HttpResponse(said, content_type="text/plain", status=503)
     return HttpResponse("ready\n", content_type="text/plain")
+
+
+def _asked() -> None:
+    """One question, over the connection of the thread that asks. Raises: DatabaseError."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    finally:
+        connection.close()
 
 
 @require_safe

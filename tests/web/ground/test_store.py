@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -199,6 +200,16 @@ def test_readyz_says_that_the_database_is_damaged(
     assert health._thread is not None
     health._thread.join(60)
     assert Client().get("/readyz").content == b"ready\n"
+
+
+def test_readyz_does_not_wait_for_a_database_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    go = threading.Event()
+    monkeypatch.setattr(views, "READY_S", 0.2)
+    monkeypatch.setattr(views, "_asked", lambda: go.wait(60))
+    answer = Client().get("/readyz")
+    go.set()
+    assert (answer.status_code, answer.content) == (503, b"database not reachable\n")
+    assert views.READY_S <= 5
 
 
 @pytest.mark.django_db

@@ -22,6 +22,7 @@ from spakweb.runs import signing
 from spakweb.runs.actions import fork, start
 from spakweb.runs.models import Run, RunBlob, RunRecord, State, StoredFile
 from spakweb.runs.pages import record_parts
+from spakweb.runs.pages import workspace as workspace_page
 from spakweb.specs.actions import create_spec
 from spakweb.specs.models import Spec
 from spakweb.teams.actions import create_team
@@ -153,7 +154,7 @@ def test_pages_and_forks_on_a_host_without_the_files(spec: Spec, on: Any) -> Non
     run = Run.objects.get(key=run.key)
     on("web")
     assert [row["name"] for row in export.artifacts(run)] == ["one/first.txt", "two.txt"]
-    assert export.artifact(run, "file/two.txt").content == b"2"
+    assert workspace_page.as_file(run, "file/two.txt").content == b"2"
     routes = RunRecord.objects.filter(run=run, kind="route").order_by("seq")
     reader = DatabaseLedgers().reader(run.key)
     first = next(reader.read(routes[0].seq))[0]
