@@ -167,7 +167,12 @@ def test_the_page_shows_it_and_its_forms_act(cast: Any, both: Patch) -> None:
     do = reverse("spak-patch-do", args=args)
     assert rita.post(do, {"do": "comment", "text": hostile, "path": "task look"}).status_code == 302
     body = rita.get(reverse("spak-patch", args=args)).content.decode()
-    assert "Look elsewhere" in body and "2 edits of the text" in body and "1 more to approve it" in body
+    assert (
+        "Look elsewhere" in body
+        and "This patch" in body
+        and "2 edits of the text" in body
+        and "1 more to approve it" in body
+    )
     assert hostile not in body and "&lt;script&gt;" in body
     rita.post(do, {"do": "resolve", "comment": both.comments.get().pk})
     assert both.comments.get().resolved_at is not None
