@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -316,6 +317,35 @@ def test_a_run_that_changed_before_the_socket_was_open_is_fetched_again(person: 
         sockets[0].send(
             json.dumps({"type": "runs", "runs": [{"key": key, "state": "running"}], "whole": True})
         )
+
+
+def test_a_page_whose_server_is_away_or_that_slept_says_so(
+    person: Person, begin: Begin, platform: Up
+) -> None:
+    """A server that is stopped closes no connection; a laptop that sleeps stops the page itself."""
+    alice = person(fresh=True)
+    page, line = alice.page, alice.page.locator("#run-line")
+    begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    sleeping = alice.context.new_cdp_session(page)
+    processes = [platform.process.pid, *platform.children()]
+    for asleep in (False, True):
+        if asleep:
+            sleeping.send("Page.setWebLifecycleState", {"state": "frozen"})
+        for pid in processes:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            if asleep:
+                time.sleep(1)
+                sleeping.send("Page.setWebLifecycleState", {"state": "active"})
+            expect(line).to_contain_text("Not live since", timeout=5000)
+            expect(page.locator("html.not-live")).to_have_count(1)
+        finally:
+            for pid in reversed(processes):
+                os.kill(pid, signal.SIGCONT)
+        expect(page.locator("html.not-live")).to_have_count(0)
+        expect(line).to_be_hidden()
+    alice.troubles.clear()  # what could not be fetched meanwhile
 
 
 @pytest.mark.parametrize("cut", ["silent", "offline"])
