@@ -77,6 +77,12 @@ def words(code: str) -> str:
     return WORDS.get(code) or FAMILIES.get(code.partition(".")[0], "")
 
 
+def in_words(reason: str) -> str:
+    """A reason that begins with a code, with the code's phrase before it."""
+    phrase = words(reason.partition(":")[0].partition(",")[0].strip())
+    return f"{phrase[:1].upper()}{phrase[1:]} ({reason})" if phrase else reason
+
+
 def sentence(word: str, task: str, codes: list[str], cause: str) -> str:
     """`Failed in repair: a phrase. The cause with its records.`"""
     where = f"{word} in {task}" if task else word

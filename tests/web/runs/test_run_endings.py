@@ -171,6 +171,17 @@ def test_every_code_that_ends_a_run_has_words() -> None:
     assert endings.sentence("Failed", "t", ["other.code"], "") == "Failed in t: other.code."
 
 
+def test_lists_say_the_reason_in_words(cast: Any, ran: Ran) -> None:
+    ran(UNMET)
+    for address in (
+        reverse("spak-team-home", args=[cast.team.slug]),
+        reverse("spak-run-list", args=[cast.team.slug]),
+    ):
+        text = cast.client("alice").get(address).content.decode().replace("<wbr>", "")
+        assert "All steps were done, and the success conditions do not hold (run.success_unmet" in text
+    assert endings.in_words("free text: of a person") == "free text: of a person"
+
+
 def test_record_numbers_become_links_and_nothing_else_does() -> None:
     text = endings.linked("<b> records 3, 5-7: 4 of 9, record 12", "/r/")
     assert text.count("<a ") == 4 and text.startswith("&lt;b&gt; records <a")

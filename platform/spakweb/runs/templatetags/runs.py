@@ -12,7 +12,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from spakweb.runs import unsafe_text, words
+from spakweb.runs import endings, unsafe_text, words
 
 register = template.Library()
 
@@ -32,6 +32,12 @@ def state(name: str, more: str = "") -> SafeString:
 @register.filter
 def mode(name: str) -> str:
     return words.MODES.get(name, name)
+
+
+@register.filter
+def in_words(reason: str) -> str:
+    """Why a run ended or waits, with the phrase of its code before it."""
+    return endings.in_words(str(reason or ""))
 
 
 @register.filter
