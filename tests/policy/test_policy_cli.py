@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,19 @@ def test_the_workspace_answers_what_a_policy_asks_of_the_world(folder: Path) -> 
     assert raw(folder, "policy", "eval", *asked).returncode == 3
     assert "policy.incomplete" in raw(folder, "policy", "eval", *asked).stderr
     assert raw(folder, "policy", "eval", *asked, "--workspace", "none").returncode == 2
+
+
+def test_verify_takes_a_proof_and_no_other(folder: Path) -> None:
+    _, proof = spak(folder, "policy", "why", "a.mg", "--query", "permitted(/read)", "--json")
+    (folder / "proof.json").write_text(json.dumps(proof))
+    assert spak(folder, "policy", "verify", "proof.json", "a.mg") == (0, "ok: permitted(/read)\n")
+    code, document = spak(folder, "policy", "verify", "proof.json", "a.mg", "--json")
+    assert (code, document["ok"], document["root"]) == (0, True, proof["root"])
+    (folder / "b.mg").write_text(POLICY + "safe(/more).\n")
+    changed = {**proof, "nodes": [{**node, "pred": "safe"} for node in proof["nodes"]]}
+    (folder / "changed.json").write_text(json.dumps(changed))
+    for args in (("changed.json", "a.mg"), ("proof.json", "b.mg")):
+        code, document = spak(folder, "policy", "verify", *args, "--json")
+        assert (code, document["error"]["code"]) == (1, "policy.no_proof"), args
+    (folder / "odd.json").write_text("{")
+    assert spak(folder, "policy", "verify", "odd.json", "a.mg", "--json")[1]["error"]["code"] == "usage.file"

@@ -1,4 +1,4 @@
-"""`spak policy check|eval|why|why-not FILE.mg...`: policies on their own, without a run."""
+"""`spak policy check|eval|why|why-not|verify FILE.mg...`: policies on their own, without a run."""
 
 from __future__ import annotations
 
@@ -143,6 +143,33 @@ def why_not_command(
         common.emit(found.to_json())
     else:
         common.out(found.text())
+    return 0
+
+
+@command.command("verify")
+@click.argument("proof", type=click.Path(path_type=Path))
+@_files
+@_law
+@common.json_option
+def verify_command(proof: Path, files: tuple[Path, ...], with_law: bool, as_json: bool) -> int:
+    """Check PROOF, as `why --json` printed it, against FILES without the engine: 0, else 1."""
+    import json
+
+    from spak.datalog.checker import accepts
+    from spak.datalog.errors import NoProof
+    from spak.errors import UsageError
+
+    try:
+        document = json.loads(common.read_input(proof))
+    except (ValueError, RecursionError) as error:
+        raise UsageError("usage.file", f"{proof} is not JSON", "give what `why --json` printed") from error
+    policy = _load(files, with_law)
+    if not accepts(policy, [], document):
+        raise NoProof(f"{proof} is no proof under these rules", "print it anew: spak policy why --json")
+    if as_json:
+        common.emit({"policy": policy.hash, "root": document["root"], "ok": True})
+    else:
+        common.out(f"ok: {document['nodes'][-1]['text']}")
     return 0
 
 
