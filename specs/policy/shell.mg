@@ -22,6 +22,7 @@ Decl sandboxed_deed(Deed) bound [/name].
 
 sandboxed_deed(/asks_itself).       # asks a server on the line's own machine
 sandboxed_deed(/background).        # goes on while the rest of the line runs
+sandboxed_deed(/runs_what_it_writes).  # edits code and runs the project's tests: its code may do so in any case
 
 held_deed(Action, Deed) :-
     sandboxed_deed(Deed),
@@ -52,15 +53,17 @@ Decl forbidden_deed(Deed) bound [/name].
 
 forbidden_deed(/escalates).
 forbidden_deed(/destroys).
-forbidden_deed(/runs_what_it_writes).
 forbidden_deed(/not_understood).
 
 forbidden(Action) :-
     command_does(Action, _, Deed, _, _),
     forbidden_deed(Deed).
+forbidden(Action) :-
+    command_does(Action, _, /runs_what_it_writes, _, _),
+    !held_deed(Action, /runs_what_it_writes).
 
 # Variables by which a program loads other code, by how their names begin: not with a value that could do it
-# (spak.commandline.environment), on the line or in `env`. PYTHONPATH is judged as a path that is read.
+# (spak.commandline.environment), on the line or in `env`. The folders of PYTHONPATH are judged as run.
 Decl loads_code(Begins) bound [/string].
 
 loads_code("LD_").

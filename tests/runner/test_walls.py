@@ -286,3 +286,18 @@ def test_no_record_of_a_run_holds_a_value(tmp_path: Path) -> None:
     assert sum("[redacted:key]" in out for out in outs) >= 4, outs
     assert value.encode() not in (kept / "workspace/packed.tar").read_bytes()
     assert spak(tmp_path, "replay", found["run"], "--json")[0] == 0
+
+
+def test_another_name_of_a_secret_file_is_masked_too(tmp_path: Path) -> None:
+    folder = laid(tmp_path / "ws")
+    (folder / "notes.txt").hardlink_to(folder / ".env")
+    masked, values = found_in(folder)
+    assert {".env", "notes.txt"} <= set(masked) and PASSWORD in values
+
+
+def test_a_folder_called_secrets_keeps_all_but_code(tmp_path: Path) -> None:
+    folder = laid(tmp_path / "ws", {"secrets/key": "hunter2-long\n", "secrets/__init__.py": "x = 1\n"})
+    space = Workspace(folder, tmp_path / "store")
+    assert set(space.secret_files()) == {"secrets/key"}
+    space.snapshot()
+    assert set(space.secret_files()) == {"secrets/key"}

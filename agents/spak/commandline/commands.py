@@ -51,7 +51,8 @@ def read_line(text: str, world: World, folder: str = "", env: Mapping[str, str] 
     for use in list(reading.uses):
         if use.index in compiled and use.how == "writes":
             continue
-        if use.how in ("writes", "redirects", "writes_mode", "moves") and _is_run(use.path, run):
+        changes = use.how in ("writes", "redirects", "writes_mode", "moves")
+        if changes and (_is_run(use.path, run) or judge.shadows(use.path)):
             judge.deed("runs_what_it_writes", use.path, "a file that the same line writes is run")
     return reading
 
@@ -68,6 +69,16 @@ class Judge(Flow):
         self.body: str | None = None
         """The text that the command gets as its input, where the line holds it."""
         self.depth = 0
+
+    def shadows(self, path: str) -> bool:
+        """Whether a python of the line may import what lies at the path, in the place of the library's."""
+        parts = posixpath.splitext(path)
+        heads = {self.world.look(folder or ".").path for _, folder in self.imports}
+        return any(
+            posixpath.dirname(path) in ("" if head == "." else head, head)
+            and (parts[1] in (".py", ".pyc", ".so", ".zip") or self.world.look(path).kind == "folder")
+            for head in heads
+        )
 
     def command(self, command: Command, before: Sequence[Command], loose: bool) -> None:
         for assignment in command.assignments:
@@ -141,7 +152,7 @@ class Judge(Flow):
                 for text in value.texts:
                     for item in text.split(":"):
                         if item and item not in (f"${name}",):
-                            self.path("reads", Arg(item, (item,), tilde=item.startswith("~")))
+                            self.path("runs", Arg(item, (item,), tilde=item.startswith("~")))
         if for_one:
             return
         if sets_itself(name):

@@ -59,6 +59,8 @@ class Findings:
         self.index = 0
         self.folders = [""]
         self.made_links: dict[str, int] = {}
+        self.imports: set[tuple[int, str]] = set()
+        """Folders that a `python -m` or `-c` looks for modules in first."""
         self.followed: list[tuple[str, str, int]] = []
         """How and which path, as written and seen from the workspace, and the command that uses it."""
 

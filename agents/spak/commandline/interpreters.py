@@ -111,6 +111,7 @@ def python(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Com
         interpret_file(judge, grammar, rest, before)
         return
     parse(judge, grammar, options)
+    judge.imports.update((judge.index, folder) for folder in judge.folders)
     if first == "-m":
         module(judge, grammar, after[1:], before)
         return

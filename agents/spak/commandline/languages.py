@@ -139,7 +139,7 @@ def _sets(judge: Judge, key: str, value: str) -> bool:
         judge.deed("sets_environment", key, why)
     elif environment.is_path_list(key):
         for item in filter(None, value.split(":")):
-            judge.path("reads", Arg(item, (item,), tilde=item.startswith("~")))
+            judge.path("runs", Arg(item, (item,), tilde=item.startswith("~")))
     return why is None
 
 

@@ -52,7 +52,9 @@ def opening(tool: str, args: Mapping[str, Any]) -> Opening | None:
     except (UserError, RecursionError):
         return None
     kinds = {deed.kind for deed in reading.deeds}
-    if reading.trouble is not None or "commits" not in kinds or not kinds <= _ALONE:
+    # Where `.git` is open no file is masked, so that no other program of the line may read one.
+    strangers = {deed.kind for deed in reading.deeds if not deed.about.startswith("git ")} - {"computes"}
+    if reading.trouble is not None or "commits" not in kinds or not kinds <= _ALONE or strangers:
         return None
     abouts = {deed.about for deed in reading.deeds if deed.kind == "commits"}
     return Opening(commits=bool(abouts & DOORS), configures="git config" in abouts)

@@ -30,7 +30,7 @@ from spak.runner.host import Host
 from spak.sandbox.masked import Masked
 from spak.tools.observe import beneath
 from spak.workspace import Workspace
-from spak.workspace.secret_files import walk
+from spak.workspace.secret_files import other_names, walk
 
 _SECRET = Name("/secret")
 _SETTLED_NS = 100_000_000
@@ -51,7 +51,8 @@ class Walls:
 
     def look(self, fresh: bool = False) -> None:
         """See which files of secrets there are; `fresh` looks at the folder itself, outside of a step."""
-        found, values = self._reader.read(self._workspace.secret_files(fresh))
+        named = self._workspace.secret_files(fresh)
+        found, values = self._reader.read((*named, *other_names(self._workspace.directory, named)))
         self._paths = found
         if not values <= self._seen:
             self._values += tuple(value for value in values if value not in self._seen and tells(value))
@@ -144,7 +145,8 @@ class Reader:
 
 def found_in(root: Path, shown: Collection[str] = ()) -> tuple[tuple[str, ...], Set[str]]:
     """What to mask in a folder that no run has yet, and the values to keep out of records."""
-    paths, values = Reader(root, shown).read(walk(root))
+    named = walk(root)
+    paths, values = Reader(root, shown).read((*named, *other_names(root, named)))
     return masks(paths, frozenset()), values
 
 

@@ -19,10 +19,13 @@ MOST = 400_000
 def walk(root: Path, skip: Collection[str] = ()) -> tuple[str, ...]:
     """The paths, in no order; `skip` are names at the top."""
     left = [MOST]
-    return tuple(_below(str(root), "", False, skip, left))
+    return tuple(_below(str(root), "", False, False, skip, left))
 
 
-def _below(folder: str, path: str, secret: bool, skip: Collection[str], left: list[int]) -> Iterator[str]:
+def _below(
+    folder: str, path: str, secret: bool, kept: bool, skip: Collection[str], left: list[int]
+) -> Iterator[str]:
+    """`secret`: all files are; `kept`: all but code (places.keeps_secrets)."""
     try:
         with os.scandir(folder) as entries:
             found = list(entries)
@@ -38,6 +41,38 @@ def _below(folder: str, path: str, secret: bool, skip: Collection[str], left: li
         if entry.is_dir(follow_symlinks=False):
             if not places.of_git(name):
                 inner = secret or places.secret_folder(name)
-                yield from _below(entry.path, f"{path}{name}/", inner, (), left)
-        elif (secret or places.secret_name(name)) and entry.is_file(follow_symlinks=False):
+                held = kept or places.keeps_secrets(name)
+                yield from _below(entry.path, f"{path}{name}/", inner, held, (), left)
+        elif (secret or places.secret_name(name) or (kept and not places.is_code(name))) and entry.is_file(
+            follow_symlinks=False
+        ):
             yield path + name
+
+
+def other_names(root: Path, paths: Collection[str]) -> tuple[str, ...]:
+    """The further names below the folder of files that have several (hard links): one file, one secret."""
+    wanted: set[tuple[int, int]] = set()
+    for path in paths:
+        try:
+            info = (root / path).lstat()
+        except OSError:
+            continue
+        if info.st_nlink > 1:
+            wanted.add((info.st_dev, info.st_ino))
+    if not wanted:
+        return ()
+    found, left = [], MOST
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if not places.of_git(name)]
+        left -= len(files)
+        if left < 0:
+            break
+        for name in files:
+            whole = Path(folder, name)
+            try:
+                info = whole.lstat()
+            except OSError:
+                continue
+            if (info.st_dev, info.st_ino) in wanted:
+                found.append(str(whole.relative_to(root)))
+    return tuple(sorted(set(found) - set(paths)))

@@ -332,7 +332,9 @@ def secret_files(folder: Node) -> tuple[str, ...]:
             if node.kind == "f" and places.secret_name(filename):
                 found.append(filename)
             elif node.kind == "d" and not places.of_git(filename):
-                below = _files(node) if places.secret_folder(filename) else secret_files(node)
+                below = set(_files(node) if places.secret_folder(filename) else secret_files(node))
+                if places.keeps_secrets(filename):
+                    below |= {path for path in _files(node) if not places.is_code(path.rpartition("/")[2])}
                 found += [f"{filename}/{path}" for path in below]
         folder.secrets = tuple(found)
     return folder.secrets

@@ -1,0 +1,89 @@
+"""What a command line may do in a sandbox and not outside of it (ADR 0035), and rules of names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gate_kit import CHECKED, constitution, workspace, world
+from spak.commandline import places
+from spak.commandline.world import Seen
+from spak.datalog.values import Fact, Name
+from spak.policy.actions import Action
+from spak.policy.judge import judge
+from spak.policy.repository import opening
+
+EDITS_AND_TESTS = (
+    "sed -i 's/x/y/' src/a.py && python3 src/a.py",
+    "echo 'x = 2' > json.py && python3 -m json.tool README.md",
+    "cp README.md argparse.py; python3 -m json.tool README.md",
+    "cp README.md src/json.py && PYTHONPATH=src pytest",
+)
+
+
+def decision(line: str, tmp_path: Path, sandbox: bool) -> str:
+    facts: list[Fact] = [
+        *CHECKED,
+        *([("sandboxed", (Name("/action"), Name("/restricted")))] if sandbox else []),
+    ]
+    return judge(
+        constitution(), Action("shell", {"command": line}), world(workspace(tmp_path)), facts
+    ).decision
+
+
+@pytest.mark.parametrize("line", EDITS_AND_TESTS)
+def test_a_line_that_edits_code_and_runs_it_is_allowed_in_a_sandbox_alone(line: str, tmp_path: Path) -> None:
+    assert decision(line, tmp_path / "a", True) == "allow"
+    assert decision(line, tmp_path / "b", False) == "deny"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sed -i 's/x/y/' src/a.py && cat /etc/passwd",
+        "sed -i 's/x/y/' Makefile && make",
+        "PYTHONPATH=../outside python3 src/a.py",
+        "cat secrets/key",
+    ],
+)
+def test_a_sandbox_permits_no_more_than_that(line: str, tmp_path: Path) -> None:
+    assert decision(line, tmp_path, True) == "deny"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["secrets/key", "auth.json", ".dev.vars", "a/credentials/db", "db-passwords.txt", "tls.key",
+     "prod.tfvars", "my-secrets.yaml", ".api_token", "deploy_key"],
+)  # fmt: skip
+def test_names_of_secrets_follow_rules(path: str) -> None:
+    assert places.secret(path)
+
+
+@pytest.mark.parametrize(
+    "path", ["secrets/__init__.py", "src/credentials.py", "docs/secrets.md", "etc/passwd", "keys"]
+)
+def test_code_and_pages_are_no_secrets(path: str) -> None:
+    assert not places.secret(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["build.ninja", "CTestTestfile.cmake", ".rspec", "tox.toml", "pytest.toml", ".justfile", "app.csproj",
+     "meson.build", "compose.yaml", "BUILD.bazel", "tsconfig.base.json"],
+)  # fmt: skip
+def test_what_builds_and_tests_look_for_by_themselves_is_control(path: str) -> None:
+    assert places.place(Seen("inside", path, "file"), "writes", path) == "control"
+
+
+@pytest.mark.parametrize(
+    ("line", "opens"),
+    [
+        (["git", "add", "a.py"], True),
+        (["bash", "-c", "git add -A && git status"], True),
+        (["bash", "-c", "git add a.py && grep -r PASSWORD ."], False),
+        (["bash", "-c", "git add a.py; tar c ."], False),
+    ],
+)
+def test_no_other_program_of_a_line_sees_unmasked_files(line: list[str], opens: bool) -> None:
+    assert (opening("run", {"cmd": line}) is not None) is opens
