@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from spak.cancel import Cancel
 from spak.kernel.replay import replay
 from spak.lang import parse
 from spak.lang.catalog import Catalog, ToolEntry
@@ -75,9 +76,9 @@ class _Timed(Workspace):
 
     spent_ns = 0
 
-    def begin(self, effect: str) -> str:
+    def begin(self, effect: str, cancel: Cancel | None = None) -> str:
         started = time.process_time_ns()
-        root = super().begin(effect)
+        root = super().begin(effect, cancel)
         self.spent_ns += time.process_time_ns() - started
         return root
 
