@@ -263,6 +263,18 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "flags": "Options of nvcc, such as --use_fast_math.",
         "device": "auto uses a device if there is one and a problem is named; static only compiles.",
     },
+    "Metric": {
+        "cmd": "The command that measures: it reads one JSON line and prints one.",
+        "source": "The file that is measured.",
+        "metric": "Which of the printed metrics decides, or cpu_ms or wall_ms of the command.",
+        "unit": "How people read the metric: s, %.",
+        "scale": "Values are compared as integers of 1/scale units.",
+        "constraints": "Bounds that every run of the candidate must keep: at_least, at_most.",
+        "fixed": "Files that must be the same for a candidate and its rivals.",
+        "samples": "Runs a side in a pair; 1 is enough for a metric without noise.",
+        "role": "baseline is what the others are compared with; final is measured again on fresh inputs.",
+        "wall_s": "Seconds for the whole measurement.",
+    },
     "tuner": {
         "tool": "The tool that each candidate calls.",
         "strategy": "How the next point is chosen.",

@@ -1,7 +1,7 @@
 """What a proposer may read: traces of runs that belong to no gate or sealed case. Others are withheld.
 
 A run says in its first record which case it was of. Asking for a withheld run is a violation: it is refused
-(`outer.split`), and the campaign's ledger counts it.
+(`outer.split`), and what the campaign returns lists it.
 """
 
 from __future__ import annotations
