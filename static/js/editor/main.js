@@ -354,7 +354,7 @@ async function begin() {
       keeper.base = config.base_version;
       pane.replace(config.text);
     };
-    banner("draft", `Restored unsaved text from this browser (${new Date(kept.at).toLocaleString()}). It had not reached the server.`, { label: "Use the server's text", run: drop }, { label: "Keep it", run: () => banner("draft") });
+    banner("draft", `Restored unsaved text from this browser (${new Date(kept.at).toLocaleString()}). The server does not have it yet.`, { label: "Use the server's text", run: drop }, { label: "Keep it", run: () => banner("draft") });
   } else if (config.draft) {
     const drop = async () => {
       const answer = await ask(config.urls.draft, { drop: true });

@@ -28,7 +28,7 @@ async function begin(form) {
     const found = conflicts(text);
     area.value = text;
     button.disabled = found.length > 0;
-    said.textContent = found.length ? `${found.length} place${found.length === 1 ? "" : "s"} to choose:` : "Nothing left to choose; look at the result and save it.";
+    said.textContent = found.length ? `${found.length} conflict${found.length === 1 ? "" : "s"} to resolve:` : "No conflicts left. Review the result and save it.";
     list.replaceChildren(
       ...found.map(({ from, to, mine, theirs: other }, index) => {
         const keep = (words, insert) =>

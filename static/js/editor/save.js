@@ -58,7 +58,7 @@ function conflict(config, stale, sent, message) {
       { method: "post", action: config.urls.save },
       el("h2", { id: heading }, "Someone else saved first"),
       el("p", {}, `${stale.message} Nothing was overwritten, and your text is kept as your draft.`),
-      el("p", {}, clean ? "Both changes were merged. Review the result and save it." : `${stale.merge.conflicts} place${stale.merge.conflicts === 1 ? "" : "s"} changed on both sides: choose what stays.`),
+      el("p", {}, clean ? "Your changes and theirs can be combined without a conflict. Merge opens the result for you to review and save." : `${stale.merge.conflicts} place${stale.merge.conflicts === 1 ? "" : "s"} changed on both sides: choose what stays.`),
       Object.entries(fields).map(([name, value]) => {
         const field = el("textarea", { name, hidden: true });
         field.value = value;

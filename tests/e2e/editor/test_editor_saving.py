@@ -60,11 +60,11 @@ def test_two_people_save_the_same_base_and_both_changes_stay(person) -> None:
     save(bob, "Say it")
     dialog = bob.page.get_by_role("dialog")
     expect(dialog).to_contain_text("Someone else saved first")
-    expect(dialog).to_contain_text("Both changes fit together")
+    expect(dialog).to_contain_text("can be combined without a conflict")
     dialog.get_by_role("button", name="Merge").click()
     merged = bob.page.locator("textarea[name=text]")
     expect(merged).to_have_value(re.compile(r'"Look around\."[^}]*\}[\s\S]*"Say it\."'))
-    expect(bob.page.get_by_text("Nothing left to choose")).to_be_visible()
+    expect(bob.page.get_by_text("No conflicts left")).to_be_visible()
     bob.page.get_by_role("button", name="Save as version 3").click()
     bob.page.goto(f"{bob.url}{path}compare/?old=1&new=3")
     expect(bob.page.locator(".cm-mergeView .cm-changedLine")).to_have_count(4)
@@ -139,7 +139,7 @@ def test_the_server_goes_away_while_typing(alice, platform) -> None:
     try:
         replace(alice, '"Say."', '"Said while it was away."')
         banner = alice.page.locator("[data-banner=away]")
-        expect(banner).to_contain_text("Your text is kept in this browser".lower(), ignore_case=True)
+        expect(banner).to_contain_text("your text is stored in this browser")
         kept = alice.page.evaluate(
             "() => Object.entries(localStorage).find(([key]) => key.startsWith('spak-draft'))[1]"
         )
@@ -168,7 +168,7 @@ def test_the_tab_is_closed_while_the_server_is_away(alice, platform) -> None:
     alice.watch(alice.page)
     alice.open(path)
     assert "Kept by the browser." in alice.text
-    expect(alice.page.locator("[data-banner=draft]")).to_contain_text("This browser kept text")
+    expect(alice.page.locator("[data-banner=draft]")).to_contain_text("Restored unsaved text from this browser")
 
 
 def test_the_session_ends_while_typing(alice) -> None:
@@ -177,7 +177,7 @@ def test_the_session_ends_while_typing(alice) -> None:
     alice.context.clear_cookies(name="sessionid")
     replace(alice, '"Say."', '"Said after the end."')
     banner = alice.page.locator("[data-banner=away]")
-    expect(banner).to_contain_text("You are signed out. Nothing is lost")
+    expect(banner).to_contain_text("You are signed out. Your text is stored in this browser")
     with alice.context.expect_page() as opened:
         banner.get_by_role("link", name="Sign in").click()
     other = opened.value
