@@ -168,7 +168,9 @@ def test_the_tab_is_closed_while_the_server_is_away(alice, platform) -> None:
     alice.watch(alice.page)
     alice.open(path)
     assert "Kept by the browser." in alice.text
-    expect(alice.page.locator("[data-banner=draft]")).to_contain_text("Restored unsaved text from this browser")
+    expect(alice.page.locator("[data-banner=draft]")).to_contain_text(
+        "Restored unsaved text from this browser"
+    )
 
 
 def test_the_session_ends_while_typing(alice) -> None:
