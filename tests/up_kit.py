@@ -45,21 +45,19 @@ class Platform:
 
     def __init__(self, data: Path, **more: str) -> None:
         self.data, self.port, self.more = data, free_port(), more
-        self.up = self._up()
+        self.up = Up(data, self.port, "--demo", **more)
+        self.up.wait()
         self.key = self.start()
 
     def start(self) -> str:
         """The key of another run."""
         return self._shell(START).strip().splitlines()[-1]
 
-    def _up(self) -> Up:
-        up = Up(self.data, self.port, "--demo", **self.more)
-        up.log.write_text("")
-        up.wait()
-        return up
-
     def again(self) -> None:
-        self.up = self._up()
+        """Another process in the place of the one that ended: whoever keeps the platform ends it too."""
+        self.up.log.write_text("")
+        self.up.begin()
+        self.up.wait()
 
     def _shell(self, text: str) -> str:
         done = subprocess.run(
