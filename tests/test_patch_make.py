@@ -35,6 +35,11 @@ def test_what_is_made_is_what_is_applied(edits: dict[str, tuple[bytes | None, by
     assert not patch or applied(patch, before) == after
 
 
+def test_an_empty_file_that_is_created_ends_where_the_next_file_begins() -> None:
+    patch = make([("new", None, b""), ("kept", b"", b"a\n"), ("gone", b"", None)])
+    assert applied(patch, {"kept": b"", "gone": b""}) == {"new": b"", "kept": b"a\n"}
+
+
 def test_it_fits_nothing_else() -> None:
     patch = make([("a", b"one\ntwo\n", b"one\n2\n")])
     refused = apply(patch, {"a": b"one\ntwo\nthree\n"}.get)

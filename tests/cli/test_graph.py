@@ -23,7 +23,7 @@ TWO = """AGENT A LEVEL 2 {
 def test_svg_is_what_a_person_gets(cli: Cli) -> None:
     done = cli("graph", TUNER)
     assert done.code == 0
-    assert ElementTree.fromstring(done.out).get("class") == "spak-graph"
+    assert ElementTree.fromstring(done.out).get("class") == "spak-graph narrow"
     assert done.err == "3 tasks, 5 edges\n"
 
 

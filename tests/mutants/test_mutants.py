@@ -325,8 +325,8 @@ MUTANTS = [
     Mutant(
         "an engine's error permits",
         "kernel/gate.py",
-        "return Judged(False, error.code, error.message)",
-        "return Judged(True, error.code, error.message)",
+        'makes no sense")\n        except UserError as error:\n            return Judged(False,',
+        'makes no sense")\n        except UserError as error:\n            return Judged(True,',
         f"{GATE}::test_a_limit_denies",
     ),
     Mutant(

@@ -249,13 +249,16 @@ def test_calls_that_open_the_repository(text: str, wanted: Opening | None) -> No
     assert opening("git_commit", {"message": text}) == Opening(tool=True)
 
 
+@pytest.mark.parametrize("about", ["./x.sh", "git log"])
 @pytest.mark.parametrize("kind", ["builds", "writes", "executes", "unknown_binary", "installs_locked"])
-def test_a_line_on_which_anything_else_runs_opens_nothing(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_a_line_on_which_anything_else_runs_opens_nothing(
+    monkeypatch: pytest.MonkeyPatch, kind: str, about: str
+) -> None:
     """A script on the same line could write the repository by itself."""
     reading = Reading(deeds=[Deed(1, "commits", "git add"), Deed(2, "reads", "git log")])
     monkeypatch.setattr("spak.policy.repository.read_line", lambda text, world: reading)
     assert opening("run", {"cmd": ["x"]}) == Opening()
-    reading.deeds.append(Deed(3, kind, "./x.sh"))
+    reading.deeds.append(Deed(3, kind, about))
     assert opening("run", {"cmd": ["x"]}) is None
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cpu_calls import HACKS, Lab, code, from_malloc
+from spak.cancel import Cancel
 from spak.ports import Measurement, Toolchain
 from spak.validators.cpu_build import Workshop, compiler, run_trusted
 from spak.validators.cpu_profiler import CpuProfiler
@@ -110,7 +111,7 @@ def test_fast_math_loses_the_guard_against_infinity(lab: Lab) -> None:
 class Unfiltered(Workshop):
     """A driver without its filters: what the second belts see when the first is off."""
 
-    def driver(self, toolchain: Toolchain | None) -> Path:
+    def driver(self, toolchain: Toolchain | None, cancel: Cancel | None = None) -> Path:
         source = (Path(__file__).parents[2] / "sandbox/guest/cpu_driver.c").read_text()
         assert source.count("    INSTALL(filter_") == 2
         text = self.folder / "open.c"

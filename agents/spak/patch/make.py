@@ -23,8 +23,8 @@ def make(edits: Iterable[Edit]) -> str:
 
 def _file(path: str, before: bytes | None, after: bytes | None) -> Iterator[str]:
     old, new = lines_of(before or b""), lines_of(after or b"")
+    yield f"diff --git {_name('a/' + path)} {_name('b/' + path)}\n"
     if before is None or after is None:
-        yield f"diff --git {_name('a/' + path)} {_name('b/' + path)}\n"
         yield "new file mode 100644\n" if before is None else "deleted file mode 100644\n"
     if old or new:
         yield f"--- {_name('a/' + path) if before is not None else '/dev/null'}\n"
