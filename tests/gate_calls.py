@@ -271,6 +271,17 @@ FACTS: list[list[Fact]] = [
         for tool in ("/write_file", "/apply_patch", "/read_file", "/other")
     ),
     [fact("tool", ACTION, "/apply_patch"), EDITS, fact("patch_trouble", ACTION, "a", "b")],
+    *(
+        [
+            fact("tool", ACTION, "/run"),
+            fact("command_does", ACTION, 1, "/runs_what_it_writes", "pytest", ""),
+            fact("sandboxed", ACTION, f"/{level}"),
+            *signed,
+        ]
+        for level in ("none", "restricted")
+        for signed in ([], [fact("signed_approval", ACTION, "ada")])
+    ),
+    [fact("tool", ACTION, "/other"), fact("declares_use", ACTION, "/reads")],
     [DOES],
     [EDITS],
     *(
