@@ -14,6 +14,7 @@ from spak.cancel import apart
 from spakweb import access, damage
 from spakweb.home import first
 from spakweb.home.context import THEMES
+from spakweb.reviews import inbox
 from spakweb.runs.models import Run
 from spakweb.runs.pages import dashboards
 from spakweb.specs.models import Draft, Spec
@@ -62,6 +63,7 @@ def team_home(request: HttpRequest, team: str) -> HttpResponse:
             "first": next((spec for spec in recent[:20] if not spec.head.facts.get("errors")), None),
             "spec_count": specs.count(),
             "drafts": drafts[:6],
+            "patches": inbox.waiting(request.user, found)[:6],
             "broken": broken[:6],
             "member_count": found.memberships.count(),
             "may_edit": access.can(request.user, "spec.edit", found),
@@ -134,7 +136,8 @@ def palette(request: HttpRequest) -> JsonResponse:
         runs = Run.objects.filter(team=team, deleted_at=None).order_by("-pk").values_list("name", "key")[:50]
         places += [_place("Run", f"{name} {key}", "spak-run", team.slug, key) for name, key in runs]
         pages = [("Home", "spak-team-home"), ("Specs", "spak-spec-list"), ("Gallery", "spak-gallery")]
-        pages += [("Runs", "spak-run-list"), ("Runners", "spak-fleet"), ("Members", "spak-team-members")]
+        pages += [("Runs", "spak-run-list"), ("Reviews", "spak-reviews")]
+        pages += [("Runners", "spak-fleet"), ("Members", "spak-team-members")]
         if access.can(request.user, "spec.edit", team):
             pages.append(("New spec", "spak-spec-new"))
         if access.can(request.user, "audit.view", team):

@@ -24,7 +24,7 @@ from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
 from spakweb.specs.merge import merge as merged_text
 from spakweb.specs.merge import opcodes
-from spakweb.specs.models import Spec, SpecVersion
+from spakweb.specs.models import Draft, Spec, SpecVersion
 from spakweb.teams.models import Role
 from spakweb.text import clean, digest, one_line
 
@@ -49,8 +49,12 @@ def propose(
     title: str,
     rationale: str = "",
     reverts: Patch | None = None,
+    *,
+    typed: bool = False,
 ) -> Patch:
     """An open patch with its first revision. `text` is a whole spec or a unified diff against the base.
+
+    The person's draft is dropped when it is the `typed` text that is proposed; any other draft stays.
 
     Raises: Refused `web.patch_base`, `web.patch_text`, `web.patch_empty`, `web.archived`, as for a version.
     """
@@ -68,7 +72,9 @@ def propose(
         made = Patch.objects.create(
             spec=spec, number=number, title=title, rationale=rationale, author=user, reverts=reverts
         )
-        _revise(made, user, base, patched(base.text, text), "First revision")
+        first = _revise(made, user, base, patched(base.text, text), "First revision")
+        if typed:
+            Draft.objects.filter(spec=spec, user=user, text=first.text).delete()
         record(user, "patch.proposed", str(made), spec.team, after=made.latest.content_hash)
     return made
 

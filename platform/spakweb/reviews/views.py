@@ -6,16 +6,19 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from spakweb import access
+from spakweb.error_pages import wants_json
 from spakweb.errors import Refused
 from spakweb.reviews import actions
+from spakweb.reviews.inbox import waiting as inbox_of
 from spakweb.reviews.models import Patch
 from spakweb.specs import show
 from spakweb.specs.beside import Beside
+from spakweb.specs.changes import given_by
 from spakweb.specs.views import around, find_spec
 from spakweb.teams.models import Team
 from spakweb.text import as_number, clean
@@ -35,7 +38,8 @@ def inbox(request: HttpRequest, team: str) -> HttpResponse:
     """Open patches of all specs of the team."""
     found = access.find(request.user, "spec.view", Team, slug=team)
     rows = Patch.objects.filter(spec__team=found, state=Patch.State.OPEN).select_related("spec", "author")
-    context = {"team": found, "section": "specs", "patches": rows[:MOST]}
+    needs = inbox_of(request.user, found)
+    context = {"team": found, "section": "reviews", "needs": needs, "patches": rows[:MOST]}
     return render(request, "reviews/inbox.html", context)
 
 
@@ -53,16 +57,19 @@ def patch_list(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 def propose(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """A patch from a typed or uploaded text or unified diff."""
     found = find_spec(request, team, spec, "spec.propose")
-    given, file = request.POST, request.FILES.get("file")
-    text = given.get("text", "")
+    given, file = given_by(request), request.FILES.get("file")
+    text = given.get("text")
     if file:
         if (file.size or 0) > settings.UPLOAD_BYTES:
             raise Refused("web.text_size", "The file is too large.", "Take out what does not belong.", 413)
         text = clean(file.read(), settings.UPLOAD_BYTES)
-    base = as_number(given.get("base_version", "")) or 0
-    made = actions.propose(
-        request.user, found, text, base, given.get("title", ""), given.get("rationale", "")
-    )
+    if not isinstance(text, str):
+        raise Refused("web.no_text", "There is no text to propose.", "Send `text` and `base_version`.")
+    title, why = (str(given.get(name) or "") for name in ("title", "rationale"))
+    base, typed = _whole(given.get("base_version")), not file
+    made = actions.propose(request.user, found, text, base, title, why, typed=typed)
+    if wants_json(request):
+        return JsonResponse({"patch": made.number, "url": _to(made)["Location"]}, status=201)
     messages.success(request, f"Patch {made.number} is proposed.")
     return _to(made)
 

@@ -126,7 +126,7 @@ def copy(request: HttpRequest, team: str, name: str) -> HttpResponse:
 @require_POST
 def save(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     found = find_spec(request, team, spec, "spec.edit")
-    given = _given(request)
+    given = given_by(request)
     text, number = given.get("text"), _whole(given.get("base_version"))
     file = request.FILES.get("file")
     if file:
@@ -170,7 +170,7 @@ def _saved_json(spec: Spec, saved: SpecVersion | Stale) -> JsonResponse:
     return JsonResponse(answer, status=200 if same else 201)
 
 
-def _given(request: HttpRequest) -> dict[str, Any]:
+def given_by(request: HttpRequest) -> dict[str, Any]:
     """What the form or the JSON body says."""
     if request.content_type != "application/json":
         return request.POST.dict()

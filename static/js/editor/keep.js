@@ -73,6 +73,14 @@ export class Keeper {
     else this.change(this.text);
   }
 
+  // The text is a patch now, and no draft any more.
+  handed(text) {
+    this.seen = "";
+    this.kept = text;
+    this.soon.cancel();
+    if (this.text === text) this.forget();
+  }
+
   // True when the server has the text.
   async send() {
     this.soon.cancel();

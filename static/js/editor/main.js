@@ -12,6 +12,7 @@ import { Outline, Properties } from "./outline.js";
 import { Panel } from "./panel.js";
 import { panes } from "./panes.js";
 import { presence, told } from "./presence.js";
+import { propose } from "./propose.js";
 import { save } from "./save.js";
 import { ask, introduce, Offline, Refused, sentence, SignedOut } from "./server.js";
 import { TextPane } from "./text.js";
@@ -251,7 +252,7 @@ const follow = later(120, (at) => {
 // ---- the panes
 
 const pane = new TextPane(find("#text-pane"), config, {
-  save: () => config.can_edit && save(config, () => pane.text, keeper, saving),
+  save: () => config.can_edit && (config.protected ? propose : save)(config, () => pane.text, keeper, saving),
   change(text) {
     look();
     if (config.can_edit) keeper.change(text);
@@ -341,7 +342,7 @@ const saving = {
 function steps() {
   const changed = pane.text !== versionText;
   root.dataset.changed = String(changed);
-  for (const button of all("[data-act=save]")) button.disabled = !changed;
+  for (const button of all("[data-act=save], [data-act=propose]")) button.disabled = !changed;
 }
 
 async function begin() {
@@ -386,6 +387,7 @@ presence(config, find("#presence"), {
 
 const buttons = {
   save: () => pane.on.save(),
+  propose: () => propose(config, () => pane.text, keeper, saving),
   format: () => pane.format(),
   add: () => acts.add(graph.selected),
   undo: goBack,

@@ -1,0 +1,50 @@
+"""Open patches that wait for one person: `waiting(user, team)` as rows for pages, `count(user, team)`.
+
+A reviewer is asked for each open patch that they neither wrote nor judged in its newest revision; the author
+for each with changes requested, or with as many approvals as the spec asks for. One query, no text is parsed:
+whether a patch may be merged is decided by `rules.missing`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Case, CharField, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models.functions import Coalesce, Greatest
+
+from spakweb import access
+from spakweb.reviews.models import Patch, Revision, Verdict
+from spakweb.teams.models import Team
+
+NEEDS = {"review": "Review it", "changes": "Changes requested", "merge": "Has its approvals"}
+
+
+def waiting(user: Any, team: Team) -> QuerySet[Patch]:
+    """Patches with `need`, a key of NEEDS, oldest first."""
+    newest = Revision.objects.filter(patch=OuterRef("pk")).order_by("-number").values("pk")[:1]
+    own = Revision.objects.filter(patch=OuterRef("pk"), author=user)
+    judged = Verdict.objects.filter(revision=OuterRef("newest"))
+    approvals = judged.filter(approves=True).values("revision").annotate(n=Count("user", distinct=True))
+    rows = Patch.objects.filter(spec__team=team, spec__archived_at=None, state=Patch.State.OPEN)
+    rows = rows.annotate(newest=Subquery(newest)).annotate(
+        wrote=Exists(own),
+        judged=Exists(judged.filter(user=user)),
+        refused=Exists(judged.filter(approves=False)),
+        approvals=Coalesce(Subquery(approvals.values("n")), 0),
+    )
+    mine = Q(author=user) | Q(wrote=True)
+    wanted = [
+        When(mine & Q(refused=True), then=Value("changes")),
+        When(
+            Q(author=user, refused=False, approvals__gte=Greatest(F("spec__approvals"), 1)),
+            then=Value("merge"),
+        ),
+    ]
+    if access.can(user, "spec.review", team):
+        wanted.append(When(~mine & Q(judged=False), then=Value("review")))
+    need = Case(*wanted, default=Value(""), output_field=CharField())
+    return rows.annotate(need=need).exclude(need="").select_related("spec", "author").order_by("pk")
+
+
+def count(user: Any, team: Team) -> int:
+    return waiting(user, team).count() if access.can(user, "spec.propose", team) else 0

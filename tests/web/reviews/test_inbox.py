@@ -1,0 +1,97 @@
+"""Who is asked for which patch: in the inbox, on Home, by the count in the navigation."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from spakweb.reviews import actions, inbox
+from spakweb.reviews.models import Patch
+from spakweb.specs.actions import archive, save_draft
+from spakweb.specs.models import Draft
+
+OTHER = 'step one: tool.list_files { path: "tests" }'
+ONE = 'step one: tool.list_files { path: "." }'
+
+
+@pytest.fixture
+def patch(cast: Any) -> Patch:
+    text = cast.spec.head.text.replace(ONE, OTHER)
+    return actions.propose(cast["bob"], cast.spec, text, 1, "Look elsewhere")
+
+
+def needs(cast: Any) -> dict[str, list[str]]:
+    names = ("alice", "bob", "rita", "vera")
+    return {name: [one.need for one in inbox.waiting(cast[name], cast.team)] for name in names}
+
+
+def test_reviewers_are_asked_and_then_the_author(cast: Any, patch: Patch) -> None:
+    assert needs(cast) == {"alice": ["review"], "bob": [], "rita": ["review"], "vera": []}
+    actions.judge(cast["rita"], patch, 1, False, "Why?")
+    assert needs(cast) == {"alice": ["review"], "bob": ["changes"], "rita": [], "vera": []}
+    actions.revise(cast["bob"], patch, 1, patch.latest.text.replace("tests", "src"))
+    assert needs(cast) == {"alice": ["review"], "bob": [], "rita": ["review"], "vera": []}
+    actions.judge(cast["rita"], patch, 2, True)
+    assert needs(cast) == {"alice": ["review"], "bob": ["merge"], "rita": [], "vera": []}
+    actions.protect(cast["alice"], cast.spec, 2)
+    assert needs(cast)["bob"] == []
+    actions.judge(cast["alice"], patch, 2, True)
+    actions.merge(cast["bob"], patch, 2)
+    assert needs(cast) == {"alice": [], "bob": [], "rita": [], "vera": []}
+
+
+def test_archived_specs_and_other_teams_ask_for_nothing(cast: Any, patch: Patch) -> None:
+    assert inbox.count(cast["charlie"], cast.team) == 0
+    assert inbox.count(cast["rita"], cast.team) == 1
+    archive(cast["alice"], cast.spec)
+    assert inbox.count(cast["rita"], cast.team) == 0
+
+
+def test_home_the_inbox_and_the_navigation_show_it(cast: Any, patch: Patch) -> None:
+    rita = cast.client("rita")
+    home = rita.get(reverse("spak-team-home", args=[cast.team.slug])).content.decode()
+    assert "Look elsewhere" in home and "review it, by bob" in home
+    assert '1<span class="visually-hidden"> waiting for you</span>' in home
+    page = rita.get(reverse("spak-reviews", args=[cast.team.slug])).content.decode()
+    assert "Review it" in page and "Open patches" in page
+    vera = cast.client("vera").get(reverse("spak-reviews", args=[cast.team.slug])).content.decode()
+    assert "No patch waits for you" in vera and "waiting for you</span>" not in vera
+
+
+def test_the_editor_proposes_and_the_draft_goes_with_it(cast: Any) -> None:
+    bob, text = cast.client("bob"), cast.spec.head.text.replace(ONE, OTHER)
+    save_draft(cast["bob"], cast.spec, text, 1)
+    where = reverse("spak-patch-propose", args=[cast.team.slug, "small"])
+    asked = {"title": "Elsewhere", "rationale": "Faster.", "text": text, "base_version": 1}
+
+    def send(body: Any) -> Any:
+        return bob.post(where, json.dumps(body), "application/json", headers={"Accept": "application/json"})
+
+    for wrong, code in (({**asked, "text": None}, "web.no_text"), ([], "web.json")):
+        assert send(wrong).json()["code"] == code
+    answer = send(asked)
+    made = Patch.objects.get()
+    assert (answer.status_code, answer.json()["patch"]) == (201, 1)
+    assert answer.json()["url"] == reverse("spak-patch", args=[cast.team.slug, "small", 1])
+    assert (made.title, made.rationale, made.latest.text) == ("Elsewhere", "Faster.", text)
+    assert not Draft.objects.exists()
+
+
+def test_a_draft_of_another_text_stays(cast: Any) -> None:
+    """Typed further in another window, or a file was proposed: nothing of the draft is lost."""
+    text = cast.spec.head.text.replace(ONE, OTHER)
+    save_draft(cast["bob"], cast.spec, text + "// further\n", 1)
+    actions.propose(cast["bob"], cast.spec, text, 1, "x", typed=True)
+    assert Draft.objects.get().text == text + "// further\n"
+
+
+def test_the_editor_of_a_protected_spec_offers_only_to_propose(cast: Any) -> None:
+    where = reverse("spak-editor", args=[cast.team.slug, "small"])
+    page = cast.client("bob").get(where).content.decode()
+    assert 'data-act="propose"' in page and 'data-act="save"' in page
+    actions.protect(cast["alice"], cast.spec, 1)
+    page = cast.client("bob").get(where).content.decode()
+    assert 'data-act="propose"' in page and 'data-act="save"' not in page and '"protected": true' in page
