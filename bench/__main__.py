@@ -33,6 +33,8 @@ MISSED, ABSENT = "MISSED", "NOT MEASURED"
 COMPARE = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 ON_REQUEST = {"peers": 7200.0}
 """Modules that run only when named, since they install packages, and seconds that each may take."""
+LONGER = {"outer": 3600.0}
+"""Seconds of modules that run with all and take longer than the others."""
 MOST_S, END_S = 900.0, 30.0
 """Of any other module: far more than one takes on a quiet machine; and how long it may take to end when told
 to."""
@@ -75,7 +77,7 @@ def main() -> int:
 def measure(name: str) -> list[dict[str, Any]] | None:
     """The rows of one module with verdicts, or None when it failed; its other words go to standard error."""
     print(f"bench_{name} ...", file=sys.stderr, flush=True)
-    began, most = time.monotonic(), ON_REQUEST.get(name, MOST_S)
+    began, most = time.monotonic(), {**ON_REQUEST, **LONGER}.get(name, MOST_S)
     words = [sys.executable, "-m", "bench", "--only", name]
     with subprocess.Popen(words, cwd=HERE.parent, stdout=subprocess.PIPE, start_new_session=True) as process:
         try:

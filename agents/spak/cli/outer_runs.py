@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spak import canon, config
+from spak import canon, config, data
 from spak.cli import common
 from spak.cli.cells import Cells
 from spak.errors import OuterError, UnavailableError, UserError
@@ -138,6 +138,7 @@ def carry_out(
         _Pairs(campaign, place / campaign.name, root, timeout).pair,
         lambda: _unchanged(campaign),
         lambda tested, text: _say(tested, text),
+        known=known_specs(runs),
     )
     return advance(campaign, place, propose, judging)
 
@@ -150,6 +151,18 @@ def rehearsals(runs: Path, digest: str) -> list[Rehearsal]:
         if canon.digest(str(spec).encode()) == digest and records[-1].kind == "end":
             found.append(rehearse(name, records))
     return found
+
+
+def known_specs(runs: Path) -> dict[str, str]:
+    """The specs that a grammar patch must leave as they are: the shipped ones, and those of recorded runs."""
+    shipped = data.path("specs/examples").glob("*.spak")
+    found = {path.name: path.read_text(encoding="utf-8") for path in shipped}
+    for name, records in recorded(runs):
+        found[f"run {name}"] = str(records[0].body.get("rules", {}).get("spec", ""))
+    texts: dict[str, str] = {}
+    for name, text in found.items():
+        texts.setdefault(text, name)
+    return {name: text for text, name in texts.items()}
 
 
 def _unchanged(campaign: Campaign) -> None:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spak.lang.ast import Agent, Entry, Source, Spec, Start, Task, Tokens
 from spak.lang.diagnostics import Diagnostic, Edit, Severity, in_order
 from spak.lang.lookalike import turns
-from spak.lang.parser.automaton import APPEND, BUILD, DROP, NEW, PASS, can_shift, tables
+from spak.lang.parser.automaton import APPEND, BUILD, DROP, NEW, PASS, Tables, can_shift, tables
 from spak.lang.parser.build import Builder
 from spak.lang.parser.lexer import MAX_DEPTH, Problem, lex
 
@@ -130,9 +130,18 @@ def _diagnostic(source: Source, problem: Problem) -> Diagnostic:
     return source.diagnostic(severity, code, message, hint, start, end, fix)
 
 
-def _run(tokens: Tokens, builder: Builder) -> list[Any] | None:
+def hash_by(grammar: Tables, text: str) -> str | None:
+    """The hash of a text's meaning by other tables; None where they do not take it. A rule whose builder this
+    module does not know must not be used."""
+    tokens, problems = lex(text, grammar.words)
+    known = [name if hasattr(Builder, f"on_{name}") else "" for name in grammar.builders]
+    items = None if problems else _run(tokens, Builder(text, tokens), replace(grammar, builders=known))
+    return None if items is None else Spec(tuple(items), Source("", text, tokens)).hash
+
+
+def _run(tokens: Tokens, builder: Builder, grammar: Tables | None = None) -> list[Any] | None:
     """The items of the file, or None at the first error."""
-    grammar = tables()
+    grammar = grammar or tables()
     rows, gotos, rules, first_keyword = grammar.rows, grammar.gotos, grammar.rules, grammar.keyword
     name = grammar.words.name
     actions: Any = builder.actions(grammar.builders)

@@ -1,6 +1,7 @@
 """How a campaign goes on: its candidates through the gate, one after the other, within its budget.
 
     form, privileges   from the texts alone
+    grammar            of a grammar patch: a way of writing and no meaning; a person decides in any case
     counterfactual     recorded runs; one that gets worse ends it, full coverage with a saving can pass it
     golden             cases that the base passes must pass
     fresh              pairs of fresh runs and betting, alpha spent over the candidates that come so far
@@ -11,8 +12,8 @@ verdict changes a spec. `verify` derives every verdict again from the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
@@ -24,6 +25,7 @@ from spak.outer.gate.counterfactual import Rehearsal, total, under
 from spak.outer.gate.form import form
 from spak.outer.gate.privileges import privileged
 from spak.outer.gate.stage import Stage
+from spak.outer.grammar import judged as judged_grammar
 from spak.outer.stats import Betting
 
 Run = Callable[[str, int, str], Pair | None]
@@ -42,6 +44,8 @@ class Judging:
     unchanged: Callable[[], None] = lambda: None
     shown: Callable[[Tested, str], None] = lambda tested, text: None
     stopping: Callable[[], bool] = lambda: False
+    known: Mapping[str, str] = field(default_factory=dict)
+    """Specs that a grammar patch must leave as they are, by name; the base is one anyway."""
 
 
 def advance(campaign: Campaign, root: Path, propose: Propose, judging: Judging) -> str:
@@ -90,16 +94,20 @@ def judge(campaign: Campaign, tested: Tested, writer: Writer, judging: Judging) 
     stages: dict[str, Callable[[], Stage]] = {
         "form": lambda: found,
         "privileges": lambda: privileged(plan.base, text, judging.catalog, grammar),
+        "grammar": lambda: judged_grammar(grammar, {plan.spec: plan.base, **judging.known}),
         "counterfactual": lambda: counterfactual(judging.rehearsals, text),
     }
+    if not grammar:
+        del stages["grammar"]
     for name, made in stages.items():
         if name not in tested.stages:
             stage(made())
         known = tested.stages[name]
-        if known["verdict"] in ("fail", "privileged"):
-            return verdict(
-                "rejected" if known["verdict"] == "fail" else "privileged", f"{name}: {known['why']}"
-            )
+        if known["verdict"] == "fail":
+            return verdict("rejected", f"{name}: {known['why']}")
+        marked = tested.stages.get("privileges", {})
+        if marked.get("verdict") == "privileged" and name == ("grammar" if grammar else "privileges"):
+            return verdict("privileged", f"privileges: {marked['why']}")
     for number, case in enumerate(plan.golden):
         if number < len(tested.pairs):
             continue
@@ -133,13 +141,15 @@ def _fresh(
         stage(
             Stage("fresh", "open", f"{least} wins in a row would do", {"alpha": str(alpha), "least": least})
         )
+    seen = _evidence(campaign, tested)
     for case, k in order(plan.cases, plan.suite_hash, plan.pairs)[len(tested.pairs) - first :]:
-        if _accepted(campaign, tested, alpha):
+        if seen.accepts(alpha):
             break
         if judging.stopping() or _used_up(campaign):
             return False
         if not _put(writer, tested, judging.pair(case, k, text)):
             return False
+        seen = seen.after(tested.pairs[-1].outcome)
     return verdict(*concluded(campaign, tested, alpha))
 
 
@@ -151,10 +161,6 @@ def concluded(campaign: Campaign, tested: Tested, alpha: Fraction) -> tuple[str,
         f"evidence {float(found.peak):.3g} of {float(1 / alpha):.3g}"
     )
     return ("fit", told) if found.accepts(alpha) else ("not_shown", told)
-
-
-def _accepted(campaign: Campaign, tested: Tested, alpha: Fraction) -> bool:
-    return _evidence(campaign, tested).accepts(alpha)
 
 
 def _evidence(campaign: Campaign, tested: Tested) -> Betting:
@@ -221,8 +227,8 @@ def _used_up(campaign: Campaign) -> bool:
 def verify(campaign: Campaign, catalog: Catalog) -> list[str]:
     """What in a campaign's ledger does not follow from the rest of it; empty when everything does.
 
-    Form, privileges, golden verdicts and the betting are derived again; replay of recorded runs is not, since
-    the ledger names their outcome alone.
+    Form, privileges, golden verdicts and the betting are derived again, and a grammar patch that passed is
+    judged anew beside the base; replay of recorded runs is not, since the ledger names their outcome alone.
     """
     wrong = []
     for tested in campaign.tested:
@@ -231,6 +237,8 @@ def verify(campaign: Campaign, catalog: Catalog) -> list[str]:
         if text:
             grammar = tested.candidate.grammar_patch
             made["privileges"] = privileged(campaign.plan.base, text, catalog, grammar)
+            if tested.stages.get("grammar", {}).get("verdict") == "pass":
+                made["grammar"] = judged_grammar(grammar, {campaign.plan.spec: campaign.plan.base})
         if "golden" in tested.stages:
             made["golden"] = _golden(tested.pairs[: len(campaign.plan.golden)])
         for name, stage in made.items():

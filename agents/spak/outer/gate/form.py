@@ -41,7 +41,7 @@ def form(base: str, candidate: Candidate, catalog: Catalog) -> tuple[Stage, str]
         return Stage("form", "fail", f"it cannot be applied: {error.message} [{error.code}]"), ""
     old, new = parse(base), parse(text)
     found = compare(old, new, catalog)
-    if found.equal:
+    if found.equal and not candidate.grammar_patch:
         return Stage(
             "form", "fail", "it changes nothing but layout" if found.formatting_only else "it changes nothing"
         ), ""

@@ -78,5 +78,9 @@ EDIT is a typed operation, for example
 {"op": "set", "key": "RETRIES", "value": 2, "task": NAME}
 {"op": "set", "key": "GOAL", "value": TEXT, "task": NAME}
 {"op": "remove_model_item", "kind": "heuristic", "number": 1}
-Validators, conditions, axioms, policy, tools gained, budgets upwards, sandbox, level and mode
-need a person."""
+grammar_patch is empty, or new rules with a template in the language as it is, for example
+version 2
+next: NEXT "->" NAME -> next_always
+  NEXT { success -> $3 }
+Validators, conditions, axioms, policy, tools gained, budgets upwards, sandbox, level, mode and
+grammar need a person."""
