@@ -84,3 +84,20 @@ def test_a_suite_without_a_gate_case_is_refused(cli: Cli, tmp_path: Path) -> Non
             assert (found.code, found.error) == (2, "outer.no_cases")
             return
     raise AssertionError("every case was drawn into the split gate")
+
+
+def test_a_spec_with_imports_and_a_policy_file_goes_through_the_gate(
+    cli: Cli, suite: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "more.spak").write_text(SPEC)
+    (tmp_path / "law.mg").write_text("forbidden(Action) :- tool(Action, /http_request).\n")
+    (tmp_path / "b.spak").write_text('AGENT B { IMPORT "more.spak" POLICY "law.mg" START -> Reads }\n')
+    ran = cli("run", "b.spak", "--workspace", "given", "--json")
+    assert ran.code == 0, ran.err
+    (tmp_path / "patch.json").write_text(json.dumps([{"op": "remove_step", "task": "Reads", "step": "two"}]))
+    done = cli("outer", "gate", "b.spak", "patch.json", "--suite", "s", "--pairs", "2", "--json")
+    stages = {item["stage"]: item["verdict"] for item in done.json["stages"]}
+    assert (done.code, done.json["verdict"]) == (0, "fit"), done.json
+    assert stages["golden"] == "pass", "the candidate's runs found the policy's file"
+    assert done.json["stages"][2]["evidence"]["unusable"] == []
+    assert done.json["stages"][2]["evidence"]["runs"] == 1, "the recorded run of the same imports"

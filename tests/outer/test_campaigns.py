@@ -15,6 +15,7 @@ from spak.errors import LedgerError, OuterError
 from spak.lang.edit import read
 from spak.outer.campaigns import Campaign, Judging, Pair, Plan, advance, verify
 from spak.outer.gate import Candidate, rehearse
+from spak.outer.propose import Training
 
 CATALOG = config.catalog()
 BASE = work(6, 'SYSTEM_MODEL M { HEURISTIC "One." }')
@@ -220,3 +221,34 @@ def test_a_campaign_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OuterError) as caught:
         Campaign.read(tmp_path, "none")
     assert caught.value.code == "outer.campaign"
+
+
+def test_what_a_proposer_asked_beyond_its_split_is_in_the_ledger(tmp_path: Path) -> None:
+    records = planted("retry_cycle", 1)[0][0]
+    host = {**records[0].body["host"], "labels": {"case": "sealed-case"}}
+    run_of = [records[0]._replace(body={**records[0].body, "host": host}), *records[1:]]
+    training = Training.of([("secret", run_of)], {"sealed-case": "sealed"})
+    judge = judging(coin(Random(1)), violations=lambda: training.violations)
+
+    def greedy(current: Campaign) -> list[Candidate]:
+        training.records("secret")
+        return candidates()
+
+    found = Campaign.create(tmp_path, "c", plan())
+    with pytest.raises(OuterError) as caught:
+        advance(found, tmp_path, greedy, judge)
+    assert caught.value.code == "outer.split"
+    again = Campaign.read(tmp_path, "c")
+    assert (again.violations, again.tested) == (["secret"], [])
+    advance(again, tmp_path, lambda current: candidates(), judge)
+    assert Campaign.read(tmp_path, "c").violations == ["secret"], "once"
+
+
+@pytest.mark.parametrize("line", ["set POLICY 'other.mg'", "set IMPORT 'other.spak'"])
+def test_a_candidate_that_names_another_file_is_never_run(tmp_path: Path, line: str) -> None:
+    def pair(case: str, k: int, text: str) -> Pair:
+        raise AssertionError("no run is made for it")
+
+    found = Campaign.create(tmp_path, "c", plan())
+    advance(found, tmp_path, lambda current: [Candidate(read([line]), "hostile")], judging(pair))
+    assert found.tested[0].verdict in ("privileged", "rejected")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from decimal import Decimal, getcontext
 from fractions import Fraction
 from itertools import combinations, product
 from math import ceil, erf, log, sqrt
@@ -115,6 +117,44 @@ def test_betting_is_the_likelihood_ratio_of_its_stake() -> None:
     assert float(found.e) == pytest.approx(ratio)
     with pytest.raises(ValueError, match="no outcome"):
         found.after(2)
+
+
+def test_verdicts_are_those_of_the_wealth_process_as_it_is_published() -> None:
+    """Waudby-Smith and Ramdas 2024, section 4: K_t = K_(t-1) (1 + lambda (x_t - m)), rejected when K_t >= 1 /
+    alpha for the first time; here in 60 decimal digits, on every short sequence and on long drawn ones."""
+    getcontext().prec = 60
+
+    def rejected_at(outcomes: Sequence[int], stake: Decimal, alpha: Fraction) -> int:
+        capital, bound = Decimal(1), Decimal(alpha.denominator) / Decimal(alpha.numerator)
+        for number, outcome in enumerate(outcomes, 1):
+            x, m = (Decimal(outcome) + 1) / 2, Decimal("0.5")
+            capital *= 1 + 2 * stake * (x - m)
+            if capital >= bound:
+                return number
+        return 0
+
+    def ours(outcomes: Sequence[int], stake: Fraction, alpha: Fraction) -> int:
+        found = Betting(stake)
+        for number, outcome in enumerate(outcomes, 1):
+            found = found.after(outcome)
+            if found.accepts(alpha):
+                return number
+        return 0
+
+    draw = Random(8)
+    sequences = [*product((1, -1, 0), repeat=7)]
+    sequences += [tuple(draw.choices((1, -1, 0), (draw.random(), 0.3, 0.2), k=150)) for _ in range(300)]
+    seen = 0
+    for stake, alpha in (
+        (Fraction(1, 2), ALPHA),
+        (Fraction(2, 5), spent(ALPHA, 3)),
+        (Fraction(1, 2), Fraction(1, 8)),
+    ):
+        for outcomes in sequences:
+            wanted = rejected_at(outcomes, Decimal(stake.numerator) / stake.denominator, alpha)
+            assert ours(outcomes, stake, alpha) == wanted
+            seen += wanted > 0
+    assert seen > 300
 
 
 def test_evidence_for_a_mean_is_valid_and_finds_what_is_there() -> None:

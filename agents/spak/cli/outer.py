@@ -182,7 +182,7 @@ def campaign(
         refused = [f"{item.candidate.rationale}: {item.why}" for item in current.tested]
         return outer_runs.proposals(current.plan.proposer, backend, current.plan.base, training, refused)
 
-    why = outer_runs.carry_out(made, root, runs or root, proposals, timeout)
+    why = outer_runs.carry_out(made, root, runs or root, proposals, timeout, training)
     if as_json:
         common.emit(
             {
@@ -193,7 +193,7 @@ def campaign(
                 "runs": made.runs,
                 "budget_left": {"candidates": made.plan.candidates - len(made.tested), "runs": _left(made)},
                 "withheld": len(training.withheld),
-                "violations": training.violations,
+                "violations": made.violations,
                 "candidates": [document(made, item) for item in made.tested],
             }
         )

@@ -18,6 +18,7 @@ from spak.outer.propose import FORMAT, Training, contract, from_findings, prompt
 from spak.suites import Suite
 
 if TYPE_CHECKING:
+    from spak.lang.imports import Resolved
     from spak.records import Record
 
 GOLDEN = "golden"
@@ -25,10 +26,16 @@ TRIES = 3
 
 
 def text_of(spec: Path) -> str:
-    """The spec's text. Raises: UsageError `usage.file`, SpecError."""
-    from spak.lang import parse
+    """The spec's text with its imports, as its runs record it. Raises: UsageError `usage.file`."""
+    return _whole(spec).parsed.text
 
-    return parse(common.read_input(spec), str(spec)).text
+
+def _whole(spec: Path) -> Resolved:
+    from spak.lang import parse
+    from spak.lang.imports import resolve
+    from spak.lang.spec_files import folder_reader
+
+    return resolve(parse(common.read_input(spec), str(spec)), folder_reader(spec))
 
 
 def recorded(runs: Path) -> list[tuple[str, list[Record]]]:
@@ -103,7 +110,18 @@ def planned(
 
 
 def begun(place: Path, plan: Plan) -> Campaign:
-    return Campaign.create(place, common.run_id(), plan)
+    """A new campaign, with the file of the spec's POLICY in its folder: its runs begin from texts there."""
+    from spak.lang import ast
+    from spak.lang.imports import settings_of
+
+    found = Campaign.create(place, common.run_id(), plan)
+    whole = _whole(Path(plan.spec))
+    entry = next(settings_of(whole.parsed.spec, "POLICY"), None)
+    if whole.policy and entry is not None and isinstance(entry.value, ast.Text) and not entry.value.long:
+        path = place / found.name / entry.value.value
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(whole.policy, encoding="utf-8")
+    return found
 
 
 def power(campaign: Campaign) -> None:
@@ -128,8 +146,9 @@ def carry_out(
     runs: Path,
     propose: Callable[[Campaign], Sequence[Candidate]],
     timeout: float | None,
+    training: Training | None = None,
 ) -> str:
-    """Run a campaign to its next stop."""
+    """Run a campaign to its next stop; what a proposer asks of `training` beyond its split is recorded."""
     place = root.parent / "campaigns"
     digest = canon.digest(campaign.plan.base.encode())
     judging = Judging(
@@ -138,6 +157,7 @@ def carry_out(
         _Pairs(campaign, place / campaign.name, root, timeout).pair,
         lambda: _unchanged(campaign),
         lambda tested, text: _say(tested, text),
+        violations=lambda: training.violations if training is not None else (),
         known=known_specs(runs),
     )
     return advance(campaign, place, propose, judging)

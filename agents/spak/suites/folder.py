@@ -188,10 +188,27 @@ def passes_before(case: Case, bench: sealed.Bench) -> Problem | None:
 
 @contextmanager
 def _aside(folder: Path) -> Iterator[Path]:
-    """A folder inside the suite that is removed afterwards; no reader takes it for a case."""
+    """A folder inside the suite that is removed afterwards; no reader takes it for a case.
+
+    It is named after this process, so that the next writer removes what a killed one left.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    place = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
+    for left in folder.glob(".new-*-*"):
+        owner = left.name.split("-")[1]
+        if owner.isdigit() and not _alive(int(owner)):
+            shutil.rmtree(left, ignore_errors=True)
+    place = Path(tempfile.mkdtemp(prefix=f".new-{os.getpid()}-", dir=folder))
     try:
         yield place
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -3,6 +3,7 @@
     genesis    the plan, with the text of the base
     candidate  {"number", "candidate"}               verdict  {"number", "verdict", "why"}
     stage      {"number", "stage", "verdict", ...}   stop     {"why"}
+    violation  {"run"}: the proposer asked for a run of another split
     pair       {"number", "case", "k", "outcome", "runs", "why"}
 
 Only appends; what follows from the records is computed again whenever they are read, so that a campaign that
@@ -93,6 +94,7 @@ class Campaign:
     name: str
     plan: Plan
     tested: list[Tested] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
     stopped: str = ""
     head: str = ""
 
@@ -151,6 +153,9 @@ class Campaign:
         """Take in a record."""
         if kind == "stop":
             self.stopped = str(body["why"])
+            return
+        if kind == "violation":
+            self.violations.append(str(body["run"]))
             return
         number = body["number"]
         if kind == "candidate":

@@ -44,6 +44,8 @@ class Judging:
     unchanged: Callable[[], None] = lambda: None
     shown: Callable[[Tested, str], None] = lambda tested, text: None
     stopping: Callable[[], bool] = lambda: False
+    violations: Callable[[], Sequence[str]] = tuple
+    """Runs of other splits that the proposer asked for so far."""
     known: Mapping[str, str] = field(default_factory=dict)
     """Specs that a grammar patch must leave as they are, by name; the base is one anyway."""
 
@@ -60,7 +62,13 @@ def advance(campaign: Campaign, root: Path, propose: Propose, judging: Judging) 
             if not waiting:
                 left = campaign.plan.candidates - len(campaign.tested)
                 known = {item.candidate.hash for item in campaign.tested}
-                fresh = [item for item in propose(campaign) if item.hash not in known][: max(left, 0)]
+                try:
+                    proposed = propose(campaign)
+                finally:
+                    for run in judging.violations():
+                        if run not in campaign.violations:
+                            writer.put("violation", {"run": run})
+                fresh = [item for item in proposed if item.hash not in known][: max(left, 0)]
                 if not fresh:
                     return _stop(writer, "candidates" if left <= 0 else "proposals")
                 for item in fresh:
