@@ -39,6 +39,7 @@ class Projection:
         self.data: dict[str, Any] = {
             "nodes": {},
             "edges": {},
+            "slips": {},
             "permitted": 0,
             "denied": 0,
             "axioms": 0,
@@ -90,6 +91,7 @@ class Projection:
         if record.kind == Kind.PERMIT:
             if node["state"] not in ("running", "waiting"):
                 node["visits"] += 1
+                node["slipped"] = False
             node["state"] = "waiting" if body.get("act") == "ask" or body.get("allow") == "ask" else "running"
         elif record.kind == Kind.ROUTE:
             signal, target = str(body.get("signal", "")), str(body.get("to", ""))
@@ -99,6 +101,8 @@ class Projection:
                 node["state"] = "failed" if signal == "fail" else "succeeded"
                 key = f"{record.task}|{signal}|{target[:-1]}"
                 self.data["edges"][key] = self.data["edges"].get(key, 0) + 1
+                if node["slipped"]:
+                    self.data["slips"][key] = self.data["slips"].get(key, 0) + 1
             self._measured(body.get("best"))
         elif record.kind == Kind.INJECT:
             node["hinted"] = True
@@ -115,7 +119,9 @@ class Projection:
             steps.append(step)
         onward = bool(target) and not target.endswith("/") and target not in steps[: steps.index(step) + 1]
         if onward or code == "validator.void":
-            node["passed_over"] += signal in ("fail", "timeout")
+            slipped = signal in ("fail", "timeout")
+            node["passed_over"] += slipped
+            node["slipped"] |= slipped and onward
             return
         if signal in ("fail", "timeout"):
             self.data["failures"] += 1
@@ -158,10 +164,25 @@ class Projection:
 
 def _node() -> dict[str, Any]:
     """A task: how it shows, its steps as they were met, and its failures that nothing resolved so far, with
-    whether a heuristic was injected and a person answered since; and how often a step failed and the next one
-    was done all the same."""
+    whether a heuristic was injected and a person answered since; how often a step failed and the next one was
+    done all the same, and whether one did since the task was entered last."""
     node: dict[str, Any] = {"state": "", "visits": 0, "steps": [], "failed": 0, "passed_over": 0}
-    return {**node, "hinted": False, "helped": False}
+    return {**node, "slipped": False, "hinted": False, "helped": False}
+
+
+def node_state(node: Mapping[str, Any]) -> str:
+    """A task's state as it is shown: `allowed` if it succeeded after a step failed that was allowed to."""
+    state = str(node.get("state", ""))
+    return "allowed" if state == "succeeded" and node.get("slipped") else state
+
+
+def edges(data: Mapping[str, Any]) -> list[list[Any]]:
+    """The edges taken, `[from, signal, to, times, slips]`: how often, and how often after such a failure."""
+    slips = data.get("slips") or {}
+    found = (
+        [*key.split("|", 2), times, slips.get(key, 0)] for key, times in (data.get("edges") or {}).items()
+    )
+    return [edge for edge in found if len(edge) == 5]
 
 
 def save(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: Any = None) -> None:

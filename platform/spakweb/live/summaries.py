@@ -21,7 +21,14 @@ from spakweb.runs.words import said
 HEADER = (
     *("pk", "key", "team_id", "name", "state", "reason", "task", "count", "projected", "holder"),
     *("lease_until", "wanted", "enqueued_at", "queue", "labels", "made_at", "started_at", "ended_at"),
-    *("faults", "summary__steps", "summary__tokens", "summary__cost", "summary__waiting__id"),
+    *(
+        "faults",
+        "summary__steps",
+        "summary__tokens",
+        "summary__cost",
+        "summary__waiting__id",
+        "summary__checks",
+    ),
 )
 """The columns that `header` reads, for `.values(*HEADER)`."""
 
@@ -61,8 +68,15 @@ def header(found: Mapping[str, Any], now: datetime) -> dict[str, Any]:
         "started_at": _moment(found["started_at"]),
         "ended_at": _moment(found["ended_at"]),
         "wanted": found["wanted"],
+        "checked": _checked(found),
         "asks": (found["summary__waiting__id"] or "") if state == State.WAITING else "",
     }
+
+
+def _checked(found: Mapping[str, Any]) -> bool | None:
+    """Whether anything checked the result of a run that succeeded; None of others, and if unknown."""
+    checks = found["summary__checks"]
+    return checks > 0 if found["state"] == State.SUCCEEDED and isinstance(checks, int) else None
 
 
 def listed(found: Mapping[str, Any], now: datetime) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from django.db import DatabaseError
 
 from spak.records import decode
 from spakweb import clock
-from spakweb.ledger.projection import Projection
+from spakweb.ledger.projection import Projection, edges, node_state
 from spakweb.live import output
 from spakweb.live.summaries import HEADER, header, listed, row
 from spakweb.live.viewers import Viewer
@@ -153,9 +153,9 @@ class Watch(Watching):
             self.shown, self._header = shown, self.revision
         self.ended = shown["state"] in ENDED and self.count >= shown["count"]
         for name, node in seen.data["nodes"].items():
-            self._changed(self._nodes, name, [name, node["state"], node["visits"]])
-        for name, times in seen.data["edges"].items():
-            self._changed(self._edges, name, [*name.split("|", 2), times])
+            self._changed(self._nodes, name, [name, node_state(node), node["visits"]])
+        for edge in edges(seen.data):
+            self._changed(self._edges, "|".join(edge[:3]), edge)
         if folded < shown["count"]:
             self.dirty.set()
 

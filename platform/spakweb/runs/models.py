@@ -180,6 +180,16 @@ class Run(models.Model):
         return self.state in ENDED
 
     @property
+    def unchecked(self) -> bool:
+        """Whether it ended well by its own account alone; unknown, so False, of runs projected before."""
+        return self.state == State.SUCCEEDED and (self.summary or {}).get("checks") == 0
+
+    @property
+    def shown_state(self) -> str:
+        """The state as people read it: a success that nothing checked is `unchecked`."""
+        return "unchecked" if self.unchecked else str(self.state)
+
+    @property
     def deletable(self) -> bool:
         return self.ended or bool(self.only_shown)
 

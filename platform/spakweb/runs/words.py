@@ -25,6 +25,9 @@ WORDS = {
     "cancelled": "Cancelled",
 }
 """How people read the states of a run; the same words on pills, nodes, bars."""
+FINER = {"unchecked": "Completed, unchecked", "allowed": "Passed with warnings"}
+"""Shown in place of "Succeeded": of a run whose result nothing checked, and of a task in which a step failed
+that was allowed to."""
 MODES = {"stepwise": "step by step", "semi_auto": "semi-automatic", "full_auto": "automatic"}
 """How people read the modes."""
 REGISTERS = {
@@ -37,7 +40,7 @@ REGISTERS = {
     "R6": "pending effect",
     "R7": "executive",
 }
-NODES = {"succeeded": NodeState.DONE.value, "": ""}
+NODES = {"succeeded": NodeState.DONE.value, "unchecked": NodeState.DONE.value, "": ""}
 """How the graph names a state, where it has another word."""
 LINE = 200
 
@@ -46,6 +49,11 @@ def node_state(name: str) -> str:
     """A state as the graph has it."""
     found = NODES.get(name, name)
     return found if found in {item.value for item in NodeState} else ""
+
+
+def state(name: str) -> str:
+    """The word for a state of a run or a task."""
+    return WORDS.get(name) or FINER.get(name, name)
 
 
 def glyph(name: str) -> str:

@@ -1,7 +1,7 @@
 // The graph of a run: states of its nodes, how often each edge was taken. Takes [task, state, visits] and
-// [from, signal, to, times]; changes attributes of the drawing that the server made, and no place in it.
+// [from, signal, to, times, slips]; changes attributes of the drawing that the server made, and no place in it.
 
-const SAID = { queued: "queued", running: "running", waiting: "waiting", paused: "paused", done: "succeeded", failed: "failed", refused: "refused", cancelled: "cancelled" };
+const SAID = { queued: "queued", running: "running", waiting: "waiting", paused: "paused", done: "succeeded", allowed: "with warnings", failed: "failed", refused: "refused", cancelled: "cancelled" };
 const LARGE = 300;
 const NAMES = { succeeded: "done" };
 
@@ -78,12 +78,14 @@ export class Graph {
   // Words first, then all widths: measured one by one, each would lay out the drawing anew.
   taken(list) {
     const changed = [];
-    for (const [from, signal, to, times] of list) {
+    for (const [from, signal, to, times, slips] of list) {
       const key = `${from}|${to}`, edge = this.edges.get(key), label = this.labels.get(`${key}|${signal}`);
-      if (edge) edge.dataset.taken = "true";
+      if (edge) edge.dataset.taken = slips ? "slipped" : "true";
       if (!label) continue;
       label.text.textContent = `${label.trigger} ${times}×`;
       label.text.dataset.count = times;
+      const told = edge?.querySelector("title");
+      if (slips && told) told.textContent = `${told.textContent.split("\n")[0]}\n${slips} of ${times} after a step failed and went on`;
       if (label.ground) changed.push(label);
     }
     const wide = changed.map(({ text }) => Math.ceil(text.getComputedTextLength()) + 8);

@@ -84,8 +84,9 @@ class RunPage {
     if (fresh.state === old.state && fresh.asks === old.asks) return;
     if (fresh.state === "queued") byId("log-running")?.remove();  // its worker is gone
     this.pane.moreOutput();
-    document.title = document.title.replace(/ [a-z]+ ·/, ` ${fresh.state} ·`);
-    this.announcer.say(`${WORDS[fresh.state] ?? fresh.state}${fresh.task ? `, task ${fresh.task}` : ""}`);
+    const shown = fresh.checked === false ? "unchecked" : fresh.state;
+    document.title = document.title.replace(/ [a-z]+ ·/, ` ${shown} ·`);
+    this.announcer.say(`${WORDS[shown] ?? shown}${fresh.task ? `, task ${fresh.task}` : ""}`);
     this.tasks.follow(fresh);
   }
 

@@ -4,7 +4,7 @@
 import { byId, span } from "./dom.js";
 import { Graph } from "./graph.js";
 
-export const WORDS = { queued: "Queued", running: "Running", waiting: "Waiting", paused: "Paused", succeeded: "Succeeded", failed: "Failed", refused: "Refused", cancelled: "Cancelled" };
+export const WORDS = { queued: "Queued", running: "Running", waiting: "Waiting", paused: "Paused", succeeded: "Succeeded", unchecked: "Completed, unchecked", allowed: "Passed with warnings", failed: "Failed", refused: "Refused", cancelled: "Cancelled" };
 
 export class Tasks {
   constructor(live, run) {

@@ -104,6 +104,10 @@ def test_the_first_hour(person: Person, folder: Path) -> None:
     page.click("button:has-text('Start the run')")
     state(page, "Waiting")
 
+    look = page.locator('#run-graph [data-task="look"]')  # its step exits with 1, and is allowed to
+    expect(look).to_have_attribute("data-state", "allowed")
+    expect(page.locator('#run-graph .edge[data-from="look"]')).to_have_attribute("data-taken", "slipped")
+
     page.click(".detail-side .tabs >> text=Workspace")  # all files, while it waits
     for name in ("price.py", "check.py", "order.py", "Lies mich – 読む.txt"):
         expect(page.locator(".file-tree")).to_contain_text(name)

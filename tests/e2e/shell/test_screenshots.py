@@ -43,7 +43,7 @@ def test_picture_of_a_run(
     """For the README the tuner in the middle of its work; else a run that ends at once. First of all: the
     other pictures show that there was one."""
     wanted = pytestconfig.getoption("--screenshots")
-    spec, records, state = ("attention-tuner", 450, "Running") if wanted else ("hello", 9, "Succeeded")
+    spec, records, state = ("attention-tuner", 450, "Running") if wanted else ("hello", 9, "Completed")
     command = [str(ROOT / "manage.py"), "shell", "--no-imports", "-c", RUN.replace("SPEC", spec)]
     with start(
         [sys.executable, *command], cwd=ROOT, env=environment(data, 8000), stdout=subprocess.PIPE, text=True

@@ -14,6 +14,8 @@ from django.urls import reverse
 
 from spak import data
 from spakweb import clock
+from spakweb.ledger import projection
+from spakweb.ledger.store import DatabaseLedgers
 from spakweb.runs import actions, endings, retrying
 from spakweb.runs.models import Run
 from spakweb.runs.pages import dashboards, run_parts, timeline
@@ -30,6 +32,23 @@ task Look {
   step bad: tool.run { cmd: "ls missing" on_fail: continue }
   step good: tool.write_file { path: "a.txt" content: "a" }
   success: file_exists("a.txt")
+}
+"""
+SLIPPED = """\
+AGENT Slips LEVEL 2 {
+  START -> first
+  TASK first {
+    step bad: tool.run { cmd: "ls missing" on_fail: continue }
+    step good: tool.write_file { path: "a.txt" content: "a" }
+    success: file_exists("a.txt")
+    NEXT { success -> second }
+  }
+  TASK second {
+    step make: tool.write_file { path: "b.txt" content: "b" }
+    success: file_exists("b.txt")
+    NEXT { success -> third }
+  }
+  TASK third { success: file_exists("b.txt") }
 }
 """
 UNMET = """\
@@ -80,7 +99,28 @@ def test_what_nothing_checked_is_no_success_of_a_spec(cast: Any, ran: Ran) -> No
     home = cast.client("alice").get(reverse("spak-team-home", args=[cast.team.slug])).content.decode()
     assert "1 more run ended unchecked" in home
     runs = cast.client("alice").get(reverse("spak-run-list", args=[cast.team.slug])).content.decode()
-    assert runs.count("nothing checked it") == 1
+    assert runs.count("Completed, unchecked</span>") == 1 and runs.count('class="pill succeeded"') == 1
+
+
+def test_a_success_that_nothing_checked_has_a_word_of_its_own(cast: Any, ran: Ran) -> None:
+    unchecked, checked, failed = ran(UNCHECKED), ran(ALLOWED), ran(UNMET)
+    text = page(cast, unchecked)
+    head = text[text.index('id="run-head"') : text.index('id="run-figures"')]
+    assert "Completed, unchecked" in head and "Succeeded" not in head and 'data-state="succeeded"' in head
+    assert f"{unchecked.name} unchecked · SPAK" in text
+    address = reverse("spak-run-compare", args=[cast.team.slug])
+    both = cast.client("alice").get(f"{address}?one={unchecked.key}&two={checked.key}").content.decode()
+    assert both.count('class="pill unchecked"') == both.count('class="pill succeeded"') == 1
+    rows = reverse("spak-team-runs", args=[cast.team.slug])
+
+    def listed(query: str) -> dict[str, Any]:
+        return {one["key"]: one["checked"] for one in cast.client("alice").get(rows + query).json()["runs"]}
+
+    assert listed("") == {unchecked.key: False, checked.key: True, failed.key: None}
+    assert listed("?state=unchecked") == {unchecked.key: False}
+    assert listed("?state=succeeded") == {checked.key: True}
+    Run.objects.filter(pk=unchecked.pk).update(summary={})  # of a run projected before nobody knows
+    assert listed("?state=succeeded") == {checked.key: True, unchecked.key: None}
 
 
 def test_a_step_that_was_allowed_to_fail_is_shown_so(cast: Any, ran: Ran) -> None:
@@ -90,7 +130,17 @@ def test_a_step_that_was_allowed_to_fail_is_shown_so(cast: Any, ran: Ran) -> Non
     assert bars["good"] == ("succeeded", 0)
     text = page(cast, run)
     assert f"Exit {bars['bad'][1]}, and went on" in text and 'class="bar allowed"' in text
-    assert "1 step failed and went on" in text
+    assert "1 step failed and went on" in text and "Passed with warnings" in text
+
+
+def test_nodes_and_edges_show_a_failure_that_was_allowed(cast: Any, ran: Ran) -> None:
+    run = ran(SLIPPED)
+    live = run_parts.live(run)
+    assert live["nodes"] == {"first": ["allowed", 1], "second": ["done", 1], "third": ["done", 1]}
+    assert live["edges"] == [["first", "success", "second", 1, 1], ["second", "success", "third", 1, 0]]
+    assert "success to second 1×, 1 after a step failed and went on" in page(cast, run)
+    projection.rebuild(run, DatabaseLedgers().reader(run.key).read(0))
+    assert run_parts.live(run) == live
 
 
 def test_a_failure_says_what_did_not_hold_with_its_record(cast: Any, ran: Ran) -> None:

@@ -41,6 +41,8 @@ class State(StrEnum):
     WAITING = "waiting"
     PAUSED = "paused"
     DONE = "done"
+    ALLOWED = "allowed"
+    """Done, after a step failed that was allowed to."""
     FAILED = "failed"
     REFUSED = "refused"
     CANCELLED = "cancelled"

@@ -76,12 +76,15 @@ stroke-linejoin:round}}
 .spak-graph [data-state=waiting]>.box{{stroke:var(--g-warn);fill:var(--g-warn-bg);stroke-width:2}}
 .spak-graph [data-state=paused]>.box{{stroke:var(--g-calm);stroke-width:2}}
 .spak-graph [data-state=done]>.box{{stroke:var(--g-good);fill:var(--g-good-bg);stroke-width:2}}
+.spak-graph [data-state=allowed]>.box{{stroke:var(--g-warn);fill:var(--g-good-bg);stroke-width:2;\
+stroke-dasharray:6 3}}
 .spak-graph [data-state=failed]>.box{{stroke:var(--g-bad);fill:var(--g-bad-bg);stroke-width:2}}
 .spak-graph [data-state=refused]>.box{{stroke:var(--g-violet);fill:var(--g-violet-bg);stroke-width:2}}
 .spak-graph [data-state=running] .state use{{stroke:var(--g-accent)}}
 .spak-graph [data-state=waiting] .state use{{stroke:var(--g-warn)}}
 .spak-graph [data-state=paused] .state use{{stroke:var(--g-calm)}}
 .spak-graph [data-state=done] .state use{{stroke:var(--g-good)}}
+.spak-graph [data-state=allowed] .state use{{stroke:var(--g-warn)}}
 .spak-graph [data-state=failed] .state use{{stroke:var(--g-bad)}}
 .spak-graph [data-state=refused] .state use{{stroke:var(--g-violet)}}
 .spak-graph [role=button]{{cursor:pointer}}
@@ -105,6 +108,7 @@ STATES: Mapping[State, str] = {
     State.WAITING: "M3 6V3.5M5 6V2M7 6V2M9 6V3.5M3 6v2.5q0 2.5 3 2.5t3-2.5V6M3 8L1.5 6.5",
     State.PAUSED: "M4 2v8M8 2v8",
     State.DONE: "M2 6.5l3 3 5.5-7",
+    State.ALLOWED: "M1 6.5l2.5 2.5 4-5M10 2.5v4M10 9v.1",
     State.FAILED: "M2.5 2.5l7 7M9.5 2.5l-7 7",
     State.REFUSED: "M6 1.5a4.5 4.5 0 1 0 .01 0zM3 3l6 6",
     State.CANCELLED: "M2 6h8",

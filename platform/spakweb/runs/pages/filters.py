@@ -44,7 +44,7 @@ class RunFilter:
     def of(cls, query: QueryDict) -> RunFilter:
         state, version = query.get("state", ""), query.get("version", "")
         return cls(
-            state if state in State.values else "",
+            state if state in (*State.values, "unchecked") else "",
             word(query.get("spec", "")),
             version if as_number(version) is not None else "",
             word(query.get("label", "")),
@@ -196,8 +196,15 @@ def _stands(state: str) -> Q:
             return Q(state=State.RUNNING) & ~gone
         case State.QUEUED:
             return Q(state=State.QUEUED) | gone
+        case State.SUCCEEDED:
+            return Q(state=State.SUCCEEDED) & (Q(summary__checks__isnull=True) | Q(summary__checks__gt=0))
+        case "unchecked":
+            return _UNCHECKED
         case _:
             return Q(state=state)
+
+
+_UNCHECKED = Q(state=State.SUCCEEDED, summary__checks=0)
 
 
 def with_label(rows: QuerySet[Run], label: str) -> QuerySet[Run]:

@@ -26,6 +26,7 @@ from spak.runner.views import causes
 from spakweb import access, clock
 from spakweb.audit.models import Event
 from spakweb.fleet.show import why_waits
+from spakweb.ledger import projection
 from spakweb.ledger.storage import FULL, no_room
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.runs import endings, words
@@ -65,14 +66,13 @@ def live(run: Run) -> dict[str, Any]:
         task: [_node(run, task, found), found.get("visits", 0)]
         for task, found in (summary.get("nodes") or {}).items()
     }
-    edges = [[*key.split("|", 2), count] for key, count in (summary.get("edges") or {}).items()]
-    return {"nodes": nodes, "edges": [edge for edge in edges if len(edge) == 4]}
+    return {"nodes": nodes, "edges": projection.edges(summary)}
 
 
 def _node(run: Run, task: str, found: dict[str, Any]) -> str:
     """A node's state; the one that a stopped run stands in is what the run is: a dead run runs nowhere, and
     while a worker is at it a question is the backend's."""
-    name = str(found.get("state", ""))
+    name = projection.node_state(found)
     if name in ("running", "waiting"):
         shown = str(run.state) if task == run.task else ""
         name = "running" if run.state == State.RUNNING else shown
@@ -95,7 +95,6 @@ def head(run: Run) -> dict[str, Any]:
         "said": endings.linked(outcome(run), address(run)),
         "limit": str(((run.summary or {}).get("refusal") or {}).get("knob") or ""),
         "codes": [str(code) for code in ((run.summary or {}).get("refusal") or {}).get("codes") or []],
-        "unchecked": unchecked(run),
         "bars": [
             _bar("steps", summary.get("steps", 0), limits["steps"]),
             _bar("tokens", used, limits["tokens"]),
@@ -196,7 +195,7 @@ def outcome(run: Run) -> str:
             return f"{_who(run, 'run.pause') or 'Somebody'} paused it; it goes on when it is resumed."
         case State.SUCCEEDED:
             best = _best((run.summary or {}).get("metrics") or {})
-            if unchecked(run):
+            if run.unchecked:
                 return f"Ended in {run.task}. Nothing checked the result: no `success:`, no VALIDATOR."
             return f"Ended in {run.task} with success{f': {best}' if best else ''}."
         case State.FAILED if error:
@@ -221,11 +220,6 @@ def _died(run: Run) -> str:
         f"The worker that had it stopped answering {ago} ago. Another one takes it up, "
         f"from record {run.count} on: nothing that was recorded is lost."
     )
-
-
-def unchecked(run: Run) -> bool:
-    """Whether it ended well by its own account alone; unknown, so False, of runs projected before."""
-    return run.state == State.SUCCEEDED and (run.summary or {}).get("checks") == 0
 
 
 def _cause(run: Run) -> str:
@@ -305,8 +299,9 @@ def tasks(run: Run, names: list[str]) -> list[dict[str, Any]]:
     summary = run.summary or {}
     nodes = summary.get("nodes") or {}
     edges: dict[str, list[str]] = {}
-    for source, signal, target, count in live(run)["edges"]:
-        edges.setdefault(source, []).append(f"{signal} to {target} {count}×")
+    for source, signal, target, count, slips in live(run)["edges"]:
+        after = f", {slips} after a step failed and went on" if slips else ""
+        edges.setdefault(source, []).append(f"{signal} to {target} {count}×{after}")
     order = names + [name for name in nodes if name not in names]
     shown = live(run)["nodes"]
     return [

@@ -137,7 +137,7 @@ def _ended(bar: Bar, route: Mapping[str, Any], steps: list[str]) -> str:
 
 def _word(bar: Bar) -> str:
     if bar.state != ALLOWED:
-        return words.WORDS.get(bar.state, bar.state)
+        return words.state(bar.state)
     return f"Exit {bar.exit}, and went on" if bar.exit else "Failed, and went on"
 
 

@@ -85,7 +85,7 @@ def run_list(request: HttpRequest, team: str) -> HttpResponse:
         "runs": page,
         "filter": wanted,
         "query": wanted.query,
-        "states": words.WORDS,
+        "states": words.WORDS | {"unchecked": words.state("unchecked")},
         "specs": specs.values_list("slug", "name"),
         "may_start": access.can(request.user, "run.start", found),
         "may_control": access.can(request.user, "run.control", found),

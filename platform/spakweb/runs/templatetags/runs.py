@@ -13,6 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from spakweb.runs import endings, unsafe_text, words
+from spakweb.runs.models import Run
 
 register = template.Library()
 
@@ -20,12 +21,24 @@ register = template.Library()
 @register.simple_tag
 def state(name: str, more: str = "") -> SafeString:
     """The pill: colour, glyph and word, and what there is to say beside it."""
-    said = f"{words.WORDS.get(name, name)}{f', {more}' if more else ''}"
+    said = f"{words.state(name)}{f', {more}' if more else ''}"
     return format_html(
         '<span class="pill {0}" data-state="{0}">{1}<span>{2}</span></span>',
         name,
         mark_safe(words.glyph(name)),
         said,
+    )
+
+
+@register.simple_tag
+def run_state(run: Run) -> SafeString:
+    """The pill of a run; `data-state` has its state as programs read it."""
+    return format_html(
+        '<span class="pill {}" data-state="{}">{}<span>{}</span></span>',
+        run.shown_state,
+        run.state,
+        mark_safe(words.glyph(run.shown_state)),
+        words.state(run.shown_state),
     )
 
 
