@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from spak.cli import commands_check, common, policy_diff
+from spak.cli import commands_check, common, policy_diff, policy_events
 
 if TYPE_CHECKING:
     from spak.datalog import Policy, Session
@@ -24,6 +24,7 @@ def command() -> None:
 
 command.add_command(commands_check.command, "commands")
 command.add_command(policy_diff.command)
+command.add_command(policy_events.test_command)
 
 
 def _files(function: F) -> F:
@@ -73,12 +74,32 @@ def check_command(files: tuple[Path, ...], level: str | None, as_json: bool) -> 
 @command.command("eval")
 @_files
 @_law
-@_query
+@click.option("--query", metavar="ATOM", help="Such as 'permitted(/a)'.")
+@click.option(
+    "--workspace",
+    type=click.Path(path_type=Path),
+    help="The folder that answers what the policy asks of the world.",
+)
+@click.option("--events", type=click.Path(path_type=Path), help="A file of events; each request is answered.")
+@click.option("--why", is_flag=True, help="With --events: the proof of each answer, or what is missing.")
 @common.json_option
 def eval_command(
-    files: tuple[Path, ...], with_law: bool, query: str, workspace: Path | None, as_json: bool
+    files: tuple[Path, ...],
+    with_law: bool,
+    query: str | None,
+    workspace: Path | None,
+    events: Path | None,
+    why: bool,
+    as_json: bool,
 ) -> int:
-    """Print the rows that fit a query; facts stand in FILES."""
+    """Print the rows that fit a query, or the answer to each request of a file of events."""
+    from spak.errors import UsageError
+
+    if (query is None) == (events is None) or (why and events is None):
+        raise UsageError("usage.arguments", "give --query ATOM or --events FILE", "--why goes with --events")
+    if events is not None:
+        return policy_events.evaluate(_load(files, with_law), events, why, as_json)
+    assert query is not None
     from spak.datalog import atom
     from spak.datalog.values import encode, show_atom, to_json
 

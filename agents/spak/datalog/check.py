@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 
 from spak.datalog.externals import arrange, check_external, externals_of
+from spak.datalog.folds import check_folds, folds_of
 from spak.datalog.functions import FUNCTIONS, GENERATORS, REDUCERS, TESTS, Function
 from spak.datalog.intervals import MARK, is_temporal, named
 from spak.datalog.lint import lint, monotone
@@ -68,6 +69,7 @@ class _Check:
                 )
             self.decls.setdefault(decl.atom.key, decl)
             self.findings += check_external(decl)
+        self.findings += check_folds(self.all_decls, self.clauses)
         sound = [clause for clause in self.clauses if self.structure(clause) and self.timed(clause)]
         self.arities(sound)
         self.inclusions()
@@ -313,9 +315,9 @@ class _Check:
 
     def external(self, bodies: list[Body]) -> None:
         """Nothing states or derives what the world answers, and every question is asked of what is bound."""
-        externals = externals_of(self.all_decls)
+        externals, folds = externals_of(self.all_decls), folds_of(self.all_decls)
         for body in bodies if externals else ():
-            if body.head.key in externals:
+            if body.head.key in externals and body.head.key not in folds:
                 message = f"{_name(body.head.key)} is external: only its answers hold"
                 self.error("policy.external", message, body.clause.place, "take another name")
             part = arrange(body.clause, externals)[1]

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spak.datalog.errors import PolicyError
+from spak.datalog.folds import folds_of
 from spak.datalog.intervals import written
 from spak.datalog.plan import Key, prepare, sequence, variables
 from spak.datalog.strata import edges, tarjan
@@ -81,8 +82,10 @@ class Ask:
 
 
 def externals_of(decls: Iterable[Decl]) -> dict[Key, tuple[Mode, ...]]:
-    """The modes of each external predicate, as they were declared."""
-    return {
+    """The modes of each external predicate, as they were declared; folds that are asked by a key are such."""
+    decls = tuple(decls)
+    asked = {key: (fold.mode,) for key, fold in folds_of(decls).items() if fold.mode is not None}
+    return asked | {
         decl.atom.key: tuple(
             tuple(place for place, sign in enumerate(mode) if sign == "+") for mode in decl.modes
         )

@@ -16,6 +16,7 @@ from spak.datalog.errors import PolicyError, PolicyLimit
 from spak.datalog.evaluate import Evaluation, Limits, Rules
 from spak.datalog.externals import TRUE, Answers, Ask, Mode, Request, asking, externals_of
 from spak.datalog.families import merge
+from spak.datalog.folds import Fold, folds_of
 from spak.datalog.intervals import MARK
 from spak.datalog.lint import GIVEN, linear
 from spak.datalog.plan import Key, prepare
@@ -54,6 +55,7 @@ class Policy:
         self.clauses, self.diagnostics = clauses, findings
         self.decls: dict[Key, Decl] = {decl.atom.key: decl for decl in decls}
         self.externals: dict[Key, tuple[Mode, ...]] = externals_of(decls)
+        self.folds: dict[Key, Fold] = folds_of(decls)
         running, self.closures = linear(list(clauses))
         self.rules = tuple(clause for clause in running if clause.body)
         self.facts: tuple[tuple[Key, Row], ...] = tuple(
@@ -104,6 +106,7 @@ class Policy:
             f"{decl.atom.pred}/{len(decl.atom.args)}: "
             + "; ".join(", ".join(show_bound(bound) for bound in row) for row in decl.bounds)
             + (f" external {sorted(decl.modes)}" if decl.external else "")
+            + (f" fold {self.folds[decl.atom.key]}" if decl.atom.key in self.folds else "")
             for decl in self.decls.values()
         )
         return canon.content_hash(["mangle", 1, decls, lines])

@@ -81,6 +81,10 @@ def compiled(law: Law, spec: str, axioms: Mapping[str, str], *, is_closed: bool 
         raise PolicyError("policy.closed", f"{min(own.keys() & law.sources.keys())} is a file of the law")
     made = load({**law.sources, **own})
     wrong = [*_stated(made, {*law.sources, *own} - {*law.shipped})]
+    wrong += [
+        Finding("policy.fold", "error", f"runs do not keep folds such as {fold.name} yet", fold.place)
+        for fold in made.folds.values()
+    ]
     if is_closed:
         above = [name for name in law.sources if not name.startswith(TEAM)]
         if law.team:
