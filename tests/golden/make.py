@@ -3,6 +3,9 @@
 Writes `semantics-N/NAME.jsonl`, exports of whole runs, and `semantics-N/expected.json`. It refuses to write
 over a folder that is there: decisions that changed are another number (VERSIONING.md), and the ledgers of
 the old one stay beside the new ones. Before the first release of 1.0 a folder may be removed by hand instead.
+
+`make.py NAME...` adds single runs of SIDES, each under semantics 2 and 3: runs in which a flag of the
+semantics (spak.program.semantics) decides, for flags that no older golden run depends on.
 """
 
 from __future__ import annotations
@@ -10,19 +13,27 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from cli_kit import EXAMPLES, spak  # noqa: E402  the helpers of the tests stand one folder up
-from host_kit import PERMITS, TUNING, start  # noqa: E402
+from host_kit import PERMITS, TUNING, Look, Write, catalog, host, start  # noqa: E402
+from law_kit import under  # noqa: E402
 from spak.kernel.replay import replay  # noqa: E402
 from spak.ledger.chain import is_record_line  # noqa: E402
 from spak.ledger.export import export  # noqa: E402
+from spak.ledger.files import FileLedgers  # noqa: E402
+from spak.ports import Call, ToolResult  # noqa: E402
 from spak.program.semantics import SEMANTICS  # noqa: E402
 from spak.records import decode  # noqa: E402
+from spak.runner import Run  # noqa: E402
+from spak.runner.genesis import genesis  # noqa: E402
+from spak.tools.apply_patch import ApplyPatch  # noqa: E402
+from spak.workspace import Workspace  # noqa: E402
 
 REPEATING = """
 task Repeats {
@@ -138,10 +149,131 @@ AGENT Checks LEVEL 5 {
 """.replace("LONG", "x" * 900)
 """A check that failed is not forgotten when the same validator passes with other options."""
 
+TWO_NAMES = """
+AGENT TwoNames LEVEL 5 {
+  START -> mend
+  TASK mend { GOAL "Write it." TOOLS [look, write] RETRIES 9 NEXT { success -> done fail -> mend } }
+  TASK done { step d: tool.look { text: "done" } }
+}
+"""
+"""Plans that name two tools which there are not, in turn."""
+
+EMPTY = """
+AGENT Empty LEVEL 2 {
+  START -> a
+  TASK a { step l: tool.look { text: "1" } NEXT { success -> nothing } }
+  TASK nothing { }
+}
+"""
+"""A task that has nothing to do."""
+
+NEVER_BOUND = """
+AGENT NeverBound LEVEL 2 {
+  START -> a
+  TASK a { step q: llm.query { prompt: "{{last_tool_output}}" } }
+}
+"""
+"""A variable that has no value on any path when it is read."""
+
+PATCHES = """
+AGENT Patches LEVEL 5 {
+  START -> mend
+  TASK mend {
+    RETRIES 9
+    step q: llm.query { prompt: "A patch?" output_var: text }
+    step p: tool.apply_patch { patch: "{{text}}" }
+    NEXT { success -> mend }
+  }
+}
+"""
+"""A patch with quoted names and times, one of more than 16 KiB, and what is no patch."""
+
+REQUESTS = """
+AGENT Requests LEVEL 2 {
+  CONFIG { BUDGET { requests: 2 } }
+  START -> a
+  TASK a {
+    step l: tool.look { text: "1" } step m: tool.look { text: "2" } step n: tool.look { text: "3" }
+  }
+}
+"""
+REQUESTS_LAW = PERMITS + "forbidden(A) :- act(A, _), spent(/requests, N), allowance(/requests, M), M <= N.\n"
+
 CHECKS_LAW = PERMITS + "forbidden(Action) :- tool(Action, /look), checks_ran(_, /fail).\n"
 
 
+class Patch:
+    """`apply_patch` as far as a decision about it goes."""
+
+    entry = ApplyPatch.entry
+
+    def run(self, call: Call) -> ToolResult:
+        path = call.workspace / "made.txt"
+        path.write_text(str(call.args["patch"]), encoding="utf-8")
+        return ToolResult("exited", 0, b"patched", 7, key={"size": path.stat().st_size})
+
+
+class Requesting(Look):
+    """A tool whose record says that it sent a request."""
+
+    def run(self, call: Call) -> ToolResult:
+        return replace(super().run(call), requests=1, request_bytes=100)
+
+
+def two_names(task: str, count: int) -> str:
+    """Three tools that there are not, then one that there is."""
+    names = ("launch", "halt", "launch", "look")
+    return json.dumps({"tool": names[(count - 1) % len(names)], "args": {"text": f"{count}"}})
+
+
+def patches(task: str, count: int) -> str:
+    """A patch of each kind; nothing but noise in the end."""
+    if count == 1:
+        return '--- "a/a b.txt"\t2026-01-01\n+++ "b/a b.txt"\t2026-01-01\n@@ -1 +1 @@\n-a\n+b\n'
+    if count == 2:
+        return "--- a/long.txt\n+++ b/long.txt\n@@ -1 +1,400 @@\n-a\n" + f"+{'x' * 60}\n" * 400
+    return "this is no patch"
+
+
+SIDES: Mapping[str, tuple[str, str, Callable[[str, int], str]]] = {
+    "two_names": (TWO_NAMES, PERMITS, two_names),
+    "empty": (EMPTY, PERMITS, lambda task, count: ""),
+    "never_bound": (NEVER_BOUND, PERMITS, lambda task, count: ""),
+    "patches": (PATCHES, PERMITS, patches),
+    "requests": (REQUESTS, REQUESTS_LAW, lambda task, count: ""),
+}
+"""By name: the spec, the law and who answers."""
+
+
+def side(name: str, semantics: int) -> None:
+    """Make one run of SIDES under a version of the semantics, unless its spec does not compile there."""
+    target = HERE / f"semantics-{semantics}"
+    spec, law, answers = SIDES[name]
+    known = catalog()
+    known = replace(known, tools={**known.tools, "apply_patch": ApplyPatch.entry})
+    tools = {"look": Requesting() if name == "requests" else Look(), "write": Write(), "apply_patch": Patch()}
+    with tempfile.TemporaryDirectory() as made:
+        place = Workspace(Path(made) / "workspace", Path(made) / "store")
+        body = genesis(spec, known, {}, place.snapshot(), 5, {"run": name}, law=under(law))
+        body["rules"]["semantics"] = semantics
+        run = Run.create(FileLedgers(Path(made)), name, body, replace(host(), tools=tools), place)
+        count = 0
+        while run.advance("full_auto") == "waiting" and count < 40:
+            count += 1
+            run.answer(answers(run.state.r0.task, count))
+        with (target / f"{name}.jsonl").open("wb") as stream:
+            export(run.ledger, stream)
+        run.close()
+    expect(target)
+
+
 def main() -> int:
+    if sys.argv[1:]:
+        for name in sys.argv[1:]:
+            for semantics in (2, 3):
+                if not (name == "never_bound" and semantics == 3):
+                    side(name, semantics)
+        return 0
     target = HERE / f"semantics-{SEMANTICS}"
     if any(target.glob("*.jsonl")):
         print(f"{target} is there already: read the first lines of {Path(__file__).name}", file=sys.stderr)
@@ -165,6 +297,12 @@ def main() -> int:
         _own(folder / "turns", target / "turns.jsonl", TURNS, turns)
         _own(folder / "summarized", target / "summarized.jsonl", SUMMARIZED, planned)
         _own(folder / "checks", target / "checks.jsonl", CHECKS, law=CHECKS_LAW)
+    expect(target)
+    return 0
+
+
+def expect(target: Path) -> None:
+    """Write what the ledgers of a folder replay to."""
     expected = {}
     for path in sorted(target.glob("*.jsonl")):
         lines = path.read_bytes().splitlines(keepends=True)
@@ -177,7 +315,6 @@ def main() -> int:
             "summary": found.state.summary,
         }
     (target / "expected.json").write_text(json.dumps(expected, indent=2) + "\n", encoding="utf-8")
-    return 0
 
 
 def _examples(folder: Path, target: Path) -> None:

@@ -14,7 +14,7 @@ from host_kit import PERMITS, Look
 from law_kit import under
 from spak import canon
 from spak.cancel import Cancel
-from spak.kernel.answer import Form, Misfit, parse
+from spak.kernel.packet import Form, Misfit, parse
 from spak.kernel.replay import replay
 from spak.lang.catalog import Catalog, NamedEntry
 from spak.ledger.files import FileLedgers

@@ -20,8 +20,8 @@ import pytest
 import llm_model
 from process_kit import WAIT_S, until
 from spak.errors import RunError, UnavailableError
-from spak.kernel.answer import Answer as ModelAnswer
-from spak.kernel.answer import Form, closed, parse
+from spak.kernel.packet import Answer as ModelAnswer
+from spak.kernel.packet import Form, closed, parse
 from spak.llm import local
 from spak.llm.anthropic_ import Anthropic
 from spak.llm.local import Local

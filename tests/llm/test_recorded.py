@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from spak.errors import SpakError, UsageError
-from spak.kernel.answer import Form, Misfit, parse
+from spak.kernel.packet import Form, Misfit, parse
 from spak.llm.recorded import Recorded, Recording, prompt_hash, read
 from spak.llm.settings import Choice
 from spak.ports import Answer, Prompt

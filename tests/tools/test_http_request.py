@@ -99,6 +99,16 @@ def test_methods_and_bodies_are_sent(server: Any, tmp_path: Path) -> None:
     assert [item[0] for item in server.seen] == ["POST", "HEAD"] and server.seen[0][3] == b"a=1"
 
 
+def test_a_request_and_its_bytes_are_counted_and_one_that_was_not_sent_is_not(
+    server: Any, tmp_path: Path
+) -> None:
+    small = ask(tmp_path, server.server_port, "/")
+    large = ask(tmp_path, server.server_port, "/", method="POST", body="x" * 500)
+    unsent = ask(tmp_path, server.server_port, "/", headers={"host": "elsewhere"})
+    assert (small.requests, large.requests, unsent.requests) == (1, 1, 0)
+    assert small.request_bytes > 60 and small.request_bytes + 500 <= large.request_bytes < 1000
+
+
 @pytest.mark.parametrize(
     ("path", "target"), [("/moved", f"http://{HOST}:PORT/elsewhere"), ("/out", "https://evil.example/x")]
 )

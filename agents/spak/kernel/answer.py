@@ -1,299 +1,215 @@
-"""What a model may write: the schema of an answer, made from the Program, and the reading of one.
+"""Answer: what the proposal that answers the pending effect means.
 
-An answer is a dual payload, its two halves strictly apart: `control_packet` is for the kernel and is read
-first, `surface_response` is for people and nothing in it ever counts. Read, it is a list of items: a
-Reasoning, ToolCalls, a Message. Tools and triggers are enums from the Program, verbs where the caller names
-some, every object is closed, every text has a longest length: what an engine masks with this schema cannot
-name a tool outside TOOLS. Engines that do not mask are read just as strictly, and a misfit is an R4 value,
-never an exception.
-
-Nothing here decides. Tool calls are candidates for `select`; policy atoms and memory operations are carried
-as proposals, checked for form alone (an atom is ground and is no rule).
-Source: seed 000 section 5 (ADTs), seed 004 sections 1.1, 6.2 and 8.1 (dual payload, masked verbs).
+Takes a Turn whose state has the effect pending, the proposal's kind and its body, which is JSON of any shape;
+changes the registers and gives the Move. Nothing in a body raises: what cannot be read is a misfit.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from spak.datalog import PolicyError
-from spak.datalog.syntax import Apply, Const, Term
-from spak.datalog.text.parse import parse_atom
-from spak.kernel import strict
-from spak.lang.catalog import Catalog
-from spak.lang.schema import show, violations
-from spak.program import Program, Task
+from spak import canon
+from spak.kernel import fit, measure, outcomes, permit, render, route
+from spak.kernel.memory import recollect
+from spak.kernel.state import Effect, Watchdog
+from spak.kernel.turn import CallTool, EnterStep, Misfit, Move, Turn
+from spak.program import Poll, Step, Task
+from spak.records import Kind
 
-LIMIT = 262_144
-"""Characters of an answer that are read at all."""
-TEXT = 65_536
-"""Characters of one text in a tool's arguments where its schema names no length."""
-SURFACE = 8_000
-TRACE = 8_000
-LINE = 400
-CALLS = 8
-ATOMS = 32
-OPERATIONS = ("promote_to_long_term", "forget")
-
-_ANY: Mapping[str, Any] = {"type": ["string", "integer", "number", "boolean", "null"]}
-"""What an object holds whose schema names no members."""
-
-_FENCE = re.compile(r"\A\s*```[A-Za-z]*[ \t]*\n(.*?)\n[ \t]*```\s*\Z", re.S)
+COMMITS = "git_commit"
+"""The tool whose diagnostics are about the commit and not about the files."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reasoning:
-    """Thinking: recorded, never shown to a model again, decides nothing."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    tool: str
-    args: Mapping[str, Any]
-    score: int = 0
-    """Higher is preferred; people give one, models order their calls."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """For people; the kernel reads nothing in it."""
-
-    text: str
-
-
-Item = Reasoning | ToolCall | Message
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    items: tuple[Item, ...]
-    atoms: tuple[str, ...] = ()
-    """Policy atoms that the model proposes as facts."""
-    memory: tuple[Mapping[str, str], ...] = ()
-    """Memory operations that it proposes: `{operation, fact}`."""
-    correction: Mapping[str, str] | None = None
-    """`{trigger, hypothesis}`: why it thinks the last try failed."""
-
-    @property
-    def calls(self) -> tuple[ToolCall, ...]:
-        return tuple(item for item in self.items if isinstance(item, ToolCall))
-
-    @property
-    def surface(self) -> str:
-        return "\n".join(item.text for item in self.items if isinstance(item, Message))
+def answer(turn: Turn, kind: str, body: Mapping[str, Any]) -> Move:
+    """What the answer to the pending effect leads to."""
+    pending = turn.state.r6
+    assert pending is not None
+    task = turn.task
+    step = next(item for item in task.steps if item.id == pending.step)
+    if pending.act == "observe":
+        return permit.observed(turn, task, step, pending, body)
+    if pending.act == "approve":
+        return permit.approved(turn, task, step, pending, body)
+    if kind == Kind.OBSERVE:
+        permit.counted(turn, task, step, pending, body)
+        return None
+    if pending.act == "plan" and turn.rules.decides.memory_by_policy:
+        turn.recollect(recollect.sent)
+    dog = turn.state.r1
+    turn.set(r1=Watchdog(dog.elapsed_ms, dog.steps + 1, dog.window))
+    if kind == Kind.PLAN:
+        return _planned(turn, task, step, body)
+    if pending.act == "tool":
+        return _acted(turn, task, step, pending, body)
+    if pending.act == "validate":
+        return measure.measured(turn, task, step, pending, body)
+    if pending.act == "check":
+        return measure.checked(turn, task, step, body)
+    return _answered(turn, task, step, pending, body)
 
 
-@dataclass(frozen=True, slots=True)
-class Misfit:
-    """Why a text is no answer, as R4 has it; the repair loop sends it back."""
-
-    code: str
-    expected: str
-    received: str
-    hint: str
-
-    def to_json(self) -> dict[str, str]:
-        return {"code": self.code, "expected": self.expected, "received": self.received, "hint": self.hint}
-
-
-CUT = Misfit("answer.cut", "a whole answer", "one that was cut at its longest length", "answer in less")
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """What one task's answers look like."""
-
-    tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Name to the schema of its arguments."""
-    triggers: tuple[str, ...] = ()
-    verbs: tuple[str, ...] = ()
-    """Predicates that proposed atoms may use; empty: any."""
-
-    def schema(self) -> dict[str, Any]:
-        """The JSON schema, in the pinned dialect, for an engine that masks."""
-        return _packet({"anyOf": [_call(name, args) for name, args in self.tools.items()]}, self)
-
-    def frame(self) -> dict[str, Any]:
-        """The same with calls of any tool and any arguments: what is checked before each call is."""
-        loose = {
-            "type": "object",
-            "properties": {"tool": _text(LINE), "args": {"type": "object"}, "score": {"type": "integer"}},
-            "required": ["tool", "args"],
-            "additionalProperties": False,
-        }
-        return _packet(loose, self)
+def _planned(turn: Turn, task: Task, step: Step, body: Mapping[str, Any]) -> Move:
+    """Select: the valid candidate with the highest score, the lowest index among equals."""
+    candidates = body.get("candidates")
+    listed = candidates if isinstance(candidates, list) else []
+    if not listed:
+        return _no_candidates(turn, task)
+    judged = [fit.misfit(turn.rules, task, candidate) for candidate in listed]
+    valid = [index for index, found in enumerate(judged) if not found]
+    rejected = [found[0]["code"] for found in judged if found]
+    select: dict[str, Any] = {"n": len(listed)}
+    if rejected:
+        select["rejected"] = rejected
+    if not valid:
+        turn.commit(Kind.SELECT, {**select, "i": -1})
+        tool = listed[0].get("tool") if isinstance(listed[0], Mapping) else None
+        return Misfit(task, step, tool if isinstance(tool, str) else "", judged[0])
+    index = max(valid, key=lambda i: (fit.score(listed[i]), -i))
+    chosen = listed[index]
+    args = dict(chosen.get("args", {}))
+    turn.commit(Kind.SELECT, {**select, "i": index, "choice": canon.content_hash([chosen["tool"], args])})
+    params = args.get("params")
+    turn.executive(params=params if isinstance(params, Mapping) else {})
+    return CallTool(task, step, chosen["tool"], args)
 
 
-def form(program: Program, task: Task, catalog: Catalog, verbs: Sequence[str] = ()) -> Form:
-    """The form of a task's answers: its TOOLS as it names them, the triggers of its edges and heuristics."""
-    tools = {}
-    for name in task.tools:
-        entry = catalog.tool(name)
-        if entry is not None:
-            tools[name] = closed(entry.schema)
-    triggers = dict.fromkeys([*task.edges, *(item.when for item in program.heuristics if item.when)])
-    return Form(tools, tuple(triggers), tuple(verbs))
+def _no_candidates(turn: Turn, task: Task) -> Move:
+    """Nothing proposed: a metric loop has searched its space; anything else cannot go on."""
+    if task.rule is not None and "plateau" in task.edges:
+        turn.executive(stopped="space")
+        return route.finish_task(turn, "plateau", "run.no_candidates")
+    turn.refuse("run.no_candidates", f"a PROPOSER or a model that answers TASK {task.name}")
+    return None
 
 
-def parse(text: str, wanted: Form, calls: bool = True) -> Answer | Misfit:
-    """The answer that a text is, or why it is none; total, whatever the text.
+def _answered(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> Move:
+    """An answer to `llm.query`, or to a plan that nobody could read as a plan."""
+    if body.get("outcome") != "answered" or pending.act == "plan":
+        name = route.UNREADABLE if turn.rules.decides.rollbacks_by_tool else pending.name
+        return Misfit(task, step, name, [fit.unanswered(turn.rules, body)])
+    turn.recollect(recollect.answered, pending, body)
+    value = body.get("out", "")
+    _keep_output(turn, step, value)
+    turn.set(r4=None)
+    result = {"signal": "success"}
+    watching = turn.rules.decides.turns_repeat
+    if watching and route.looped(turn, pending, result, canon.content_hash(value), quiet=True):
+        return None
+    return route.next_step(turn, task, step, result)
 
-    One code fence around the whole answer is taken off. An object that is nothing but a call
-    (`{"tool", "args"}`) or a list of them (`{"candidates"}`), as people write it, counts as a packet that
-    holds these. `calls=False` leaves it to the kernel's `select` to judge each call.
+
+def _acted(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> Move:
+    """What a tool did: rolled back, or committed with its files, its output and its exit."""
+    exit_code = body.get("exit", 0)
+    if body.get("outcome") != "exited" or type(exit_code) is not int:
+        return _rolled_back(turn, task, step, pending, body)
+    decides = turn.rules.decides
+    writes = pending.cls == "effect"
+    root = body.get("r3") if writes else None
+    result: dict[str, Any] = {"signal": "success" if exit_code == 0 else "fail"}
+    if writes:
+        result["txn"] = "commit"
+    invariant, facts = task.invariant, fit.booleans(body.get("facts"))
+    kept = invariant is None or render.holds(invariant, facts, turn.rules, turn.state)
+    if kept is not True:
+        _broken_invariant(turn, task, step, kept, writes)
+        return None
+    if isinstance(root, str):
+        result["r3"] = root
+        staged = decides.checks_hold_files and body.get("only_git") is True
+        if root != turn.state.r3 and not staged:
+            turn.executive(diagnostics=(), checks=())
+        turn.set(r3=root)
+    if pending.name != COMMITS or not decides.checks_hold_files:
+        measure.keep_diagnostics(turn, body)
+    key = body.get("key")
+    result["key"] = key if isinstance(key, str) else ""
+    if step.kind == "tool" or step.output_var or decides.plan_output:
+        _keep_output(turn, step, body.get("out", ""))
+    turn.recollect(recollect.acted, pending, body)
+    if f"exit_code.{step.id}" in turn.rules.wanted:
+        turn.bind(f"exit_code.{step.id}", exit_code)
+    if turn.state.r7.rollbacks[1]:
+        turn.executive(rollbacks=("", 0))
+    if step.poll is not None and exit_code != 0 and _polled(turn, step, step.poll, result):
+        return EnterStep(task, step)
+    if route.watched(turn, pending, result):
+        return None
+    if turn.state.r7.polls:
+        turn.executive(polls=0)
+    if exit_code == 0:
+        turn.set(r4=None)
+        return route.next_step(turn, task, step, result)
+    return _failed(turn, task, step, pending, body, result, exit_code)
+
+
+def _failed(
+    turn: Turn,
+    task: Task,
+    step: Step,
+    pending: Effect,
+    body: Mapping[str, Any],
+    result: Mapping[str, Any],
+    exit_code: int,
+) -> Move:
+    """A committed result whose exit is not 0: R4 says why, and the route follows from the step."""
+    place = f"{pending.name} in step {step.id}"
+    error = fit.exit_r4(exit_code, place, body, turn.rules.decides.r4_payload)
+    if step.poll is not None:
+        error = {**error, "code": route.POLL_LIMIT, "expected": f"exit 0 within {step.poll.limit} polls"}
+    turn.set(r4=error)
+    code = route.POLL_LIMIT if step.poll is not None else "tool.exit"
+    return route.failed_tool(turn, task, step, result, code)
+
+
+def _polled(turn: Turn, step: Step, poll: Poll, result: Mapping[str, Any]) -> bool:
+    """Whether a step that did not end with exit 0 is taken again; False when its polls are used up.
+
+    The runner waits before it does the next one: `step` only says when that one is due.
     """
-    if len(text) <= LIMIT:
-        fenced = _FENCE.match(text)
-        text = fenced.group(1) if fenced else text
-    try:
-        value = strict.loads(text, limit=LIMIT)
-    except strict.Unreadable as error:
-        return Misfit(error.code, error.expected, error.received, error.hint)
-    packet = _spelled_out(value)
-    found = violations(wanted.frame(), packet)
-    if found:
-        first = found[0]
-        return Misfit(first.code, show(first.expected), show(first.received), f"{first.path}: {first.hint}")
-    control = packet["control_packet"]
-    listed = control["tool_calls"]
-    wrong = _references(listed) or (_misfit(listed, wanted) if calls else None)
-    wrong = wrong or _wrong_atom(control.get("mangle_updates", ()), wanted)
-    return wrong or _answer(packet, control)
+    polls = turn.state.r7.polls + 1
+    if polls >= poll.limit:
+        return False
+    turn.executive(polls=polls)
+    turn.set(r4=None)
+    turn.commit(Kind.ROUTE, {**result, "poll": polls, "to": step.id})
+    return True
 
 
-def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema whose objects take no other members and whose texts have an end."""
-    made = dict(schema)
-    types = schema.get("type", ())
-    types = (types,) if isinstance(types, str) else types
-    if "string" in types and "enum" not in schema and "const" not in schema:
-        made.setdefault("maxLength", TEXT)
-    if "properties" in schema:
-        made["properties"] = {name: closed(item) for name, item in schema["properties"].items()}
-    if "properties" in schema or "object" in types:
-        extra = schema.get("additionalProperties", False if "properties" in schema else _ANY)
-        made["additionalProperties"] = closed(extra) if isinstance(extra, Mapping) else False
-    if "items" in schema:
-        made["items"] = closed(schema["items"])
-    if "anyOf" in schema:
-        made["anyOf"] = [closed(item) for item in schema["anyOf"]]
-    return made
+def _broken_invariant(
+    turn: Turn, task: Task, step: Step, found: render.NotANumber | Literal[False], writes: bool
+) -> None:
+    """End the run with its last tool undone; an invariant that has no answer does not hold."""
+    result: dict[str, Any] = {"signal": "fail", "code": "run.invariant"}
+    if isinstance(found, render.NotANumber):
+        error = fit.not_a_number(found)
+        turn.set(r4=error)
+        result |= {"code": error["code"], "r4": error}
+    if writes:
+        result["txn"] = "rollback"
+    turn.commit(Kind.ROUTE, result)
+    turn.end("failed", result["code"], f"mend step {step.id} or the invariant of TASK {task.name}")
 
 
-def _packet(call: Mapping[str, Any], wanted: Form) -> dict[str, Any]:
-    control: dict[str, Any] = {
-        "reasoning_trace": _text(TRACE),
-        "tool_calls": {"type": "array", "items": dict(call), "minItems": 1, "maxItems": CALLS},
-        "mangle_updates": {"type": "array", "items": _text(LINE), "maxItems": ATOMS},
-        "memory_operations": {
-            "type": "array",
-            "items": _object({"operation": {"enum": list(OPERATIONS)}, "fact": _text(LINE)}),
-            "maxItems": ATOMS,
-        },
-    }
-    if wanted.triggers:
-        control["self_correction"] = _object(
-            {"trigger": {"enum": list(wanted.triggers)}, "hypothesis": _text(LINE)}
-        )
-    return _object(
-        {"control_packet": _object(control, ("tool_calls",)), "surface_response": _text(SURFACE)},
-        ("control_packet",),
-    )
+def _rolled_back(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> Move:
+    """An effect that was undone, because its tool did not end by itself."""
+    outcome, code = outcomes.rolled_back(turn.rules, body)
+    result = {"signal": "timeout" if outcome == "timeout" else "fail", "code": code}
+    if pending.cls == "effect":
+        result["txn"] = "rollback"
+    if turn.state.r7.polls:
+        turn.executive(polls=0)
+    hint = f"{pending.name} in step {step.id}: see the record"
+    error = outcomes.rollback_r4(outcome, code, hint, body.get("why"))
+    return route.roll_back(turn, task, step, pending.name, error, result)
 
 
-def _call(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
-    return _object({"tool": {"const": name}, "args": args})
-
-
-def _object(properties: Mapping[str, Any], required: Sequence[str] | None = None) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties if required is None else required),
-        "additionalProperties": False,
-    }
-
-
-def _text(limit: int) -> dict[str, Any]:
-    return {"type": "string", "maxLength": limit}
-
-
-def _spelled_out(value: Any) -> Any:
-    if isinstance(value, dict) and "control_packet" not in value:
-        if value.keys() == {"candidates"}:
-            return {"control_packet": {"tool_calls": value["candidates"]}}
-        if "tool" in value:
-            return {"control_packet": {"tool_calls": [value]}}
-    return value
-
-
-def _references(value: Any) -> Misfit | None:
-    """A model may not write what only the runner makes: `$blob` and the like."""
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, dict):
-            for name in item:
-                if name.startswith("$") or not name.isascii():
-                    return Misfit("answer.name", "ASCII names without $", name[:40], "rename the member")
-            stack += item.values()
-        elif isinstance(item, list):
-            stack += item
-    return None
-
-
-def _misfit(listed: Sequence[Mapping[str, Any]], wanted: Form) -> Misfit | None:
-    for index, call in enumerate(listed):
-        schema = wanted.tools.get(call["tool"])
-        place = f"/control_packet/tool_calls/{index}"
-        if schema is None:
-            names = ", ".join(wanted.tools) or "none"
-            return Misfit("policy.not_in_tools", names, call["tool"], f"{place}/tool: use one of these")
-        found = violations(schema, call["args"])
-        if found:
-            first = found[0]
-            path = f"{place}/args{first.path}: {first.hint}"
-            return Misfit(first.code, show(first.expected), show(first.received), path)
-    return None
-
-
-def _wrong_atom(atoms: Sequence[str], wanted: Form) -> Misfit | None:
-    for index, text in enumerate(atoms):
-        place = f"/control_packet/mangle_updates/{index}"
-        try:
-            atom = parse_atom(text)
-        except PolicyError as error:
-            return Misfit("answer.atom", "one atom, such as done(/task)", text[:80], f"{place}: {error.hint}")
-        if not all(_ground(term) for term in atom.args):
-            return Misfit("answer.atom", "an atom without variables", text[:80], f"{place}: name the values")
-        if wanted.verbs and atom.pred not in wanted.verbs:
-            return Misfit(
-                "answer.verb", ", ".join(wanted.verbs), atom.pred[:80], f"{place}: use one of these"
-            )
-    return None
-
-
-def _ground(term: Term) -> TypeGuard[Const | Apply]:
-    if isinstance(term, Apply):
-        return all(_ground(item) for item in term.args)
-    return isinstance(term, Const)
-
-
-def _answer(packet: Mapping[str, Any], control: Mapping[str, Any]) -> Answer:
-    items: list[Item] = []
-    if control.get("reasoning_trace"):
-        items.append(Reasoning(control["reasoning_trace"]))
-    items += [ToolCall(call["tool"], call["args"], call.get("score", 0)) for call in control["tool_calls"]]
-    if packet.get("surface_response"):
-        items.append(Message(packet["surface_response"]))
-    return Answer(
-        tuple(items),
-        tuple(control.get("mangle_updates", ())),
-        tuple(control.get("memory_operations", ())),
-        control.get("self_correction"),
-    )
+def _keep_output(turn: Turn, step: Step, value: Any) -> None:
+    """Bind what a step gave to the variables that hold it."""
+    kept = value if isinstance(value, str) or render.is_reference(value) else ""
+    if "last_tool_output" in turn.rules.wanted and step.kind != "ask":
+        turn.bind("last_tool_output", kept)
+    for name in (step.output_var, step.metric):
+        if name:
+            turn.bind(name, kept)

@@ -39,7 +39,7 @@ def rolled_back(rules: Rules, body: Mapping[str, Any]) -> tuple[str, str]:
     """The outcome of a tool that did not end by itself, and its code."""
     outcome = body.get("outcome")
     known = outcome if isinstance(outcome, str) and outcome in ROLLED_BACK else "invalid"
-    given = body.get("code") if known == "invalid" and rules.gate is not None else None
+    given = body.get("code") if known == "invalid" and rules.decides.runner_codes else None
     codes = (*NOT_DONE, *_UNTOUCHED) if rules.decides.checks_hold_files else NOT_DONE
     return known, str(given) if given in codes else f"tool.{known}"
 

@@ -37,7 +37,7 @@ class Rules:
     wanted: frozenset[str]
     """Variables that some template or condition reads; others of their kind are not kept."""
     gate: Gate | None = None
-    """None where the semantics have no policy."""
+    """None where no policy decides (`Decisions.policy`)."""
     keys: tuple[Mapping[str, Any], ...] = ()
     """The approvers' public keys: `{id, name, public, roles}`."""
     axioms: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ class Rules:
                 gate=gate_of(rules["policy"], decides.closed_law) if decides.policy else None,
                 axioms=axioms,
                 keys=tuple(rules["keys"]) if decides.policy else (),
-                remembers=decides.policy and _reads_memory(program),
+                remembers=decides.memory and _reads_memory(program),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise LedgerError("ledger.genesis", f"not a genesis record: {error!r}") from error

@@ -1,31 +1,36 @@
-"""One call of `step` under way: the state so far, and what was decided on the way.
+"""One call of `step` in progress: the state so far and what was decided on the way.
 
-The small changes that all parts of a turn share: commits, budgets, the end. What is permitted is in
-permits.py, what an answer leads to in step.py.
+Takes the rules, the state and the time of a proposal; gives Stepped. It has the changes that every decision
+makes: a commit, a register, a budget, an effect, the end of the run. What is decided is elsewhere: permit.py
+decides what may be asked for, answer.py and measure.py what a proposal means, route.py where the run goes.
+
+These are functions over a Turn, and they do not call each other back: a decision that leads on gives a Move,
+and `step` makes it. So no chain of misfits or failed checks deepens the stack.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from spak.kernel import fit, render
 from spak.kernel.gate import Judged
 from spak.kernel.memory import Memory
-from spak.kernel.observed import Facts
 from spak.kernel.rules import Rules
 from spak.kernel.seal import seal
 from spak.kernel.state import Counter, Effect, State, Watchdog, change
-from spak.policy import approval
 from spak.program import Step, Task
 from spak.records import Kind, Record
 
-SAID = (("txn", "commit"),)
-"""What a route of semantics 2 leaves out: it is so unless it says otherwise."""
+IMPLIED = (("txn", "commit"),)
+"""What a route of semantics 2 leaves out: it is so unless the route says otherwise."""
 
 
 class Stepped(NamedTuple):
+    """What a call of `step` gives."""
+
     state: State
     commits: tuple[Record, ...]
     effects: tuple[Effect, ...]
@@ -33,49 +38,97 @@ class Stepped(NamedTuple):
     """For each permit among the commits: its index and what it was derived from."""
 
 
+class EnterTask(NamedTuple):
+    """Go to a task's first step."""
+
+    name: str
+
+
+class EnterStep(NamedTuple):
+    """Go to a step."""
+
+    task: Task
+    step: Step
+
+
+class CallTool(NamedTuple):
+    """Ask for the tool that a plan chose."""
+
+    task: Task
+    step: Step
+    tool: str
+    args: Mapping[str, Any]
+
+
+class Misfit(NamedTuple):
+    """What does not fit never reaches the tool; whoever proposed it gets the reason, in `errors[0]`."""
+
+    task: Task
+    step: Step
+    tool: str
+    """The tool that was named, or what such answers are counted under."""
+    errors: list[Mapping[str, Any]]
+    """R4 values, at least one."""
+
+
+Move = EnterTask | EnterStep | CallTool | Misfit | None
+"""Where a decision leads; None where the run ended or an effect is pending."""
+
+
+@dataclass(slots=True)
 class Turn:
     """The state so far, and what was decided on the way."""
 
-    def __init__(self, rules: Rules, state: State, at: int) -> None:
-        self.rules = rules
-        self.state = state
-        self.at = at
-        self.commits: list[Record] = []
-        self.effects: list[Effect] = []
-        self.judged: list[tuple[int, Judged]] = []
-        self.undone = 0
-        self.seen: Facts = {}
-        self.rounds = 0
-        self.signed: tuple[str, bool] | None = None
-        """Who approved, and whether as an admin."""
-        self.rejected: approval.Rejected | None = None
+    rules: Rules
+    state: State
+    at: int
+    """Unix milliseconds of the proposal."""
+    commits: list[Record] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
+    judged: list[tuple[int, Judged]] = field(default_factory=list)
+    rolled_back: int = 0
+    """Rollbacks and misfits of this turn, in whatever tasks."""
 
     def done(self) -> Stepped:
+        """What the turn gives."""
         return Stepped(self.state, tuple(self.commits), tuple(self.effects), tuple(self.judged))
 
     @property
     def task(self) -> Task:
+        """The task that the program counter names."""
         return self.rules.program.tasks[self.state.r0.task]
 
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """Task, step and attempt of the program counter."""
+        counter = self.state.r0
+        return counter.task, counter.step, counter.attempt
+
     def commit(self, kind: Kind, body: Mapping[str, Any]) -> str:
-        """Seal a decision. A route says neither what its act says (the key) nor that all went well (txn)."""
-        if kind is Kind.ROUTE and self.rules.gate is not None:
+        """Seal a decision; gives its content hash. A lean route names neither its act's key nor a commit."""
+        if kind is Kind.ROUTE and self.rules.decides.lean_routes:
             body = {
-                name: value for name, value in body.items() if (name, value) not in SAID and name != "key"
+                name: value for name, value in body.items() if (name, value) not in IMPLIED and name != "key"
             }
         record, self.state, content = seal(self.state, self.at, kind, body)
         self.commits.append(record)
         return content
 
+    def set(self, **registers: Any) -> None:
+        """Change registers of the state."""
+        self.state = change(self.state, **registers)
+
     def executive(self, **changes: Any) -> None:
+        """Change fields of R7."""
         self.state = change(self.state, r7=change(self.state.r7, **changes))
 
-    def recollect(self, change: Callable[..., Memory], *about: Any) -> None:
+    def recollect(self, update: Callable[..., Memory], *about: Any) -> None:
         """Change the memory, in a program that has one, by its rules."""
         if self.rules.remembers:
-            self.executive(memory=change(self.state.r7.memory, self.rules, *about))
+            self.executive(memory=update(self.state.r7.memory, self.rules, *about))
 
     def bind(self, name: str, value: Any) -> None:
+        """Give a variable its value; a metric's is read as a number."""
         if name.startswith("metric."):
             value = render.number(value, self.rules)
         self.executive(variables={**self.state.r7.variables, name: value})
@@ -83,7 +136,7 @@ class Turn:
     def spend(self, side: Mapping[str, Any]) -> None:
         """Count the recorded milliseconds and tokens of an effect; waiting for people costs nothing."""
         requests, sent = fit.count(side, "requests"), fit.count(side, "request_bytes")
-        if self.rules.gate is not None and (requests or sent):
+        if self.rules.decides.requests_counted and (requests or sent):
             r7 = self.state.r7
             self.executive(requests=r7.requests + requests, request_bytes=r7.request_bytes + sent)
         elapsed, tokens, cost = (fit.count(side, name) for name in ("ms", "tokens", "cost_nanousd"))
@@ -93,19 +146,19 @@ class Turn:
             self.executive(usage={**known, task: (calls + 1, before + tokens, paid + cost)})
         if elapsed or tokens:
             dog = self.state.r1
-            self.state = change(
-                self.state,
+            self.set(
                 r1=Watchdog(dog.elapsed_ms + elapsed, dog.steps, dog.window),
                 r2=self.state.r2 + tokens,
             )
 
-    def place(self, task: str, step: str) -> None:
+    def go_to(self, task: str, step: str) -> None:
+        """Set the program counter; nothing is pending there yet."""
         if self.state.r7.polls and (task, step) != self.state.r0[:2]:
             self.executive(polls=0)
-        self.state = change(self.state, r0=Counter(task, step, self.state.r0.attempt), r6=None)
+        self.set(r0=Counter(task, step, self.state.r0.attempt), r6=None)
 
     def arguments(self, step: Step) -> dict[str, Any]:
-        """Raises: render.Unbound, render.BadCommand."""
+        """A step's arguments with their variables filled in. Raises: render.Unbound, render.BadCommand."""
         return {name: render.render(value, self.rules, self.state) for name, value in step.args.items()}
 
     def exhausted(self) -> tuple[str, str] | None:
@@ -124,6 +177,11 @@ class Turn:
         cost = self.rules.program.budgets.cost
         after = self.state.r7.cost + max(bound, 1)
         return ("budget.cost", f"BUDGET {{ cost: {cost * 2} }}") if cost and after > cost * 1000 else None
+
+    def request(self, effect: Effect) -> None:
+        """Ask the runner for an effect, which is pending from now on."""
+        self.set(r6=effect)
+        self.effects.append(effect)
 
     def end(
         self, status: str, code: str = "", knob: str = "", cause: Mapping[str, Any] = MappingProxyType({})
@@ -150,23 +208,12 @@ class Turn:
             }
         self.commit(Kind.END, body)
         self.executive(codes=(code,) if code else (), evidence=evidence if code else (), knob=knob)
-        self.state = change(self.state, status=status, r6=None)
+        self.set(status=status, r6=None)
 
     def fail(self, code: str, cause: Mapping[str, Any], knob: str) -> None:
         """End a run that no knob would help; `knob` is what was offered up to semantics 2."""
         self.end("failed", code, "" if self.rules.decides.causes else knob, cause)
 
     def refuse(self, code: str, knob: str, cause: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """End a run that may go on when the knob is turned."""
         self.end("refused", code, knob, cause)
-
-    def here(self) -> tuple[str, str, int]:
-        place = self.state.r0
-        return place.task, place.step, place.attempt
-
-    def want(self, effect: Effect) -> None:
-        self.state = change(self.state, r6=effect)
-        self.effects.append(effect)
-
-    def violate(self, task: Task, step: Step, tool: str, errors: list[Mapping[str, Any]]) -> None:
-        """What does not fit never reaches the tool; who proposed it gets the reason."""
-        raise NotImplementedError

@@ -22,6 +22,18 @@ class Decisions:
 
     policy: bool = True
     """Since 2: the policy derives each permit. Before, a tool had to be in TOOLS, or named by a step."""
+    memory: bool = True
+    """Since 2: a plan is shown what happened so far, and answers with a control packet. Before, a prompt had
+    no memory, and a plan was candidates alone. Source: seed 000 section 2.1 (MEMORY)."""
+    lean_routes: bool = True
+    """Since 2: a route repeats neither the key of its act nor that its transaction was committed."""
+    requests_counted: bool = True
+    """Since 2: the requests that tools sent, and their bytes, count against budgets of the policy."""
+    answers_counted_together: bool = True
+    """Since 2: invalid answers are counted whatever tool they name, until `rollbacks_by_tool`."""
+    runner_codes: bool = True
+    """Since 2: what the runner did not do, though permitted, keeps the runner's code. Before, it was
+    `tool.invalid`."""
     exits_decide: bool = True
     """Since 3: in a task with neither `success:` nor VALIDATOR a tool's non-zero exit fails the task.
     Source: DESIGN.md section 15."""
@@ -77,7 +89,15 @@ _FIRST = Decisions(*(False for _ in fields(Decisions)))
 BY_VERSION: Mapping[int, Decisions] = MappingProxyType(
     {
         1: _FIRST,
-        2: replace(_FIRST, policy=True),
+        2: replace(
+            _FIRST,
+            policy=True,
+            memory=True,
+            lean_routes=True,
+            requests_counted=True,
+            answers_counted_together=True,
+            runner_codes=True,
+        ),
         SEMANTICS: LATEST,
     }
 )

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 from spak import canon, tokens
 from spak.cancel import Token, check
 from spak.errors import RunError
-from spak.kernel import answer as answers
+from spak.kernel import packet
 from spak.kernel.memory.recollect import Size
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
@@ -78,8 +78,8 @@ def prompt_of(effect: Effect, blobs: Blobs, rules: Rules) -> Prompt:
     return Prompt(effect.id, items, role, kind, effect.task, schema, effect.prefix, step=effect.step)
 
 
-def _form(effect: Effect, rules: Rules) -> answers.Form:
-    return answers.form(rules.program, rules.program.tasks[effect.task], rules.catalog, _verbs(rules))
+def _form(effect: Effect, rules: Rules) -> packet.Form:
+    return packet.form(rules.program, rules.program.tasks[effect.task], rules.catalog, _verbs(rules))
 
 
 def _verbs(rules: Rules) -> list[str]:
@@ -247,6 +247,8 @@ class Performer:
         diagnostics = self._clean(list(result.diagnostics[: measured.MAX_DIAGNOSTICS]))
         key = self._clean(dict(result.key))
         side: dict[str, Any] = {"ms": result.wall_ms, "cpu_ms": result.cpu_ms}
+        if result.requests:
+            side |= {"requests": result.requests, "request_bytes": result.request_bytes}
         body: dict[str, Any] = {"of": effect.id, "outcome": result.status}
         if result.status == "exited":
             body["exit"] = result.exit
@@ -401,16 +403,16 @@ class Performer:
 
     def _read_plan(self, effect: Effect, text: str, side: Mapping[str, Any]) -> Proposed:
         """A text that should be a plan; what it calls is for the kernel's select to judge."""
-        found = answers.parse(text, _form(effect, self.rules), calls=False)
+        found = packet.parse(text, _form(effect, self.rules), calls=False)
         body: dict[str, Any]
-        if isinstance(found, answers.Misfit):
-            found = answers.CUT if side.get("finish") == "length" else found
-            tried = keep(text[: answers.LIMIT], self.blobs)
+        if isinstance(found, packet.Misfit):
+            found = packet.CUT if side.get("finish") == "length" else found
+            tried = keep(text[: packet.LIMIT], self.blobs)
             body = {"of": effect.id, "outcome": "malformed", "out": tried, **found.to_json()}
             return Proposed(Kind.ACT, body, side)
         body = {"of": effect.id, "by": "model"}
         body["candidates"] = shrink([_candidate(call) for call in found.calls], self.blobs)
-        reasoning = [item.text for item in found.items if isinstance(item, answers.Reasoning)]
+        reasoning = [item.text for item in found.items if isinstance(item, packet.Reasoning)]
         said = {
             "reasoning": "\n".join(reasoning),
             "surface": found.surface,
@@ -422,6 +424,6 @@ class Performer:
         return Proposed(Kind.PLAN, body, side)
 
 
-def _candidate(call: answers.ToolCall) -> dict[str, Any]:
+def _candidate(call: packet.ToolCall) -> dict[str, Any]:
     made: dict[str, Any] = {"tool": call.tool, "args": dict(call.args)}
     return {**made, "score": call.score} if call.score else made

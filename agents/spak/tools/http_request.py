@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
@@ -122,6 +123,7 @@ def _ask(call: Call) -> ToolResult:
     headers = _headers(args.get("headers", {}))
     addresses = _addresses(call, url.host)
     limit = int(args.get("max_bytes", MAX_BYTES))
+    sent = 0
     try:
         timeout = min(float(args.get("timeout_s", TIMEOUT_S)), call.limits.wall_s)
         ends = time.monotonic() + timeout
@@ -133,19 +135,30 @@ def _ask(call: Call) -> ToolResult:
                 content=str(args["body"]).encode() if "body" in args else None,
                 extensions={"sni_hostname": url.host, "trace": watch},
             )
+            sent = _size(request)
             response = client.send(request, stream=True)
             try:
-                return _told(str(args["url"]), response, limit, ends)
+                told = _told(str(args["url"]), response, limit, ends)
+                return replace(told, requests=1, request_bytes=sent)
             finally:
                 response.close()
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, UnicodeEncodeError) as error:
         late = isinstance(error, (httpx.TimeoutException, TimeoutError)) or time.monotonic() >= ends
-        return results.failed(
+        failed = results.failed(
             "http_request.timeout" if late else "http_request.failed",
             f"no reply from {url.host} in time" if late else f"{url.host}: {str(error)[:200] or 'no reply'}",
             "try again later, or give timeout_s" if late else "is the host up?",
             exit=2,
         )
+        return replace(failed, requests=1, request_bytes=sent) if sent else failed
+
+
+def _size(request: httpx.Request) -> int:
+    """Bytes of a request as it is sent: its first line, its headers, its body."""
+    head = (
+        len(request.method) + len(request.url.raw_path) + sum(len(k) + len(v) for k, v in request.headers.raw)
+    )
+    return head + len(request.content)
 
 
 def _headers(given: Mapping[str, Any]) -> dict[str, str]:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import kernel_kit
 from kernel_kit import CATALOG, program
-from spak.kernel import answer
-from spak.kernel.answer import Answer, Form, Message, Misfit, Reasoning, ToolCall, form, parse
+from spak.kernel import packet as packets
+from spak.kernel.packet import Answer, Form, Message, Misfit, Reasoning, ToolCall, form, parse
 from spak.lang.schema import check_schema, violations
 from spak.program import Heuristic, Task
 
@@ -200,7 +200,7 @@ def test_whatever_json_comes_only_tools_of_the_task_get_through(value: Any) -> N
             st.text(max_size=50),
         ),
         min_size=1,
-        max_size=answer.CALLS,
+        max_size=packets.CALLS,
     ),
     st.text(max_size=50),
 )

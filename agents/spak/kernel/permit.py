@@ -1,0 +1,372 @@
+"""Permit: entering a step, asking the gate, looking at the world for it, waiting for an approval.
+
+Every effect of a run but these two (observe, approve) is made here, by `permit`, after the policy permitted
+it. The gate (gate.py) decides, this says what becomes of its decision. Takes a Turn; gives the Move that a
+denial or an argument that does not fit leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from spak import canon
+from spak.kernel import context, fit, render
+from spak.kernel.gate import Judged, Wish, approval_facts, uses_of
+from spak.kernel.memory import Memory, recollect
+from spak.kernel.observed import Facts, Malformed, merged
+from spak.kernel.rules import refs
+from spak.kernel.situation import moving, situation
+from spak.kernel.state import Counter, Effect, EffectClass, LastTool
+from spak.kernel.turn import EnterStep, Misfit, Move, Turn
+from spak.policy import approval
+from spak.policy.judge import permissible
+from spak.program import Step, Task, Template
+from spak.records import Kind
+
+Asked = Literal["tool", "ask", "plan", "check", "validate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known when an action is judged: what was observed for it, and what became of an approval."""
+
+    seen: Facts
+    rounds: int = 0
+    """Observations so far."""
+    signed: tuple[str, bool] | None = None
+    """Who approved, and whether as an admin."""
+    rejected: approval.Rejected | None = None
+
+
+NOTHING = Known({})
+
+
+def enter_task(turn: Turn, name: str) -> Move:
+    """Go to a task's first step, with the task's retries and its GOAL as variables are now."""
+    task = turn.rules.program.tasks[name]
+    turn.executive(depth=turn.state.r7.depth + 1)
+    if name != turn.state.r0.task:
+        turn.executive(retries=task.retries, turns=0, stale=0)
+        turn.recollect(recollect.moved)
+    if not task.steps:
+        turn.go_to(name, "")
+        turn.refuse("run.empty_task", f"a step, a GOAL or a VALIDATOR in TASK {name}")
+        return None
+    if isinstance(task.goal, Template):
+        try:
+            turn.executive(goal=render.render(task.goal, turn.rules, turn.state))
+        except render.Unbound as error:
+            turn.go_to(name, "")
+            turn.refuse("run.unbound_variable", f"bind {error} before TASK {name}, whose GOAL reads it")
+            return None
+    return EnterStep(task, task.steps[0])
+
+
+def enter_step(turn: Turn, task: Task, step: Step) -> Move:
+    """Budgets, heuristics, arguments, then the permit and its effect; or an end."""
+    turn.go_to(task.name, step.id)
+    spent = turn.exhausted()
+    if spent:
+        turn.refuse(*spent)
+        return None
+    try:
+        match step.kind:
+            case "tool":
+                return enter_tool(turn, task, step, step.name, turn.arguments(step), NOTHING)
+            case "plan" | "ask":
+                _inject(turn)
+                ask(turn, task, step, NOTHING)
+            case "check":
+                atoms = render.questions(task.success, turn.rules, turn.state)
+                permit(turn, NOTHING, step, "check", "check", {"atoms": list(atoms)}, "pure")
+            case "validate":
+                validate(turn, step, turn.arguments(step), NOTHING)
+    except render.Unbound as error:
+        turn.refuse("run.unbound_variable", f"bind {error} before step {step.id} of TASK {task.name}")
+    except render.BadCommand as error:
+        found = fit.r4("shell.not_one_command", "one command", "", str(error))
+        return Misfit(task, step, step.name, [found])
+    return None
+
+
+def enter_tool(
+    turn: Turn, task: Task, step: Step, name: str, args: Mapping[str, Any], known: Known = NOTHING
+) -> Move:
+    """The built-in rule, that a plan's tool must be in TOOLS; then the schema, before the tool."""
+    entry = turn.rules.catalog.tool(name)
+    if entry is None:
+        _deny(turn, name, args, "policy.unknown_tool", f"install or correct the tool {name}")
+        return None
+    bound = step.kind == "plan" if turn.rules.decides.step_tools else bool(task.tools)
+    if bound and not fit.listed(turn.rules, task, name):
+        _deny(turn, name, args, "policy.not_in_tools", f"TOOLS [{name}] in TASK {task.name}")
+        return None
+    found = fit.misfits(turn.rules, entry, args)
+    turn.set(r5=LastTool(entry.name, str(entry.version)))
+    if found:
+        return Misfit(task, step, entry.name, found)
+    watched = render.questions(task.invariant, turn.rules, turn.state)
+    wait = step.poll.every_ms if step.poll is not None and turn.state.r7.polls else 0
+    due = turn.at + wait if wait else 0
+    return permit(turn, known, step, "tool", entry.name, args, entry.effect, watch=watched, due=due)
+
+
+def ask(turn: Turn, task: Task, step: Step, known: Known = NOTHING) -> None:
+    """Put a question or a plan to whoever answers it. Raises: render.Unbound."""
+    r7 = turn.state.r7
+    name = task.proposing.name if step.kind == "plan" else ""
+    if name or not turn.rules.decides.memory:  # a generator reads no prompt
+        built = context.Built(context.items(turn.rules, turn.state, task, step), 0)
+    else:
+        built = context.build(turn.rules, turn.state, task, step, r7.memory)
+    prompt = canon.content_hash(built.items)
+    shown: dict[str, Any] = {"items": built.items, "prefix": built.prefix}
+    if step.kind == "ask":
+        permit(turn, known, step, "ask", step.name, {"prompt": prompt}, "ask", **shown)
+        return
+    permit(
+        turn,
+        known,
+        step,
+        "plan",
+        name or "model",
+        {"prompt": prompt, "turn": r7.turns},
+        "costly" if name else "ask",
+        turn=r7.turns,
+        seed=turn.rules.draw("plan", task.name),
+        **shown,
+    )
+    pending = turn.state.r6
+    if pending is not None and pending.act == "plan":  # permitted
+        turn.executive(turns=r7.turns + 1)
+        if not turn.rules.decides.memory_by_policy:
+            turn.recollect(recollect.sent)
+
+
+def validate(turn: Turn, step: Step, args: Mapping[str, Any], known: Known = NOTHING) -> None:
+    """Ask for a measurement against the candidates worth remembering."""
+    entry = turn.rules.catalog.validators[step.name]
+    r7 = turn.state.r7
+    rivals = {
+        name: dict(mark.files)
+        for name, mark in (("incumbent", r7.best), ("baseline", r7.baseline), ("runner_up", r7.runner_up))
+        if mark is not None
+    }
+    if args.get("role") == "final":
+        rivals.pop("incumbent", None)
+        if r7.best == r7.baseline:
+            rivals.pop("baseline", None)
+    seed = turn.rules.draw("validate", turn.state.r0.attempt)
+    permit(turn, known, step, "validate", entry.name, args, entry.effect, rivals=rivals, seed=seed)
+
+
+def permit(
+    turn: Turn,
+    known: Known,
+    /,
+    step: Step,
+    act: Asked,
+    name: str,
+    args: Mapping[str, Any],
+    cls: EffectClass,
+    **more: Any,
+) -> Move:
+    """Commit what the policy decides and, where it permits, ask for the effect.
+
+    The permit's content is the effect's id. There is no effect yet where it is denied, where an approval is
+    waited for and where the world has to be observed first.
+    """
+    judged = _decision(turn, known, act, name, args)
+    if judged is not None and not isinstance(judged, Judged):
+        _observe(turn, known, step, act, name, args, judged)
+        return None
+    state = turn.state
+    turn.set(r0=Counter(state.r0.task, step.id, state.r0.attempt + 1))
+    body: dict[str, Any] = {"act": act, "allow": True, "args": args}
+    if name != act:
+        body["name"] = name
+    if judged is not None:
+        turn.judged.append((len(turn.commits), judged))
+        if judged.allow is not True:
+            asked = turn.commit(Kind.PERMIT, {**body, "allow": judged.allow, "code": judged.code})
+            if judged.allow != "ask":
+                return _denied(turn, step, act, name, args, judged)
+            wanted = {"act": act, "args": args}
+            root = turn.state.r3
+            turn.request(
+                Effect(asked, "approve", name, "ask", *turn.place, wanted, root, observed=known.seen)
+            )
+            return None
+    content = turn.commit(Kind.PERMIT, body)
+    root = turn.state.r3
+    turn.request(Effect(content, act, name, cls, *turn.place, args, root, observed=known.seen, **more))
+    return None
+
+
+def _decision(
+    turn: Turn, known: Known, act: Asked, name: str, args: Mapping[str, Any]
+) -> Judged | Mapping[str, Any] | None:
+    """What the gate says: a decision, or questions about the world; None where there is no gate."""
+    rules, gate = turn.rules, turn.rules.gate
+    if gate is None:
+        return None
+    run = situation(rules, turn.state, turn.task, name if act == "tool" else "")
+    spent = moving(rules, turn.state)
+    wish = Wish(act, name, args, run, spent, rules.decides, uses_of(rules.catalog, act, name))
+    signed = approval_facts(*known.signed) if known.signed else ()
+    asked = wish._replace(run=(*run, *signed)) if signed else wish
+    found = gate.judge(asked, known.seen, known.rounds)
+    if isinstance(found, Judged) and not found.allow and rules.program.approvals == "ask":
+        rejected = known.rejected
+        if rejected is not None and rejected.code == "policy.approval_denied":
+            return found._replace(code=rejected.code, reason=rejected.message)
+        if gate.approvable(wish, known.seen, rules.keys):
+            code = found.code if rejected is None else rejected.code
+            return found._replace(allow="ask", code=code)
+    return found
+
+
+def _denied(turn: Turn, step: Step, act: Asked, name: str, args: Mapping[str, Any], judged: Judged) -> Move:
+    """Whoever proposed it gets the reason and may propose again; what the spec says itself is refused."""
+    task, decides = turn.task, turn.rules.decides
+    if act == "tool" and comes_of_an_answer(task, step):
+        patch = judged.code.startswith("patch.")
+        expected = "a patch that can be read" if patch else "what the policy permits"
+        error = fit.r4(judged.code, expected, name, judged.reason)
+        return Misfit(task, step, name, [fit.with_payload(turn.rules, error, args)])
+    who = "law of the operator or the team" if decides.closed_law else "POLICY"
+    knob = f"a {who} that permits it: {judged.reason}"
+    if decides.causes and not (judged.code == "policy.denied" and permissible(judged.facts)):
+        knob = ""
+    turn.refuse(judged.code, knob, {"name": name, "reason": judged.reason})
+    return None
+
+
+def comes_of_an_answer(task: Task, step: Step) -> bool:
+    """Whether a question at or before this step gave what the step is to do."""
+    index = next(i for i, item in enumerate(task.steps) if item.id == step.id)
+    asked = any(item.kind in ("ask", "plan") for item in task.steps[: index + 1])
+    return asked and (step.kind in ("ask", "plan") or bool(refs(step.args)))
+
+
+def _observe(
+    turn: Turn,
+    known: Known,
+    step: Step,
+    act: Asked,
+    name: str,
+    args: Mapping[str, Any],
+    questions: Mapping[str, Any],
+) -> None:
+    """Ask the runner to look. Not a decision: there is no commit, and the id says what is asked."""
+    state = turn.state
+    place = Counter(state.r0.task, step.id, state.r0.attempt)
+    wanted: dict[str, Any] = {"act": act, "args": args, "questions": questions}
+    if known.signed:
+        wanted["signed"] = known.signed
+    effect = Effect(
+        id=canon.content_hash([place.attempt + 1, name, args, questions]),
+        act="observe",
+        name=name,
+        cls="pure",
+        task=place.task,
+        step=place.step,
+        attempt=place.attempt,
+        args=wanted,
+        root=state.r3,
+        turn=known.rounds + 1,
+        observed=known.seen,
+    )
+    turn.set(r0=place)
+    turn.request(effect)
+
+
+def observed(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> Move:
+    """Go on with what was to be permitted, now that the world was looked at."""
+    try:
+        seen = merged(pending.observed, body.get("facts"))
+    except Malformed:
+        seen = {"paths": [None]}  # the gate denies what makes no sense
+    return _resume(turn, task, step, pending, Known(seen, pending.turn, pending.args.get("signed")))
+
+
+def approved(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> Move:
+    """Judge the waiting action again: with the approval as a fact, or with why it is none."""
+    found = approval.verify(
+        body,
+        keys=turn.rules.keys,
+        action=approval.action_hash(pending.name, pending.args["args"]),
+        of=pending.id,
+        run=turn.state.run,
+        step=f"{pending.task}/{pending.step}",
+        at=turn.at,
+    )
+    known = Known(pending.observed)
+    if isinstance(found, approval.Approved):
+        known = replace(known, signed=(found.signer, found.overrides))
+    else:
+        known = replace(known, rejected=found)
+    return _resume(turn, task, step, pending, known)
+
+
+def _resume(turn: Turn, task: Task, step: Step, pending: Effect, known: Known) -> Move:
+    """Ask again for the permit that an observation or an approval was needed for."""
+    turn.set(r6=None)
+    args = pending.args["args"]
+    match pending.args["act"]:
+        case "tool":
+            return enter_tool(turn, task, step, pending.name, args, known)
+        case "validate":
+            validate(turn, step, args, known)
+        case "check":
+            permit(turn, known, step, "check", "check", args, "pure")
+        case _:
+            ask(turn, task, step, known)
+    return None
+
+
+def counted(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[str, Any]) -> None:
+    """Send the prompt that was counted, make its memory smaller and ask again, or refuse.
+
+    The window and the most that the call can cost are those of the model that was to be asked: facts of
+    the outside, as the count is. Source: seed 001 (R2).
+    """
+    program, r7 = turn.rules.program, turn.state.r7
+    held = r7.memory if step.kind == "plan" else Memory()
+    size = recollect.Size.of(body, turn.state.r2, program.budgets.tokens)
+    verdict = context.verdict(size.tokens, size.room, held)
+    bound = fit.count(body, "cost")
+    dear = turn.unaffordable(bound) if bound and verdict == "send" else None
+    verdict = "refuse" if dear else verdict
+    turn.commit(Kind.CONTEXT, {"act": verdict, "prompt": pending.args["prompt"], "tokens": size.tokens})
+    if verdict == "send":
+        turn.set(r6=pending._replace(counted=True))
+        return
+    turn.set(r6=None)
+    if verdict == "refuse":
+        turn.refuse(*(dear or size.knob(program.budgets.tokens)))
+        return
+    smaller = recollect.smaller(held, turn.rules, size, pending.items)
+    assert smaller is not None
+    turn.executive(memory=smaller, turns=r7.turns - 1)
+    ask(turn, task, step)
+
+
+def _deny(turn: Turn, name: str, args: Mapping[str, Any], code: str, knob: str) -> None:
+    turn.commit(Kind.PERMIT, {"act": "tool", "allow": False, "args": args, "code": code, "name": name})
+    turn.refuse(code, knob)
+
+
+def _inject(turn: Turn) -> None:
+    """The next heuristic in order, one per consecutive fail. Source: seed 000 section 3.2."""
+    r7 = turn.state.r7
+    if not r7.due:
+        return
+    for index, heuristic in enumerate(turn.rules.program.heuristics):
+        if index not in r7.fired and (not heuristic.when or heuristic.when in r7.due):
+            turn.commit(Kind.INJECT, {"heuristic": index + 1, "on": list(r7.due)})
+            turn.executive(fired=(*r7.fired, index))
+            break
+    turn.executive(due=())

@@ -1,0 +1,61 @@
+"""The ports: what the runner asks of the outside, and the data that passes; all of their names are here.
+
+Adapters (ledger, workspace, sandbox, tools, validators, proposers, llm) implement these and know nothing of
+each other. One contract suite per port runs over all of its adapters. Paths are host paths unless said.
+"""
+
+from spak.ports.ledger import Blobs, Ledger, Ledgers
+from spak.ports.models import (
+    Answer,
+    Backend,
+    Candidate,
+    Finish,
+    PlanRequest,
+    Priced,
+    Prompt,
+    Proposer,
+    Sized,
+    Trial,
+)
+from spak.ports.redacting import Redacting
+from spak.ports.sandbox import MIB, Child, Heard, Job, Launcher, Limits, Outcome, Status, Stream
+from spak.ports.tools import Archive, Call, Kept, Tool, Toolchain, ToolResult
+from spak.ports.validators import Ask, Asked, MeasureCall, Measurement, Subject, Validator
+
+__all__ = [
+    "MIB",
+    "Answer",
+    "Archive",
+    "Ask",
+    "Asked",
+    "Backend",
+    "Blobs",
+    "Call",
+    "Candidate",
+    "Child",
+    "Finish",
+    "Heard",
+    "Job",
+    "Kept",
+    "Launcher",
+    "Ledger",
+    "Ledgers",
+    "Limits",
+    "MeasureCall",
+    "Measurement",
+    "Outcome",
+    "PlanRequest",
+    "Priced",
+    "Prompt",
+    "Proposer",
+    "Redacting",
+    "Sized",
+    "Status",
+    "Stream",
+    "Subject",
+    "Tool",
+    "ToolResult",
+    "Toolchain",
+    "Trial",
+    "Validator",
+]
