@@ -4,17 +4,23 @@
 not read, so it would never see that the connection they came by is gone; and as it can acknowledge none of
 them, it would never read again. It sends nothing over that connection: the answer to a ping would be taken
 for a message, and a message for the answer.
+
+`Whole` lets no worker begin in a data folder that was restored by half.
 """
 
 from __future__ import annotations
 
 import os
 import select
+import sys
+from pathlib import Path
 from typing import Any
 
 from celery import Celery, bootsteps
+from django.conf import settings
 
-from spakweb import broker
+from spakweb import broker, restoring
+from spakweb.errors import Refused
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
 
@@ -52,8 +58,18 @@ def look(channel: Any) -> None:
         other.ping()
 
 
+class Whole(bootsteps.Step):
+    def include_if(self, worker: Any) -> bool:
+        try:
+            restoring.refuse(Path(settings.DATA_DIR))
+        except Refused as why:
+            sys.exit(f"worker: {why.message} [{why.code}]\n  mend: {why.hint}")
+        return False
+
+
 broker.register()
 app = Celery("spakweb")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["spakweb.worker"])
 app.steps["consumer"].add(Pulse)
+app.steps["worker"].add(Whole)

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from spakweb import restoring
 from spakweb.database import LIMITS, Limits, database
 from spakweb.environment import BadSetting, flag, number, operators_law, origin, text, words
 
@@ -43,6 +44,8 @@ def secret_key() -> str:
     file = DATA_DIR / "secret_key"
     try:
         DATA_DIR.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if restoring.there(DATA_DIR) and not file.exists():
+            return secrets.token_urlsafe(50)  # for this command alone: the restore brings the key
         if not file.exists():
             aside = file.with_name(f".secret_key.{secrets.token_hex(4)}")
             aside.touch(mode=0o600)

@@ -1,8 +1,27 @@
-"""The app `home`."""
+"""The app `home`; its system check lets no command work on a place that was restored by half."""
+
+from pathlib import Path
+from typing import Any
 
 from django.apps import AppConfig
+from django.conf import settings
+from django.core import checks
+
+from spakweb import restoring
+from spakweb.errors import Refused
 
 
 class HomeConfig(AppConfig):
     name = "spakweb.home"
     label = "home"
+
+    def ready(self) -> None:
+        checks.register(whole)
+
+
+def whole(**ignored: Any) -> list[checks.CheckMessage]:
+    try:
+        restoring.refuse(Path(settings.DATA_DIR))
+    except Refused as why:
+        return [checks.Error(why.message, hint=why.hint, id=why.code)]
+    return []

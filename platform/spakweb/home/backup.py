@@ -8,6 +8,8 @@
 The database comes first, so that no record names a file which was not copied; a newer file than the database
 knows does no harm. Every ledger is verified, in the copy where the copy can be read (SQLite). `restore` looks
 at every file before it touches anything, fills an empty place, and puts aside what is there if it is told to.
+Killed, it leaves the place as it was, or a marker with which nothing starts (`spakweb.restoring`); the
+same command begins anew then.
 The folder of secrets and the settings in the environment are no part of it.
 """
 
@@ -22,6 +24,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from dataclasses import replace as replaced
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,7 +35,9 @@ from spak import canon, integrity
 from spak.errors import LedgerError
 from spak.inputs import open_input, read_text
 from spak.ledger.blobs import no_lease
+from spak.ledger.scan import fsync_folder
 from spak.ledger.verify import Walk
+from spakweb import restoring
 from spakweb.errors import Refused
 from spakweb.home import postgres_dump
 from spakweb.home.up import only_one
@@ -44,7 +49,10 @@ VERSION = 1
 MANIFEST, FILES, DATA = "manifest.json", "files.jsonl", "data"
 SQLITE, DUMP = "database.sqlite3", "database.dump"
 ASIDE, COMING = "before-restore-", ".restoring"
-PASSING = frozenset({"queue", "tmp", "static", "up.lock", "worker.lock", "erase.lock", COMING})
+PASSING = frozenset(
+    {"queue", "tmp", "static", "up.lock", "worker.lock", "erase.lock", COMING}
+    | {restoring.NAME, f".{restoring.NAME}"}
+)
 """Names in the data folder that a backup leaves out: they are made again."""
 NEW_PLACE = PASSING | {"secret_key"}
 """What a data folder holds that was never used: the settings make a key."""
@@ -105,7 +113,7 @@ def check(source: Path) -> Manifest:
 
 
 def restore(source: Path, replace: bool, tell: Tell) -> Manifest:
-    """Raises: Refused `web.backup`, `web.restore`, `web.running`; nothing was changed then."""
+    """Nothing was changed, or the marker stays, after: Refused `web.backup`, `web.restore`, `web.running`."""
     manifest = check(source)
     tell(f"{manifest.files} files and the database are as they were written, {manifest.made_at}")
     data, vendor = Path(settings.DATA_DIR), connection.vendor
@@ -113,23 +121,25 @@ def restore(source: Path, replace: bool, tell: Tell) -> Manifest:
         raise _no_restore(f"the backup is of another kind of database than {vendor}", "set the address")
     with only_one(data, "restoring a backup"):
         file = Path(str(connection.settings_dict["NAME"])) if vendor == "sqlite" else None
-        used = sorted(path for path in data.iterdir() if path.name not in NEW_PLACE and not _old(path))
-        there = bool(used) or (file is not None and file.exists())
-        if not replace and (there or (file is None and postgres_dump.tables())):
+        before = restoring.find(data)
+        if before is None and not replace and _in_use(data, file):
             raise _no_restore(f"{data} or its database is in use", "--replace moves it aside")
         try:
-            coming = data / COMING
-            shutil.rmtree(coming, ignore_errors=True)
-            _copied_back(source / DATA, coming)
+            shutil.rmtree(data / COMING, ignore_errors=True)
+            _copied_back(source / DATA, data / COMING)
+            marker = before or restoring.Marker(f"{ASIDE}{datetime.now(UTC):%Y%m%d-%H%M%S-%f}")
+            restoring.write(data, marker)
             if file is None:
-                postgres_dump.load(source / DUMP, replace)
+                try:
+                    postgres_dump.load(source / DUMP, replace or before is not None)
+                except Refused:
+                    if before is None:
+                        restoring.remove(data)  # all of the dump or nothing: nothing was changed
+                    raise
             connection.close()
-            _move_aside(data, file, tell)
-            for path in sorted(coming.iterdir()):
-                path.rename(data / path.name)
-            coming.rmdir()
-            if file is not None:
-                _copy(source / SQLITE, file)
+            _out_of_the_way(data, file, marker, tell)
+            _put_in_place(source, data, file)
+            restoring.remove(data)
         except OSError as error:
             raise _no_restore(f"it could not be written: {error}", "make room; then again") from error
     return manifest
@@ -291,6 +301,7 @@ def _copied_back(source: Path, to: Path) -> None:
                 _same_folder(here / name, to / inside / name)
         for name in files:
             _copy(here / name, to / inside / name)
+        fsync_folder(to / inside)
 
 
 def _same_folder(old: Path, new: Path) -> None:
@@ -331,18 +342,53 @@ def _own(path: Path, found: os.stat_result) -> None:
         os.chown(path, found.st_uid, found.st_gid, follow_symlinks=False)
 
 
-def _move_aside(data: Path, file: Path | None, tell: Tell) -> None:
-    """What was there goes into a folder of its own: it may hold what nobody else has."""
+def _in_use(data: Path, file: Path | None) -> bool:
+    if any(path.name not in NEW_PLACE and not _old(path) for path in data.iterdir()):
+        return True
+    return bool(postgres_dump.tables()) if file is None else file.exists()
+
+
+def _out_of_the_way(data: Path, file: Path | None, marker: restoring.Marker, tell: Tell) -> None:
+    """What was there goes into a folder of its own: it may hold what nobody else has. What a restore that was
+    broken off had put in its place is removed."""
     used = [path for path in data.iterdir() if path.name not in PASSING and not _old(path)]
     if file is not None:
         used += [path for path in file.parent.glob(f"{file.name}*") if path not in used]
-    if not used:
+    if marker.moved:
+        for path in used:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
         return
-    aside = data / f"{ASIDE}{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
-    aside.mkdir(mode=0o700)
     for path in used:
-        path.rename(aside / path.name)
-    tell(f"what was there is in {aside}")
+        aside = path.parent / marker.aside
+        aside.mkdir(mode=0o700, exist_ok=True)
+        path.rename(_free(aside / path.name))
+    for folder in {path.parent for path in used}:
+        fsync_folder(folder / marker.aside)
+        fsync_folder(folder)
+        tell(f"what was there is in {folder / marker.aside}")
+    restoring.write(data, replaced(marker, moved=True))
+
+
+def _free(path: Path) -> Path:
+    """That name, or one with a number: nothing that was put aside is ever written over."""
+    found, number = path, 1
+    while os.path.lexists(found):
+        found, number = path.with_name(f"{path.name}.{number}"), number + 1
+    return found
+
+
+def _put_in_place(source: Path, data: Path, file: Path | None) -> None:
+    coming = data / COMING
+    for path in sorted(coming.iterdir()):
+        path.rename(data / path.name)
+    coming.rmdir()
+    fsync_folder(data)
+    if file is not None:
+        _copy(source / SQLITE, file)
+        fsync_folder(file.parent)
 
 
 def _old(path: Path) -> bool:

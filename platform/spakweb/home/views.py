@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
@@ -11,7 +14,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
 from spak.cancel import apart
-from spakweb import access, damage
+from spakweb import access, damage, restoring
 from spakweb.home import first
 from spakweb.home.context import THEMES
 from spakweb.reviews import inbox
@@ -104,7 +107,10 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """The database answers too, within READY_S, and is not damaged."""
+    """The database answers too, within READY_S, is not damaged, and no restore is unfinished."""
+    if restoring.there(Path(settings.DATA_DIR)):
+        said = f"restore not finished: {restoring.CODE}\n"
+        return HttpResponse(said, content_type="text/plain", status=503)
     try:
         apart(_asked, None, limit_s=READY_S)
     except (DatabaseError, TimeoutError):

@@ -22,7 +22,7 @@ from django.db import connection
 from django.db.utils import DatabaseError
 
 from spak import integrity
-from spakweb import appendonly, damage
+from spakweb import appendonly, damage, restoring
 from spakweb.errors import Refused
 from spakweb.home import demo
 from spakweb.home.up import Child, Stopped, Supervisor, listen, no_place, only_one
@@ -51,6 +51,7 @@ class Command(BaseCommand):
                 _demo_is_safe(host)
                 os.environ["SPAK_WEB_DEMO"] = "true"
             with only_one(settings.DATA_DIR, address), listen(host, port) as listening:
+                restoring.refuse(settings.DATA_DIR)  # once more: now no restore can begin
                 self.prepare(demo)
                 web = Child("web", (sys.executable, "-m", "spakweb.home.serve", "PIPE", "SOCKET"))
                 worker = Child(
