@@ -9,6 +9,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -94,8 +95,9 @@ class Postgres(Server):
         self._who: dict[str, Any] = {}
         self._options = [] if durable else ["-c", "fsync=off"]
         if os.getuid() == 0:  # PostgreSQL refuses to run as root: another user owns the folder then
-            for place in (folder, *folder.parents[:3]):
-                if place.stat().st_uid == 0 and place.parts[:2] == ("/", "tmp") and len(place.parts) > 2:
+            ours = Path(tempfile.gettempdir()).resolve()
+            for place in (folder.resolve(), *folder.resolve().parents):
+                if place.stat().st_uid == 0 and ours in place.parents:
                     place.chmod(0o755)
             os.chown(folder, 65534, 65534)
             self._who = {"user": 65534, "group": 65534, "extra_groups": []}

@@ -131,6 +131,7 @@ def test_secrets_are_files_and_never_values() -> None:
             if re.search("KEY|PASSWORD|TOKEN|DATABASE_URL", key):
                 assert key.endswith("_FILE") and Path(value).name in service["secrets"]
     assert "secrets/" in (ROOT / ".gitignore").read_text().splitlines()
+    assert "install -d -m 700 secrets" in DEPLOY.splitlines()
 
 
 @pytest.mark.parametrize("name", sorted(OURS))

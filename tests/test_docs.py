@@ -218,6 +218,20 @@ def test_pages_that_the_code_names_are_here() -> None:
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
+def test_the_tests_that_hold_a_guarantee_are_here() -> None:
+    """Each row of the last table names at least one, and none that is gone."""
+    page = (ROOT / "docs" / "guarantees.md").read_text().partition("## Which tests hold it")[2]
+    rows = [line for line in page.splitlines() if line.startswith("| ") and "`" in line]
+    assert len(rows) > 35
+    for row in rows:
+        places = re.findall(r"`([a-z_/]+\.py)`: ((?:`test_\w+`(?:, )?)+)", row)
+        assert places, row
+        for place, names in places:
+            text = (ROOT / "tests" / place).read_text()
+            for name in re.findall(r"`(test_\w+)`", names):
+                assert f"def {name}(" in text, (place, name)
+
+
 def test_the_changelog_knows_this_version() -> None:
     assert f"## {spak.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 

@@ -85,6 +85,12 @@ def test_an_observation_answers_in_order_and_tells_when_the_world_changed(tmp_pa
     assert not unchanged(facts, tmp_path)
 
 
+def test_more_than_a_mebibyte_is_not_observed(tmp_path: Path) -> None:
+    some = [f"{number:04}" * 50 for number in range(5000)]
+    assert len(canon.dumps(observe({"paths": some[:4000]}, tmp_path))) < 1 << 20
+    assert observe({"paths": some}, tmp_path) == {"trouble": ["world.too_large"]}
+
+
 def test_the_world_answers_what_a_guard_asks_and_says_when_it_can_not(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("import b\n")
     (tmp_path / "b.py").write_text("")
