@@ -29,6 +29,7 @@ SCRIPTS = {
     "run": "js/run/run.js",
     "list": "js/run/list.js",
     "start": "js/start/start.js",
+    "review": "js/review/review.js",
 }
 STYLES = {
     "base": ("tokens", "shell"),
@@ -36,6 +37,7 @@ STYLES = {
     "editor": ("graph", "editor"),
     "merge": ("graph", "specs", "editor", "merge"),
     "run": ("graph", "specs", "runs"),
+    "review": ("graph", "specs", "review"),
 }
 NAMES = (*(f"bundles/{name}.js" for name in SCRIPTS), *(f"bundles/{name}.css" for name in STYLES))
 

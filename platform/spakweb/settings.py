@@ -291,6 +291,7 @@ EMAIL_HOST_PASSWORD = text("SPAK_WEB_SMTP_PASSWORD")
 EMAIL_USE_TLS = bool(SMTP_HOST)
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = text("SPAK_WEB_MAIL_FROM", "spak@localhost")
+REVIEW_MAIL = bool(SMTP_HOST)
 
 # ---- files and pages
 

@@ -1,4 +1,4 @@
-"""Every write to patches: propose, revise, drop an edit, judge, comment, bring up to date, merge, revert.
+"""Every write to patches: propose, revise, drop an edit, judge, bring up to date, merge, revert.
 
 Rights are asked here. A merge makes a version that is byte-equal to the newest revision, once: the rows of
 patch and spec are locked, and a form names the revision that its page showed. Refused changes nothing.
@@ -6,39 +6,45 @@ patch and spec are locked, and a form names the revision that its page showed. R
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.utils import timezone
 
-from spak.lang.diff import compare
+from spak import canon
 from spak.patch import PatchRefused, apply
 from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
-from spakweb.reviews.models import Comment, Patch, Revision, Verdict
+from spakweb.reviews import by_task, checks, history, notices, rules
+from spakweb.reviews.models import Patch, Revision, Verdict
 from spakweb.specs.actions import save_version
-from spakweb.specs.beside import Beside
-from spakweb.specs.facts import catalog
 from spakweb.specs.merge import merge as merged_text
 from spakweb.specs.merge import opcodes
 from spakweb.specs.models import Draft, Spec, SpecVersion
-from spakweb.teams.models import Role
 from spakweb.text import clean, digest, one_line
 
-REVIEW_CHARS, COMMENT_CHARS, VERDICT_CHARS = 20_000, 4_000, 2_000
+REVIEW_CHARS, VERDICT_CHARS = 20_000, 2_000
 
 
-def protect(user: Any, spec: Spec, approvals: int) -> None:
-    """So many people must approve what changes the spec; 0: who may edit saves. Raises: Refused."""
+def protect(
+    user: Any, spec: Spec, approvals: int, by_admin: bool = False, required: Iterable[str] = ()
+) -> None:
+    """So many people must approve what changes the spec; 0: who may edit saves. `by_admin`: privileged
+    changes need an admin. `required`: checks that have to pass. Raises: Refused `web.approvals`."""
     access.demand(user, "spec.protect", spec)
     if not 0 <= approvals <= 9:
         raise Refused("web.approvals", "Between 0 and 9 people can be asked to approve.", "Type a number.")
     with transaction.atomic():
-        Spec.objects.filter(pk=spec.pk).update(approvals=approvals)
-        record(user, "spec.protected", f"{spec.slug}: {approvals} approvals", spec.team)
+        found: dict[str, Any] = {
+            "approvals": approvals,
+            "privileged_by_admin": by_admin,
+            "required_checks": [name for name in rules.CHECKS if name in set(required)],
+        }
+        Spec.objects.filter(pk=spec.pk).update(**found)
+        record(user, "spec.protected", f"{spec.slug}: {approvals} approvals", spec.team, **found)
 
 
 def propose(
@@ -51,6 +57,7 @@ def propose(
     reverts: Patch | None = None,
     *,
     typed: bool = False,
+    campaign: str = "",
 ) -> Patch:
     """An open patch with its first revision. `text` is a whole spec or a unified diff against the base.
 
@@ -70,12 +77,14 @@ def propose(
         number = (spec.patches.values_list("number", flat=True).order_by("-number").first() or 0) + 1
         rationale = clean(rationale, REVIEW_CHARS) if rationale else ""
         made = Patch.objects.create(
-            spec=spec, number=number, title=title, rationale=rationale, author=user, reverts=reverts
-        )
+            spec=spec, number=number, title=title, rationale=rationale, author=user, reverts=reverts,
+            campaign=one_line(campaign, 120),
+        )  # fmt: skip
         first = _revise(made, user, base, patched(base.text, text), "First revision")
         if typed:
             Draft.objects.filter(spec=spec, user=user, text=first.text).delete()
-        record(user, "patch.proposed", str(made), spec.team, after=made.latest.content_hash)
+        record(user, "patch.proposed", str(made), spec.team, after=first.content_hash)
+        notices.proposed(made, user)
     return made
 
 
@@ -96,16 +105,9 @@ def revise(user: Any, patch: Patch, seen: int, text: str, why: str = "") -> Revi
     access.demand(user, "spec.propose", patch)
     with transaction.atomic():
         patch, latest = _open(patch, seen)
-        made = _revise(patch, user, latest.base, clean(text, settings.UPLOAD_BYTES), why)
+        made = _revise(patch, user, latest.base, patched(latest.base.text, text), why)
         record(user, "patch.revised", f"{patch} r{made.number}", patch.spec.team, after=made.content_hash)
     return made
-
-
-def edits(revision: Revision) -> list[tuple[str, str]]:
-    """The stretches of lines that it changes, before and after, in order."""
-    old, new = (text.splitlines(keepends=True) for text in (revision.base.text, revision.text))
-    found = [one for one in opcodes(old, new) if one[0] != "equal"]
-    return [("".join(old[a:b]), "".join(new[c:d])) for _, a, b, c, d in found]
 
 
 def drop_edit(user: Any, patch: Patch, seen: int, place: int, why: str = "") -> Revision:
@@ -115,10 +117,43 @@ def drop_edit(user: Any, patch: Patch, seen: int, place: int, why: str = "") -> 
     old, new = (text.splitlines(keepends=True) for text in (latest.base.text, latest.text))
     found = [one for one in opcodes(old, new) if one[0] != "equal"]
     if not 0 <= place < len(found):
-        raise Refused("web.patch_edit", "The revision has no such edit.", "Reload the page.", 409)
+        raise _no_edit()
     _, a, b, c, d = found[place]
     text = "".join([*new[:c], *old[a:b], *new[d:]])
-    return revise(user, patch, seen, text, why or f"Without edit {place + 1}")
+    kept = f"Without edit {place + 1}"
+    with transaction.atomic():
+        made = revise(user, patch, seen, text, f"{kept}: {why}" if why else kept)
+        notices.dropped(made, user)
+    return made
+
+
+def keep_edit(user: Any, patch: Patch, seen: int, place: int, why: str = "") -> Revision:
+    """A new revision with this edit alone. Raises: Refused `web.patch_edit`."""
+    access.demand(user, "spec.propose", patch)
+    latest = patch.latest
+    old, new = (text.splitlines(keepends=True) for text in (latest.base.text, latest.text))
+    found = [one for one in opcodes(old, new) if one[0] != "equal"]
+    if not 0 <= place < len(found):
+        raise _no_edit()
+    _, a, b, c, d = found[place]
+    kept = f"Only edit {place + 1}"
+    with transaction.atomic():
+        text = "".join([*old[:a], *new[c:d], *old[b:]])
+        made = revise(user, patch, seen, text, f"{kept}: {why}" if why else kept)
+        notices.dropped(made, user)
+    return made
+
+
+def _no_edit() -> Refused:
+    return Refused("web.patch_edit", "The revision has no such edit.", "Reload the page.", 409)
+
+
+def check_again(user: Any, patch: Patch, seen: int) -> None:
+    """Run the checks of the newest revision again: their evidence is stale, or was lost."""
+    access.demand(user, "spec.propose", patch)
+    with transaction.atomic():
+        _, latest = _open(patch, seen)
+        checks.begin(latest)
 
 
 def judge(user: Any, patch: Patch, seen: int, approves: bool, text: str = "") -> Verdict:
@@ -126,79 +161,15 @@ def judge(user: Any, patch: Patch, seen: int, approves: bool, text: str = "") ->
     access.demand(user, "spec.review", patch)
     with transaction.atomic():
         patch, latest = _open(patch, seen)
-        if approves and user.pk in authors(patch):
+        if approves and user.pk in rules.authors(patch):
             raise PermissionDenied("Who wrote a revision of a patch does not approve it.")
         made = Verdict.objects.create(
             revision=latest, user=user, approves=approves, text=one_line(text, VERDICT_CHARS)
         )
         action = "patch.approved" if approves else "patch.refused"
         record(user, action, f"{patch} r{latest.number}", patch.spec.team, after=latest.content_hash)
+        notices.judged(made)
     return made
-
-
-def authors(patch: Patch) -> set[int]:
-    return {patch.author_id, *patch.revisions.values_list("author", flat=True)}
-
-
-def comment(user: Any, patch: Patch, text: str, path: str = "") -> Comment:
-    """Raises: Refused `web.comment`."""
-    access.demand(user, "spec.propose", patch)
-    text = clean(text, COMMENT_CHARS * 4).strip()
-    if not text or len(text) > COMMENT_CHARS:
-        raise Refused(
-            "web.comment", f"A comment has 1 to {COMMENT_CHARS} characters.", "Write it shorter.", 413
-        )
-    return Comment.objects.create(
-        patch=patch, revision=patch.latest, path=one_line(path, 200), text=text, author=user
-    )
-
-
-def resolve(user: Any, patch: Patch, key: int, resolved: bool = True) -> None:
-    access.demand(user, "spec.propose", patch)
-    patch.comments.filter(pk=key).update(resolved_at=timezone.now() if resolved else None)
-
-
-def standing_approvals(patch: Patch) -> list[Verdict]:
-    """The approvals that count for the newest revision: of each person the last verdict, where the text that
-    they judged and the newest differ in formatting at most, who wrote no revision and may still review."""
-    latest, wrote, last = patch.latest, authors(patch), {}
-    rows = Verdict.objects.filter(revision__patch=patch).select_related("revision__base", "user")
-    for verdict in rows.order_by("pk"):
-        last[verdict.user_id] = verdict
-    return [
-        one
-        for one in last.values()
-        if one.approves
-        and one.user_id not in wrote
-        and access.can(one.user, "spec.review", patch)
-        and one.revision.base_id == latest.base_id
-        and _same_meaning(patch.spec, one.revision.text, latest.text)
-    ]
-
-
-def missing(patch: Patch) -> list[str]:
-    """What a merge still waits for, in words; empty when it may be merged."""
-    approvals, latest, found = standing_approvals(patch), patch.latest, []
-    if len(approvals) < (needed := max(1, patch.spec.approvals)):
-        found.append(f"{needed - len(approvals)} more to approve it")
-    admins = [one for one in approvals if access.role_in(one.user, patch.spec.team) == Role.ADMIN]
-    if not admins and widens(patch.spec, latest):
-        found.append("an admin to approve it, since it widens what the spec may do")
-    last = {one.user_id: one for one in Verdict.objects.filter(revision=latest).order_by("pk")}
-    if any(not one.approves for one in last.values()):
-        found.append("who asked for changes to approve it, or a new revision")
-    if latest.base_id != patch.spec.head_id:
-        found.append("to be brought up to date: the spec has a newer version")
-    return found
-
-
-def widens(spec: Spec, revision: Revision) -> bool:
-    """Whether the spec may do more with it, or it cannot be told."""
-    beside = Beside.of(spec)
-    found = compare(beside.whole(revision.base.text).parsed, beside.whole(revision.text).parsed, catalog())
-    return any(one.widens is not False for one in found.capabilities) or any(
-        one.flag == "widens" for one in found.flags
-    )
 
 
 def update(user: Any, patch: Patch, seen: int) -> Revision:
@@ -207,12 +178,46 @@ def update(user: Any, patch: Patch, seen: int) -> Revision:
     with transaction.atomic():
         patch, latest = _open(patch, seen)
         head = patch.spec.head
-        both = merged_text(latest.base.text, latest.text, head.text)
+        both = by_task.merge(latest.base.text, latest.text, head.text)
         if not both.clean:
-            raise _conflict(both.conflicts)
-        made = _revise(patch, user, head, both.text, f"Brought up to version {head.number}")
+            raise _conflict(len(both.conflicts))
+        made = _revise(patch, user, head, both.decided({}), f"Brought up to version {head.number}")
         record(user, "patch.revised", f"{patch} r{made.number}", patch.spec.team, after=made.content_hash)
     return made
+
+
+def conflicts(patch: Patch) -> by_task.Merged:
+    """The newest revision and the spec's newest version, both against the base of the revision."""
+    latest = patch.latest
+    return by_task.merge(latest.base.text, latest.text, patch.spec.head.text)
+
+
+def decide(user: Any, patch: Patch, seen: int, head: int, choices: Mapping[str, str]) -> Revision:
+    """A revision on the spec's newest version, with the chosen text of each part in conflict.
+
+    Raises: Refused `web.patch_moved` when `head` is the newest version no more, `web.patch_conflict`.
+    """
+    access.demand(user, "spec.propose", patch)
+    with transaction.atomic():
+        patch, _ = _open(patch, seen)
+        newest = patch.spec.head
+        if newest.number != head:
+            words = f"Version {newest.number} came in between."
+            raise Refused("web.patch_moved", words, "Reload the page and look at it.", 409)
+        both = conflicts(patch)
+        if any(one.part not in choices for one in both.conflicts):
+            raise _conflict(len(both.conflicts))
+        text = clean(both.decided(choices), settings.UPLOAD_BYTES)
+        made = _revise(patch, user, newest, text, f"Conflicts with version {newest.number} resolved")
+        record(user, "patch.revised", f"{patch} r{made.number}", patch.spec.team, after=made.content_hash)
+    return made
+
+
+def fork(user: Any, patch: Patch, text: str, title: str = "") -> Patch:
+    """A patch of one's own that begins with the newest revision of another, or with a text made of it."""
+    latest = patch.latest
+    title = title or f"{patch.title} (from patch {patch.number})"
+    return propose(user, patch.spec, text or latest.text, latest.base.number, title, patch.rationale)
 
 
 def merge(user: Any, patch: Patch, seen: int) -> SpecVersion:
@@ -225,22 +230,64 @@ def merge(user: Any, patch: Patch, seen: int) -> SpecVersion:
         patch, latest = _open(patch, seen)
         Spec.objects.select_for_update().get(pk=patch.spec_id)
         patch.spec.refresh_from_db()
-        if waits := missing(patch):
+        if waits := rules.missing(patch):
             raise Refused("web.patch_waits", f"The patch still needs {waits[0]}.", "Ask for it.", 409)
         message = f"Patch {patch.number}, revision {latest.number}: {patch.title}"
+        approvals = rules.standing_approvals(patch)
+        body = provenance(user, patch, latest, approvals)
+        written = history.append(patch.spec, "merge", body)
+        kept = {**body, "record": written.number, "record_hash": written.hash}
         version = save_version(
-            user, patch.spec, latest.text, latest.base.number, message, typed=False, reviewed=True
+            user, patch.spec, latest.text, latest.base.number, message, typed=False, reviewed=kept
         )
         assert isinstance(version, SpecVersion)  # the head is the base while its row is locked
         patch.state, patch.merged = Patch.State.MERGED, version
         patch.save(update_fields=["state", "merged"])
-        names = ", ".join(sorted(one.user.get_username() for one in standing_approvals(patch)))
+        names = ", ".join(sorted(one.user.get_username() for one in approvals))
         what = f"{patch} r{latest.number}, approved by {names}"
         record(
             user, "patch.merged", what, patch.spec.team,
             before=latest.base.content_hash, after=version.content_hash,
         )  # fmt: skip
+        notices.merged(patch, user)
     return version
+
+
+def provenance(user: Any, patch: Patch, revision: Revision, approvals: list[Verdict]) -> dict[str, Any]:
+    """What a version keeps of the patch that it was merged from, and the history signs."""
+    return {
+        "patch": patch.number,
+        "revision": revision.number,
+        "title": patch.title,
+        "rationale": patch.rationale,
+        "proposer": patch.author.get_username(),
+        "campaign": patch.campaign,
+        "reverts": patch.reverts.number if patch.reverts else None,
+        "base": revision.base.number,
+        "before": revision.base.content_hash,
+        "after": revision.content_hash,
+        "approved": [
+            {
+                "by": one.user.get_username(),
+                "role": str(access.role_in(one.user, patch.spec.team)),
+                "revision": one.revision.number,
+                "text": one.revision.content_hash,
+                "verdict": one.pk,
+            }
+            for one in approvals
+        ],
+        "checks": [
+            {
+                "name": one.name,
+                "state": one.state,
+                "words": one.words,
+                "law": one.law,
+                "result": canon.content_hash(one.result),
+            }
+            for one in revision.checks.all()
+        ],
+        "merged_by": user.get_username(),
+    }
 
 
 def close(user: Any, patch: Patch, seen: int) -> None:
@@ -268,8 +315,8 @@ def revert(user: Any, patch: Patch) -> Patch:
 
 
 def _conflict(count: int) -> Refused:
-    words = f"Both changed the same lines, in {count} place{'' if count == 1 else 's'}."
-    return Refused("web.patch_conflict", words, "Send a revision made from the newest version.", 409)
+    words = f"Both changed the same part, in {count} place{'' if count == 1 else 's'}."
+    return Refused("web.patch_conflict", words, "Resolve it on the page of conflicts.", 409)
 
 
 def _open(patch: Patch, seen: int) -> tuple[Patch, Revision]:
@@ -290,15 +337,9 @@ def _revise(patch: Patch, user: Any, base: SpecVersion, text: str, why: str) -> 
         raise Refused("web.patch_empty", "It changes nothing.", "Change the text, or close the patch.", 409)
     last = patch.revisions.order_by("-number").first()
     number = last.number + 1 if last else 1
-    return Revision.objects.create(
+    made = Revision.objects.create(
         patch=patch, number=number, base=base, text=text, content_hash=digest(text), author=user,
         why=one_line(why, 500),
     )  # fmt: skip
-
-
-def _same_meaning(spec: Spec, one: str, two: str) -> bool:
-    if one == two:
-        return True
-    beside = Beside.of(spec)
-    found = compare(beside.whole(one).parsed, beside.whole(two).parsed, catalog())
-    return found.formatting_only
+    checks.begin(made)
+    return made

@@ -1,6 +1,8 @@
-"""A patch to a spec, its revisions that never change, verdicts that are pinned to a revision, comments.
+"""A patch to a spec, its revisions that never change, verdicts and checks that are pinned to a revision,
+comments, what each person has viewed, and the signed history of merges.
 
-What changes rows is in actions.py; how many must approve stands at the spec (`Spec.approvals`).
+What changes rows is in actions.py, talk.py and checks.py; how many must approve stands at the spec
+(`Spec.approvals`).
 """
 
 from __future__ import annotations
@@ -26,6 +28,9 @@ class Patch(models.Model):
     title = models.CharField(max_length=120)
     rationale = models.TextField(blank=True)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    """Of a campaign's patch: who brought it."""
+    campaign = models.CharField(max_length=120, blank=True)
+    """The campaign that proposes it; empty: a person does."""
     made_at = models.DateTimeField(default=timezone.now, editable=False)
     state = models.CharField(max_length=8, choices=State.choices, default=State.OPEN)
     merged = models.OneToOneField(
@@ -44,6 +49,10 @@ class Patch(models.Model):
     @property
     def latest(self) -> Revision:
         return self.revisions.select_related("base", "author").latest("number")
+
+    @property
+    def proposer(self) -> str:
+        return f"campaign {self.campaign}" if self.campaign else str(self.author)
 
 
 class Revision(AppendOnly):
@@ -78,17 +87,90 @@ class Verdict(AppendOnly):
         ordering = ("pk",)
 
 
+class Check(models.Model):
+    """One check of one revision; judging it again replaces the row's result."""
+
+    TEAM_PATH = "revision__patch__spec__team"
+
+    class State(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        PASSED = "passed"
+        LOOK = "look"
+        """It found something that a person has to decide."""
+        FAILED = "failed"
+        NOTHING = "nothing"
+        """There was nothing to judge it by."""
+
+    revision = models.ForeignKey(Revision, models.PROTECT, related_name="checks")
+    name = models.CharField(max_length=20)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
+    done = models.PositiveIntegerField(default=0)
+    total = models.PositiveIntegerField(default=0)
+    words = models.CharField(max_length=300, blank=True)
+    """The outcome in a sentence."""
+    result = models.JSONField(default=dict)
+    law = models.CharField(max_length=43, blank=True)
+    """The law that it was judged under: another one makes it stale."""
+    made_at = models.DateTimeField(default=timezone.now)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("pk",)
+        constraints = (models.UniqueConstraint(fields=("revision", "name"), name="one_check_of_a_name"),)
+
+
 class Comment(models.Model):
     TEAM_PATH = "patch__spec__team"
 
     patch = models.ForeignKey(Patch, models.PROTECT, related_name="comments")
     revision = models.ForeignKey(Revision, models.PROTECT, related_name="+")
+    parent = models.ForeignKey("self", models.PROTECT, related_name="answers", null=True, blank=True)
     path = models.CharField(max_length=200, blank=True)
     """The part of the spec that it is about, as the list of changes names it."""
+    line = models.PositiveIntegerField(default=0)
+    """The line of the revision's text; 0: none."""
+    quote = models.CharField(max_length=400, blank=True)
+    """That line as it was: where the newest text has it no more, the comment is outdated."""
     text = models.CharField(max_length=4000)
+    suggestion = models.TextField(blank=True)
+    """What to put in the line's place."""
     author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     made_at = models.DateTimeField(default=timezone.now, editable=False)
     resolved_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ("pk",)
+
+
+class Viewed(models.Model):
+    """That a person has viewed a part of a patch, as it was then."""
+
+    TEAM_PATH = "patch__spec__team"
+
+    patch = models.ForeignKey(Patch, models.CASCADE, related_name="viewed")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    part = models.CharField(max_length=200)
+    digest = models.CharField(max_length=43)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("patch", "user", "part"), name="one_view_of_a_part"),)
+
+
+class HistoryRecord(AppendOnly):
+    """A line of a spec's own ledger: each names the hash of the one before and is signed by the platform."""
+
+    TEAM_PATH = "spec__team"
+
+    spec = models.ForeignKey(Spec, models.PROTECT, related_name="history")
+    number = models.PositiveIntegerField()
+    line = models.BinaryField()
+    """Canonical JSON: `previous`, `number`, `at`, `what` and `body`."""
+    hash = models.CharField(max_length=43)
+    signature = models.CharField(max_length=100)
+    key = models.CharField(max_length=60)
+    """The id of the key that signed it."""
+
+    class Meta:
+        ordering = ("number",)
+        constraints = (models.UniqueConstraint(fields=("spec", "number"), name="one_record_number_per_spec"),)

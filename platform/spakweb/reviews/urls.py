@@ -6,11 +6,18 @@ from django.urls import path
 
 from spakweb.reviews import views
 
+ONE = "specs/<slug:spec>/patches/<int:patch>/"
+
 urlpatterns = [
     path("reviews/", views.inbox, name="spak-reviews"),
     path("specs/<slug:spec>/patches/", views.patch_list, name="spak-patch-list"),
     path("specs/<slug:spec>/patches/propose/", views.propose, name="spak-patch-propose"),
     path("specs/<slug:spec>/patches/protect/", views.protect, name="spak-spec-protect"),
-    path("specs/<slug:spec>/patches/<int:patch>/", views.page, name="spak-patch"),
-    path("specs/<slug:spec>/patches/<int:patch>/do/", views.act, name="spak-patch-do"),
+    path("specs/<slug:spec>/blame/", views.blame_page, name="spak-spec-blame"),
+    path(ONE, views.patch, name="spak-patch"),
+    path(f"{ONE}status/", views.status, name="spak-patch-status"),
+    path(f"{ONE}text/", views.text, name="spak-patch-text"),
+    path(f"{ONE}conflicts/", views.conflicts, name="spak-patch-conflicts"),
+    path(f"{ONE}viewed/", views.viewed, name="spak-patch-viewed"),
+    path(f"{ONE}do/", views.act, name="spak-patch-do"),
 ]

@@ -8,16 +8,16 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_POST, require_safe
 
 from spakweb import access
 from spakweb.error_pages import wants_json
 from spakweb.errors import Refused
-from spakweb.reviews import actions
+from spakweb.reviews import actions, blame, page, rules, talk
 from spakweb.reviews.inbox import waiting as inbox_of
 from spakweb.reviews.models import Patch
-from spakweb.specs import show
-from spakweb.specs.beside import Beside
 from spakweb.specs.changes import given_by
 from spakweb.specs.views import around, find_spec
 from spakweb.teams.models import Team
@@ -25,6 +25,15 @@ from spakweb.text import as_number, clean
 
 MOST = 200
 """Patches that a list shows, newest first."""
+KEYS = (
+    ("j k", "Next and previous part of the patch"),
+    ("v", "The part is viewed"),
+    ("a", "Approve"),
+    ("x", "Say something with a verdict"),
+    ("c", "Comment"),
+    ("e", "Evidence"),
+    ("m", "Merge"),
+)
 
 
 def find_patch(request: HttpRequest, team: str, spec: str, number: int) -> Patch:
@@ -35,7 +44,7 @@ def find_patch(request: HttpRequest, team: str, spec: str, number: int) -> Patch
 
 @require_safe
 def inbox(request: HttpRequest, team: str) -> HttpResponse:
-    """Open patches of all specs of the team."""
+    """Patches that wait for the person, and open patches of all specs of the team."""
     found = access.find(request.user, "spec.view", Team, slug=team)
     rows = Patch.objects.filter(spec__team=found, state=Patch.State.OPEN).select_related("spec", "author")
     needs = inbox_of(request.user, found)
@@ -49,6 +58,7 @@ def patch_list(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     context = around(request, found, "patches") | {
         "patches": found.patches.select_related("author")[:MOST],
         "may_protect": access.can(request.user, "spec.protect", found),
+        "check_names": rules.CHECKS.items(),
     }
     return render(request, "reviews/list.html", context)
 
@@ -77,36 +87,68 @@ def propose(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 @require_POST
 def protect(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     found = find_spec(request, team, spec)
-    asked = as_number(request.POST.get("approvals", ""))
-    actions.protect(request.user, found, -1 if asked is None else asked)
+    given = request.POST
+    asked = as_number(given.get("approvals", ""))
+    by_admin = given.get("privileged_by_admin") == "1"
+    actions.protect(
+        request.user, found, -1 if asked is None else asked, by_admin, given.getlist("required_checks")
+    )
     return redirect("spak-patch-list", team=team, spec=spec)
 
 
+@gzip_page
 @require_safe
-def page(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
-    """What the newest revision changes, who said what, what it still needs."""
+def patch(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
+    """What the newest revision changes, the evidence, who said what, what it still needs."""
+    found, given = find_patch(request, team, spec, patch), request.GET
+    unified, since = given.get("view") == "unified", _whole(given.get("since"))
+    context = around(request, found.spec, "patches") | page.context(request.user, found, unified, since)
+    more = {"page_keys": KEYS, "line": _whole(given.get("line")), "part_name": given.get("part", "")[:200]}
+    return render(request, "reviews/patch.html", context | more)
+
+
+@never_cache
+@require_safe
+def status(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
+    """What changes while a page is open: verdicts, checks, what is missing. `shown` is its revision."""
     found = find_patch(request, team, spec, patch)
-    latest, beside = found.latest, Beside.of(found.spec)
-    shown = show.difference(latest.base.text, latest.text, lambda text: beside.whole(text).parsed)
-    opened = found.state == Patch.State.OPEN
-    shown["capabilities"] = sorted(shown["capabilities"], key=lambda one: one.widens is False)
+    context = page.status(request.user, found) | {"shown": _whole(request.GET.get("shown"))}
+    return render(request, "reviews/_status.html", context)
+
+
+@require_safe
+def text(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
+    """The exact text of the newest revision."""
+    found = find_patch(request, team, spec, patch)
+    response = HttpResponse(found.latest.text.encode(), content_type="text/plain; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{found.spec.slug}-patch-{found.number}.spak"'
+    return response
+
+
+@require_safe
+def conflicts(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
+    """What the patch and the spec's newest version both changed, by task, with a choice for each."""
+    found = find_patch(request, team, spec, patch)
     context = around(request, found.spec, "patches") | {
         "patch": found,
-        "revision": latest,
-        "revisions": found.revisions.select_related("author", "base"),
-        "edits": list(enumerate(actions.edits(latest), 1)),
-        "approvals": actions.standing_approvals(found),
-        "verdicts": [
-            verdict for one in found.revisions.all() for verdict in one.verdicts.select_related("user")
-        ],
-        "comments": found.comments.select_related("author", "revision"),
-        "missing": actions.missing(found) if opened else [],
-        "opened": opened,
-        "may_review": access.can(request.user, "spec.review", found),
-        "wrote": request.user.pk in actions.authors(found),
-        **shown,
+        "revision": found.latest,
+        "merged": actions.conflicts(found),
     }
-    return render(request, "reviews/patch.html", context)
+    return render(request, "reviews/conflicts.html", context)
+
+
+@require_POST
+def viewed(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
+    found, given = find_patch(request, team, spec, patch), request.POST
+    talk.view(request.user, found, given.get("part", ""), given.get("digest", ""), given.get("viewed") != "0")
+    return HttpResponse(status=204) if wants_json(request) else _to(found)
+
+
+@require_safe
+def blame_page(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """Of each line of the newest version: who, when, why, on whose approval and which evidence."""
+    found = find_spec(request, team, spec)
+    return render(request, "reviews/blame.html", around(request, found, "blame") | blame.context(found))
 
 
 @require_POST
@@ -120,15 +162,29 @@ def act(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
         case "approve" | "refuse" as verdict:
             actions.judge(user, found, seen, verdict == "approve", text)
         case "comment":
-            actions.comment(user, found, text, given.get("path", ""))
+            suggestion = given.get("suggestion") or None
+            place = {"line": _whole(given.get("line")), "seen": seen, "answers": _whole(given.get("comment"))}
+            talk.comment(user, found, text, given.get("path", ""), **place, suggestion=suggestion)
         case "resolve":
-            actions.resolve(user, found, _whole(given.get("comment")), given.get("resolved") != "0")
+            talk.resolve(user, found, _whole(given.get("comment")), given.get("resolved") != "0")
+        case "take":
+            talk.take(user, found, seen, _whole(given.get("comment")))
         case "drop":
             actions.drop_edit(user, found, seen, _whole(given.get("edit")) - 1, text)
+        case "only":
+            actions.keep_edit(user, found, seen, _whole(given.get("edit")) - 1, text)
         case "revise":
             actions.revise(user, found, seen, text, given.get("why", ""))
+        case "fork":
+            return _to(actions.fork(user, found, text, given.get("why", "")))
+        case "check":
+            actions.check_again(user, found, seen)
         case "update":
+            if not actions.conflicts(found).clean:
+                return redirect("spak-patch-conflicts", team=team, spec=spec, patch=patch)
             actions.update(user, found, seen)
+        case "decide":
+            actions.decide(user, found, seen, _whole(given.get("head")), _choices(given, found))
         case "merge":
             version = actions.merge(user, found, seen)
             messages.success(request, f"Merged as version {version.number}.")
@@ -139,6 +195,18 @@ def act(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
         case _:
             raise Refused("web.patch_do", "The form does not say what to do.", "Reload the page.")
     return _to(found)
+
+
+def _choices(given: Any, patch: Patch) -> dict[str, str]:
+    """The chosen text of each part in conflict, by its name."""
+    both, found = {one.part: one for one in actions.conflicts(patch).conflicts}, {}
+    for place in range(len(both)):
+        part, side = given.get(f"part-{place}"), given.get(f"side-{place}")
+        if part in both and side in ("mine", "theirs"):
+            found[part] = getattr(both[part], side)
+        elif part in both and side == "text":
+            found[part] = clean(given.get(f"text-{place}", ""), settings.UPLOAD_BYTES)
+    return found
 
 
 def _whole(value: Any) -> int:

@@ -6,6 +6,7 @@ Texts that cannot be kept raise Refused and change nothing. Versions are only ev
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,12 +78,12 @@ def save_version(
     restored_from: SpecVersion | None = None,
     *,
     typed: bool = True,
-    reviewed: bool = False,
+    reviewed: Mapping[str, Any] | None = None,
 ) -> SpecVersion | Stale:
     """The new version; the head itself when the text is the head's; Stale when the base is not the head.
 
     The person's draft is dropped with the save, in one transaction; not so when the text is no `typed` one
-    but a file or an old version. A protected spec takes `reviewed` texts alone.
+    but a file or an old version. A protected spec takes `reviewed` texts alone, which come with their provenance.
     Raises: Refused `web.text`, `web.text_size`, `web.archived`, `web.protected`.
     """
     access.demand(user, "spec.edit", spec)
@@ -98,14 +99,14 @@ def save_version(
             if typed:
                 draft.delete()
             return head
-        if spec.approvals and not reviewed:
+        if spec.approvals and reviewed is None:
             raise Refused(
                 "web.protected", f"{spec.name} is protected.", "Propose the text as a patch.", 409
             )
         if base_version != head.number:
             base = spec.versions.filter(number=base_version).first()
             return Stale(base, head, text, merge(base.text if base else "", text, head.text))
-        version = _append(spec, user, text, message, restored_from)
+        version = _append(spec, user, text, message, restored_from, reviewed or {})
         if typed:
             draft.delete()
         record(
@@ -195,7 +196,12 @@ def _locked(key: int) -> Spec:
 
 
 def _append(
-    spec: Spec, user: Any, text: str, message: str, restored_from: SpecVersion | None = None
+    spec: Spec,
+    user: Any,
+    text: str,
+    message: str,
+    restored_from: SpecVersion | None = None,
+    provenance: Mapping[str, Any] | None = None,
 ) -> SpecVersion:
     version = SpecVersion.objects.create(
         spec=spec,
@@ -206,6 +212,7 @@ def _append(
         author=user,
         restored_from=restored_from,
         facts=facts_of(Beside.of(spec).whole(text), law_of(spec.team)),
+        provenance=dict(provenance or {}),
     )
     spec.head = version
     spec.save(update_fields=["head"])

@@ -28,6 +28,10 @@ class Spec(models.Model):
     archived_at = models.DateTimeField(null=True, blank=True)
     approvals = models.PositiveSmallIntegerField(default=0)
     """How many must approve a change; with any it is protected: texts come in by patches alone."""
+    privileged_by_admin = models.BooleanField(default=False)
+    """Whether each privileged change needs an admin's approval, and not only what widens."""
+    required_checks = models.JSONField(default=list, blank=True)
+    """Names of the checks of a patch that have to pass before it is merged."""
     head = models.OneToOneField(
         "SpecVersion", models.PROTECT, related_name="+", null=True, blank=True, editable=False
     )
@@ -53,6 +57,8 @@ class SpecVersion(AppendOnly):
     made_at = models.DateTimeField(default=timezone.now, editable=False)
     restored_from = models.ForeignKey("self", models.PROTECT, related_name="+", null=True, blank=True)
     facts = models.JSONField(default=dict)
+    provenance = models.JSONField(default=dict)
+    """Of a version that a merge made: patch, revision, proposer, who approved, checks, record of the history."""
 
     class Meta:
         ordering = ("-number",)

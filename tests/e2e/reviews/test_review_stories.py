@@ -74,6 +74,6 @@ def test_who_may_not_save_proposes_and_another_approves(person) -> None:
     expect(alice.page.get_by_text("It can be merged")).to_be_visible()
     bob.go(patch)
     bob.page.get_by_role("button", name="Merge").click()
-    expect(bob.page.get_by_text("Merged as version 2")).to_be_visible()
+    expect(bob.page.get_by_text("byte for byte as it was reviewed")).to_be_visible()
     bob.open(path)
     assert bob.text == SPEC.replace("Look.", "Look around.")

@@ -6,6 +6,7 @@ from typing import Any
 
 from django import template
 
+from spak import canon
 from spakweb.reviews import inbox
 
 register = template.Library()
@@ -20,3 +21,18 @@ def reviews_waiting(context: Any) -> int:
 def need(patch: Any) -> str:
     """What a row of the inbox asks for, in words."""
     return inbox.NEEDS[patch.need]
+
+
+@register.filter
+def both_ways(actions: dict[str, Any]) -> list[tuple[str, int, str, list[Any]]]:
+    """Newly permitted and newly denied actions, each with its title, count and pill."""
+    return [
+        ("newly permitted", actions["permitted_count"], "failed", actions["permitted"]),
+        ("newly denied", actions["denied_count"], "succeeded", actions["denied"]),
+    ]
+
+
+@register.filter
+def as_json(value: Any) -> str:
+    text = canon.dumps(value).decode()
+    return text if len(text) <= 300 else f"{text[:299]}…"

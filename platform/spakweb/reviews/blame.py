@@ -1,0 +1,45 @@
+"""Who wrote each line of a spec: `lines(texts)` gives for each line of the last text the one it came
+with. Pure but for `context`, which reads the versions of a spec and its history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from spakweb.reviews import history
+from spakweb.specs import show
+from spakweb.specs.merge import opcodes
+from spakweb.specs.models import Spec
+
+MOST = 200
+"""Versions that are looked at, the newest; older lines belong to the oldest of them."""
+LINES = 2_000
+
+
+def lines(texts: Sequence[str]) -> list[int]:
+    """For each line of the last text, the place of the text that it came with."""
+    old: list[str] = []
+    owners: list[int] = []
+    for place, text in enumerate(texts):
+        new = show.lines_of(text)
+        found: list[int] = []
+        for kind, a, b, c, d in opcodes(old, new):
+            found += owners[a:b] if kind == "equal" else [place] * (d - c)
+        old, owners = new, found
+    return owners
+
+
+def context(spec: Spec) -> dict[str, Any]:
+    versions = list(spec.versions.select_related("author").order_by("-number")[:MOST])[::-1]
+    owners = lines([one.text for one in versions])
+    rows, before = [], -1
+    for number, (line, owner) in enumerate(zip(show.lines_of(versions[-1].text), owners, strict=True), 1):
+        rows.append({"number": number, "line": line, "version": versions[owner], "first": owner != before})
+        before = owner
+    records = [{"record": one, **history.read(one)} for one in spec.history.order_by("-number")[:MOST]]
+    return {
+        "rows": rows[:LINES],
+        "more": max(0, len(rows) - LINES),
+        "records": records,
+        "wrong": history.verify(spec),
+    }

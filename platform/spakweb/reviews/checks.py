@@ -1,0 +1,218 @@
+"""The checks of a revision: `begin` asks for them, a worker runs them, their rows say how far they are.
+
+`text` looks for errors. `actions` judges the actions that the team's runs of the spec recorded under both
+texts. `replay` runs recorded runs under the patch, without a model. Nothing is executed. A result is pinned
+to its revision and names the law that it was judged under; it is evidence, and rules.py says what it
+decides. Running one again is idempotent.
+
+Source: DESIGN.md section 9; agents/spak/outer/permitted.py and outer/gate/counterfactual.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from celery import shared_task
+from django.db import transaction
+from django.utils import timezone
+from kombu.exceptions import KombuError
+
+from spak import config
+from spak.errors import LedgerError, UserError
+from spak.outer.gate.counterfactual import rehearse, to_json, total, under
+from spak.outer.permitted import Changes, Side, changes
+from spak.policy.law import rules_of
+from spak.program import compile as compile_program
+from spak.records import Record
+from spakweb.ledger.store import DatabaseLedgers
+from spakweb.reviews.models import Check, Patch, Revision
+from spakweb.reviews.rules import CHECKS, law_hash
+from spakweb.runs.models import ENDED, Run
+from spakweb.specs.beside import Beside
+from spakweb.specs.facts import catalog, findings
+from spakweb.specs.models import Spec
+from spakweb.teams.law import law_of
+from spakweb.text import plural
+
+RUNS = 200
+"""Recorded runs that a patch is judged by, the newest."""
+RECORDS = 20_000
+"""Records of one run; longer ones are left out, and said to be."""
+SHOWN = 200
+"""Actions, flips and unknowns that a result keeps; counts are whole."""
+TELL_S = 1.0
+"""How often progress is written."""
+LOST_S = 600
+"""A check that has not ended after so long may be asked for again."""
+
+log = logging.getLogger(__name__)
+
+
+def begin(revision: Revision) -> None:
+    """Queue the checks of a revision, again where they ran. Inside a transaction: sent when it commits."""
+    for name in CHECKS:
+        Check.objects.update_or_create(
+            revision=revision,
+            name=name,
+            defaults={
+                "state": Check.State.QUEUED, "done": 0, "total": 0, "words": "", "result": {}, "law": "",
+                "made_at": timezone.now(), "ended_at": None,
+            },
+        )  # fmt: skip
+    key = revision.pk
+    transaction.on_commit(lambda: send(key))
+
+
+def send(key: int) -> None:
+    """A broker that is away is told of and no error: the page offers to run the checks again."""
+    from spakweb.celery import app
+
+    try:
+        app.send_task("reviews.check", (key,), retry=False)
+    except (OSError, KombuError) as error:
+        log.warning("the checks of revision %s were not queued: %s", key, type(error).__name__)
+
+
+@shared_task(name="reviews.check", acks_late=True, ignore_result=True)
+def check(key: int) -> None:
+    """Run the checks of a revision that have not ended. A closed patch's are left."""
+    rows = Revision.objects.select_related("patch__spec__team", "base")
+    revision = rows.filter(pk=key, patch__state=Patch.State.OPEN).first()
+    if revision is None or revision.patch.latest.pk != revision.pk:
+        return
+    for row in revision.checks.filter(ended_at=None):
+        run(row, revision)
+
+
+def run(row: Check, revision: Revision) -> None:
+    """One check to its end; what goes wrong in it is its result."""
+    law = law_hash(revision.patch.spec)
+    Check.objects.filter(pk=row.pk).update(state=Check.State.RUNNING, made_at=timezone.now())
+    state: str
+    try:
+        state, words, result = FOUND[row.name](row, revision)
+    except UserError as error:
+        state, words, result = Check.State.FAILED, f"It could not be judged: {error.message}.", {}
+    Check.objects.filter(pk=row.pk).update(
+        state=state, words=words[:300], result=result, law=law, ended_at=timezone.now()
+    )
+
+
+Found = tuple[str, str, dict[str, Any]]
+
+
+def _text(row: Check, revision: Revision) -> Found:
+    spec = revision.patch.spec
+    found = findings(Beside.of(spec).whole(revision.text), law_of(spec.team))
+    errors = [one for one in found if one.severity == "error"]
+    told = [{"line": one.line, "file": one.file, "message": one.message, "code": one.code} for one in errors]
+    result = {"errors": told[:SHOWN], "count": len(errors), "warnings": len(found) - len(errors)}
+    if errors:
+        return Check.State.FAILED, f"{plural(len(errors), 'error')}: it could not run.", result
+    return Check.State.PASSED, "It has no errors.", result
+
+
+class Progress:
+    """Writes how far a check is, now and then."""
+
+    def __init__(self, row: Check, total: int) -> None:
+        self.row, self.at = row, time.monotonic()
+        Check.objects.filter(pk=row.pk).update(total=total, done=0)
+
+    def done(self, count: int) -> None:
+        if time.monotonic() - self.at >= TELL_S:
+            self.at = time.monotonic()
+            Check.objects.filter(pk=self.row.pk).update(done=count)
+
+
+def runs_of(spec: Spec) -> list[Run]:
+    """The newest ended runs of the spec that are still there."""
+    rows = Run.objects.filter(version__spec=spec, deleted_at=None, state__in=sorted(ENDED), count__gt=1)
+    return list(rows.order_by("-pk")[:RUNS])
+
+
+def records_of(run: Run) -> Iterator[Record]:
+    return (record for record, _ in DatabaseLedgers().reader(run.key).read())
+
+
+def side(spec: Spec, text: str, name: str) -> Side:
+    """A text of the spec under the team's law. Raises: SpecError, PolicyError."""
+    whole = Beside.of(spec).whole(text)
+    program = compile_program(whole.parsed, config.catalog(), {})
+    used = config.used(catalog(), program).to_json()
+    law = law_of(spec.team)
+    return Side(name, law, whole.parsed.text, whole.policy, rules_of(program.axioms), used)
+
+
+def _actions(row: Check, revision: Revision) -> Found:
+    spec, runs = revision.patch.spec, runs_of(revision.patch.spec)
+    sides = side(spec, revision.base.text, "base"), side(spec, revision.text, "patch")
+    found, left_out, progress = Changes(), [], Progress(row, len(runs))
+    for place, one in enumerate(runs):
+        if one.count > RECORDS:
+            left_out.append({"run": one.key, "why": f"it has more than {RECORDS:,} records"})
+            continue
+        try:
+            found.add(changes(one.key, records_of(one), *sides))
+        except LedgerError as error:
+            left_out.append({"run": one.key, "why": error.message})
+        progress.done(place + 1)
+    more, less = found.newly("permitted"), found.newly("denied")
+    result = {
+        "runs": found.runs,
+        "judged": found.judged,
+        "permitted": [one.to_json() for one in more[:SHOWN]],
+        "denied": [one.to_json() for one in less[:SHOWN]],
+        "permitted_count": len(more),
+        "denied_count": len(less),
+        "unknown": [one.to_json() for one in found.unknown[:SHOWN]],
+        "unknown_count": len(found.unknown),
+        "left_out": left_out,
+    }
+    if not found.judged:
+        return Check.State.NOTHING, "No run of the spec has recorded an action yet.", result
+    words = (
+        f"{plural(found.judged, 'recorded action')} of {plural(found.runs, 'run')}: "
+        f"{len(more)} newly permitted, {len(less)} newly denied, {len(found.unknown)} not judged."
+    )
+    return (Check.State.LOOK if more else Check.State.PASSED), words, result
+
+
+def _replay(row: Check, revision: Revision) -> Found:
+    spec, runs = revision.patch.spec, runs_of(revision.patch.spec)
+    text = Beside.of(spec).whole(revision.text).parsed.text
+    found, progress = [], Progress(row, len(runs))
+    for place, one in enumerate(runs):
+        if one.count <= RECORDS:
+            found.append(under(rehearse(one.key, list(records_of(one))), text))
+        progress.done(place + 1)
+    sums = total(found)
+    result = {
+        **sums,
+        "unusable": sums["unusable"][:SHOWN],
+        "flips": [to_json(one) for one in found if one.ended in ("better", "worse", "other")][:SHOWN],
+        "same": sum(one.ended == "same" for one in found),
+    }
+    usable = len(found) - len(sums["unusable"])
+    if not usable:
+        return Check.State.NOTHING, "No run of the spec can be replayed yet.", result
+    ended = sums["ended"]
+    words = (
+        f"{plural(usable, 'recorded run')}, coverage {100 * sums['coverage']:.0f} %: "
+        f"{ended['same']} end alike, {ended['better']} better, {ended['worse']} worse, "
+        f"{ended['unknown']} unknown."
+    )
+    if sums["worse"]:
+        return Check.State.FAILED, words, result
+    return (Check.State.PASSED if sums["coverage"] else Check.State.NOTHING), words, result
+
+
+FOUND = {"text": _text, "actions": _actions, "replay": _replay}
+
+
+def is_lost(row: Check) -> bool:
+    """Whether it should have ended long ago: its message or its worker is gone."""
+    return row.ended_at is None and (timezone.now() - row.made_at).total_seconds() > LOST_S

@@ -1,0 +1,70 @@
+"""A spec's own ledger: who merged what, on whose approval and which evidence; tags that moved.
+
+Each record is canonical JSON that names the hash of the record before it, and is signed with the platform's
+key (runs/signing.py). `append` writes one inside the transaction of what it reports; `verify` reads a
+spec's records again and says what is wrong with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from django.utils import timezone
+
+from spak import canon
+from spak.policy import approval
+from spakweb.reviews.models import HistoryRecord
+from spakweb.runs.signing import private_key
+from spakweb.specs.models import Spec
+
+
+def _key() -> tuple[Ed25519PrivateKey, str]:
+    key = Ed25519PrivateKey.from_private_bytes(private_key())
+    return key, approval.key_id(approval.encoded(key.public_key().public_bytes_raw()))
+
+
+def append(spec: Spec, what: str, body: Mapping[str, Any]) -> HistoryRecord:
+    """The next record; the caller holds the row of the spec."""
+    last = spec.history.order_by("-number").first()
+    number, previous = (last.number + 1, last.hash) if last else (1, canon.ZERO)
+    line = canon.dumps(
+        {
+            "previous": previous,
+            "number": number,
+            "at": int(timezone.now().timestamp() * 1000),
+            "what": what,
+            "body": dict(body),
+        }
+    )
+    digest, (key, name) = canon.digest(line), _key()
+    signature = approval.encoded(key.sign(digest.encode()))
+    return HistoryRecord.objects.create(
+        spec=spec, number=number, line=line, hash=digest, signature=signature, key=name
+    )
+
+
+def read(record: HistoryRecord) -> dict[str, Any]:
+    return dict(canon.loads(bytes(record.line)))
+
+
+def verify(spec: Spec) -> list[str]:
+    """What is wrong with the records, in words; empty when chain and signatures hold."""
+    found: list[str] = []
+    previous, (key, name) = canon.ZERO, _key()
+    for place, record in enumerate(spec.history.order_by("number"), 1):
+        line = bytes(record.line)
+        if record.number != place:
+            return [*found, f"record {place} is missing"]
+        if canon.digest(line) != record.hash or canon.loads(line)["previous"] != previous:
+            return [*found, f"record {place} is not the one that was written"]
+        try:
+            if record.key != name:
+                raise InvalidSignature
+            key.public_key().verify(approval.decoded(record.signature, 64) or b"", record.hash.encode())
+        except (InvalidSignature, ValueError):
+            found.append(f"record {place} is not signed by this platform")
+        previous = record.hash
+    return found

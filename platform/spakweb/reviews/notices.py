@@ -1,0 +1,80 @@
+"""Mail about patches to those who must act, where the platform sends mail; the inbox shows the same always.
+
+Each function is called inside the transaction of what it reports; mail goes out when that commits, and what
+a mail server says then is logged and fails nothing. Nobody is told of what they did themselves.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.db import transaction
+from django.urls import reverse
+
+from spakweb import access
+from spakweb.reviews.models import Comment, Patch, Revision, Verdict
+from spakweb.teams.models import Membership, Role
+
+log = logging.getLogger(__name__)
+REVIEWERS = [role for role, rank in access.RANK.items() if rank >= access.RANK[access.ACTIONS["spec.review"]]]
+MOST = 50
+"""People that one notice goes to."""
+
+
+def proposed(patch: Patch, by: Any) -> None:
+    """To those who may review it."""
+    rows = Membership.objects.filter(team=patch.spec.team, role__in=map(Role, REVIEWERS))
+    people = [row.user for row in rows.select_related("user")[:MOST]]
+    _mail(patch, by, people, f"{by} asks for your review.")
+
+
+def judged(verdict: Verdict) -> None:
+    word = "approved it" if verdict.approves else "asks for changes"
+    _to_author(verdict.revision, verdict.user, f"{verdict.user} {word}. {verdict.text}")
+
+
+def dropped(revision: Revision, by: Any) -> None:
+    """To the proposer, with the reason."""
+    _to_author(revision, by, f"{by} made revision {revision.number}. {revision.why}")
+
+
+def commented(comment: Comment) -> None:
+    people = [comment.patch.author]
+    if comment.parent is not None:
+        people.append(comment.parent.author)
+    _mail(comment.patch, comment.author, people, f"{comment.author} wrote: {comment.text}")
+
+
+def merged(patch: Patch, by: Any) -> None:
+    _mail(patch, by, [patch.author], f"{by} merged it.")
+
+
+def _origin() -> str:
+    """How the address of the platform begins, where it is set."""
+    return next(iter(settings.CSRF_TRUSTED_ORIGINS), "").rstrip("/")
+
+
+def _to_author(revision: Revision, by: Any, text: str) -> None:
+    _mail(revision.patch, by, [revision.patch.author], text)
+
+
+def _mail(patch: Patch, by: Any, people: Iterable[Any], text: str) -> None:
+    if not settings.REVIEW_MAIL:
+        return
+    found = {one.email for one in people if one.pk != by.pk and one.is_active and one.email}
+    where = reverse("spak-patch", args=[patch.spec.team.slug, patch.spec.slug, patch.number])
+    subject = f"[SPAK] {patch.spec.name} #{patch.number}: {patch.title}"
+    body = f"{text.strip()}\n\n{_origin()}{where}\n"
+
+    def go() -> None:
+        try:
+            EmailMessage(subject, body, None, [], sorted(found)).send()
+        except OSError as error:  # smtplib's errors are among them
+            log.warning("no mail about %s went out: %s", patch, type(error).__name__)
+
+    if found:
+        transaction.on_commit(go)

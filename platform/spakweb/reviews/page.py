@@ -1,0 +1,188 @@
+"""What the page of a patch shows: `context(user, patch)` for all of it, `status(user, patch)` for the part
+that is asked for again while people and checks go on. Reads only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from spakweb import access
+from spakweb.reviews import checks, rules, talk
+from spakweb.reviews.models import Check, Patch, Revision, Viewed
+from spakweb.reviews.parts import Part, Tasks, edits_of, of_path, parts_of, paths_of
+from spakweb.reviews.reading import read
+from spakweb.specs import show
+
+LOOKS = {
+    Check.State.QUEUED: ("queued", "Queued"),
+    Check.State.RUNNING: ("running", "Running"),
+    Check.State.PASSED: ("succeeded", "Passed"),
+    Check.State.LOOK: ("waiting", "Look"),
+    Check.State.FAILED: ("failed", "Failed"),
+    Check.State.NOTHING: ("cancelled", "Nothing to judge"),
+}
+ACTIONS = 20
+"""Newly permitted or denied actions that the page shows with their proofs."""
+MOST_ROWS = 600
+"""Rows of the text that the page shows; the rest is in the exported texts."""
+
+
+def status(user: Any, patch: Patch) -> dict[str, Any]:
+    """Verdicts, checks, what is missing: what changes while the page is open."""
+    latest, opened = patch.latest, patch.state == Patch.State.OPEN
+    rows = list(latest.checks.all())
+    required = set(patch.spec.required_checks)
+    shown = [
+        {
+            "name": one.name,
+            "title": rules.CHECKS.get(one.name, one.name),
+            "pill": LOOKS[Check.State(one.state)][0],
+            "word": LOOKS[Check.State(one.state)][1],
+            "row": one,
+            "required": one.name in required,
+            "stale": opened and rules.is_stale(patch.spec, one),
+        }
+        for one in rows
+    ]
+    verdicts = [
+        verdict
+        for one in patch.revisions.prefetch_related("verdicts__user")
+        for verdict in sorted(one.verdicts.all(), key=lambda verdict: -verdict.pk)
+    ]
+    return {
+        "patch": patch,
+        "spec": patch.spec,
+        "team": patch.spec.team,
+        "revision": latest,
+        "opened": opened,
+        "approvals": rules.standing_approvals(patch),
+        "missing": rules.missing(patch) if opened else [],
+        "verdicts": verdicts,
+        "checks": shown,
+        "busy": opened and any(one.ended_at is None and not checks.is_lost(one) for one in rows),
+        "again": opened
+        and (not rows or any(item["stale"] for item in shown) or any(map(checks.is_lost, rows))),
+        "moved": opened and latest.base_id != patch.spec.head_id,
+        "may_review": access.can(user, "spec.review", patch),
+        "may_edit": access.can(user, "spec.propose", patch) and not patch.spec.archived_at,
+        "wrote": user.pk in rules.authors(patch),
+    }
+
+
+def context(user: Any, patch: Patch, unified: bool = False, since: int = 0) -> dict[str, Any]:
+    """All of it; `since` compares the text with that revision and not with the base."""
+    found = status(user, patch)
+    latest: Revision = found["revision"]
+    reading = read(patch.spec, latest.base.text, latest.text)
+    edits = edits_of(latest.base.text, latest.text)
+    parts = parts_of(reading, latest.base.text, latest.text, edits)
+    seen = dict(Viewed.objects.filter(patch=patch, user=user).values_list("part", "digest"))
+    for part in parts:
+        part.viewed = seen.get(part.name) == part.digest
+    threads = _threads(patch, latest, parts)
+    earlier = patch.revisions.filter(number=since).first() if since else None
+    old = earlier.text if earlier else latest.base.text
+    nodes = [one for one in reading.graph.nodes if one.change != "same"]
+    results = {one["name"]: one["row"].result for one in found["checks"]}
+    return found | {
+        "reading": reading,
+        "difference": reading.difference,
+        "parts": parts,
+        "viewed_count": sum(part.viewed for part in parts),
+        "edit_count": len(edits),
+        "svg": reading.svg,
+        "nodes": nodes,
+        "counts": _counts(reading),
+        "breaking": [item for item in reading.difference.flags if item.flag == "breaking"],
+        "rows": rows(old, latest.text, unified, threads),
+        "unified": unified,
+        "since": earlier,
+        "revisions": patch.revisions.select_related("author", "base"),
+        "threads": threads,
+        "open_threads": sum(one.resolved_at is None for one in threads),
+        "actions": _actions(results.get("actions", {})),
+        "replay": results.get("replay", {}),
+        "text_errors": results.get("text", {}).get("errors", []),
+        "campaign": results.get("campaign", {}),
+    }
+
+
+def _counts(reading: Any) -> list[tuple[str, int]]:
+    words = {"added": 0, "removed": 0, "changed": 0, "moved": 0}
+    for node in reading.graph.nodes:
+        if node.change in words:
+            words[node.change] += 1
+    words["moved"] = sum(change.op == "move" for change in reading.difference.changes)
+    return [(word, count) for word, count in words.items() if count]
+
+
+def _actions(result: dict[str, Any]) -> dict[str, Any]:
+    if not result:
+        return {}
+    return {**result, "permitted": result["permitted"][:ACTIONS], "denied": result["denied"][:ACTIONS]}
+
+
+def _threads(patch: Patch, latest: Revision, parts: list[Part]) -> list[Any]:
+    """Comments that begin a thread, with their answers; those about a part or a line of the newest text are
+    placed there as well."""
+    every = list(patch.comments.select_related("author", "revision"))
+    paths, found = paths_of(parts), []
+    by_part, tasks = {part.name: part for part in parts}, Tasks(latest.text)
+    for one in every:
+        if one.parent_id:
+            continue
+        one.replies = [other for other in every if other.parent_id == one.pk]
+        one.outdated = talk.outdated(one, latest, paths)
+        one.now = 0 if one.outdated or not one.line else _line_now(one, latest)
+        found.append(one)
+        name = tasks.at(one.now) if one.now else of_path(one.path)
+        if not one.outdated and (one.now or one.path) and name in by_part:
+            by_part[name].comments.append(one)
+    return found
+
+
+def _line_now(comment: Any, latest: Revision) -> int:
+    lines = latest.text.split("\n")
+    if comment.revision_id == latest.pk:
+        return int(comment.line)
+    places = [n for n, line in enumerate(lines, 1) if line[:400] == comment.quote]
+    return min(places, key=lambda n: abs(n - comment.line)) if places else 0
+
+
+def rows(old: str, new: str, unified: bool, threads: Iterable[Any]) -> list[dict[str, Any]]:
+    """Lines of the text, side by side or as one column, with the comments that stand under each."""
+    at: dict[int, list[Any]] = {}
+    for one in threads:
+        if one.now:
+            at.setdefault(one.now, []).append(one)
+    found: list[dict[str, Any]] = []
+    for row in show.side_by_side(old, new):
+        told = at.get(row.right_number, []) if row.right_number else []
+        if unified and row.kind == "changed":
+            found.append({"kind": "removed", "row": row, "side": "left", "comments": []})
+            found.append({"kind": "added", "row": row, "side": "right", "comments": told})
+        else:
+            found.append({"kind": row.kind, "row": row, "side": "", "comments": told})
+    left = len(found) - MOST_ROWS
+    if left > 0:
+        found = [*found[:MOST_ROWS], {"kind": "cut", "row": show.Row("cut", count=left), "comments": []}]
+    return _together(found) if unified else found
+
+
+def _together(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """In a unified text the removed lines of a stretch come before the added ones."""
+    out: list[dict[str, Any]] = []
+    removed: list[dict[str, Any]] = []
+    added: list[dict[str, Any]] = []
+    for item in [*found, {"kind": "end", "row": None, "comments": []}]:
+        if item["kind"] == "removed":
+            removed.append(item)
+        elif item["kind"] == "added":
+            added.append(item)
+        else:
+            out += [*removed, *added]
+            removed, added = [], []
+            if item["kind"] != "end":
+                out.append(item)
+    return out

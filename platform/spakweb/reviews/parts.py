@@ -1,0 +1,181 @@
+"""A patch by parts of the spec: each task that it touches, and the spec itself, with changes and edits of the
+text. Pure.
+
+A part has the digest of all that changes in it, so that "viewed" falls when that part changes and no other.
+Parts that widen or make privileged changes come first.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from spak import canon
+from spak.lang import parse
+from spak.lang.diff import Capability, Change
+from spakweb.reviews.reading import Reading
+from spakweb.specs.merge import opcodes
+
+WORDS = {
+    "add": "Added",
+    "remove": "Removed",
+    "change": "Changed",
+    "rename": "Renamed",
+    "move": "Moved",
+    "reorder": "Reordered",
+}
+CLIP = 400
+SHOWN_LINES = 40
+"""Lines of one edit that its part shows; the text below has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A stretch of lines. `number` counts from 1 over the whole text."""
+
+    number: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    old_line: int
+    new_line: int
+
+    @property
+    def hidden(self) -> int:
+        return max(0, len(self.old) - SHOWN_LINES) + max(0, len(self.new) - SHOWN_LINES)
+
+    @property
+    def shown(self) -> list[tuple[str, str, int]]:
+        old = [("removed", line, 0) for line in self.old[:SHOWN_LINES]]
+        return old + [("added", line, self.new_line + n) for n, line in enumerate(self.new[:SHOWN_LINES])]
+
+
+@dataclass(slots=True)
+class Part:
+    name: str
+    """`tasks/NAME`, or `` for what belongs to no task."""
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    capabilities: list[Capability] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
+    comments: list[Any] = field(default_factory=list)
+    viewed: bool = False
+    digest: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.name.removeprefix("tasks/") or "The spec itself"
+
+    @property
+    def widens(self) -> bool:
+        return any(one.widens for one in self.capabilities)
+
+    @property
+    def unsure(self) -> bool:
+        return any(one.widens is None for one in self.capabilities)
+
+    @property
+    def privileged(self) -> bool:
+        return any(one["privileged"] for one in self.changes)
+
+    @property
+    def formatting(self) -> bool:
+        return not self.changes and not self.capabilities
+
+    @property
+    def rank(self) -> tuple[bool, ...]:
+        return not self.widens, not self.unsure, not self.privileged, self.formatting
+
+
+def edits_of(old: str, new: str) -> list[Edit]:
+    """The stretches of lines that differ, in order."""
+    one, two = (text.splitlines(keepends=True) for text in (old, new))
+    found = [item for item in opcodes(one, two) if item[0] != "equal"]
+    return [
+        Edit(number, tuple(map(_end, one[a:b])), tuple(map(_end, two[c:d])), a + 1, c + 1)
+        for number, (_, a, b, c, d) in enumerate(found, 1)
+    ]
+
+
+def _end(line: str) -> str:
+    return line.rstrip("\n")
+
+
+def parts_of(reading: Reading, old: str, new: str, edits: list[Edit]) -> list[Part]:
+    found: dict[str, Part] = {}
+
+    def part(name: str) -> Part:
+        return found.setdefault(name, Part(name))
+
+    for change in reading.difference.changes:
+        part(of_path(change.path)).changes.append(_change(change, reading))
+    for capability in reading.difference.capabilities:
+        part(of_path(capability.path)).capabilities.append(capability)
+    before, after = Tasks(old, reading.difference.renames), Tasks(new)
+    for edit in edits:
+        name = after.at(edit.new_line) if edit.new else ""
+        part(name or before.at(edit.old_line)).edits.append(edit)
+    for one in found.values():
+        one.capabilities.sort(key=lambda item: (item.widens is False, item.widens is None))
+        one.changes.sort(key=lambda item: not item["privileged"])
+        one.digest = canon.content_hash(
+            [
+                [[str(item["path"]), item["before"], item["after"]] for item in one.changes],
+                [[list(edit.old), list(edit.new)] for edit in one.edits],
+            ]
+        )
+    return sorted(found.values(), key=lambda item: item.rank)
+
+
+def paths_of(parts: Iterable[Part]) -> set[str]:
+    """What a comment may be about."""
+    found = set()
+    for part in parts:
+        found |= {part.name, *(item["path"] for item in part.changes)}
+    return found - {""}
+
+
+def of_path(path: str) -> str:
+    """The part that a path of the list of changes belongs to."""
+    words = path.split("/")
+    return "/".join(words[:2]) if words[0] == "tasks" and len(words) > 1 else ""
+
+
+def _change(item: Change, reading: Reading) -> dict[str, Any]:
+    return {
+        "op": item.op,
+        "word": WORDS[item.op],
+        "path": item.path or "the spec",
+        "before": _value(item.before),
+        "after": _value(item.after),
+        "privileged": item.path in reading.marked,
+    }
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= CLIP else text[: CLIP - 1] + "…"
+
+
+class Tasks:
+    """Which part a line belongs to; `renames` gives new names of tasks by old ones."""
+
+    def __init__(self, text: str, renames: Mapping[str, str] | None = None) -> None:
+        self.starts: list[int] = []
+        self.spans: list[tuple[int, str]] = []
+        spec = parse(text).spec
+        for task in sorted(spec.tasks(), key=lambda one: one.start):
+            start, end = spec.source.offsets(task.start, task.end)
+            name = (renames or {}).get(task.name, task.name)
+            self.starts.append(text.count("\n", 0, start) + 1)
+            self.spans.append((text.count("\n", 0, end) + 1, f"tasks/{name}"))
+
+    def at(self, line: int) -> str:
+        place = bisect_right(self.starts, line) - 1
+        if place < 0:
+            return ""
+        last, name = self.spans[place]
+        return name if line <= last else ""

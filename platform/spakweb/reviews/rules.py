@@ -1,0 +1,101 @@
+"""What a patch still needs before it may be merged: `missing(patch)`, in words, derived at each look.
+
+Approvals are never stored as a state: people leave, revisions come, roles and laws change. Nothing is
+written here.
+"""
+
+from __future__ import annotations
+
+from spakweb import access
+from spakweb.reviews.models import Check, Patch, Revision, Verdict
+from spakweb.reviews.reading import read
+from spakweb.specs.models import Spec
+from spakweb.teams.law import law_of
+from spakweb.teams.models import Role
+from spakweb.text import plural
+
+CHECKS = {
+    "text": "The text is free of errors",
+    "actions": "Recorded actions under both texts",
+    "replay": "Recorded runs under the patch",
+}
+"""The checks of each revision, by name."""
+
+
+def authors(patch: Patch) -> set[int]:
+    return {patch.author_id, *patch.revisions.values_list("author", flat=True)}
+
+
+def standing_approvals(patch: Patch) -> list[Verdict]:
+    """The approvals that count for the newest revision: of each person the last verdict, where the text that
+    they judged and the newest differ in formatting at most, who wrote no revision and may still review."""
+    latest, wrote, last = patch.latest, authors(patch), {}
+    rows = Verdict.objects.filter(revision__patch=patch).select_related("revision__base", "user")
+    for verdict in rows.order_by("pk"):
+        last[verdict.user_id] = verdict
+    return [
+        one
+        for one in last.values()
+        if one.approves
+        and one.user_id not in wrote
+        and access.can(one.user, "spec.review", patch)
+        and one.revision.base_id == latest.base_id
+        and same_meaning(patch.spec, one.revision.text, latest.text)
+    ]
+
+
+def missing(patch: Patch) -> list[str]:
+    """What a merge still waits for; empty when it may be merged."""
+    approvals, latest, found = standing_approvals(patch), patch.latest, []
+    if len(approvals) < (needed := max(1, patch.spec.approvals)):
+        found.append(f"{needed - len(approvals)} more to approve it")
+    admins = [one for one in approvals if access.role_in(one.user, patch.spec.team) == Role.ADMIN]
+    if not admins and (why := for_an_admin(patch, latest)):
+        found.append(f"an admin to approve it, since {why}")
+    last = {one.user_id: one for one in Verdict.objects.filter(revision=latest).order_by("pk")}
+    if any(not one.approves for one in last.values()):
+        found.append("who asked for changes to approve it, or a new revision")
+    if latest.base_id != patch.spec.head_id:
+        found.append("to be brought up to date: the spec has a newer version")
+    return found + _checks(patch.spec, latest)
+
+
+def for_an_admin(patch: Patch, revision: Revision) -> str:
+    """Why an admin has to approve it; empty where any reviewer may."""
+    reading = read(patch.spec, revision.base.text, revision.text)
+    if reading.widens:
+        return "it widens what the spec may do"
+    if patch.spec.privileged_by_admin and reading.marked:
+        return f"it makes {plural(len(reading.marked), 'privileged change')}"
+    if revision.checks.filter(name="actions", state=Check.State.LOOK).exists():
+        return "it permits actions that were denied"
+    return ""
+
+
+def _checks(spec: Spec, revision: Revision) -> list[str]:
+    rows = {one.name: one for one in revision.checks.all()}
+    found = []
+    for name in spec.required_checks:
+        row, words = rows.get(name), CHECKS.get(name, name).lower()
+        if row is None or row.state in (Check.State.QUEUED, Check.State.RUNNING):
+            found.append(f"a check to end: {words}")
+        elif row.state == Check.State.FAILED:
+            found.append(f"a check to pass: {words}")
+        elif is_stale(spec, row):
+            found.append(f"a check to run again: {words}")
+    return found
+
+
+def is_stale(spec: Spec, check: Check) -> bool:
+    """Whether it was judged against another version or under another law than now."""
+    if check.ended_at is None:
+        return False
+    return check.revision.base_id != spec.head_id or check.law != law_hash(spec)
+
+
+def law_hash(spec: Spec) -> str:
+    return str(law_of(spec.team).hash)
+
+
+def same_meaning(spec: Spec, one: str, two: str) -> bool:
+    return one == two or read(spec, one, two).difference.formatting_only

@@ -1,0 +1,102 @@
+// The page of a patch beyond its HTML: a list that centres the graph's node, "viewed" without a round trip,
+// a comment on the line that was clicked, and keys. Every form works without it.
+
+const all = (selector) => [...document.querySelectorAll(selector)];
+const say = (words) => { document.getElementById("said").textContent = words; };
+const comment = document.getElementById("comment");
+
+// ---- the graph
+
+const both = document.getElementById("both");
+const drawn = both?.querySelector("svg");
+if (drawn && drawn.viewBox.baseVal.width > both.clientWidth * 1.4) {
+  both.classList.add("large"); // As large as it was drawn: names stay legible, the list leads to its nodes.
+  drawn.setAttribute("width", drawn.viewBox.baseVal.width);
+}
+
+function centre(name) {
+  const node = all("#both [data-task]").find((one) => one.dataset.task === name);
+  if (!node) return;
+  for (const one of all("#both [data-found]")) delete one.dataset.found;
+  node.dataset.found = "true";
+  const box = node.getBoundingClientRect();
+  const frame = both.getBoundingClientRect();
+  both.scrollBy({ left: box.x + box.width / 2 - frame.x - frame.width / 2, top: box.y + box.height / 2 - frame.y - frame.height / 2 });
+  both.scrollIntoView({ block: "nearest" });
+  say(`${name} is in the middle of the graph`);
+}
+
+// ---- viewed
+
+async function viewed(form) {
+  const part = form.closest("[data-part]");
+  const field = form.elements.viewed;
+  const wanted = field.value;
+  const answer = await fetch(form.action, { method: "POST", body: new FormData(form), headers: { Accept: "application/json" } });
+  if (!answer.ok) return form.submit();
+  field.value = wanted === "1" ? "0" : "1";
+  part.open = wanted !== "1";
+  form.querySelector("[data-viewed]").textContent = wanted === "1" ? "Not viewed" : "Viewed";
+  part.toggleAttribute("data-viewed-now", wanted === "1");
+  say(wanted === "1" ? "Viewed" : "Not viewed");
+}
+document.addEventListener("submit", (event) => {
+  if (!event.target.matches(".viewed-form")) return;
+  event.preventDefault();
+  viewed(event.target);
+});
+
+// ---- comments on a line or a part
+
+function about({ line = 0, path = "" }) {
+  comment.elements.line.value = line;
+  comment.elements.path.value = path;
+  comment.elements.text.focus();
+}
+document.addEventListener("click", (event) => {
+  const found = event.target.closest("[data-centre]");
+  if (found) centre(found.dataset.centre);
+  if (!comment) return;
+  const link = event.target.closest('.diff a[href^="?line="], [data-about]');
+  if (!link) return;
+  event.preventDefault();
+  about(link.dataset.about !== undefined ? { path: link.dataset.about } : { line: link.textContent.trim() });
+});
+
+// The whole text is fetched when somebody opens the form that needs it.
+for (const area of all("[data-lazy]")) {
+  area.closest("details").addEventListener("toggle", async () => {
+    if (area.value) return;
+    const answer = await fetch(area.dataset.lazy);
+    if (answer.ok && !area.value) area.value = await answer.text();
+  }, { once: true });
+}
+
+// ---- keys
+
+const typing = (at) => at.closest?.("input, textarea, select, dialog[open]");
+let at = -1;
+function go(step) {
+  const parts = all("[data-part]");
+  if (!parts.length) return;
+  at = Math.min(parts.length - 1, Math.max(0, at + step));
+  const summary = parts[at].querySelector("summary");
+  summary.focus();
+  summary.scrollIntoView({ block: "start" });
+}
+const KEYS = {
+  j: () => go(1),
+  k: () => go(-1),
+  v: () => { const part = document.activeElement.closest?.("[data-part]"); if (part) viewed(part.querySelector(".viewed-form")).then(() => go(1)); },
+  a: () => document.querySelector('[data-key="a"]')?.click(),
+  m: () => document.querySelector('[data-key="m"]:not([disabled])')?.click(),
+  x: () => document.querySelector(".verdict [name=text]")?.focus(),
+  c: () => comment?.elements.text.focus(),
+  e: () => document.getElementById("evidence")?.scrollIntoView(),
+};
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || !KEYS[event.key]) return;
+  if (document.documentElement.dataset.waiting) return;
+  event.preventDefault();
+  KEYS[event.key]();
+});

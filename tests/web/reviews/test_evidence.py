@@ -1,0 +1,271 @@
+"""What a patch is judged by, what its version keeps of it, and what a person says about its lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.urls import reverse
+
+from run_kit import begun
+from spak import canon
+from spakweb.errors import Refused
+from spakweb.reviews import actions, blame, checks, history, page, rules, talk
+from spakweb.reviews.models import Check, HistoryRecord, Patch
+from spakweb.specs.actions import archive, save_version
+from spakweb.specs.models import SpecVersion
+
+ONE, TWO = 'step one: tool.list_files { path: "." }', 'step two: tool.list_files { path: "." }'
+OTHER, LAST = ONE.replace('"."', '"tests"'), TWO.replace('"."', '"docs"')
+
+
+def refused(code: str) -> Any:
+    return pytest.raises(Refused, check=lambda why: why.code == code)
+
+
+@pytest.fixture
+def patch(cast: Any) -> Patch:
+    text = cast.spec.head.text.replace(ONE, OTHER).replace(TWO, LAST)
+    return actions.propose(cast["bob"], cast.spec, text, 1, "Look elsewhere", "It is faster.")
+
+
+def checked(patch: Patch) -> dict[str, tuple[str, str]]:
+    checks.check(patch.latest.pk)
+    return {one.name: (one.state, one.words) for one in patch.latest.checks.all()}
+
+
+# ---- checks
+
+
+def test_a_text_with_errors_fails_and_holds_the_merge(cast: Any, patch: Patch) -> None:
+    actions.protect(cast["alice"], cast.spec, 1, required=["text", "none such"])
+    patch.refresh_from_db()
+    actions.judge(cast["rita"], patch, 1, True)
+    assert "a check to end: the text is free of errors" in rules.missing(patch)
+    assert checked(patch)["text"] == ("passed", "It has no errors.")
+    assert rules.missing(patch) == []
+    actions.revise(cast["bob"], patch, 1, patch.latest.text.replace("-> done", "-> nowhere"))
+    assert checked(patch)["text"][0] == "failed"
+    assert "a check to pass: the text is free of errors" in rules.missing(patch)
+    body = cast.client("bob").get(reverse("spak-patch", args=[cast.team.slug, "small", 1]))
+    assert "nowhere" in body.content.decode() and "it could not run" in body.content.decode()
+
+
+def test_without_runs_there_is_nothing_to_judge(cast: Any, patch: Patch) -> None:
+    found = checked(patch)
+    assert found["actions"] == ("nothing", "No run of the spec has recorded an action yet.")
+    assert found["replay"] == ("nothing", "No run of the spec can be replayed yet.")
+
+
+def test_a_law_that_changed_makes_evidence_stale(cast: Any, patch: Patch) -> None:
+    actions.protect(cast["alice"], cast.spec, 1, required=["text"])
+    actions.judge(cast["rita"], patch, 1, True)
+    checked(patch)
+    patch = Patch.objects.get(pk=patch.pk)
+    assert rules.missing(patch) == []
+    cast.team.rules = 'allowed_host("x.example").'
+    cast.team.save(update_fields=["rules"])
+    patch = Patch.objects.get(pk=patch.pk)
+    assert rules.missing(patch) == ["a check to run again: the text is free of errors"]
+    assert page.status(cast["bob"], patch)["again"]
+    actions.check_again(cast["bob"], patch, 1)
+    checked(patch)
+    assert rules.missing(patch) == []
+
+
+def test_a_check_of_an_older_revision_or_a_closed_patch_is_left(cast: Any, patch: Patch) -> None:
+    first = patch.latest
+    actions.revise(cast["bob"], patch, 1, patch.latest.text + "// more\n")
+    checks.check(first.pk)
+    assert set(first.checks.values_list("state", flat=True)) == {Check.State.QUEUED}
+    actions.close(cast["bob"], patch, 2)
+    assert set(checked(patch).values()) == {("queued", "")}
+    checks.check(0)  # a revision that is not there
+
+
+def test_what_cannot_be_read_is_said_and_fails_no_worker(cast: Any, patch: Patch) -> None:
+    """A run whose records are damaged is left out of the actions, and unusable for a replay."""
+    run = begun(cast.team, cast.spec.head, "odd", state="succeeded")
+    type(run).objects.filter(pk=run.pk).update(count=5)
+    found = checked(patch)
+    assert found["actions"][0] == "nothing" and found["replay"][0] == "nothing"
+    result = patch.latest.checks.get(name="replay").result
+    assert [one["run"] for one in result["unusable"]] == ["odd"]
+
+
+# ---- what a version keeps
+
+
+def test_a_merge_is_signed_in_the_history_of_the_spec(cast: Any, patch: Patch) -> None:
+    checked(patch)
+    actions.judge(cast["rita"], patch, 1, True, "Good.")
+    version = actions.merge(cast["bob"], patch, 1)
+    kept, record = version.provenance, HistoryRecord.objects.get()
+    assert (kept["patch"], kept["revision"], kept["proposer"], kept["merged_by"]) == (1, 1, "bob", "bob")
+    assert [(one["by"], one["role"]) for one in kept["approved"]] == [("rita", "reviewer")]
+    assert [one["name"] for one in kept["checks"]] == ["text", "actions", "replay"]
+    assert (kept["record"], kept["record_hash"]) == (1, record.hash)
+    told = history.read(record)
+    assert told["body"]["after"] == canon.digest(version.text.encode()) and told["what"] == "merge"
+    assert history.verify(cast.spec) == []
+    for change, words in (
+        ({"hash": "x"}, "record 1 is not the one that was written"),
+        ({"signature": "AAAA"}, "record 1 is not signed by this platform"),
+        ({"number": 2}, "record 1 is missing"),
+    ):
+        forged = HistoryRecord(**{**_columns(record), **change})
+        assert history.verify(_Spec([forged])) == [words]  # type: ignore[arg-type]
+
+
+class _Spec:
+    """A spec with a history that the database would not let in."""
+
+    def __init__(self, records: list[HistoryRecord]) -> None:
+        self.records = records
+
+    @property
+    def history(self) -> Any:
+        return self
+
+    def order_by(self, name: str) -> list[HistoryRecord]:
+        return self.records
+
+
+def _columns(record: HistoryRecord) -> dict[str, Any]:
+    return {field.attname: getattr(record, field.attname) for field in record._meta.concrete_fields}
+
+
+def test_blame_names_patch_and_person_of_each_line(cast: Any, patch: Patch) -> None:
+    actions.judge(cast["rita"], patch, 1, True)
+    actions.merge(cast["bob"], patch, 1)
+    cast.spec.refresh_from_db()
+    rows = blame.context(cast.spec)["rows"]
+    by = {row["line"].strip(): row["version"].number for row in rows}
+    assert (by[OTHER], by["START -> look"]) == (2, 1)
+    body = cast.client("vera").get(reverse("spak-spec-blame", args=[cast.team.slug, "small"]))
+    text = body.content.decode()
+    assert "approved by rita" in text and "verified" in text and "patch 1</a> Look elsewhere" in text
+
+
+def test_lines_keep_their_origin_through_versions() -> None:
+    assert blame.lines(["a\nb\n"]) == [0, 0]
+    assert blame.lines(["a\nb\n", "a\nx\nb\n", "a\nx\nc\n"]) == [0, 1, 2]
+    assert blame.lines(["", "a\n"]) == [1]
+
+
+# ---- comments
+
+
+def test_a_comment_on_a_line_stays_and_is_outdated_when_the_line_goes(cast: Any, patch: Patch) -> None:
+    at = patch.latest.text.split("\n").index(f"    {OTHER}") + 1
+    made = talk.comment(cast["rita"], patch, "Why tests?", line=at, seen=1)
+    answer = talk.comment(cast["bob"], patch, "They are small.", answers=made.pk)
+    deeper = talk.comment(cast["rita"], patch, "Fine.", answers=answer.pk)
+    assert deeper.parent == made and made.quote == f"    {OTHER}"
+    actions.revise(cast["bob"], patch, 1, "// first\n" + patch.latest.text)
+    thread = page.context(cast["rita"], patch)["threads"][0]
+    assert (thread.outdated, thread.now) == (False, at + 1)
+    assert [one.text for one in thread.replies] == ["They are small.", "Fine."]
+    actions.revise(cast["bob"], patch, 2, patch.latest.text.replace('"tests"', '"src"'))
+    thread = page.context(cast["rita"], patch)["threads"][0]
+    assert thread.outdated and thread.text == "Why tests?"
+    for place in ({"line": 99}, {"answers": 999}, {"seen": 9}):
+        with refused("web.comment_place"):
+            talk.comment(cast["rita"], patch, "x", **place)
+
+
+def test_a_suggestion_becomes_an_edit(cast: Any, patch: Patch) -> None:
+    at = patch.latest.text.split("\n").index(f"    {OTHER}") + 1
+    wanted = f"    {OTHER.replace('tests', 'src')}"
+    made = talk.comment(cast["rita"], patch, "", line=at, seen=1, suggestion=wanted)
+    revision = talk.take(cast["bob"], patch, 1, made.pk)
+    assert wanted in revision.text and OTHER not in revision.text
+    assert revision.why == f"Suggestion of rita, line {at}"
+    made.refresh_from_db()
+    assert made.resolved_at is not None
+    with refused("web.suggestion"):
+        talk.take(cast["bob"], patch, 2, made.pk)
+    with refused("web.comment"):
+        talk.comment(cast["rita"], patch, "x" * 1_000_000)
+
+
+def test_viewed_falls_when_that_part_changes_and_no_other(cast: Any, patch: Patch) -> None:
+    def seen() -> dict[str, bool]:
+        return {one.name: one.viewed for one in page.context(cast["rita"], patch)["parts"]}
+
+    for part in page.context(cast["rita"], patch)["parts"]:
+        talk.view(cast["rita"], patch, part.name, part.digest)
+    assert seen() == {"tasks/look": True, "tasks/done": True}
+    actions.revise(cast["bob"], patch, 1, patch.latest.text.replace('"docs"', '"src"'))
+    assert seen() == {"tasks/look": True, "tasks/done": False}
+    talk.view(cast["rita"], patch, "tasks/look", "", viewed=False)
+    assert seen() == {"tasks/look": False, "tasks/done": False}
+
+
+# ---- conflicts, forks, archived specs, mail
+
+
+def test_conflicts_are_decided_by_task(cast: Any, patch: Patch) -> None:
+    theirs = cast.spec.head.text.replace(TWO, TWO.replace('"."', '"src"'))
+    save_version(cast["alice"], cast.spec, theirs, 1)
+    args, bob = [cast.team.slug, "small", 1], cast.client("bob")
+    do = reverse("spak-patch-do", args=args)
+    answer = bob.post(do, {"do": "update", "revision": "1"})
+    assert answer["Location"] == reverse("spak-patch-conflicts", args=args)
+    body = bob.get(answer["Location"]).content.decode()
+    assert "1 conflict of patch" in body and "Task <code>done</code>" in body
+    form = {"do": "decide", "revision": "1", "head": "2", "part-0": "done", "side-0": "theirs"}
+    assert bob.post(do, {**form, "side-0": ""}).status_code == 409
+    assert bob.post(do, {**form, "head": "1"}).status_code == 409
+    assert patch.revisions.count() == 1
+    assert bob.post(do, form).status_code == 302
+    made = patch.latest
+    assert (made.base.number, made.text) == (2, theirs.replace(ONE, OTHER))
+
+
+def test_neighbouring_tasks_of_two_people_need_no_decision(cast: Any, patch: Patch) -> None:
+    first = cast.spec.head.text.replace(ONE, OTHER)
+    mine = actions.propose(cast["bob"], cast.spec, first, 1, "First")
+    save_version(cast["alice"], cast.spec, cast.spec.head.text.replace(TWO, LAST), 1)
+    assert actions.update(cast["bob"], mine, 1).text == patch.latest.text
+
+
+def test_a_fork_begins_with_the_newest_revision(cast: Any, patch: Patch) -> None:
+    made = actions.fork(cast["rita"], patch, "", "")
+    assert (made.number, made.author, made.latest.text) == (2, cast["rita"], patch.latest.text)
+    assert made.title == "Look elsewhere (from patch 1)"
+
+
+def test_a_spec_that_was_archived_meanwhile_takes_no_merge(cast: Any, patch: Patch) -> None:
+    actions.judge(cast["rita"], patch, 1, True)
+    archive(cast["alice"], cast.spec)
+    with refused("web.archived"):
+        actions.merge(cast["bob"], patch, 1)
+    assert not HistoryRecord.objects.exists() and SpecVersion.objects.filter(spec=cast.spec).count() == 1
+    body = cast.client("bob").get(reverse("spak-patch", args=[cast.team.slug, "small", 1])).content.decode()
+    assert "is archived: nothing is merged" in body
+
+
+def test_privileged_changes_can_ask_for_an_admin(cast: Any, patch: Patch) -> None:
+    actions.protect(cast["alice"], cast.spec, 1, by_admin=True)
+    patch = Patch.objects.get(pk=patch.pk)
+    actions.judge(cast["rita"], patch, 1, True)
+    assert rules.missing(patch) == ["an admin to approve it, since it makes 2 privileged changes"]
+    actions.judge(cast["alice"], patch, 1, True)
+    assert rules.missing(patch) == []
+
+
+def test_mail_goes_to_those_who_must_act(
+    cast: Any, settings: Any, django_capture_on_commit_callbacks: Any
+) -> None:
+    settings.REVIEW_MAIL = True
+    text = cast.spec.head.text.replace(ONE, OTHER)
+    with django_capture_on_commit_callbacks(execute=True):
+        patch = actions.propose(cast["bob"], cast.spec, text, 1, "Elsewhere")
+    with django_capture_on_commit_callbacks(execute=True):
+        actions.judge(cast["rita"], patch, 1, False, "Why?")
+    asked, answered = mail.outbox
+    assert asked.bcc == ["alice@spak.example", "rita@spak.example"] and "bob asks" in asked.body
+    assert answered.bcc == ["bob@spak.example"] and "Why?" in answered.body
+    assert "/specs/small/patches/1/" in answered.body
