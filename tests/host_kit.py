@@ -71,11 +71,12 @@ class Timer:
             while decide(taken, call.rule).outcome == "undecided" and len(taken) < call.rule["max_pairs"]:
                 taken.append({"rival": rival, "candidate": [mine] * 3, "incumbent": [other] * 3})
             pairs += taken if call.options.get("role") == "final" or rival == "incumbent" else []
+        check = {"name": "correct", "ok": True, "code": ""}
+        if len(data) >= 900:
+            check |= {"ok": False, "code": "incorrect", "detail": f"{len(data)} bytes, at most 899"}
         return Measurement(
             "measured",
-            checks=(
-                {"name": "correct", "ok": len(data) < 900, "code": "" if len(data) < 900 else "incorrect"},
-            ),
+            checks=(check,),
             metrics={"time_ns": mine},
             pairs=tuple(pairs),
             subject=Subject({"binary": data}),

@@ -65,6 +65,7 @@ def test_no_answer_in_the_middle_of_a_run(
     done = cli("run", "twice.spak", "--json")
     assert (done.code, done.error) == (7, code), done.out
     run = done.json["run"]
+    assert "models: 1 answer, " in cli("show", run).err
     assert done.json["error"]["hint"] and f"spak resume {run}" in done.err
     assert (runs / run / "workspace/first.txt").read_text() == "hello"
     seen = cli("show", run, "--json").json

@@ -83,5 +83,41 @@ def test_a_denial_names_the_reason_and_its_record(tmp_path: Path) -> None:
     run.close()
 
 
+JUDGED = 'task a { step w: tool.write { path: "c.txt" text: "LONG" } VALIDATOR Timer { file: "c.txt" } }'
+
+
+def test_a_validator_says_what_it_saw(tmp_path: Path) -> None:
+    """The code alone (`incorrect`) says nothing of what is wrong; the check's detail does."""
+    run = start(tmp_path, JUDGED.replace("LONG", "x" * 950))
+    run.advance("full_auto")
+    found = [record for record, _ in run.ledger.read()]
+    last = acts(found)[-1]
+    assert run.state.r7.codes == ("incorrect",)
+    assert causes.sentence(found) == f"Timer failed (950 bytes, at most 899): record {last}"
+    run.close()
+
+
+def test_of_a_long_detail_both_ends_are_shown(tmp_path: Path) -> None:
+    run = start(tmp_path, JUDGED.replace("LONG", "x" * 950))
+    run.advance("full_auto")
+    found = [record for record, _ in run.ledger.read()]
+    at = next(at for at, record in enumerate(found) if record.seq == acts(found)[-1])
+    told = "exit 1, expected 0: Traceback " + "and so on " * 50 + "ValueError: a bad row"
+    found[at] = found[at]._replace(side={"details": {"correct": told}})
+    sentence = causes.sentence(found)
+    assert sentence.startswith("Timer failed (exit 1, expected 0: Traceback and so on ")
+    assert " ... " in sentence and f"ValueError: a bad row): record {acts(found)[-1]}" in sentence
+    assert len(sentence) < 250
+    for details, shown in (
+        ({}, ""),
+        ({"correct": {"$blob": "x", "size": 9000, "head": "the beginning"}}, " (the beginning)"),
+        ({"correct": 7}, ""),
+        (7, ""),
+    ):
+        found[at] = found[at]._replace(side={"details": details})
+        assert causes.sentence(found) == f"Timer failed{shown}: record {acts(found)[-1]}"
+    run.close()
+
+
 def test_many_records_are_shown_by_their_ends() -> None:
     assert causes._listed(range(20)) == "0 to 19"

@@ -127,6 +127,8 @@ def show(seen: View, as_json: bool, with_registers: bool = False) -> int:
 
 
 def _print(seen: View, with_registers: bool) -> None:
+    from spak.runner.views.report import plural
+
     say = common.say
     say(f"run {seen.run}: {seen.state}" + (f" in TASK {seen.task}" if seen.task else ""))
     say(f"  records {seen.records}, summary {seen.summary_hash}")
@@ -144,7 +146,7 @@ def _print(seen: View, with_registers: bool) -> None:
             value = seen.metrics[name]
             say(f"  {name}: {value:.3f}" if isinstance(value, float) else f"  {name}: {value}")
     if "calls" in seen.metrics or "allowance" in seen.metrics:
-        say(f"  models: {seen.metrics.get('calls', 0)} answers, {_used(seen.metrics)}")
+        say(f"  models: {plural(seen.metrics.get('calls', 0), 'answer')}, {_used(seen.metrics)}")
     if seen.recorded is not None:
         count, first = seen.recorded["other_prompts"], seen.recorded["first_record"]
         answers = "1 answer was" if count == 1 else f"{count} answers were"
@@ -171,7 +173,8 @@ def _print(seen: View, with_registers: bool) -> None:
         say(f"{seen.waiting['name']} {canon.dumps(seen.waiting['args']).decode()}")
         say("---")
     elif seen.waiting is not None:
-        say(f"\n--- question of step {seen.waiting['step']} ({seen.waiting['role']}) ---")
+        role = f" ({seen.waiting['role']})" if seen.waiting["role"] else ""
+        say(f"\n--- question of step {seen.waiting['step']}{role} ---")
         say(str(seen.waiting.get("prompt", "")))
         say("---")
     say(f"next: {_next(seen)}")

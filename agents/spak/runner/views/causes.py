@@ -55,6 +55,8 @@ class Failure(NamedTuple):
     name: str
     code: str
     why: str
+    judged: tuple[str, ...] = ()
+    """Of a validator's result: the codes of its checks that failed."""
 
 
 @dataclass(slots=True)
@@ -90,7 +92,10 @@ class Trail:
         body = self.end.body
         codes = body.get("codes") or [""]
         cause = body.get("cause")
-        found = _SENTENCES.get(str(codes[0]), _SENTENCES_BY_FAMILY.get(str(codes[0]).partition(".")[0]))
+        code = str(codes[0])
+        found = _SENTENCES.get(code, _SENTENCES_BY_FAMILY.get(code.partition(".")[0]))
+        if found is None and self.failures and code in self.failures[-1].judged:
+            found = Trail.failed  # the code is a check's of the validator that ended the run
         return found(self, cause if isinstance(cause, Mapping) else {}) if found is not None else ""
 
     def _route(self, route: Record) -> None:
@@ -173,7 +178,7 @@ class Trail:
             what = "a patch did not fit" if len(alike) == 1 else f"{len(alike)} patches did not fit"
             return f"{what}: {records}. The last one: {last.why}" if last.why else f"{what}: {records}"
         times = "" if len(alike) == 1 else f" {len(alike)} times"
-        what = f"{last.name} in step {last.step}" if last.step else last.name
+        what = f"{last.name} in step {last.step}" if last.step and not last.judged else last.name
         return f"{what} failed{times}{f' ({last.why})' if last.why else ''}: {records}"
 
     def polled(self, cause: Mapping[str, Any]) -> str:
@@ -211,6 +216,8 @@ WHY = 160
 def _failure(permit: Record, act: Record) -> Failure:
     body = act.body
     name, code, why = str(permit.body.get("name") or permit.body.get("act")), str(body.get("code") or ""), ""
+    wrong = _wrong(body.get("checks"))
+    judged = tuple(str(check.get("code", "")) for check in wrong)
     given = body.get("diagnostics")
     first = given[0] if isinstance(given, list) and given and isinstance(given[0], Mapping) else {}
     if first.get("message"):
@@ -218,9 +225,31 @@ def _failure(permit: Record, act: Record) -> Failure:
     elif isinstance(facts := body.get("facts"), list):
         held = sum(fact is True for fact in facts)
         name, why = "the check of the success conditions", f"{held} of {len(facts)} hold"
+    elif wrong:
+        code, why = judged[0], _detail(act.side, str(wrong[0].get("name", "")))
     elif body.get("exit") not in (None, 0):
         why = f"exit {body['exit']}"
-    return Failure(act.seq, permit.task, permit.step, name, code, " ".join(why.split())[:WHY].rstrip("."))
+    return Failure(act.seq, permit.task, permit.step, name, code, _short(why), judged)
+
+
+def _wrong(checks: Any) -> list[Mapping[str, Any]]:
+    """The checks of a measurement that are not ok."""
+    given = checks if isinstance(checks, list) else []
+    return [check for check in given if isinstance(check, Mapping) and check.get("ok") is not True]
+
+
+def _detail(side: Mapping[str, Any], check: str) -> str:
+    """What a validator says of a check, for people; of a text that is a blob the beginning."""
+    details = side.get("details")
+    told = details.get(check, "") if isinstance(details, Mapping) else ""
+    told = told.get("head", "") if isinstance(told, Mapping) else told
+    return told if isinstance(told, str) else ""
+
+
+def _short(why: str) -> str:
+    """One line of at most WHY characters: of more its two ends, since a traceback says at its end what is wrong."""
+    line = " ".join(why.split()).rstrip(".: ")
+    return line if len(line) <= WHY else f"{line[: WHY // 3].rstrip()} ... {line[-WHY // 2 :].lstrip()}"
 
 
 def _same(name: str, seqs: Sequence[int]) -> str:
