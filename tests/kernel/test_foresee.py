@@ -92,6 +92,20 @@ def test_an_action_that_every_run_denies_is_told(step: str) -> None:
     assert DENIED[step] in one.message
 
 
+@pytest.mark.parametrize(
+    ("step", "helps"),
+    [
+        ('step s: tool.run { cmd: "curl http://example.org" }', True),  # denied: no rule permits it
+        ('step s: tool.run { cmd: "cat ../x" }', False),  # forbidden, which wins over any rule that permits
+        ('step s: tool.git_commit { message: "x" }', False),
+    ],
+)
+def test_a_law_that_would_permit_it_is_advised_only_where_one_can(step: str, helps: bool) -> None:
+    (one,) = found(agent(step))
+    assert ("policy.denied" in one.message) is helps
+    assert ("the operator's law" in one.hint) is helps and one.hint.startswith("do it another way")
+
+
 @pytest.mark.parametrize("step", ['tool.git_commit { message: "x" }', 'tool.run { cmd: "git commit -m x" }'])
 @pytest.mark.parametrize("judge", ["", 'VALIDATOR Judge { artifact: "a" rubric: "b" }'])
 def test_a_commit_in_a_spec_that_has_no_check_is_told(step: str, judge: str) -> None:

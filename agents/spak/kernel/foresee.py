@@ -231,7 +231,9 @@ def _diagnostic(made: Outline, item: Fixed, judged: Judged) -> Diagnostic:
         hint = "whoever may approve answers with spak approve"
         return made.spec.source.diagnostic(Severity.INFO, "lang.needs_approval", message, hint, start, end)
     message = f"the policy will deny this: {judged.reason} [{judged.code}]"
-    hint = "do it another way, or have the operator's law ([policy] law) or the team's rules permit it"
+    hint = "do it another way"
+    if judged.code != "policy.forbidden":  # which wins over whatever permits
+        hint += ", or have the operator's law ([policy] law) or the team's rules permit it"
     return made.spec.source.diagnostic(Severity.WARNING, "lang.denied", message, hint, start, end)
 
 

@@ -247,9 +247,11 @@ def _detail(side: Mapping[str, Any], check: str) -> str:
 
 
 def _short(why: str) -> str:
-    """One line of at most WHY characters: of more its two ends, since a traceback says at its end what is wrong."""
+    """One line of about WHY characters, without its last dot: of a longer one both ends."""
     line = " ".join(why.split()).rstrip(".: ")
-    return line if len(line) <= WHY else f"{line[: WHY // 3].rstrip()} ... {line[-WHY // 2 :].lstrip()}"
+    if len(line) <= WHY:
+        return line
+    return f"{line[: WHY // 3].rstrip()} ... {line[-WHY // 2 :].lstrip()}"
 
 
 def _same(name: str, seqs: Sequence[int]) -> str:
