@@ -349,7 +349,6 @@ def main() -> None:
 
     django.setup()
     from django.conf import settings
-    from django.core.management import call_command
 
     from spakweb.specs.actions import create_spec
     from spakweb.teams.actions import create_team
@@ -358,7 +357,6 @@ def main() -> None:
 
     one_at_a_time()
     queue.send = lambda key, queue="default": None  # nobody takes messages here
-    call_command("migrate", verbosity=0)
     if not User.objects.exists():
         alice = User.objects.create_user("alice", "alice@spak.example", "a long secret")
         team = create_team(alice, "Tuners")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from platform_kit import ROOT, environment
+from platform_kit import ROOT, environment, manage
 
 RUN, LEDGER = "spak.runner.run:Run", "spakweb.ledger.store"
 SPACE, STORE = "spak.workspace.space:Workspace", "spak.workspace.store:Store"
@@ -113,6 +113,8 @@ def freezer(folder: Path, storage: str, **more: str) -> Iterator[Freezer]:
     """Workers of one installation, its database in `folder` unless told otherwise."""
     (folder / "a").mkdir(parents=True, exist_ok=True)
     settings = {"SPAK_WEB_STORAGE": storage, "SPAK_WEB_SECRET_KEY": "one key for all workers " * 3, **more}
+    done = manage(folder / "a", "migrate", **settings)  # its transactions may take any time
+    assert done.returncode == 0, done.stderr
     env = environment(folder / "a", 8000, **settings)
     env["PYTHONPATH"] = f"{ROOT / 'platform'}:{ROOT / 'agents'}"
     with (

@@ -11,6 +11,7 @@ import os
 import secrets
 import ssl
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -153,17 +154,17 @@ TEMPLATES: list[dict[str, Any]] = [
 
 # ---- stores
 
-LONG_COMMANDS = ("migrate", "rebuild")
-"""Commands of `manage.py` whose statements may take any time."""
+LONG_COMMANDS = frozenset({"migrate", "rebuild", "up"})
+"""Commands of `manage.py` whose statements and transactions may take any time; `up` brings the tables up to
+date first, and the parts that it starts have the limits."""
 DATABASE_LIMITS = Limits(
     lock_s=number("SPAK_WEB_DATABASE_LOCK_S", LIMITS.lock_s, 0, 3600),
-    statement_s=number(
-        "SPAK_WEB_DATABASE_STATEMENT_S",
-        0 if sys.argv[1:2] and sys.argv[1] in LONG_COMMANDS else LIMITS.statement_s, 0, 86400,
-    ),
+    statement_s=number("SPAK_WEB_DATABASE_STATEMENT_S", LIMITS.statement_s, 0, 86400),
     idle_s=number("SPAK_WEB_DATABASE_IDLE_S", LIMITS.idle_s, 0, 3600),
     silent_s=number("SPAK_WEB_DATABASE_SILENT_S", LIMITS.silent_s, 0, 7200),
-)  # fmt: skip
+)
+if LONG_COMMANDS.intersection(sys.argv[1:2]):
+    DATABASE_LIMITS = replace(DATABASE_LIMITS, statement_s=0, idle_s=0)
 DATABASES = {"default": database(text("SPAK_WEB_DATABASE_URL"), DATA_DIR, DATABASE_LIMITS)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 ATOMIC_REQUESTS = False

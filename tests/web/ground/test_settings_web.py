@@ -185,6 +185,20 @@ def test_databases(tmp_path: Path) -> None:
     assert "synchronous=FULL" in own["OPTIONS"]["init_command"]
 
 
+@pytest.mark.parametrize("command", ["migrate", "rebuild", "up"])
+def test_bringing_the_tables_up_to_date_may_take_any_time(
+    command: str, read: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A migration of many rows thinks between its statements, on a busy host for seconds."""
+    more = {"SPAK_WEB_DATABASE_URL": "postgresql://h/spak", "SPAK_WEB_DATABASE_IDLE_S": "2"}
+    monkeypatch.setattr("sys.argv", ["manage.py", "serve"])
+    said = read(**more)["DATABASES"]["default"]["OPTIONS"]["options"]
+    assert "idle_in_transaction_session_timeout=2000" in said and "statement_timeout=60000" in said
+    monkeypatch.setattr("sys.argv", ["manage.py", command])
+    said = read(**more)["DATABASES"]["default"]["OPTIONS"]["options"]
+    assert "idle_in" not in said and "statement" not in said and "lock_timeout=5000" in said
+
+
 def test_the_policy_of_content(client: Any, db: None) -> None:
     header = client.get("/account/login/")["Content-Security-Policy"]
     assert "default-src 'none'" in header
