@@ -26,7 +26,8 @@ class Cancelled(BaseException):
 class Cancel(Protocol):
     """What tells work to stop; `threading.Event` is one."""
 
-    def is_set(self) -> bool: ...
+    def is_set(self) -> bool:
+        """Whether the work is to stop."""
 
 
 class Token:
@@ -40,6 +41,7 @@ class Token:
         self._set = True
 
     def is_set(self) -> bool:
+        """Whether `set` was called."""
         return self._set
 
 

@@ -94,6 +94,8 @@ _ENVIRONMENT: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
+    """What files, the environment and options decide, read once; times in seconds, sizes in bytes."""
+
     backend: str = ""
     mode: Mode | None = None
     auto_steps: int = 0

@@ -41,6 +41,8 @@ class UserError(SpakError):
 
 
 class UsageError(UserError):
+    """A command, an argument or a setting that is wrong."""
+
     exit_code = 2
 
 
@@ -61,24 +63,36 @@ class EditRefused(UserError):
 
 
 class LedgerError(UserError):
+    """A ledger that is missing, busy, damaged or of another version."""
+
     exit_code = 1
 
 
 class RunError(UserError):
+    """A run that could not go on as asked."""
+
     exit_code = 1
 
 
 class SuiteError(UserError):
+    """A suite, or a case of one, that cannot be used."""
+
     exit_code = 2
 
 
 class OuterError(UserError):
+    """A measurement, a candidate or a campaign of the outer loop that cannot go on."""
+
     exit_code = 2
 
 
 class UnavailableError(UserError):
+    """Something outside that is not there: a backend, a launcher, a tool, a service."""
+
     exit_code = 7
 
 
 class BugError(SpakError):
+    """A fault of ours."""
+
     exit_code = 70

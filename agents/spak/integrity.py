@@ -20,6 +20,8 @@ STEPS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Checked:
+    """What a check of files found: problems in words, and whether all of them could be looked at."""
+
     problems: tuple[str, ...] = ()
     complete: bool = True
     """False when the time was over before all was looked at."""

@@ -31,12 +31,16 @@ _MEND = "`spak ledger verify` names the damaged record; take the run from a copy
 
 
 class Authority(StrEnum):
+    """Who a record comes from: the outside, the kernel, or the runner."""
+
     PROPOSAL = "proposal"
     COMMIT = "commit"
     HOST = "host"
 
 
 class Kind(StrEnum):
+    """What a record is about."""
+
     GENESIS = "genesis"
     OBSERVE = "observe"
     PLAN = "plan"
@@ -76,6 +80,7 @@ class Record(NamedTuple):
 
     @property
     def content(self) -> str:
+        """The hash of what it decides, without clock and place in the ledger."""
         return content_of(self.kind, self.authority, self.task, self.step, self.attempt, self.body)
 
 

@@ -64,6 +64,7 @@ def team_of(thing: Any) -> Team:
 
 
 def can(user: Any, action: str, thing: Any) -> bool:
+    """Whether a person's role in the team of a thing permits an action."""
     role = role_in(user, team_of(thing))
     return role is not None and RANK[role] >= RANK[ACTIONS[action]]
 
@@ -117,6 +118,7 @@ class SignedIn(LoginRequiredMiddleware):
     Who sent a form comes back to its page. No shared cache keeps what one person was shown."""
 
     def handle_no_permission(self, request: HttpRequest, view_func: Any) -> HttpResponse:
+        """Answer somebody who is signed out: a page, or JSON for programs."""
         accept = request.headers.get("Accept", "")
         if getattr(view_func, "by_token", False) and "text/html" not in accept:
             told = {
@@ -132,6 +134,7 @@ class SignedIn(LoginRequiredMiddleware):
         return super().handle_no_permission(request, view_func)
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        """Keep pages of signed-in people out of shared caches."""
         if not response.has_header("Cache-Control"):
             patch_cache_control(response, private=True, no_cache=True)
         return response

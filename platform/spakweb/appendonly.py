@@ -23,10 +23,14 @@ class AppendOnlyError(Exception):
 
 
 class AppendOnlyQuerySet(models.QuerySet):
+    """Rows that are only added."""
+
     def update(self, **fields: Any) -> NoReturn:
+        """Raises: AppendOnlyError."""
         raise AppendOnlyError(f"{self.model.__name__} has no update")
 
     def delete(self) -> NoReturn:
+        """Raises: AppendOnlyError."""
         raise AppendOnlyError(f"{self.model.__name__} has no delete")
 
 
@@ -42,11 +46,13 @@ class AppendOnly(models.Model):
         abstract = True
 
     def save(self, *args: Any, **kwargs: Any) -> None:
+        """Insert the row. Raises: AppendOnlyError where it is written already."""
         if not self._state.adding:
             raise AppendOnlyError(f"{type(self).__name__} {self.pk} is written")
         super().save(*args, **{**kwargs, "force_insert": True})
 
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raises: AppendOnlyError."""
         raise AppendOnlyError(f"{type(self).__name__} {self.pk} stays")
 
 
@@ -57,6 +63,7 @@ def tables() -> dict[str, tuple[str, str] | None]:
 
 
 def install(connection: Any) -> None:
+    """Create the triggers that refuse updates and deletes, for the tables that exist."""
     there = set(connection.introspection.table_names())
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -72,6 +79,7 @@ def install(connection: Any) -> None:
 
 
 def remove(connection: Any) -> None:
+    """Drop these triggers."""
     with connection.cursor() as cursor:
         for table in tables():
             for name in _names(table):

@@ -23,6 +23,8 @@ class _TooLong(Exception):
 
 
 class Bounded:
+    """Refuses requests whose body is too large before it is read."""
+
     def __init__(self, app: App, most: int = 0) -> None:
         self.app = app
         self.most = most or settings.REQUEST_BYTES

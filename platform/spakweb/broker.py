@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 
 class Channel(virtual.Channel):
+    """The queues of one connection, as folders of messages."""
+
     def __init__(self, connection: Any, **named: Any) -> None:
         super().__init__(connection, **named)
         self.folder = Path(connection.client.transport_options["folder"])
@@ -140,6 +142,8 @@ class Channel(virtual.Channel):
 
 
 class Transport(virtual.Transport):
+    """Celery's transport over files, for one machine without Redis."""
+
     Channel = Channel
     global_state = virtual.BrokerState()
     default_port = 0
@@ -152,6 +156,7 @@ class Transport(virtual.Transport):
         self.polling_interval = client.transport_options.get("polling_interval", 1.0)
 
     def driver_version(self) -> str:
+        """The version of the files' format."""
         return "1"
 
 

@@ -114,14 +114,17 @@ class Bundles(BaseFinder):
         self.storage = FileSystemStorage(location=Path(settings.DATA_DIR) / "bundled")
 
     def check(self, **options: Any) -> list[Any]:
+        """Django asks finders for checks; there are none."""
         return []
 
     def list(self, ignore_patterns: Any) -> Iterator[tuple[str, FileSystemStorage]]:
+        """Every bundle, made anew where its parts have changed."""
         for name in NAMES:
             self.find(name)
             yield name, self.storage
 
     def find(self, path: str, find_all: bool = False, **options: Any) -> Any:
+        """The path of a bundle, made anew where its parts have changed; an empty list for other names."""
         if path not in NAMES:
             return []
         text, _ = make(path, self.root)

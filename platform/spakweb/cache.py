@@ -23,6 +23,8 @@ _METHODS = (
 
 
 class Shared(RedisCache):
+    """The cache in Redis; while Redis is away, one of this process."""
+
     away_until = 0.0
     """Of all caches of the process, which has one for each thread."""
 

@@ -34,13 +34,16 @@ class Pulse(bootsteps.StartStopStep):
     entry: Any = None
 
     def include_if(self, consumer: Any) -> bool:
+        """Whether the broker is Redis."""
         return str(consumer.app.conf.broker_url).startswith(("redis://", "rediss://"))
 
     def start(self, consumer: Any) -> None:
+        """Look at the connection every PULSE_S seconds."""
         channel = consumer.connection.default_channel
         self.entry = consumer.timer.call_repeatedly(PULSE_S, look, (channel,))
 
     def stop(self, consumer: Any) -> None:
+        """Look no longer."""
         if self.entry is not None:
             self.entry.cancel()
 

@@ -19,6 +19,8 @@ HEADER = "Content-Security-Policy"
 
 
 class ContentSecurityPolicy:
+    """Sends the policy of what a page may load."""
+
     sync_capable = async_capable = True
 
     def __init__(self, get_response: Any) -> None:

@@ -32,10 +32,13 @@ def file() -> Path | None:
 
 
 def is_damage(error: BaseException) -> bool:
+    """Whether an error says that the database's files are damaged."""
     return isinstance(error, DatabaseError) and any(word in str(error) for word in _WORDS)
 
 
 class Health:
+    """Whether the database is damaged, as far as queries have shown."""
+
     def __init__(self) -> None:
         self.problems: tuple[str, ...] = ()
         self._checked: float | None = None

@@ -33,6 +33,7 @@ class Limits:
     """How long the other end may be silent before the connection counts as gone."""
 
     def options(self) -> dict[str, Any]:
+        """The limits as options of a PostgreSQL connection."""
         names = {
             "lock_timeout": self.lock_s,
             "statement_timeout": self.statement_s,
@@ -56,6 +57,7 @@ LIMITS = Limits()
 
 
 def database(address: str, data: Path, limits: Limits = LIMITS) -> dict[str, Any]:
+    """The settings of the database at an address; SQLite in the data folder without one."""
     if not address:
         return sqlite(data / "spak.sqlite3")
     try:

@@ -48,6 +48,7 @@ SAID = {
 
 
 def wants_json(request: HttpRequest) -> bool:
+    """Whether a request is a program's."""
     accept = request.headers.get("Accept", "")
     program = hasattr(request, "bearer")  # it came with a token
     return program or "application/json" in accept or request.content_type == "application/json"
@@ -56,6 +57,7 @@ def wants_json(request: HttpRequest) -> bool:
 def answer(
     request: HttpRequest, status: int, message: str = "", hint: str = "", code: str = ""
 ) -> HttpResponse:
+    """An error as a page, or as JSON for programs."""
     title, usual = SAID.get(status, SAID[400])
     if wants_json(request):
         return JsonResponse(
@@ -79,10 +81,12 @@ def form_of(request: HttpRequest) -> str:
 
 
 def refused(request: HttpRequest, why: Refused) -> HttpResponse:
+    """The answer to what was refused."""
     return answer(request, why.status, why.message, why.hint, why.code)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """Django's handler of 400; a body that is too large is 413."""
     if isinstance(exception, RequestDataTooBig):
         most = settings.UPLOAD_BYTES // 1024
         hint = f"A text has at most {most} KB, an answer {4 * most} KB."
@@ -91,14 +95,17 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """Django's handler of 403."""
     return answer(request, 403, str(exception or "")[:300])
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """Django's handler of 404."""
     return answer(request, 404)
 
 
 def too_many(request: HttpRequest) -> HttpResponse:
+    """The answer to too many requests."""
     return answer(request, 429)
 
 
@@ -109,6 +116,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def csrf(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Django's handler of forms without a valid token."""
     return answer(
         request, 403, "The form was too old, or came from another page. Nothing was changed.",
         "Go back, reload the page and try again. Cookies must be allowed for this host.", "web.csrf",
@@ -139,6 +147,7 @@ class RefusedToAnswer:
         return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Answer what was refused, a full disk and a damaged database; other errors are Django's."""
         if _no_room(exception):
             log.error("%s %s: %s", request.method, request.path, exception)
             exception = Refused(

@@ -16,4 +16,5 @@ class Refused(UserError):
         self.status = status
 
     def to_json(self) -> dict[str, str]:
+        """Code, message and hint, as programs get them."""
         return {"code": self.code, "message": self.message, "hint": self.hint}

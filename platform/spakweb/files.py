@@ -35,6 +35,7 @@ class Files(WhiteNoiseMiddleware):
 
     @staticmethod
     def serve(static_file: Any, request: HttpRequest) -> HttpResponse:
+        """A static file as a response of its own, whole."""
         response = WhiteNoiseMiddleware.serve(static_file, request)
         whole = HttpResponse(b"".join(response.streaming_content), status=response.status_code)
         whole.headers = response.headers

@@ -19,6 +19,8 @@ PORTS = {"http": 80, "https": 443}
 
 
 class SameOrigin:
+    """Refuses requests that pages of other sites make."""
+
     def __init__(self, application: Any) -> None:
         self.application = application
 

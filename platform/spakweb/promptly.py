@@ -19,6 +19,7 @@ NO_LOCK, IDLE = "55P03", "25P03"
 
 @contextmanager
 def promptly() -> Iterator[None]:
+    """A transaction that waits WAIT_MS for a lock at most."""
     with transaction.atomic():
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:

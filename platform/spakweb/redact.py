@@ -10,5 +10,8 @@ TOKEN = re.compile(r"spak_[A-Za-z0-9_-]{49}", re.ASCII)
 
 
 class Plain(logging.Formatter):
+    """Log lines without tokens."""
+
     def format(self, record: logging.LogRecord) -> str:
+        """The line, with each token replaced."""
         return TOKEN.sub("spak_[token]", super().format(record))

@@ -15,12 +15,15 @@ REMEMBERED = 1000
 
 
 class Seldom(logging.Filter):
+    """Lets a log line that repeats through seldom."""
+
     def __init__(self) -> None:
         super().__init__()
         self._said: dict[tuple[str, str, str], tuple[float, int]] = {}
         self._lock = threading.Lock()
 
     def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a line goes to the log."""
         try:
             words, now = record.getMessage(), time.monotonic()
         except Exception:  # its arguments are wrong: whoever writes it says so, and its caller goes on

@@ -47,6 +47,7 @@ def as_number(text: str) -> int | None:
 
 
 def digest(text: str) -> str:
+    """The SHA-256 of a text, in base64url."""
     return canon.digest(text.encode())
 
 

@@ -51,6 +51,7 @@ def stuck(now: float | None = None) -> list[str]:
 
 
 def folder() -> Path:
+    """Where workers say that they live."""
     return Path(settings.DATA_DIR) / "alive"
 
 

@@ -46,6 +46,7 @@ def json_option(function: F) -> F:
 
 
 def runs_option(function: F) -> F:
+    """The option `--runs-dir` of commands that read or make runs."""
     return click.option(
         "--runs-dir",
         type=click.Path(path_type=Path, file_okay=False),
@@ -54,6 +55,7 @@ def runs_option(function: F) -> F:
 
 
 def from_option(function: F) -> F:
+    """The option `--from RUN` of commands that answer from a recording."""
     return click.option(
         "--from",
         "recorded",
@@ -74,6 +76,7 @@ def backend_of(backend: str, recorded: str | None) -> str:
 
 
 def timeout_option(function: F) -> F:
+    """The option `--timeout S` of commands that advance a run."""
     return click.option(
         "--timeout", type=_Seconds(), metavar="S", help="Stop advancing after S seconds; the run can go on."
     )(function)

@@ -74,6 +74,8 @@ def from_file(path: Path) -> tuple[Any, ...]:
 
 
 def document(file: Path, many: tuple[Any, ...], done: Any) -> dict[str, Any]:
+    """The result of `spak edit --json`: the ops, the patches in offsets of the text, and the ops that undo
+    them."""
     from spak.lang.edit import to_json
 
     return {

@@ -210,6 +210,7 @@ def reported(experiment: Experiment, junit: Path | None, html: Path | None, as_j
 
 
 def report_of(experiment: Experiment) -> Report:
+    """The report of an experiment as far as it got."""
     from spak.outer.experiments import summarise
 
     return summarise(experiment.name, experiment.head, experiment.plan, experiment.done, experiment.stopped)

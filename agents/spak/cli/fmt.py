@@ -139,6 +139,7 @@ def unified(old: str, new: str, name: str) -> str:
 
 
 def summary(documents: list[dict[str, Any]], written: bool) -> None:
+    """Print a line for each file that changed or would, and how many there are."""
     for document in documents:
         if document["changed"]:
             common.say(f"{document['file']}: {'formatted' if written else 'would change'}")

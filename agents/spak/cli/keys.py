@@ -36,6 +36,7 @@ class Key:
 
     @property
     def public(self) -> str:
+        """The public key that belongs to it, in base64url."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         from spak.policy import approval
@@ -47,6 +48,7 @@ class Key:
         return f"Key({self.name!r})"
 
     def to_json(self) -> dict[str, Any]:
+        """The key without its private half, and the approver that the settings list for it, if any."""
         from spak import config
         from spak.policy import approval
 

@@ -66,6 +66,7 @@ class Session:
         return replace(seen, state="paused") if stopped else seen  # the model was at it, not a person
 
     def view(self) -> View:
+        """The run as commands show it, with the prompt where a question waits."""
         state = self.run.state
         effect = state.r6
         waits = not state.ended and effect is not None and effect.cls == "ask" and effect.act != "approve"
@@ -97,9 +98,11 @@ class Session:
             return str(found.get("head", "")) if isinstance(found, dict) else ""
 
     def listen(self, listener: Callable[[Record, State], None]) -> None:
+        """Call the listener with each record of the run and the state after it."""
         self.run.listeners.append(listener)
 
     def close(self) -> None:
+        """Give back what the session holds and the run's lease."""
         try:
             self._give_back()
         finally:

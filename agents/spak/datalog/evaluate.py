@@ -68,6 +68,7 @@ class Rules:
         self.builds = [_builds(body) for body in bodies]
 
     def code(self, rule: int, way: str, start: int) -> Code:
+        """The code of a rule's body that starts with the item `start`, written when it is first needed."""
         found = self._codes.get((rule, way, start))
         if found is None:
             found = self._codes[rule, way, start] = write(self.bodies[rule], way, start)
@@ -91,6 +92,7 @@ class Evaluation:
         self._linked: dict[tuple[int, str, int], Callable[..., int]] = {}
 
     def relation(self, key: Key) -> Relation:
+        """The relation of a predicate, made empty when there is none yet."""
         found = self.relations.get(key)
         if found is None:
             found = self.relations[key] = Relation()

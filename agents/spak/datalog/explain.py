@@ -47,6 +47,7 @@ class Proof:
         return str(self.nodes[-1]["id"])
 
     def to_json(self) -> dict[str, Any]:
+        """The proof as JSON, with its version and the hash of the policy."""
         return {"version": 1, "policy": self.policy, "root": self.hash, "nodes": list(self.nodes)}
 
     def text(self) -> str:

@@ -37,16 +37,19 @@ class Request:
 
     @property
     def key(self) -> Key:
+        """The predicate and its number of arguments."""
         return (self.pred, len(self.args))
 
     @property
     def mode(self) -> Mode:
+        """The places whose values are given."""
         return tuple(place for place, arg in enumerate(self.args) if arg is not None)
 
     def __str__(self) -> str:
         return written(self.pred, ["_" if arg is None else show(encode(arg)) for arg in self.args])
 
     def to_json(self) -> list[Any]:
+        """`[predicate, [value or null for what is asked]]`."""
         return [self.pred, [None if arg is None else to_json(encode(arg)) for arg in self.args]]
 
     @classmethod
@@ -72,12 +75,14 @@ class Ask:
     level: int
 
     def request(self, row: Row) -> Request:
+        """The request for one row of given values, in the order of `mode`."""
         args: list[Value | None] = [None] * self.key[1]
         for place, value in zip(self.mode, row, strict=True):
             args[place] = decode(value)
         return Request(self.key[0], tuple(args))
 
     def order(self, row: Row) -> tuple[Any, ...]:
+        """What requests are sorted by, the same in every process."""
         return (self.key, self.mode, tuple(order(value) for value in row))
 
 

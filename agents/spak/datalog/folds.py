@@ -64,14 +64,17 @@ class Fold:
 
     @property
     def key(self) -> Key:
+        """The relation that holds the results."""
         return (self.name, self.keys + (self.kind != "open"))
 
     @property
     def feed(self) -> Key:
+        """The relation of the rows that are folded."""
         return (FEED + self.name, self.keys + (self.kind in ("sum", "last")))
 
     @property
     def close(self) -> Key:
+        """The relation whose rows end what an `open` fold holds."""
         return (CLOSE + self.name, self.keys)
 
     @property

@@ -38,6 +38,7 @@ class Generator:
 
 
 def wrong(message: str, hint: str = "") -> NoReturn:
+    """Raises: PolicyError `policy.type`."""
     raise PolicyError("policy.type", message, hint)
 
 
@@ -51,34 +52,40 @@ def number(value: Inner) -> Any:
 
 
 def text(value: Inner) -> str:
+    """The text of a string value. Raises: PolicyError `policy.type`."""
     if type(value) is str and value[0] == '"':
         return value[1:]
     return wrong(f"{show(value)[:80]} is a {kind_of(value)} where a string is wanted")
 
 
 def items(value: Inner) -> tuple[Inner, ...]:
+    """The items of a list value. Raises: PolicyError `policy.type`."""
     if type(value) is tuple and value[0] == "[":
         return value[1:]
     return wrong(f"{show(value)[:80]} is a {kind_of(value)} where a list is wanted")
 
 
 def pairs(value: Inner) -> tuple[tuple[Inner, Inner], ...]:
+    """The entries of a map or struct value. Raises: PolicyError `policy.type`."""
     if type(value) is tuple and value[0] in "{s":
         return value[1:]
     return wrong(f"{show(value)[:80]} is a {kind_of(value)} where a map or struct is wanted")
 
 
 def whole(value: Any) -> Inner:
+    """A whole number. Raises: PolicyLimit beyond 64 bits."""
     if not MIN_INT <= value <= MAX_INT:
         raise PolicyLimit("a number beyond 64 bits")
     return value
 
 
 def back(value: Any) -> Inner:
+    """A number of Python as a value. Raises: PolicyLimit beyond 64 bits."""
     return whole(value) if type(value) is int else real(value)
 
 
 def sized(value: Any) -> Any:
+    """The value as it is. Raises: PolicyLimit where it has more than MAX_VALUE items or characters."""
     if len(value) > MAX_VALUE:
         raise PolicyLimit("a value grew beyond its limit", "look for a rule that joins its own results")
     return value
@@ -97,12 +104,14 @@ def equal(left: Inner, right: Inner) -> bool:
 
 
 def less(left: Inner, right: Inner) -> bool:
+    """Whether one number is less than the other. Raises: PolicyError `policy.type`."""
     if type(left) is type(right) is int:
         return bool(left < right)
     return bool(number(left) < number(right))
 
 
 def at_most(left: Inner, right: Inner) -> bool:
+    """Whether one number is less than the other or equal. Raises: PolicyError `policy.type`."""
     return bool(number(left) <= number(right))
 
 

@@ -37,6 +37,7 @@ def instant(text: str) -> int | None:
 
 
 def is_temporal(pred: str) -> bool:
+    """Whether a predicate's rows hold for an interval of time."""
     return pred.endswith(MARK)
 
 

@@ -47,6 +47,7 @@ class Item:
 
     @property
     def key(self) -> Key:
+        """The predicate and its number of arguments."""
         return (self.name, len(self.args))
 
 
@@ -103,6 +104,7 @@ def variables(term: Term) -> list[str]:
 
 
 def names_of(item: Item) -> set[str]:
+    """The variables in an item's arguments."""
     return {name for arg in item.args for name in variables(arg)}
 
 
@@ -185,6 +187,7 @@ class Writer:
         self.loops = 0
 
     def need(self, kind: str, what: Any) -> str:
+        """The name under which the code gets an object that it uses; one name for equal objects."""
         for place, (known_kind, known) in enumerate(self.needs):
             if known_kind == kind and type(known) is type(what) and known == what:
                 return f"p{place}"
@@ -192,13 +195,16 @@ class Writer:
         return f"p{len(self.needs) - 1}"
 
     def put(self, line: str) -> None:
+        """Add a line at the present depth."""
         self.lines.append(" " * self.depth + line)
 
     def bind(self, name: str) -> str:
+        """The Python name of a variable that is bound from here on."""
         self.names[name] = f"v{len(self.names)}"
         return self.names[name]
 
     def term(self, term: Term) -> str:
+        """The expression of a term whose variables are bound."""
         if isinstance(term, Var):
             return self.names[term.name]
         if isinstance(term, Const):
@@ -209,9 +215,11 @@ class Writer:
         raise AssertionError("a wildcard has no value")
 
     def known(self, term: Term) -> bool:
+        """Whether a term is a constant or a bound variable."""
         return isinstance(term, Const) or (isinstance(term, Var) and term.name in self.names)
 
     def loop(self, source: str) -> None:
+        """Open a loop over rows, which counts against the limit of facts."""
         self.put(f"for r in {source}:")
         self.depth += 1
         self.loops += 1
@@ -229,6 +237,7 @@ class Writer:
                 self.put(f"if r[{place}] != {self.term(arg)}: continue")
 
     def item(self, item: Item) -> None:
+        """Write one item of a body."""
         match item.kind:
             case "row" | "neg":
                 self.row(item)
@@ -242,6 +251,7 @@ class Writer:
                 self.find(item)
 
     def row(self, item: Item) -> None:
+        """Write the look-up of a row, or the test that there is none."""
         fixed = tuple(place for place, arg in enumerate(item.args) if self.known(arg))
         values = [self.term(item.args[place]) for place in fixed]
         key = values[0] if len(values) == 1 else f"({', '.join(values)})"
@@ -263,6 +273,7 @@ class Writer:
             self.unpack(item.args, fixed)
 
     def compare(self, item: Item) -> None:
+        """Write a comparison, or a binding where `=` has an unbound side."""
         left, right = item.args
         if item.name in ("=", "=="):
             for one, two in ((left, right), (right, left)):
@@ -277,6 +288,7 @@ class Writer:
             self.put(f"if not {call}({self.term(left)}, {self.term(right)}): continue")
 
     def find(self, item: Item) -> None:
+        """Write the loop over what a generating function gives."""
         found = GENERATORS[item.name]
         call = self.need("call", found.call)
         inputs = ", ".join(self.term(item.args[place]) for place in found.inputs)

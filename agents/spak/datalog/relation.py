@@ -30,12 +30,14 @@ class Relation:
         return found
 
     def add(self, row: Row) -> None:
+        """Add a row; idempotent."""
         if row not in self.rows:
             self.rows[row] = None
             for columns, buckets in self._indexes.items():
                 _put(buckets, columns, row)
 
     def remove(self, row: Row) -> None:
+        """Remove a row, if it is there."""
         if row in self.rows:
             del self.rows[row]
             for columns, buckets in self._indexes.items():
@@ -46,11 +48,13 @@ class Relation:
                     del buckets[key]
 
     def clear(self) -> None:
+        """Remove all rows; indexes stay."""
         self.rows.clear()
         for buckets in self._indexes.values():
             buckets.clear()
 
     def is_given(self, row: Row) -> bool:
+        """Whether a row was asserted, and does not only follow from rules."""
         return row in self.base or row in self.fixed
 
 

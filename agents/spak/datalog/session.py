@@ -172,9 +172,11 @@ class Session:
         self._included()
 
     def assert_facts(self, facts: Iterable[Fact]) -> None:
+        """Add facts and derive what follows."""
         self.update((), facts)
 
     def retract_facts(self, facts: Iterable[Fact]) -> None:
+        """Take facts away, and what follows from them alone."""
         self.update(facts, ())
 
     def update(self, retract: Iterable[Fact], assert_: Iterable[Fact]) -> None:
@@ -273,6 +275,7 @@ class Session:
         ]
 
     def require_complete(self) -> None:
+        """Raises: PolicyError `policy.incomplete` where a request has no answer yet."""
         self.fresh()
         if self.policy.asks:
             waiting = self.requests()

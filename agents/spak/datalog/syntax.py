@@ -40,6 +40,7 @@ class Finding:
     fix: str = ""
 
     def to_json(self) -> dict[str, Any]:
+        """The finding as commands print it."""
         return {
             "code": self.code,
             "severity": self.severity,
@@ -52,6 +53,7 @@ class Finding:
         }
 
     def text(self) -> str:
+        """The finding in lines: where, what, how to mend it."""
         lines = [f"{self.place}: {self.severity}: {self.message} [{self.code}]"]
         lines += [f"  hint: {self.hint}"] if self.hint else []
         lines += [f"  fix: {self.fix}"] if self.fix else []
@@ -60,12 +62,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Var:
+    """A variable."""
+
     name: str
     place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Wild:
+    """`_`, which matches anything."""
+
     place: Place = field(default=Place(), compare=False)
 
 
@@ -100,6 +106,7 @@ class Atom:
 
     @property
     def key(self) -> tuple[str, int]:
+        """The predicate and its number of arguments."""
         return (self.pred, len(self.args))
 
 
@@ -173,6 +180,7 @@ class Decl:
 
     @property
     def temporal(self) -> bool:
+        """Whether its rows hold for intervals of time."""
         return is_temporal(self.atom.pred)
 
     @property
@@ -186,6 +194,7 @@ class Decl:
 
     @property
     def external(self) -> bool:
+        """Whether its rows come from outside."""
         return any(atom.pred == "external" for atom in self.descr)
 
 

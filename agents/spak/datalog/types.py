@@ -144,6 +144,7 @@ def check_types(bodies: list[Body], decls: Mapping[Key, Decl]) -> list[Finding]:
 
 
 def declared_columns(decls: Mapping[Key, Decl]) -> Columns:
+    """The kinds that declarations permit, for each column of each declared predicate."""
     return {
         key: [
             frozenset(kind for bounds in decl.bounds for kind in kinds_of(bounds[place]))
@@ -213,11 +214,13 @@ class Kinding:
         self.findings: list[Finding] = []
 
     def report(self, note: Callable[[Finding], None]) -> None:
+        """Report every finding of the rule."""
         self.settle()
         for found in self.findings:
             note(found)
 
     def settle(self) -> None:
+        """Narrow the kinds of all variables by the items of the body."""
         for item in self.body.items:
             if item.kind == "row" and item.key in self.columns:
                 self.row(item.args, self.columns[item.key], item.name, self._place(item.part))
@@ -239,6 +242,7 @@ class Kinding:
     def row(
         self, args: tuple[Term, ...], columns: list[Kinds], name: str, place: Place, bind: bool = True
     ) -> None:
+        """Narrow the arguments of a row to the kinds of its columns."""
         for at, (arg, kinds) in enumerate(zip(args, columns, strict=True)):
             if isinstance(arg, Const):
                 if kinds and kind_of(arg.value) not in kinds:
@@ -247,6 +251,7 @@ class Kinding:
                 self.narrow(arg, kinds, f"column {at + 1} of {name}", place)
 
     def constant(self, arg: Const, kinds: Kinds, name: str, at: int) -> None:
+        """Report a constant whose kind its column does not hold, with a fix where a spelling helps."""
         raw = arg.value[1:] if isinstance(arg.value, str) else ""
         fix = ""
         if kinds == {"name"} and raw.replace("_", "a").isalnum():
@@ -258,6 +263,7 @@ class Kinding:
         self.note("policy.constant", message, arg.place, "it would never match", fix)
 
     def narrow(self, term: Term, kinds: Kinds, what: str, place: Place) -> None:
+        """Narrow a term to some kinds; a term that can be none of them is reported."""
         before = self.term(term)
         if not before & kinds and before:
             shown = term.name if isinstance(term, Var) else "this"
@@ -268,6 +274,7 @@ class Kinding:
             self.known[term.name] = before & kinds
 
     def compare(self, op: str, left: Term, right: Term, place: Place) -> None:
+        """Narrow both sides of a comparison."""
         if op in ("<", "<=", ">", ">="):
             for side in (left, right):
                 self.narrow(side, NUMERIC, f"`{op}`", place)
@@ -291,6 +298,7 @@ class Kinding:
                     self.known[side.name] = self.term(side) & other or self.term(side)
 
     def term(self, term: Term) -> Kinds:
+        """The kinds that a term can have so far."""
         if isinstance(term, Const):
             return frozenset({kind_of(term.value)})
         if isinstance(term, Var):
@@ -303,6 +311,7 @@ class Kinding:
         return ALL
 
     def note(self, code: str, message: str, place: Place, hint: str, fix: str = "") -> None:
+        """Add a finding of the rule's severity."""
         severity = "error" if self.severity == "error" else "warning"
         self.findings.append(Finding(code, severity, message, place, hint, fix))  # type: ignore[arg-type]
 

@@ -109,6 +109,7 @@ def _whole(text: str) -> str:
 
 
 def real(value: float) -> Inner:
+    """A float as a value; -0.0 becomes 0.0. Raises: PolicyError `policy.type` where it is not finite."""
     if value != value or value in (float("inf"), float("-inf")):
         raise PolicyError("policy.type", f"not a finite number: {value}")
     return ("f", value + 0.0 if value else 0.0)
@@ -163,6 +164,7 @@ def order(value: Inner) -> tuple[Any, ...]:
 
 
 def order_row(row: Row) -> tuple[Any, ...]:
+    """What rows are sorted by, the same in every process."""
     return tuple(order(value) for value in row)
 
 
@@ -199,6 +201,7 @@ def show(value: Inner) -> str:
 
 
 def show_atom(pred: str, row: Iterable[Inner]) -> str:
+    """A fact as it is written; open ends of an interval are `_`."""
     shown = [show(value) for value in row]
     if is_temporal(pred):
         shown[-2:] = ["_" if end in (str(OPEN_START), str(OPEN_END)) else end for end in shown[-2:]]

@@ -66,9 +66,11 @@ class Attempt:
 
     @property
     def cost(self) -> int:
+        """How much is missing or in the way: the cheapest attempt is shown first."""
         return len(self.missing) + len(self.against)
 
     def to_json(self) -> dict[str, Any]:
+        """The attempt as JSON, with the why-not of each missing atom."""
         return {
             "rule": self.rule,
             "at": self.at,
@@ -100,6 +102,7 @@ class WhyNot:
     complete: bool = True
 
     def to_json(self) -> dict[str, Any]:
+        """The answer as JSON."""
         return {
             "goal": self.goal,
             "holds": self.holds,
@@ -108,6 +111,7 @@ class WhyNot:
         }
 
     def text(self) -> str:
+        """The answer as an indented outline."""
         return "\n".join(_lines(self, 0))
 
 

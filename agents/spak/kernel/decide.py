@@ -21,6 +21,8 @@ DEFAULTS: Mapping[str, int] = {"margin_num": 99, "margin_den": 100, "evidence": 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
+    """What the pairs show; `pairs` and `wins` count those that were looked at."""
+
     outcome: Literal["improved", "not_improved", "undecided", "invalid"]
     pairs: int
     wins: int

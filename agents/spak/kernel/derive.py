@@ -25,6 +25,8 @@ from spak.program import MetricRule, Task
 
 @dataclass(frozen=True, slots=True)
 class Derived:
+    """The signal of a measurement and the executive register after it; `void` is to be measured again."""
+
     signal: str
     executive: Executive
     code: str = ""

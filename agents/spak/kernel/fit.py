@@ -85,6 +85,7 @@ def _cut(value: Any) -> Any:
 
 
 def listed(rules: Rules, task: Task, name: str) -> bool:
+    """Whether TOOLS of the task has a tool, under this name or another of its names."""
     entry = rules.catalog.tool(name)
     return entry is not None and any(item == name or rules.catalog.tool(item) is entry for item in task.tools)
 
@@ -149,18 +150,22 @@ def exit_r4(exit_code: int, place: str, body: Mapping[str, Any], apart: bool = T
 
 
 def booleans(facts: Any) -> Any:
+    """The answers to questions, in order; whatever is not true is false."""
     return iter([fact is True for fact in facts] if isinstance(facts, list) else [])
 
 
 def count(side: Any, name: str) -> int:
+    """A number of `side` that counts something; 0 for what is none."""
     value = side.get(name) if isinstance(side, Mapping) else None
     return value if type(value) is int and value > 0 else 0
 
 
 def score(candidate: Mapping[str, Any]) -> int:
+    """The score of a candidate, 0 where it gives none."""
     score = candidate.get("score", 0)
     return score if type(score) is int else 0
 
 
 def shape(value: Any) -> str:
+    """The kind of a value, for a message."""
     return type(value).__name__

@@ -97,6 +97,7 @@ class Gate:
 
     @property
     def hash(self) -> str:
+        """The policy's hash."""
         return self.policy.hash
 
     def judge(self, wish: Wish, observed: Facts, rounds: int = 0) -> Judged | Questions:

@@ -65,6 +65,7 @@ class Observed:
 
     @property
     def world(self) -> World:
+        """The world as far as it was observed, for the facts of an action."""
         return World(
             look=self._look,
             spread=self._spread,

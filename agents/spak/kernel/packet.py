@@ -53,6 +53,8 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
+    """A call that is proposed; its arguments fit the tool's schema."""
+
     tool: str
     args: Mapping[str, Any]
     score: int = 0
@@ -71,6 +73,8 @@ Item = Reasoning | ToolCall | Message
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """A model's answer, read."""
+
     items: tuple[Item, ...]
     atoms: tuple[str, ...] = ()
     """Policy atoms that the model proposes as facts."""
@@ -81,10 +85,12 @@ class Answer:
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
+        """The calls in it, in its order."""
         return tuple(item for item in self.items if isinstance(item, ToolCall))
 
     @property
     def surface(self) -> str:
+        """Its messages for people."""
         return "\n".join(item.text for item in self.items if isinstance(item, Message))
 
 
@@ -98,6 +104,7 @@ class Misfit:
     hint: str
 
     def to_json(self) -> dict[str, str]:
+        """The misfit as R4 has it."""
         return {"code": self.code, "expected": self.expected, "received": self.received, "hint": self.hint}
 
 

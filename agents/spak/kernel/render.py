@@ -96,6 +96,7 @@ def as_text(value: Any) -> Any:
 
 
 def is_reference(value: Any) -> bool:
+    """Whether a value stands for a text that the runner expands."""
     return isinstance(value, Mapping) and ("$blob" in value or "$text" in value)
 
 

@@ -30,6 +30,7 @@ class Difference:
     expected: Mapping[str, Any] | None
 
     def to_json(self) -> dict[str, Any]:
+        """The difference as commands print it."""
         return {"seq": self.seq, "found": self.found, "expected": self.expected}
 
 

@@ -29,6 +29,8 @@ INLINE = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Rules:
+    """Everything that is fixed for a run; see `Rules.of`."""
+
     program: Program
     catalog: Catalog
     seed: int

@@ -146,6 +146,8 @@ class Executive:
 
 @dataclass(frozen=True)
 class State:
+    """The registers. `change` makes the next one."""
+
     status: Status = "new"
     run: str = ""
     """The run's own id, which approvals name; it is in no commit."""
@@ -160,10 +162,12 @@ class State:
 
     @property
     def summary(self) -> str:
+        """The summary of all commits so far."""
         return self.r7.summary
 
     @property
     def ended(self) -> bool:
+        """Whether the run has its last commit."""
         return self.status not in ("new", "running")
 
 

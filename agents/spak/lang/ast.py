@@ -31,6 +31,8 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Number:
+    """A number."""
+
     value: int | float
     start: int
     end: int
@@ -47,6 +49,8 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class ListValue:
+    """`[...]`."""
+
     items: tuple[Value, ...]
     start: int
     end: int
@@ -65,6 +69,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class MapValue:
+    """`{ key: value ... }`."""
+
     entries: tuple[Entry, ...]
     start: int
     end: int
@@ -82,6 +88,8 @@ class Tagged:
 
 @dataclass(frozen=True, slots=True)
 class Call:
+    """`NAME(...)` in a condition."""
+
     name: str
     args: tuple[Value, ...]
     start: int
@@ -105,6 +113,8 @@ class Logic:
 
 @dataclass(frozen=True, slots=True)
 class Negation:
+    """`not CONDITION`."""
+
     item: Condition
     start: int
     end: int
@@ -112,6 +122,8 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
+    """Two values and the sign between them."""
+
     op: str
     left: Value
     right: Value
@@ -148,6 +160,8 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
+    """`evaluation { check ... }`."""
+
     items: tuple[Check, ...]
     start: int
     end: int
@@ -165,6 +179,8 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Next:
+    """`NEXT { trigger -> task ... }`."""
+
     items: tuple[Edge, ...]
     start: int
     end: int
@@ -172,6 +188,8 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class Success:
+    """`success: CONDITION`."""
+
     condition: Condition
     start: int
     end: int
@@ -179,6 +197,8 @@ class Success:
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
+    """`invariant: CONDITION`."""
+
     condition: Condition
     start: int
     end: int
@@ -205,6 +225,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Axiom:
+    """`AXIOM "text"`, and the rule or check that holds it, where one is named."""
+
     text: Text
     check: Tagged | None
     start: int
@@ -213,6 +235,8 @@ class Axiom:
 
 @dataclass(frozen=True, slots=True)
 class Heuristic:
+    """`HEURISTIC "text"`, and after which trigger or code it is injected."""
+
     text: Text
     when: Name | None
     start: int
@@ -221,6 +245,8 @@ class Heuristic:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
+    """`PREDICTION "text"`."""
+
     text: Text
     start: int
     end: int
@@ -228,6 +254,8 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class SystemModel:
+    """`SYSTEM_MODEL name { ... }`."""
+
     name: str
     items: tuple[ModelItem, ...]
     start: int
@@ -245,6 +273,8 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
+    """`AGENT name LEVEL n { ... }`."""
+
     name: str
     level: Number | None
     items: tuple[AgentItem, ...]
@@ -314,6 +344,7 @@ class Source:
 
     @property
     def lines(self) -> Lines:
+        """Offsets of the text to lines and columns."""
         if self._lines is None:
             self._lines = Lines(self.text)
         return self._lines
@@ -391,6 +422,7 @@ class Spec:
 
     @property
     def agent(self) -> Agent | None:
+        """The AGENT of the file, if it has one."""
         return next((item for item in self.items if isinstance(item, Agent)), None)
 
     def tasks(self) -> Iterator[Task]:
@@ -402,6 +434,7 @@ class Spec:
                 yield from (inner for inner in item.items if isinstance(inner, Task))
 
     def models(self) -> Iterator[SystemModel]:
+        """Every SYSTEM_MODEL, inside the AGENT or beside it."""
         for item in self.items:
             if isinstance(item, SystemModel):
                 yield item

@@ -35,6 +35,8 @@ an address that is connected to, and text, which does nothing by itself."""
 
 @dataclass(frozen=True, slots=True)
 class ToolEntry:
+    """What is known of a tool without running it; its schema is in the pinned dialect."""
+
     name: str
     version: int
     summary: str
@@ -55,6 +57,8 @@ class ToolEntry:
 
 @dataclass(frozen=True, slots=True)
 class ValidatorEntry:
+    """What is known of a validator without running it."""
+
     name: str
     version: int
     summary: str
@@ -79,6 +83,8 @@ class NamedEntry:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
+    """All tools, validators, proposers, backends and launchers by name, as a spec may use them."""
+
     tools: Mapping[str, ToolEntry] = field(default_factory=dict)
     validators: Mapping[str, ValidatorEntry] = field(default_factory=dict)
     proposers: Mapping[str, NamedEntry] = field(default_factory=dict)
@@ -103,6 +109,7 @@ class Catalog:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Catalog:
+        """The catalog of a genesis record. Raises: KeyError, TypeError where it is none."""
         return cls(
             tools={
                 name: ToolEntry(**{**item, "aliases": tuple(item["aliases"])})

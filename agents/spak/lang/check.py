@@ -73,6 +73,7 @@ def start_of(made: Outline) -> str:
 
 
 def check_graph(made: Outline) -> None:
+    """Report edges to tasks that are not there, tasks that nothing leads to, and a START that is missing."""
     _check_start(made)
     told: set[str] = set()
     for task in made.tasks.values():
@@ -220,6 +221,7 @@ def capabilities(made: Outline) -> Iterator[tuple[int, str, Any]]:
 
 
 def check_level(made: Outline) -> None:
+    """Report what needs a higher LEVEL, and an AGENT that names none."""
     agent = made.spec.agent
     if agent is None:
         return

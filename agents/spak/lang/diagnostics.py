@@ -17,6 +17,8 @@ LIMIT = 100
 
 
 class Severity(StrEnum):
+    """How much a diagnostic matters; only errors keep a spec from running."""
+
     ERROR = "error"
     WARNING = "warning"
     INFO = "info"
@@ -74,9 +76,11 @@ class Lines:
         self.starts = starts
 
     def line(self, offset: int) -> int:
+        """The line of an offset, from 1."""
         return bisect_right(self.starts, offset)
 
     def place(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset, both from 1."""
         line = bisect_right(self.starts, offset)
         return line, offset - self.starts[line - 1] + 1
 

@@ -48,6 +48,7 @@ class Formatted:
 
     @property
     def ok(self) -> bool:
+        """Whether the text could be read without an error."""
         return not any(item.severity == Severity.ERROR for item in self.diagnostics)
 
 

@@ -52,6 +52,7 @@ class Keys:
     # ---- names of the catalog
 
     def tool(self, name: str, at: ast.Value | int) -> ToolEntry | None:
+        """The tool of a name, else a diagnostic with the nearest one."""
         found = self.catalog.tool(name)
         if found is None:
             names = [
@@ -90,6 +91,7 @@ class Keys:
         return Choice(name, options, value, found)
 
     def sandbox(self, entry: ast.Entry) -> str:
+        """The sandbox that SANDBOX names, else a diagnostic."""
         word = self.word(entry)
         names = dict.fromkeys([*settings.SANDBOXES, *(name.upper() for name in self.catalog.launchers)])
         if word and word.upper() not in names:
@@ -129,6 +131,7 @@ class Keys:
         return found
 
     def unknown_key(self, entry: ast.Entry, names: Iterable[str], where: str) -> None:
+        """Report a key that nothing reads, with the nearest one or the block where it belongs."""
         if self.report.full:
             return
         names = tuple(dict.fromkeys(names))
@@ -146,6 +149,7 @@ class Keys:
         self.report.error("lang.unknown_key", f"{where} has no '{entry.key}'", hint, entry.start, fix)
 
     def block(self, entry: ast.Entry, place: str) -> dict[str, ast.Entry]:
+        """The entries of a block by key; anything else is reported."""
         if not isinstance(entry.value, ast.MapValue):
             if not self.missing(entry):
                 hint = settings.example(entry.key.upper()) or f"{entry.key} {{ ... }}"
@@ -154,6 +158,7 @@ class Keys:
         return self.known(list(entry.value.entries), place, ())
 
     def plain_block(self, entry: ast.Entry, place: str) -> dict[str, Any]:
+        """The values of a block by key."""
         return {key: self.plain_setting(item, place) for key, item in self.block(entry, place).items()}
 
     def plain_setting(self, entry: ast.Entry, place: str) -> Any:
@@ -201,6 +206,7 @@ class Keys:
         return True
 
     def check_name(self, name: str, token: int, what: str) -> None:
+        """Report a name that has a dot, or that is a keyword elsewhere."""
         if "." in name:
             self.report.error("lang.name", f"{what} can not have a dot in its name", "use _", token)
         elif seen := reading(name):

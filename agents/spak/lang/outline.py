@@ -35,6 +35,7 @@ class StepPlan:
 
     @property
     def evaluation(self) -> bool:
+        """Whether it is a check of an evaluation."""
         return isinstance(self.node, ast.Check)
 
 
@@ -50,6 +51,8 @@ class Choice:
 
 @dataclass(slots=True)
 class TaskPlan:
+    """A task as it is understood, whatever is wrong with it."""
+
     node: ast.Task
     settings: dict[str, ast.Entry] = field(default_factory=dict)
     steps: list[StepPlan] = field(default_factory=list)
@@ -71,10 +74,12 @@ class TaskPlan:
 
     @property
     def name(self) -> str:
+        """The task's name."""
         return self.node.name
 
     @property
     def validator_entry(self) -> ValidatorEntry | None:
+        """The validator of the task, where it is known."""
         entry = self.validator.entry if self.validator else None
         return entry if isinstance(entry, ValidatorEntry) else None
 
@@ -107,6 +112,8 @@ class TaskPlan:
 
 @dataclass(slots=True)
 class Outline:
+    """A spec as it is understood, whatever is wrong with it; `report` has the diagnostics."""
+
     spec: ast.Spec
     catalog: Catalog
     report: Report

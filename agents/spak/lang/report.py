@@ -15,10 +15,15 @@ from spak.lang.diagnostics import LIMIT, Diagnostic, Edit, Severity
 
 
 class Span(Protocol):
+    """Anything with a first token and the token after its last."""
+
     @property
-    def start(self) -> int: ...
+    def start(self) -> int:
+        """Its first token."""
+
     @property
-    def end(self) -> int: ...
+    def end(self) -> int:
+        """The token after its last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,8 @@ class Characters:
 
 
 class Report:
+    """The diagnostics of one check; at most LIMIT are kept."""
+
     def __init__(self, source: Source) -> None:
         self.source = source
         self.found: list[Diagnostic] = []
@@ -45,6 +52,7 @@ class Report:
     def warn(
         self, code: str, message: str, hint: str, at: Span | int, fix: tuple[Edit, ...] | None = None
     ) -> None:
+        """Add a warning."""
         self._add(Severity.WARNING, code, message, hint, at, fix)
 
     def inform(self, code: str, message: str, hint: str, at: Span | int) -> None:
@@ -57,6 +65,7 @@ class Report:
         return self.errors >= LIMIT
 
     def offsets(self, at: Span | int) -> tuple[int, int]:
+        """The characters from and to which a place goes."""
         if isinstance(at, int):
             return self.source.offsets(at, at + 1)
         if isinstance(at, Characters):

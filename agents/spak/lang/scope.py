@@ -34,6 +34,8 @@ def acts(task: TaskPlan) -> list[StepPlan | None]:
 
 
 class Scope:
+    """The variables of a spec: who sets each, and whether it can be read at a place."""
+
     def __init__(self, made: Outline) -> None:
         self.made = made
         self.setters: dict[str, list[tuple[str, int]]] = {}
@@ -53,6 +55,7 @@ class Scope:
         self._place = {name: index for index, name in enumerate(made.tasks)}
 
     def variables(self) -> list[str]:
+        """Every name that can be read."""
         return [*self.setters, *PLAIN, *(f"input.{name}" for name in self.made.inputs)]
 
     def is_variable(self, word: str) -> bool:

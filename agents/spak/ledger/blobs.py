@@ -121,6 +121,7 @@ _MEND = "take the run from a copy or an export; `spak ledger verify` names every
 
 
 def no_lease() -> LedgerError:
+    """The error of a ledger that was opened for reading."""
     return LedgerError(
         "ledger.no_lease",
         "opened for reading: nothing can be written",

@@ -88,6 +88,7 @@ def follow(
 
 
 def tampered(run: str, seq: int, why: str) -> LedgerError:
+    """The error of a record that is not as it was written."""
     return LedgerError(
         "ledger.tampered",
         f"record {seq} of run {run} is not as it was written: {why}",

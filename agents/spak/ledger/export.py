@@ -29,18 +29,24 @@ PIECE = 3 << 18
 class Intake(Protocol):
     """A run in the making."""
 
-    def line(self, line: bytes) -> None: ...
-    def blob(self, data: bytes) -> None: ...
+    def line(self, line: bytes) -> None:
+        """Take the next line of the ledger."""
+
+    def blob(self, data: bytes) -> None:
+        """Take a blob."""
+
     def keep(self, run: str, count: int, head: str) -> None:
         """Raises: LedgerError `ledger.exists` when the id belongs to other content."""
 
-    def drop(self) -> None: ...
+    def drop(self) -> None:
+        """Forget all that was taken."""
 
 
 class ImportingLedgers(Ledgers, Protocol):
     """A store that can take whole runs."""
 
-    def intake(self) -> Intake: ...
+    def intake(self) -> Intake:
+        """A place for a run that is coming in; it exists once it is kept."""
 
 
 def export(ledger: Ledger, stream: BinaryIO) -> Footer:

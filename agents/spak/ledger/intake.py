@@ -41,12 +41,14 @@ class FileIntake:
         self._blobs = FileBlobs(self._folder / "blobs")
 
     def line(self, line: bytes) -> None:
+        """Write the next line. Raises: LedgerError where the disk does not take it."""
         try:
             self._file.write(line)
         except OSError as error:
             raise typed(error, "importing", self._folder) from error
 
     def blob(self, data: bytes) -> None:
+        """Write a blob."""
         self._blobs.put(data)
 
     def keep(self, run: str, count: int, head: str) -> None:

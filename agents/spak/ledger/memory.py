@@ -29,6 +29,8 @@ class _Kept:
 
 
 class MemoryBlobs:
+    """Blobs in a dictionary."""
+
     def __init__(self, kept: dict[str, bytes], *, writable: bool = True) -> None:
         self.fsyncs = 0
         self._kept = kept
@@ -54,10 +56,13 @@ class MemoryBlobs:
         """Nothing to do: memory is as durable as it gets."""
 
     def names(self) -> Iterator[str]:
+        """The hashes of all blobs, sorted."""
         yield from sorted(self._kept)
 
 
 class MemoryLedger:
+    """A ledger in memory, for tests and what-if runs; nothing of it is durable."""
+
     def __init__(self, run: str, kept: _Kept, head: str, *, writable: bool) -> None:
         self.run = run
         self.fence = 0
@@ -128,9 +133,11 @@ class MemoryIntake:
         self._new = _Kept()
 
     def line(self, line: bytes) -> None:
+        """Take the next line of the ledger."""
         self._new.lines.append(line)
 
     def blob(self, data: bytes) -> None:
+        """Take a blob."""
         self._new.blobs[canon.digest(data)] = data
 
     def keep(self, run: str, count: int, head: str) -> None:
@@ -141,6 +148,7 @@ class MemoryIntake:
             )
 
     def drop(self) -> None:
+        """Forget all that was taken."""
         self._new = _Kept()
 
 
@@ -179,6 +187,7 @@ class MemoryLedgers:
         return sorted(self._runs)
 
     def intake(self) -> MemoryIntake:
+        """A place for a run that is coming in."""
         return MemoryIntake(self._runs)
 
     def _known(self, run: str) -> _Kept:

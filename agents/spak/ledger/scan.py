@@ -94,6 +94,7 @@ def head_at(path: Path, size: int) -> str:
 
 
 def fsync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
     fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

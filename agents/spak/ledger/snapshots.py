@@ -96,6 +96,7 @@ def write(folder: Path, snapshot: Snapshot, size: int, hashing: hashlib._Hash) -
 
 
 def drop(folder: Path) -> None:
+    """Delete the snapshot, if there is one and it can be deleted."""
     with suppress(OSError):
         (folder / FILE).unlink(missing_ok=True)
 
@@ -104,6 +105,7 @@ DISCARDED = "ledger.snapshot_discarded"
 
 
 def discarded(run: str, why: str) -> LedgerError:
+    """The error of a snapshot that does not belong to the records."""
     return LedgerError(
         DISCARDED,
         f"the snapshot of run {run} was thrown away: {why}",

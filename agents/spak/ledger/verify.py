@@ -62,6 +62,7 @@ class Footer:
     blobs: int
 
     def line(self) -> bytes:
+        """The last line of an export."""
         members = {"blobs": self.blobs, "count": self.count, "head": self.head, "run": self.run}
         return canon.dumps({**members, "footer": FOOTER}) + b"\n"
 

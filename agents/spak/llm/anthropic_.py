@@ -36,10 +36,13 @@ _FINISH: Mapping[str, Finish] = {
 
 
 class Anthropic(Models):
+    """Models behind Anthropic's API."""
+
     entry = NamedEntry("anthropic", "a model of Anthropic, with prompt caching")
     address = "https://api.anthropic.com"
 
     async def models(self) -> tuple[str, ...]:
+        """The models that the key may use."""
         self.guard()
         found: list[str] = []
         with _mapped(self.choice):
@@ -49,6 +52,7 @@ class Anthropic(Models):
         return tuple(found)
 
     def params(self, prompt: Prompt) -> dict[str, Any]:
+        """What the answer is drawn with; there is no seed."""
         drawn = super().params(prompt)
         return {name: value for name, value in drawn.items() if name != "seed"}  # it has none
 
@@ -117,6 +121,7 @@ class Anthropic(Models):
         )
 
     async def attempt(self, body: Mapping[str, Any], put: Put) -> Reply:
+        """Send a request and read its stream. Raises: Trouble."""
         text: list[str] = []
         usage: dict[str, Any] = {}
         finish: Finish = ""

@@ -37,6 +37,8 @@ _EXITS: Mapping[int, tuple[str, str, bool]] = {
 
 
 class GeminiCli:
+    """The Gemini command line as a backend, one process for each answer."""
+
     entry = NamedEntry("gemini_cli", "the installed `gemini` command")
 
     def __init__(self, choice: Choice | None = None) -> None:

@@ -178,6 +178,7 @@ def pause(headers: Mapping[str, str]) -> float | None:
 
 
 def protocol(choice: Choice, what: str) -> Trouble:
+    """The trouble of a reply that is not of the protocol."""
     return Trouble(
         "llm.protocol",
         f"{where(choice)} sent {what}",
@@ -186,12 +187,14 @@ def protocol(choice: Choice, what: str) -> Trouble:
 
 
 def too_large(choice: Choice) -> Trouble:
+    """The trouble of a reply past MAX_BYTES."""
     return Trouble(
         "llm.too_large", f"{where(choice)} sent more than {MAX_BYTES >> 20} MiB", "ask for a shorter answer"
     )
 
 
 def cut(choice: Choice) -> Trouble:
+    """The trouble of a reply that ended too early; it may be tried again."""
     return Trouble("llm.cut", f"{where(choice)} ended its reply before its end", "see the server's log", True)
 
 

@@ -37,6 +37,8 @@ POLL_S = 0.05
 
 
 class Local:
+    """A model file on this machine, in a server process of our own."""
+
     entry = NamedEntry("local", "a GGUF model on this machine, through xllamacpp")
 
     def __init__(self, choice: Choice | None = None) -> None:

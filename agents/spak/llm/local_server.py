@@ -13,6 +13,7 @@ import sys
 
 
 def main() -> None:
+    """Serve the model that the arguments name until the input closes."""
     path, window, threads, name = sys.argv[1:]
     key = sys.stdin.readline().strip()
     import xllamacpp  # type: ignore[import-untyped]

@@ -14,6 +14,8 @@ from spak.ports import Answer, Prompt
 
 
 class Manual:
+    """People answer: every question waits."""
+
     entry = NamedEntry("manual", "a person answers with `spak step --resume`")
 
     def check(self) -> None:

@@ -19,6 +19,8 @@ _FINISH: Mapping[str, Finish] = {"stop": "stop", "length": "length"}
 
 
 class Ollama(Models):
+    """Models of an Ollama server."""
+
     entry = NamedEntry("ollama", "a model that Ollama serves")
     address = "http://127.0.0.1:11434"
 
@@ -35,6 +37,7 @@ class Ollama(Models):
         return model in listed or f"{model}:latest" in listed
 
     def mend(self, model: str) -> str:
+        """The command that fetches a model."""
         return f"ollama pull {model}"
 
     def body(self, prompt: Prompt, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,6 +60,7 @@ class Ollama(Models):
         return body
 
     async def attempt(self, body: Mapping[str, Any], put: Put) -> Reply:
+        """Send a request and read its stream. Raises: Trouble."""
         text: list[str] = []
         logs: list[float] = []
         kinds = ("application/x-ndjson", "application/json")

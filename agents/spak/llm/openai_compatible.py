@@ -27,10 +27,13 @@ _FINISH: Mapping[str, Finish] = {
 
 
 class OpenAICompatible(Models):
+    """Models of any server that speaks the OpenAI protocol."""
+
     entry = NamedEntry("openai_compatible", "a model behind an address that speaks OpenAI's protocol")
     address = "https://api.openai.com/v1"
 
     async def models(self) -> tuple[str, ...]:
+        """The models that the server lists. Raises: Trouble."""
         self.guard()
         try:
             found = await http.fetched(self.choice, f"{self.choice.base_url}/models")
@@ -73,6 +76,7 @@ class OpenAICompatible(Models):
         return body
 
     async def attempt(self, body: Mapping[str, Any], put: Put) -> Reply:
+        """Send a request and read its stream. Raises: Trouble."""
         text: list[str] = []
         logs: list[float] = []
         finish: Finish | None = None

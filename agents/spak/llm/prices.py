@@ -41,6 +41,7 @@ class Prices:
     table: Mapping[str, Price]
 
     def of(self, model: str) -> Price | None:
+        """The price of a model: its own, or that of the longest pattern that fits it."""
         if model in self.table:
             return self.table[model]
         fits = [name for name in self.table if name.endswith("*") and model.startswith(name[:-1])]

@@ -29,6 +29,7 @@ class Models:
         self.choice = replace(chosen, base_url=chosen.base_url or self.address)
 
     async def models(self) -> tuple[str, ...]:
+        """The models that are there. Raises: Trouble."""
         raise NotImplementedError
 
     def body(self, prompt: Prompt, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,6 +72,7 @@ class Models:
         return model in listed
 
     def mend(self, model: str) -> str:
+        """What helps where a model is not there."""
         return "`spak models` lists those that are there; set [llm] model"
 
     def model(self, prompt: Prompt) -> str:

@@ -40,6 +40,8 @@ OTHER_PROMPT = " (recorded, another prompt)"
 
 @dataclass(frozen=True, slots=True)
 class Recording:
+    """One recorded answer and the hash of the prompt that it answered."""
+
     text: str
     of: str = ""
     """The effect id, or the prompt's hash, that it answers."""
@@ -53,6 +55,7 @@ class Recording:
 
     @property
     def hash(self) -> str:
+        """What the answer is recorded as when it is used."""
         return canon.content_hash([self.of, self.text])
 
     def to_json(self) -> dict[str, Any]:
@@ -76,6 +79,8 @@ def prompt_hash(prompt: Prompt) -> str:
 
 
 class Recorded:
+    """A backend that gives the answers of a recording."""
+
     entry = NamedEntry("recorded", "the answers of an earlier run or of a file, again")
 
     def __init__(

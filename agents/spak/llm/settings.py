@@ -117,14 +117,18 @@ class Choice:
 
     @property
     def host(self) -> str:
+        """The host of the address."""
         return urlsplit(self.base_url).hostname or ""
 
     def path(self, name: str) -> Path:
+        """A path of the settings, from the folder that they were read in."""
         return self.folder / Path(name).expanduser()
 
 
 @dataclass(frozen=True, slots=True)
 class LlmSettings:
+    """The settings of `[llm]`, by role and task."""
+
     base: Choice = Choice()
     roles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -19,6 +19,8 @@ CONNECT_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Row:
+    """A backend as `spak models` lists it; `code` and `mend` say why it cannot be used."""
+
     name: str
     summary: str
     ok: bool

@@ -143,6 +143,7 @@ def _shared(left: str, right: str) -> int:
 
 
 def edits(document: Document, found: Iterable[Edit]) -> list[types.TextEdit | types.AnnotatedTextEdit]:
+    """Edits as the protocol has them."""
     return [types.TextEdit(document.range(start, end), text) for start, end, text in found]
 
 
@@ -157,6 +158,7 @@ def workspace_edit(document: Document, found: Iterable[Edit], versioned: bool) -
 
 
 def quick_fix(document: Document, found: Diagnostic, versioned: bool) -> types.CodeAction:
+    """The fix of a diagnostic as a code action."""
     fix = found.fix or ()
     return types.CodeAction(
         title=title(document.text, fix),
@@ -207,6 +209,7 @@ def _brief(text: str) -> str:
 
 
 def completion(document: Document, item: Completion, order: int, snippets: bool) -> types.CompletionItem:
+    """A completion; `order` keeps our order in the client's list."""
     snippet = item.snippet and snippets
     text = item.insert if snippet or not item.snippet else item.label
     return types.CompletionItem(
@@ -221,10 +224,12 @@ def completion(document: Document, item: Completion, order: int, snippets: bool)
 
 
 def markdown(text: str) -> types.MarkupContent:
+    """Markdown as the protocol has it."""
     return types.MarkupContent(types.MarkupKind.Markdown, text)
 
 
 def locations(document: Document, places: Iterable[Place]) -> list[types.Location]:
+    """Places as the protocol has them."""
     return [location(document, place) for place in places]
 
 
@@ -240,6 +245,7 @@ def location(document: Document, place: Place) -> types.Location:
 
 
 def symbol(document: Document, item: Symbol) -> types.DocumentSymbol:
+    """A symbol and those inside it."""
     return types.DocumentSymbol(
         name=item.name,
         kind=_SYMBOLS[item.kind],

@@ -56,12 +56,14 @@ class Document:
 
     @property
     def positions(self) -> Positions:
+        """Offsets of the text to positions in the encoding that the client chose."""
         if self._positions is None:
             self._positions = Positions(self.text, self.owner.encoding)
         return self._positions
 
     @property
     def view(self) -> View:
+        """The text as features see it, parsed when it is first asked for."""
         if self._view is None:
             follow = self._follow if self.path is not None else None
             self._view = View(parse(self.text, str(self.path or self.uri)), self.owner.catalog, follow)
@@ -125,12 +127,15 @@ def _nowhere(name: str) -> None:
 
 
 class Documents:
+    """The files that a client has open, by address."""
+
     def __init__(self, catalog: Catalog, law: Law | None = None) -> None:
         self.catalog, self.law = catalog, law or shipped()
         self.encoding = "utf-16"
         self._open: dict[str, Document] = {}
 
     def open(self, item: types.TextDocumentItem) -> Document:
+        """Take a document that the client opened."""
         made = Document(item.uri, item.text, item.version, self)
         self._open[item.uri] = made
         return made
@@ -173,4 +178,5 @@ class Documents:
         return [item for item in self._open.values() if item.uri != uri and item.imports]
 
     def get(self, uri: str) -> Document | None:
+        """The open document of an address, if there is one."""
         return self._open.get(uri)

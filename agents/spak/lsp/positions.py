@@ -15,6 +15,8 @@ _END = re.compile(r"\r\n|\n|\r")
 
 
 class Positions:
+    """Positions of a text in the units that the client chose, and offsets in characters."""
+
     __slots__ = ("encoding", "ends", "plain", "starts", "text")
 
     def __init__(self, text: str, encoding: str = "utf-16") -> None:

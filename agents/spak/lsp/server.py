@@ -48,18 +48,23 @@ class Protocol(LanguageServerProtocol):
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
+        """Open a document before pygls does what it does itself."""
         self._server.opened(params)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> None:
+        """Change a document."""
         self._server.changed(params)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
+        """Close a document."""
         self._server.closed(params)
 
 
 class Server(LanguageServer):
+    """The language server: the open documents, and what is published about them."""
+
     def __init__(self, catalog: Catalog, law: Law | None = None) -> None:
         self.catalog = catalog
         self.documents = Documents(catalog, law)
@@ -77,16 +82,19 @@ class Server(LanguageServer):
         self.log(f"{type(error).__name__}: {error}", types.MessageType.Error)
 
     def log(self, text: str, kind: types.MessageType) -> None:
+        """Send a line to the client's log."""
         self.window_log_message(types.LogMessageParams(kind, text))
 
     # ---- documents
 
     def opened(self, params: types.DidOpenTextDocumentParams) -> None:
+        """Take a document that the client opened; analyse it and what imports it."""
         document = self.documents.open(params.text_document)
         self.analyse(document.uri)
         self.look_again(document.uri)
 
     def changed(self, params: types.DidChangeTextDocumentParams) -> None:
+        """Take a change; a document that is not open is logged."""
         try:
             document = self.documents.change(params)
         except UnknownDocument as error:
@@ -111,6 +119,7 @@ class Server(LanguageServer):
             self.analyse_soon(other.uri)
 
     def closed(self, params: types.DidCloseTextDocumentParams) -> None:
+        """Forget a document and take its diagnostics away."""
         uri = params.text_document.uri
         handle, _ = self._waiting.pop(uri, (None, 0.0))
         if handle is not None:
@@ -134,15 +143,18 @@ class Server(LanguageServer):
 
     @property
     def snippets(self) -> bool:
+        """Whether the client takes snippets as completions."""
         return bool(_ability(self.client_capabilities, "completion", "completion_item", "snippet_support"))
 
     @property
     def trees(self) -> bool:
+        """Whether the client takes symbols inside symbols."""
         known = ("document_symbol", "hierarchical_document_symbol_support")
         return bool(_ability(self.client_capabilities, *known))
 
     @property
     def versioned(self) -> bool:
+        """Whether the client takes edits of a version."""
         workspace = self.client_capabilities.workspace
         edit = workspace.workspace_edit if workspace is not None else None
         return bool(edit is not None and edit.document_changes)

@@ -92,6 +92,7 @@ class Writer:
         self._gone = gone
 
     def write(self, data: bytes) -> None:
+        """Write all of the bytes; a client that has gone ends the server."""
         try:
             while data:
                 data = data[os.write(self._descriptor, data) :]

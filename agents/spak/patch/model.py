@@ -66,6 +66,8 @@ class Hunk:
 
 @dataclass(frozen=True, slots=True)
 class FilePatch:
+    """What a patch does to one file; hashes are of its content before and after, where it names them."""
+
     path: str
     kind: Literal["modify", "create", "delete", "rename", "replace"]
     source: str = ""
@@ -88,6 +90,7 @@ class Refusal(Exception):
 
 
 def refuse(code: str, message: str, hint: str = "", line: int = 0, path: str = "") -> NoReturn:
+    """Raises: Refusal with `patch.` and the code."""
     raise Refusal(PatchRefused("patch." + code, message, hint, line, path))
 
 
@@ -118,6 +121,7 @@ def _is_git(part: str) -> bool:
 
 
 def checked_mode(text: str, line: int) -> int:
+    """The mode of a plain file. Raises: Refusal `patch.mode`."""
     mode = FILE_MODES.get(text)
     if mode is None:
         refuse("mode", f"mode {text[:12]!a} is not a plain file", "only 100644 and 100755", line)

@@ -28,6 +28,8 @@ Id = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Action:
+    """A call of a tool that is to be judged."""
+
     tool: str
     args: Mapping[str, Any]
 

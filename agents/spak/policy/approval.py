@@ -41,17 +41,22 @@ _LONGEST = 256
 
 @dataclass(frozen=True, slots=True)
 class Approved:
+    """A signature that holds, and whose it is."""
+
     signer: str
     """The name of the key in genesis."""
     roles: tuple[str, ...]
 
     @property
     def overrides(self) -> bool:
+        """Whether the signer is an admin, whose approval some laws ask for."""
         return ADMIN in self.roles
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
+    """Why an answer approves nothing."""
+
     code: str
     message: str
 

@@ -21,6 +21,8 @@ from spak.policy.facts import ACTION, facts
 
 @dataclass(frozen=True, slots=True)
 class Decision:
+    """What the policy says of one action, with its proof or with what was missing."""
+
     decision: Literal["allow", "deny"]
     reason: str
     proof: Any = None
@@ -29,6 +31,7 @@ class Decision:
     """Of a denial: `policy.denied`, `policy.forbidden`, or the code of what went wrong."""
 
     def to_json(self) -> dict[str, Any]:
+        """The decision as commands print it."""
         found: dict[str, Any] = {"decision": self.decision, "reason": self.reason}
         if self.decision == "allow":
             return found | {"proof": self.proof}

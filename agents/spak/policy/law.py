@@ -58,6 +58,7 @@ class Law:
 
     @classmethod
     def from_json(cls, policy: Mapping[str, Any]) -> Law:
+        """The law of a genesis record."""
         return cls(policy["constitution"], policy.get("operator", {}), policy.get("team", {}))
 
     @property

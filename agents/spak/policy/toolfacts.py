@@ -35,6 +35,7 @@ Builder = Callable[[Action, World], list[Fact]]
 
 
 def unreadable(code: str, message: str) -> Fact:
+    """The fact that denies an action which cannot be judged."""
     return ("unreadable", (ACTION, code, text(message)))
 
 
@@ -44,6 +45,7 @@ def text(found: str) -> str:
 
 
 def argument(action: Action, name: str, default: str | None = None) -> str | Fact:
+    """A text argument, or the fact that it is none."""
     value = action.args.get(name, default)
     return value if isinstance(value, str) else unreadable("gate.args", f"`args.{name}` is not a string")
 
@@ -96,6 +98,7 @@ def declared(action: Action, world: World, arguments_: Mapping[str, str]) -> lis
 
 
 def listed(action: Action, world: World) -> list[Fact]:
+    """The facts of a tool that lists a folder."""
     path = argument(action, "path", ".")
     return [use("reads", path, world) if isinstance(path, str) else path]
 

@@ -80,6 +80,8 @@ _VERSION = re.compile(r"v?\d+(?:[.\-+]?[a-z0-9]{1,6}){0,6}\Z", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Url:
+    """An address in its parts; `port` is the one that is meant where none is written."""
+
     scheme: str
     host: str
     port: int
@@ -90,6 +92,8 @@ class Url:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
+    """Why a text is no address that is judged."""
+
     code: str
     detail: str
 

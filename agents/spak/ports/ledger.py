@@ -10,6 +10,8 @@ from spak.records import Record
 
 
 class Blobs(Protocol):
+    """Bytes under their hash."""
+
     def put(self, data: bytes) -> str:
         """Keep the bytes under their SHA-256 (base64url) and return it; idempotent."""
 
@@ -45,7 +47,8 @@ class Ledger(Protocol):
     def append(self, records: Sequence[Record]) -> list[Record]:
         """Write the records in one go and return them with seq and hash; durable only after `flush`."""
 
-    def flush(self) -> None: ...
+    def flush(self) -> None:
+        """Make everything appended so far durable."""
 
     def confirm(self) -> None:
         """Ask whoever grants leases whether this one is held. Raises: LedgerError `ledger.lost_lease`."""

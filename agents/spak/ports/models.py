@@ -25,6 +25,8 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
+    """What a proposer knows when it is asked for candidates."""
+
     id: str
     task: str
     step: str
@@ -42,6 +44,8 @@ class PlanRequest:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
+    """One call that is proposed; a higher score is preferred."""
+
     tool: str
     args: Mapping[str, Any]
     score: int = 0
@@ -51,6 +55,8 @@ class Candidate:
 
 
 class Proposer(Protocol):
+    """A generator of candidates. It is given a seed and draws nothing by itself."""
+
     entry: NamedEntry
 
     def propose(self, request: PlanRequest) -> Sequence[Candidate]:
@@ -85,6 +91,7 @@ class Prompt:
 
     @property
     def text(self) -> str:
+        """All items as one text."""
         return "\n\n".join(item["text"] for item in self.items)
 
 
@@ -94,6 +101,8 @@ Finish = Literal["stop", "length", "refused", ""]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """What a backend answered, and what it cost."""
+
     text: str
     usage: Mapping[str, int] = field(default_factory=dict)
     """Tokens: `input` (all of the prompt), `output`, and of the input `cached` read from and `cache_write`
@@ -122,6 +131,8 @@ class Answer:
 
 
 class Backend(Protocol):
+    """Whoever answers prompts: a model, a recording, people."""
+
     entry: NamedEntry
 
     def check(self) -> None:

@@ -12,8 +12,11 @@ class Redacting(Protocol):
     def knowing(self, found: Collection[str]) -> Redacting:
         """The same, which also takes out these values of files of secrets."""
 
-    def text(self, text: str) -> str: ...
-    def value(self, value: Any) -> Any: ...
+    def text(self, text: str) -> str:
+        """The text without secrets."""
+
+    def value(self, value: Any) -> Any:
+        """The JSON value with all of its texts without secrets."""
 
     def stream(self, put: Callable[[str], None]) -> Callable[[str], None]:
         """For pieces of a text as they come: what is handed on never holds a part of a secret."""

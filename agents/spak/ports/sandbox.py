@@ -19,6 +19,8 @@ order, in whatever thread reads them. It comes back at once and raises nothing; 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
+    """What a job may use at most; past it the job ends with status `limit`, `oom` or `timeout`."""
+
     wall_s: float = 60.0
     cpu_s: int = 60
     memory_bytes: int = 2048 * MIB
@@ -56,6 +58,8 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
+    """What a job wrote: the bytes that were kept, and size and hash of all of them."""
+
     data: bytes = b""
     size: int = 0
     sha256: str = ""
@@ -69,6 +73,8 @@ crash: it died by a signal of its own making (`exit` = 128 + signal)."""
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
+    """How a job ended; times in milliseconds."""
+
     status: Status
     exit: int = 0
     stdout: Stream = Stream()
@@ -84,14 +90,19 @@ class Child(Protocol):
     pid: int
     """The candidate's own process id, seen from outside (its CPU clock can be read)."""
 
-    def poll(self) -> int | None: ...
+    def poll(self) -> int | None:
+        """The exit code, None while it lives."""
+
     def kill(self) -> None:
         """End the whole group; returns when nothing of it lives."""
 
-    def wait(self, timeout_s: float) -> Outcome: ...
+    def wait(self, timeout_s: float) -> Outcome:
+        """Wait for its end, for so many seconds at most; then it is killed."""
 
 
 class Launcher(Protocol):
+    """Whatever starts jobs inside a sandbox."""
+
     entry: NamedEntry
 
     def probe(self) -> str:

@@ -90,6 +90,8 @@ class ToolResult:
 
 
 class Tool(Protocol):
+    """Something that a step may do. Its entry says what it may touch."""
+
     entry: ToolEntry
 
     def run(self, call: Call) -> ToolResult:

@@ -32,6 +32,8 @@ Raises: UnavailableError `unavailable.judge` where no model is configured, RunEr
 
 @dataclass(frozen=True, slots=True)
 class MeasureCall:
+    """What is to be measured, and against which earlier candidates."""
+
     id: str
     validator: str
     options: Mapping[str, Any]
@@ -74,6 +76,8 @@ class Measurement:
 
 
 class Validator(Protocol):
+    """Something that checks or measures the files of a task."""
+
     entry: ValidatorEntry
 
     def measure(self, call: MeasureCall) -> Measurement:

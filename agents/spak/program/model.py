@@ -85,16 +85,22 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Not:
+    """The condition does not hold."""
+
     item: Condition
 
 
 @dataclass(frozen=True, slots=True)
 class All:
+    """All conditions hold."""
+
     items: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
+    """One of the conditions holds."""
+
     items: tuple[Condition, ...]
 
 
@@ -111,6 +117,8 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class Step:
+    """One step of a task, compiled; `line` is that of the spec."""
+
     id: str
     kind: StepKind
     name: str = ""
@@ -156,6 +164,8 @@ class MetricRule:
 
 @dataclass(frozen=True, slots=True)
 class Heuristic:
+    """A text that is injected after a fail; `when` is a trigger or a code, empty for any."""
+
     text: str
     when: str = ""
     """Empty, or the trigger or error code at which alone it may be injected."""
@@ -163,6 +173,8 @@ class Heuristic:
 
 @dataclass(frozen=True, slots=True)
 class Task:
+    """A task of the Program."""
+
     name: str
     goal: str | Template = ""
     """A Template where it reads variables: it is filled in when the task is entered."""
@@ -179,6 +191,7 @@ class Task:
 
     @property
     def terminal(self) -> bool:
+        """Whether no edge leaves it."""
         return not self.edges
 
     @property
@@ -205,6 +218,8 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True)
 class Program:
+    """A spec compiled into a flat state machine; all that a run needs of it."""
+
     name: str
     level: int
     start: str

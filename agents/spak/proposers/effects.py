@@ -25,6 +25,8 @@ PENALTY = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Effects:
+    """How much each value of each parameter moves the loss, as far as was seen."""
+
     mean: float
     worst: float
     """The loss that a failure counts as."""

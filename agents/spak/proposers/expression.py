@@ -44,6 +44,8 @@ _HINT = "use numbers, strings, parameter names, + - * // %, comparisons, in [...
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
+    """A condition on the parameters of a point."""
+
     text: str
     names: frozenset[str]
     _function: _Function

@@ -20,6 +20,8 @@ Better = Literal["lower", "higher"]
 
 @dataclass(frozen=True, slots=True)
 class Observation:
+    """A point that was tried; without a loss where it failed."""
+
     number: int
     """The point, as the space numbers it."""
     loss: float | None

@@ -51,6 +51,8 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Space:
+    """The points that may be tried, numbered from 0; `size` counts those whose requirements hold."""
+
     choices: Mapping[str, tuple[Scalar, ...]]
     components: tuple[Component, ...]
     size: int

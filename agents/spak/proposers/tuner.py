@@ -53,6 +53,8 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Options:
+    """The options of PROPOSER tuner."""
+
     tool: str
     strategy: str = "surrogate"
     args: Mapping[str, Any] = field(default_factory=dict)
@@ -64,6 +66,8 @@ class Options:
 
 
 class Tuner:
+    """The proposer that searches a space of parameters."""
+
     entry = NamedEntry("tuner", "searches a declared parameter space", _SCHEMA)
 
     def propose(self, request: PlanRequest) -> Sequence[Candidate]:

@@ -18,16 +18,20 @@ _GIVEN = ("exited", "answered")
 
 
 class LedgerArchive:
+    """The texts of a run, read from its ledger."""
+
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
     def refs(self) -> Sequence[Kept]:
+        """Every result and answer, oldest first."""
         return [
             Kept(record.attempt, names.get(record.attempt, record.step), _size(record.body.get("out", "")))
             for record, names in self._answers()
         ]
 
     def text(self, ref: int) -> str | None:
+        """The whole text of an effect; None where there is none of that number."""
         for record, _ in self._answers():
             if record.attempt == ref:
                 return str(expand(record.body.get("out", ""), self._ledger.blobs))

@@ -51,6 +51,7 @@ class Attempted:
         return None if self.value is None else self.value / self.per_unit
 
     def trial(self) -> Trial:
+        """The attempt as proposers see it."""
         known = {"improved": "improved", "measured": "measured", "done": "measured"}
         outcome = known.get(self.outcome, "fail")
         return Trial(self.args, self.params, outcome, self.value, self.ratio)  # type: ignore[arg-type]
@@ -128,6 +129,7 @@ class History:
         return (*self._all()._given, *self._given) if self._skipped else tuple(self._given)
 
     def of(self, task: str) -> Sequence[Trial]:
+        """The trials of a task, oldest first, with those that the run began with."""
         earlier = self._all().rows if self._earlier is not None else ()
         return [row.trial() for rows in (earlier, self.rows) for row in rows if row.task == task]
 
@@ -142,6 +144,7 @@ class History:
         return self._before
 
     def feed(self, record: Record) -> None:
+        """Take the next record."""
         if record.authority == Authority.PROPOSAL and isinstance(noted := record.side.get("recorded"), dict):
             self._given.append(noted)
         self.others.feed(record)

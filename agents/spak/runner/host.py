@@ -14,6 +14,8 @@ from spak.runner.secrets import Secrets
 
 @dataclass(frozen=True, slots=True)
 class Host:
+    """What a run has of the machine it is on: tools, backends, launchers, secrets."""
+
     tools: Mapping[str, Tool] = field(default_factory=dict)
     validators: Mapping[str, Validator] = field(default_factory=dict)
     proposers: Mapping[str, Proposer] = field(default_factory=dict)

@@ -50,6 +50,7 @@ class Shown:
 
     @property
     def last_line(self) -> str:
+        """The last line of the output so far."""
         return self.text.rstrip("\n").rpartition("\n")[2]
 
 

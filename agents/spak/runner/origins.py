@@ -61,6 +61,7 @@ class Origins:
         return {"root": self.root, "asked": self.asked, "output": self._output}
 
     def feed(self, record: Record) -> None:
+        """Take the next record."""
         body = record.body
         if record.authority == Authority.HOST:
             return

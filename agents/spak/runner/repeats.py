@@ -17,6 +17,7 @@ class OtherPrompts:
     """The record of the first such answer."""
 
     def feed(self, record: Record) -> None:
+        """Take the next record."""
         if record.authority != Authority.PROPOSAL or not record.side:
             return
         model = record.side.get("by")
@@ -25,4 +26,5 @@ class OtherPrompts:
             self.count += 1
 
     def to_json(self) -> dict[str, int] | None:
+        """How many answers a recording gave to other prompts than its own; None for none."""
         return {"other_prompts": self.count, "first_record": self.first} if self.count else None

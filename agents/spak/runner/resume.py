@@ -61,6 +61,7 @@ def snapshot_of(ledger: Ledger, rules: Rules, state: State, history: History) ->
 
 
 def new_history(rules: Rules) -> History:
+    """The history of a run before its first record."""
     return History(rules=rules_of(rules.program), origins=Origins(rules.r3))
 
 
@@ -96,6 +97,7 @@ class Comparison:
         self._problem = "" if kept is None else "it is of other records"
 
     def feed(self, record: Record) -> None:
+        """Take the next record of the replay that the snapshot is compared with."""
         kept, rules = self._kept, self._replay.rules
         if kept is None or rules is None or record.seq >= kept.count:
             return

@@ -20,6 +20,7 @@ class Awake:
         self._counted = 0.0
 
     def now(self) -> float:
+        """Seconds that the machine was awake; a gap of more than GAP_S between two looks counts as sleep."""
         seen = time.monotonic()
         gap = seen - self._seen
         self._seen = seen

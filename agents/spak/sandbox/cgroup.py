@@ -46,6 +46,7 @@ class Group:
         return _field(self._memory / name, "oom_kill") > 0
 
     def cpu_ms(self) -> int | None:
+        """CPU milliseconds of all its processes; None where they are not counted."""
         if self._cpu is None:
             return None
         if self._version == 1:

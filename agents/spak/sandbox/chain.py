@@ -39,6 +39,8 @@ _PRIVATE = tuple(map(Path, ("/proc", "/dev", "/sys", "/ws")))
 
 @dataclass(frozen=True, slots=True)
 class Programs:
+    """The paths of the programs that a chain is made of."""
+
     bwrap: str
     setpriv: str
     prlimit: str

@@ -343,6 +343,7 @@ class Running:
         threading.Thread(target=carry, name="spak-docker", daemon=True).start()
 
     def poll(self) -> int | None:
+        """The exit code, None while it lives."""
         return None if self._outcome is None else self._outcome.exit
 
     def kill(self) -> None:

@@ -332,6 +332,7 @@ class Watcher:
         return heard
 
     def forget(self, number: str) -> None:
+        """Forget what was heard of a container."""
         with self._guard:
             self._heard.pop(number, None)
 

@@ -211,6 +211,7 @@ class Pool:
         self._pid = os.getpid()
 
     def take(self, key: Key) -> Warm | None:
+        """A warm container of that kind, if one is kept; it is nobody else's from now on."""
         with self._guard:
             self._forget_parents()
             kept = self._idle.get(key)

@@ -96,6 +96,7 @@ class Held:
         self.last = b""
 
     def feed(self, chunk: bytes) -> None:
+        """Take bytes and hand on all but the last, which may be the trailer."""
         held = self.last + chunk
         if len(held) > TRAILER:
             self._collector.feed(held[:-TRAILER])

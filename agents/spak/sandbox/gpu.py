@@ -17,6 +17,8 @@ NO_TOOLKIT = "could not select device driver"
 
 
 class Gpu(Docker):
+    """Docker with the GPUs of this machine."""
+
     entry = NamedEntry("gpu", "a hardened container with one NVIDIA device, no network", rank=2)
     image_name = GPU_IMAGE
 

@@ -60,12 +60,14 @@ class NotStarted:
         self._outcome = Outcome("launcher", 125, detail=detail)
 
     def poll(self) -> int:
+        """The exit code of the start that failed."""
         return self._outcome.exit
 
     def kill(self) -> None:
         """Nothing to end."""
 
     def wait(self, timeout_s: float) -> Outcome:
+        """The outcome, at once."""
         return self._outcome
 
 
@@ -108,6 +110,7 @@ class Live:
             raise
 
     def poll(self) -> int | None:
+        """The exit code, None while it lives."""
         return None if self._outcome is None else self._outcome.exit
 
     def kill(self) -> None:

@@ -15,6 +15,8 @@ from spak.ports import Child, Job, Launcher, Outcome
 
 
 class Masked:
+    """A launcher whose jobs do not see some files of the workspace."""
+
     def __init__(self, inner: Launcher, workspace: Path, paths: Sequence[str]) -> None:
         self.entry = inner.entry
         self._inner, self._workspace, self._paths = inner, workspace.resolve(), tuple(paths)

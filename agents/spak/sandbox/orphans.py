@@ -24,6 +24,7 @@ def adopt() -> None:
 
 
 def release() -> None:
+    """Adopt orphans no longer, once for each `adopt`."""
     _change(-1)
 
 

@@ -18,6 +18,8 @@ _TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Usage:
+    """What a process tree uses."""
+
     processes: int = 0
     private_bytes: int = 0
     """Anonymous pages; those that a fork shares are counted for each process, so it is an upper bound."""
@@ -55,6 +57,7 @@ def namespace_leader(pid: int) -> int:
 
 
 def usage(pid: int) -> Usage:
+    """What a process and all below it use now."""
     pids = tree(pid)
     private = ticks = 0
     for one in pids:

@@ -52,6 +52,7 @@ def options(limits: Mapping[int, tuple[int, int]]) -> list[str]:
 
 
 def put(pid: int, limits: Mapping[int, tuple[int, int]]) -> None:
+    """Set limits of a process, none above its hard limit."""
     for kind, pair in limits.items():
         resource.prlimit(pid, kind, _at_most(resource.prlimit(pid, kind)[1], pair))
 

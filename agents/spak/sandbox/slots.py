@@ -49,6 +49,7 @@ class Slot:
         self._open = True
 
     def release(self) -> None:
+        """Give the user id back; idempotent."""
         with _guard:
             if not self._open:
                 return

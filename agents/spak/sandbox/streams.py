@@ -22,6 +22,7 @@ class Collector:
         self._hash = hashlib.sha256()
 
     def feed(self, chunk: bytes) -> None:
+        """Take the next bytes."""
         if self._heard is not None and chunk:
             self._heard(self._number, chunk)
         self._size += len(chunk)
@@ -36,9 +37,11 @@ class Collector:
                 del self._tail[: len(self._tail) - self._tail_max]
 
     def head(self, size: int) -> bytes:
+        """The first bytes of what was kept."""
         return bytes(self._head[:size])
 
     def stream(self) -> Stream:
+        """What was collected: beginning and end, size and hash of all."""
         tail = self._tail[max(0, len(self._tail) - self._tail_max) :]
         data = bytes(self._head) + bytes(tail)
         digest = urlsafe_b64encode(self._hash.digest())[:43].decode()

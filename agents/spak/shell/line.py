@@ -16,6 +16,8 @@ _TILDE = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*\+?=(?:.*:)?)?~")
 
 @dataclass(frozen=True, slots=True)
 class Text:
+    """Plain text of a word."""
+
     value: str
     quoted: bool = False
 
@@ -41,6 +43,8 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
+    """A command whose output stands in a word."""
+
     form: str
     """`$(`, backtick, `<(` or `>(`."""
     line: Line
@@ -52,6 +56,8 @@ Part = Text | Variable | Arithmetic | Substitution
 
 @dataclass(frozen=True, slots=True)
 class Word:
+    """A word as it is written, and its parts."""
+
     text: str
     """As written."""
     parts: tuple[Part, ...] = ()
@@ -86,6 +92,8 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Redirection:
+    """A redirection, or a here-document with its body."""
+
     op: str
     target: Word
     fd: str = ""
@@ -96,6 +104,8 @@ class Redirection:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
+    """`NAME=value` before a command, or an array."""
+
     name: str
     values: tuple[Word, ...]
     """One value; of a `for`, all that the variable goes through (none written: the arguments). Of a `case`,
@@ -133,6 +143,7 @@ class Command:
             yield from _substitutions(word.parts)
 
     def all_words(self) -> Iterator[Word]:
+        """Every word of the command, those of assignments and redirections too."""
         for assignment in self.assignments:
             yield from assignment.values
         yield from self.words
@@ -144,6 +155,8 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Line:
+    """The commands of a line in order, whatever joins them."""
+
     commands: tuple[Command, ...] = ()
     """The simple commands in order, those of compounds included, those of substitutions not."""
     background: bool = False

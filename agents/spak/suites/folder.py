@@ -78,6 +78,7 @@ class Suite:
         return "" if entry is None else entry.split
 
     def of(self, splits: Sequence[str]) -> tuple[Case, ...]:
+        """The cases of some splits."""
         return tuple(case for case in self.cases if self.split(case) in splits)
 
     def problems(self) -> list[Problem]:

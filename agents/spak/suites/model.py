@@ -50,6 +50,7 @@ class Check:
     timeout_s: float = 60.0
 
     def to_json(self) -> dict[str, Any]:
+        """The check as a case's file has it."""
         return {"cmd": list(self.cmd), "exit": self.exit, "output": self.output, "timeout_s": self.timeout_s}
 
 
@@ -67,6 +68,7 @@ class Right:
     """Why the sealed checks may pass on a workspace that no run has touched."""
 
     def to_json(self) -> dict[str, Any]:
+        """What a right end is, as a case's file has it."""
         found: dict[str, Any] = {"state": self.state}
         if self.codes:
             found["codes"] = list(self.codes)
@@ -98,16 +100,19 @@ class Case:
 
     @property
     def recording(self) -> Path | None:
+        """The file of recorded answers, if the case has one."""
         path = self.folder / RECORDING
         return path if path.is_file() else None
 
     @property
     def workspace(self) -> Path | None:
+        """The folder of files that a run starts with, if the case has one."""
         path = self.folder / WORKSPACE
         return path if path.is_dir() else None
 
     @property
     def sealed(self) -> Path | None:
+        """The folder of sealed checks, if the case has one."""
         path = self.folder / SEALED
         return path if path.is_dir() else None
 

@@ -194,4 +194,5 @@ def passed(results: Sequence[Result]) -> bool:
 
 
 def to_json(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """The results as reports have them."""
     return [{"name": item.name, "ok": item.ok, "why": item.why, "void": item.void} for item in results]

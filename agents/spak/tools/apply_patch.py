@@ -25,6 +25,8 @@ from spak.tools.schemas import object_of
 
 
 class ApplyPatch:
+    """The tool `apply_patch`."""
+
     entry = ToolEntry(
         name="apply_patch",
         version=1,

@@ -23,6 +23,8 @@ _HEAD_LINES = 20
 
 
 class Cc:
+    """The tool `cc`."""
+
     entry = ToolEntry(
         name="cc",
         version=1,

@@ -40,6 +40,8 @@ _FORMAT = re.compile(rb"^\s*repositoryformatversion\s*=\s*(\S+)", re.I | re.M)
 
 
 class GitCommit:
+    """The tool `git_commit`."""
+
     entry = ToolEntry(
         name="git_commit",
         version=1,

@@ -55,6 +55,8 @@ _VALUE = re.compile(r"[\x20-\x7e\t]{0,4096}\Z")
 
 
 class HttpRequest:
+    """The tool `http_request`."""
+
     entry = ToolEntry(
         name="http_request",
         version=1,

@@ -33,6 +33,8 @@ _FLAG = re.compile(r"-[A-Za-z][A-Za-z0-9=_.,+-]{0,127}")
 
 
 class Instantiate:
+    """The tool `instantiate`."""
+
     entry = ToolEntry(
         name="instantiate",
         version=1,

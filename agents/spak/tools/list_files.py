@@ -12,6 +12,8 @@ MAX_ENTRIES = 2000
 
 
 class ListFiles:
+    """The tool `list_files`."""
+
     entry = ToolEntry(
         name="list_files",
         version=1,

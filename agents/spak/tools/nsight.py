@@ -13,6 +13,8 @@ from spak.tools.schemas import TIMEOUT, object_of
 
 
 class Nsight:
+    """The tool `nsight`."""
+
     entry = ToolEntry(
         name="nsight",
         version=1,

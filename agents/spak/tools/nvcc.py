@@ -30,6 +30,8 @@ _NAMED = re.compile(r"(?:entry function|Function properties for) '?([\w$.]{1,200
 
 
 class Nvcc:
+    """The tool `nvcc`."""
+
     entry = ToolEntry(
         name="nvcc",
         version=1,

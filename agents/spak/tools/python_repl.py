@@ -32,6 +32,8 @@ _OURS = re.compile(r'  File "<string>", line \d+, in <module>\n(?:    .*\n)?')
 
 
 class PythonRepl:
+    """The tool `python_repl`."""
+
     entry = ToolEntry(
         name="python_repl",
         version=1,

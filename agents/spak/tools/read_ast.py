@@ -63,6 +63,8 @@ print(json.dumps(list(walk(tree.body, ""))))
 
 
 class ReadAst:
+    """The tool `read_ast`."""
+
     entry = ToolEntry(
         name="read_ast",
         version=1,

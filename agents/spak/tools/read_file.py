@@ -13,6 +13,8 @@ MAX_BYTES = 256 * 1024
 
 
 class ReadFile:
+    """The tool `read_file`."""
+
     entry = ToolEntry(
         name="read_file",
         version=1,

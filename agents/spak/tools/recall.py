@@ -18,6 +18,8 @@ AROUND = 80
 
 
 class Recall:
+    """The tool `recall`."""
+
     entry = ToolEntry(
         name="recall",
         version=1,

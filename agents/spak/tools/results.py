@@ -20,6 +20,7 @@ MISSING = 127
 def diagnostic(
     severity: str, code: str, message: str, file: str = "", line: int = 0, hint: str = ""
 ) -> dict[str, Any]:
+    """A diagnostic as records have it; `line` is from 1, 0 for none."""
     found: dict[str, Any] = {
         "severity": severity,
         "file": file,

@@ -17,6 +17,8 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 
 
 class Run:
+    """The tool `run`."""
+
     entry = ToolEntry(
         name="run",
         version=2,

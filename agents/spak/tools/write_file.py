@@ -11,6 +11,8 @@ from spak.tools.schemas import PATH, PATH_NAMES, object_of
 
 
 class WriteFile:
+    """The tool `write_file`."""
+
     entry = ToolEntry(
         name="write_file",
         version=1,

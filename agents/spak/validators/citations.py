@@ -20,6 +20,8 @@ _CITATION = re.compile(r'\[([^\[\]:"\n]{1,1024}):\s*"([^"]+)"\s*\]')
 
 @dataclass(frozen=True, slots=True)
 class Citation:
+    """A quote and the file that it is from."""
+
     path: str
     quote: str
     """Blanks as single spaces."""
@@ -27,6 +29,8 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
+    """A sentence and what it cites."""
+
     text: str
     line: int
     citations: tuple[Citation, ...]
@@ -34,6 +38,8 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
+    """The claims of a text, and the lines that cite nothing."""
+
     claims: tuple[Claim, ...]
     loose: tuple[int, ...] = ()
     """Lines that are neither a heading nor part of an item."""

@@ -44,6 +44,8 @@ SCHEMA: dict[str, Any] = {
 
 
 class Command:
+    """The validator `Command`."""
+
     entry = ValidatorEntry(
         name="Command",
         version=1,

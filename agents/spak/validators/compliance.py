@@ -129,6 +129,8 @@ def _asked(
 
 
 class Compliance:
+    """The validator `Compliance`."""
+
     entry = ValidatorEntry(
         name="Compliance",
         version=2,

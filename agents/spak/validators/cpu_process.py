@@ -74,6 +74,8 @@ class Violation(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Window:
+    """One timed call: nanoseconds of CPU and the output as it was copied."""
+
     ns: int
     output: NDArray[np.float32]
     inputs_kept: bool

@@ -66,6 +66,8 @@ VOID = ("zero_sample", "clock_slip", "launcher")
 
 
 class CpuProfiler:
+    """The validator that times C code on this machine's processor."""
+
     entry = ValidatorEntry(
         name="CpuProfiler",
         version=1,

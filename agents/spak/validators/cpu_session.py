@@ -59,6 +59,7 @@ class Bench:
         return self.problem.flops(self.n) * 1_000_000_000 // self.peak(again)
 
     def late(self) -> bool:
+        """Whether the time of the measurement is over."""
         return time.monotonic() > self.deadline
 
 

@@ -129,6 +129,7 @@ class Device:
         self.ordinal: int = driver.out(Int, "cuDeviceGet", 0)
 
     def describe(self) -> dict[str, Any]:
+        """Name, driver, compute capability and clocks of the device."""
         name = ctypes.create_string_buffer(256)
         self.driver("cuDeviceGetName", name, 256, self.ordinal)
         found: dict[str, Any] = {
@@ -300,6 +301,7 @@ def answer(job: dict[str, Any], blobs: list[bytes]) -> dict[str, Any]:
 
 
 def main(source: BinaryIO, target: BinaryIO) -> None:
+    """Read one job from `source`, do it, and write the answer as a line of JSON."""
     job = json.loads(source.readline())
     blobs = [source.read(size) for size in job["blobs"]]
     target.write(json.dumps(answer(job, blobs)).encode() + b"\n")

@@ -37,6 +37,8 @@ MAX_REGISTERS = 255
 
 @dataclass(frozen=True, slots=True)
 class Arch:
+    """What a multiprocessor of an architecture has."""
+
     warps: int
     blocks: int
     shared_bytes: int

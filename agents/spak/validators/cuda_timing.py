@@ -60,6 +60,7 @@ class Device:
 
     @property
     def arch(self) -> str:
+        """The architecture as nvcc names it."""
         return f"sm_{self.about['major']}{self.about['minor']}"
 
     def bound_ns(self, flops: int) -> int:

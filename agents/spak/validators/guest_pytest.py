@@ -26,16 +26,20 @@ class Reporter:
         self.collect_errors: dict[str, dict[str, Any]] = {}
 
     def pytest_collectreport(self, report: Any) -> None:
+        """Keep what went wrong in collecting."""
         if report.failed:
             self.collect_errors[report.nodeid] = _detail(report)
 
     def pytest_deselected(self, items: list[Any]) -> None:
+        """Count tests that were left out."""
         self.deselected += len(items)
 
     def pytest_collection_finish(self, session: Any) -> None:
+        """Keep the tests that will run."""
         self.collected = [item.nodeid for item in session.items]
 
     def pytest_runtest_logreport(self, report: Any) -> None:
+        """Keep the outcome of a test; a failure outweighs what came before."""
         before = self.outcomes.get(report.nodeid, "")
         if report.failed:
             state = "failed" if report.when == "call" else "error"
@@ -52,6 +56,7 @@ class Reporter:
             self.details[report.nodeid] = _detail(report)
 
     def summary(self, code: int) -> dict[str, Any]:
+        """The report as JSON, for whoever started this."""
         counts: dict[str, int] = {}
         for state in self.outcomes.values():
             counts[state] = counts.get(state, 0) + 1
@@ -84,6 +89,7 @@ def _detail(report: Any) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> None:
+    """Run pytest with the arguments and write the report after the nonce."""
     nonce = sys.stdin.buffer.read(64).decode("ascii")
     out = os.dup(1)
     import pytest

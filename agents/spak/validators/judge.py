@@ -56,6 +56,8 @@ _FORM = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
+    """A judge's answer to one question."""
+
     passed: bool
     reasons: tuple[str, ...]
 
@@ -81,6 +83,8 @@ def read(answer: str) -> Verdict | None:
 
 
 class Judge:
+    """The validator `Judge`."""
+
     entry = ValidatorEntry(
         name="Judge",
         version=1,

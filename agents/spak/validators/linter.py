@@ -54,6 +54,8 @@ SCHEMA: dict[str, Any] = {
 
 
 class Linter:
+    """The validator `Linter`."""
+
     entry = ValidatorEntry(
         name="Linter",
         version=1,

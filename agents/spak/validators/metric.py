@@ -86,6 +86,8 @@ RIVALS: Mapping[str, tuple[str, ...]] = {
 
 
 class Metric:
+    """The validator `Metric`."""
+
     entry = ValidatorEntry(
         name="Metric",
         version=1,

@@ -57,6 +57,8 @@ SCHEMA: dict[str, Any] = {
 
 
 class PyTest:
+    """The validator `PyTest`."""
+
     entry = ValidatorEntry(
         name="PyTest",
         version=1,

@@ -30,6 +30,8 @@ MAX_SOURCE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """Something in a source that is not allowed, and its line."""
+
     code: str
     message: str
     line: int = 0

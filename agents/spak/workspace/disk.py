@@ -102,38 +102,46 @@ class Disk:
         )
 
     def write(self, fd: int, data: bytes | memoryview) -> None:
+        """Write all of the bytes."""
         self._before("write")
         view, done = memoryview(data), 0
         while done < len(view):
             done += os.write(fd, view[done:])
 
     def write_at(self, fd: int, data: bytes, at: int) -> None:
+        """Write all of the bytes from an offset on."""
         self._before("write")
         done = os.pwrite(fd, data, at)
         while done < len(data):
             done += os.pwrite(fd, memoryview(data)[done:], at + done)
 
     def truncate(self, fd: int, size: int) -> None:
+        """Cut a file to so many bytes."""
         self._before("truncate")
         os.ftruncate(fd, size)
 
     def rename(self, old: str, new: str, at: int, to: int | None = None) -> None:
+        """Rename within a folder, or into another one."""
         self._before("rename")
         os.rename(old, new, src_dir_fd=at, dst_dir_fd=at if to is None else to)
 
     def unlink(self, name: str, at: int) -> None:
+        """Remove a file."""
         self._before("unlink")
         os.unlink(name, dir_fd=at)
 
     def mkdir(self, name: str, at: int) -> None:
+        """Make a folder that only its owner reads."""
         self._before("mkdir")
         os.mkdir(name, 0o700, dir_fd=at)
 
     def rmdir(self, name: str, at: int) -> None:
+        """Remove an empty folder."""
         self._before("rmdir")
         os.rmdir(name, dir_fd=at)
 
     def symlink(self, target: str, name: str, at: int) -> None:
+        """Make a link, of the workspace's owner."""
         self._before("symlink")
         os.symlink(target, name, dir_fd=at)
         if self.owner is not None:
@@ -147,10 +155,12 @@ class Disk:
         os.fchmod(fd, mode)
 
     def chmod(self, fd: int, mode: int) -> None:
+        """Change a file's mode."""
         self._before("chmod")
         os.fchmod(fd, mode)
 
     def fsync(self, fd: int) -> None:
+        """Make a file or folder durable; counted."""
         self._before("fsync")
         os.fsync(fd)
         self.fsyncs += 1

@@ -22,9 +22,11 @@ class Pushed:
         self._blobs = blobs
 
     def has(self, digest: str) -> bool:
+        """Whether the blobs have a content."""
         return self._blobs.has(digest)
 
     def pieces(self, digest: str) -> Iterator[bytes]:
+        """A content in pieces."""
         yield self._blobs.get(digest)
 
 

@@ -48,8 +48,11 @@ _Place = tuple[int, int]
 class Source(Protocol):
     """Where objects may be read from."""
 
-    def has(self, digest: str) -> bool: ...
-    def pieces(self, digest: str) -> Iterator[bytes]: ...
+    def has(self, digest: str) -> bool:
+        """Whether a content is there."""
+
+    def pieces(self, digest: str) -> Iterator[bytes]:
+        """A content in pieces. Raises: LedgerError where it is not there."""
 
 
 class Store:
@@ -100,6 +103,7 @@ class Store:
         return None
 
     def has(self, digest: str) -> bool:
+        """Whether a content is there, or waits to be written."""
         if self._fd < 0:
             self.look()
         return digest in self._waiting or self._place(digest) is not None
@@ -342,6 +346,7 @@ class Store:
 
 
 def name(hashing: hashlib._Hash) -> str:
+    """The name of a content: its SHA-256 in base64url."""
     return urlsafe_b64encode(hashing.digest())[:43].decode()
 
 

@@ -64,6 +64,8 @@ class Bounds:
 
 @dataclass(slots=True)
 class Tree:
+    """The files of a workspace at one moment, and how often each mode is used."""
+
     root: Node
     modes: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """How often each mode occurs, by kind of line (d, f, x)."""
@@ -107,6 +109,7 @@ class Scanner:
         return self.file(at, filename, found, keep=False).digest
 
     def file(self, at: int, filename: str, found: os.stat_result, *, keep: bool) -> Node:
+        """The node of a file; one that looks as before is not read again."""
         signature, node = self._seen.get(found.st_ino, _UNSEEN)
         if node is None or signature != _signature(found) or (keep and not self.store.has(node.digest)):
             return self._read(at, filename, keep)
@@ -360,10 +363,12 @@ def specials(root: Mapping[str, Node], path: str = "") -> list[str]:
 
 
 def to_bytes(text: str) -> bytes:
+    """A name as the system has it."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def to_text(data: bytes) -> str:
+    """A name as text; bytes that are no UTF-8 survive."""
     return data.decode("utf-8", "surrogateescape")
 
 

@@ -60,6 +60,8 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
+    """The files of an upload, and what was left out of it."""
+
     root: str
     """The hash that a workspace of exactly these files has (R3)."""
     items: tuple[Item, ...]
@@ -69,6 +71,7 @@ class Contents:
 
     @property
     def size(self) -> int:
+        """Bytes of all files."""
         return sum(item.size for item in self.items)
 
 
@@ -261,6 +264,7 @@ def _too_many(limits: Limits) -> UsageError:
 
 
 def too_large(limits: Limits) -> UsageError:
+    """The error of an upload with too many bytes."""
     return UsageError(
         "upload.size", f"The files are more than {limits.size_bytes >> 20} MiB.",
         "Leave out what the run does not need.",

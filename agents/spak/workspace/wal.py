@@ -39,6 +39,7 @@ class Preimage:
 
     @classmethod
     def of(cls, effect: str, tree: Tree) -> Preimage:
+        """What is needed to undo an effect: the tree before it, and the modes that are not the usual ones."""
         modes = dict(_USUAL)
         for (kind, mode), _ in sorted(tree.modes.items(), key=lambda item: item[1]):
             modes[kind] = mode

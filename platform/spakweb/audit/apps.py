@@ -8,6 +8,8 @@ from django.db.models.signals import post_migrate
 
 
 class AuditConfig(AppConfig):
+    """The app of what happened; it installs the triggers after each migration."""
+
     name = "spakweb.audit"
     label = "audit"
 
@@ -18,6 +20,7 @@ class AuditConfig(AppConfig):
 
 
 def install_triggers(using: str, **kwargs: Any) -> None:
+    """Install the triggers of append-only tables."""
     from spakweb import appendonly
 
     appendonly.install(connections[using])

@@ -18,6 +18,8 @@ from django.http import HttpRequest, HttpResponse
 
 @dataclass(frozen=True, slots=True)
 class Source:
+    """Where a request came from."""
+
     ip: str | None = None
     request: str = ""
 
@@ -27,10 +29,13 @@ _current: ContextVar[Source] = ContextVar("spak_source", default=NOWHERE)
 
 
 def current() -> Source:
+    """The source of the request that is being answered."""
     return _current.get()
 
 
 class Origin:
+    """Remembers the source of a request while it is answered."""
+
     def __init__(self, get_response: Any) -> None:
         self.get_response = get_response
 

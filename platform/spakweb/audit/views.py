@@ -28,6 +28,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 @require_safe
 def events(request: HttpRequest, team: str) -> HttpResponse:
+    """The page of what happened in a team."""
     found = access.find(request.user, "audit.view", Team, slug=team)
     rows, told = _filtered(request, found)
     context = {

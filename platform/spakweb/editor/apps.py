@@ -4,6 +4,8 @@ from django.apps import AppConfig
 
 
 class EditorConfig(AppConfig):
+    """The app of the editor."""
+
     name = "spakweb.editor"
 
     def ready(self) -> None:

@@ -40,11 +40,15 @@ class Here(TypedDict):
 
 
 class Gone(TypedDict):
+    """Somebody closed the editor of a spec."""
+
     type: Literal["spec.gone"]
     channel: str
 
 
 class Saved(TypedDict):
+    """Somebody saved a version of a spec."""
+
     type: Literal["spec.saved"]
     version: int
     base: int
@@ -58,10 +62,13 @@ class Look(TypedDict):
 
 
 class Presence(AsyncJsonWebsocketConsumer):
+    """The stream of who has a spec open in the editor."""
+
     group = ""
     over = False
 
     async def connect(self) -> None:
+        """Accept a person who may see the spec, and say that they are here."""
         await self.accept()
         user = self.scope["user"]
         if not user.is_authenticated:
@@ -105,6 +112,7 @@ class Presence(AsyncJsonWebsocketConsumer):
         }
 
     async def disconnect(self, code: int) -> None:
+        """Say that the person has gone."""
         if self.group:
             for group in (self.group, self.own):
                 await self.channel_layer.group_discard(group, self.channel_name)
@@ -117,16 +125,19 @@ class Presence(AsyncJsonWebsocketConsumer):
         """A page has nothing to say here."""
 
     async def spec_here(self, event: Here) -> None:
+        """Take that somebody is here, and answer where they ask."""
         self.people[event["channel"]] = event["id"], event["name"]
         if event["ask"] and event["channel"] != self.channel_name:
             await self.channel_layer.send(event["channel"], self._here(ask=False))
         await self._show()
 
     async def spec_gone(self, event: Gone) -> None:
+        """Take that somebody has gone."""
         self.people.pop(event["channel"], None)
         await self._show()
 
     async def spec_saved(self, event: Saved) -> None:
+        """Send on that somebody saved."""
         await self._tell({"type": "saved", **{key: event[key] for key in ("version", "base", "by")}})
 
     async def _show(self) -> None:
@@ -134,6 +145,7 @@ class Presence(AsyncJsonWebsocketConsumer):
         await self._tell({"type": "people", "people": [{"id": key, "name": name} for key, name in people]})
 
     async def spec_look(self, event: Look) -> None:
+        """Check again that the person may still see the spec."""
         self.sure_until = 0.0
         await self._still()
 

@@ -71,6 +71,7 @@ class Seen:
         self._analysis: dict[str, Any] | None = None
 
     def range(self, start: int, end: int) -> dict[str, int]:
+        """A range in the browser's units."""
         return {"from": self.units.to_browser(start), "to": self.units.to_browser(end)}
 
     def changes(self, found: Iterable[tuple[int, int, str]]) -> list[dict[str, Any]]:
@@ -79,6 +80,7 @@ class Seen:
 
     @property
     def analysis(self) -> dict[str, Any]:
+        """Diagnostics, outline and graph of the text, made once."""
         if self._analysis is None:
             self._analysis = _analysis(self)
         return self._analysis
@@ -403,6 +405,7 @@ def definition_(text: object, unit: object, beside: Beside | None = None) -> dic
 
 
 def references_(text: object, unit: object, beside: Beside | None = None) -> dict[str, Any]:
+    """Every place that names what is at an offset."""
     seen, offset = _at(text, unit, beside)
     return {"places": [seen.range(place.start, place.end) for place in references(seen.view, offset)]}
 

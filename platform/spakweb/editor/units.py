@@ -13,6 +13,8 @@ _WIDE = re.compile("[\U00010000-\U0010ffff]")
 
 
 class Units:
+    """Offsets in characters, and in the UTF-16 units that browsers count."""
+
     def __init__(self, text: str) -> None:
         self.length = len(text)
         self.wide = [] if text.isascii() else [match.start() for match in _WIDE.finditer(text)]

@@ -42,6 +42,7 @@ View = Callable[..., HttpResponse]
 @never_cache
 @require_safe
 def editor(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """The editor's page of a spec, with the person's draft."""
     found = find_spec(request, team, spec)
     draft = Draft.objects.filter(spec=found, user=request.user).first()
     return render(
@@ -58,6 +59,7 @@ def editor(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 
 
 def may_edit(request: HttpRequest, spec: Spec) -> bool:
+    """Whether the person may save versions of a spec, which archived ones have no more."""
     return spec.archived_at is None and access.can(request.user, "spec.edit", spec)
 
 

@@ -105,6 +105,7 @@ class Beating(threading.Thread):
         self._stop_asked, self._name, self._told = stop, name, told
 
     def run(self) -> None:
+        """Send heartbeats until the process ends; a failure is logged once."""
         said = ""
         while True:
             try:

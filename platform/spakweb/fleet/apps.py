@@ -13,6 +13,8 @@ over = threading.Event()
 
 
 class FleetConfig(AppConfig):
+    """The app of runners."""
+
     name = "spakweb.fleet"
     label = "fleet"
 
@@ -22,6 +24,7 @@ class FleetConfig(AppConfig):
 
 
 def beat(sender: Any, **kwargs: Any) -> None:
+    """Start the heartbeats of this worker."""
     from spakweb.fleet.actions import beat_here
 
     controller = sender.controller
@@ -29,6 +32,7 @@ def beat(sender: Any, **kwargs: Any) -> None:
 
 
 def leave(**ignored: Any) -> None:
+    """Take this worker off the list, and end its heartbeats."""
     from spakweb.fleet import actions
     from spakweb.ledger.store import leases
 

@@ -18,6 +18,8 @@ SILENT = timedelta(seconds=30)
 
 
 class Runner(models.Model):
+    """A worker process that has said that it is there."""
+
     name = models.CharField(max_length=80, unique=True)
     token_hash = models.CharField(max_length=64, blank=True)
     """SHA-256 of its token; empty for one that this installation started itself."""
@@ -40,4 +42,5 @@ class Runner(models.Model):
 
     @property
     def alive(self) -> bool:
+        """Whether its last heartbeat is recent."""
         return self.seen_at is not None and abs(clock.now() - self.seen_at) < SILENT

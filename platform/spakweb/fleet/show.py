@@ -46,11 +46,14 @@ class Busy:
 
     @property
     def full(self) -> bool:
+        """Whether all its slots are in use."""
         return self.used >= self.runner.slots
 
 
 @dataclass
 class Queue:
+    """A queue, how many wait in it and since when."""
+
     name: str
     depth: int = 0
     oldest: datetime | None = None

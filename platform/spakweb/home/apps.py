@@ -12,6 +12,8 @@ from spakweb.errors import Refused
 
 
 class HomeConfig(AppConfig):
+    """The app of the first page and of operating commands."""
+
     name = "spakweb.home"
     label = "home"
 

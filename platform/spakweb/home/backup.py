@@ -64,6 +64,8 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
+    """What a backup holds, with the hashes of its parts."""
+
     made_at: str
     database: str
     sha256: str

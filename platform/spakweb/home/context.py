@@ -17,6 +17,7 @@ THEMES = ("auto", "light", "dark")
 
 
 def theme(request: HttpRequest) -> str:
+    """The theme that the person chose."""
     wanted = request.COOKIES.get("spak_theme", "")
     return wanted if wanted in THEMES else "auto"
 
@@ -33,6 +34,7 @@ def by_name(request: HttpRequest) -> bool:
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
+    """What every page's frame shows."""
     user = getattr(request, "user", None)
     return {
         "theme": theme(request),

@@ -23,6 +23,8 @@ TUNER, BROKEN, ASKING = "attention_tuner", "first_draft", "build_feature"
 
 @dataclass(frozen=True, slots=True)
 class Try:
+    """Something to try on the first page."""
+
     icon: str
     title: str
     told: str

@@ -14,6 +14,7 @@ from spakweb.errors import Refused
 
 
 def tables() -> list[str]:
+    """The names of all tables."""
     return connection.introspection.table_names()
 
 

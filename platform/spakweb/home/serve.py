@@ -40,6 +40,7 @@ def serve(listening: socket.socket) -> None:
 
 
 def main(pipe: int, listening: int) -> None:
+    """Serve on a listening socket until the parent process ends."""
     end_with_parent(pipe)
     serve(socket.socket(fileno=listening))
 

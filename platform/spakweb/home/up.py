@@ -79,6 +79,7 @@ def only_one(data: Path, address: str) -> Iterator[None]:
 
 
 def no_place(data: Path, error: OSError) -> Refused:
+    """The refusal of a data folder that cannot be written."""
     return Refused(
         "web.data",
         f"Nothing can be written to {data}: {error.strerror or error}.",

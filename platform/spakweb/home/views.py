@@ -40,6 +40,7 @@ def home(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def team_home(request: HttpRequest, team: str) -> HttpResponse:
+    """The first page of a team."""
     found = access.find(request.user, "team.view", Team, slug=team)
     if request.session.get(LAST_TEAM) != found.slug:
         request.session[LAST_TEAM] = found.slug

@@ -33,6 +33,8 @@ _MEND = "take the run from a backup or an export; `spak ledger verify` on an exp
 
 
 class StoredBlobs:
+    """The blobs of a run in the platform's storage."""
+
     def __init__(
         self, run: int, hand_in: Callable[[str, int], Future[None]] | None = None, at_once: bool = False
     ) -> None:
@@ -88,6 +90,7 @@ class StoredBlobs:
                 store(digest, data)
 
     def names(self) -> Iterator[str]:
+        """The hashes of the run's blobs, sorted."""
         yield from RunBlob.objects.filter(run=self._run).order_by("digest").values_list("digest", flat=True)
 
 
@@ -104,6 +107,7 @@ def unleased(run: int) -> StoredBlobs:
 
 
 def name_of(digest: str) -> str:
+    """The name of a blob in the storage."""
     return f"blobs/{digest[:2]}/{digest}"
 
 

@@ -35,9 +35,11 @@ class DatabaseIntake:
         self._blobs: dict[str, int] = {}
 
     def line(self, line: bytes) -> None:
+        """Take the next line of the ledger."""
         self._lines.append(line)
 
     def blob(self, data: bytes) -> None:
+        """Store a blob."""
         digest = canon.digest(data)
         store(digest, data)
         self._blobs[digest] = len(data)
@@ -70,6 +72,7 @@ class DatabaseIntake:
             raise exists(run) from error
 
     def drop(self) -> None:
+        """Forget the lines; blobs are collected later."""
         self._lines.clear()
 
 
@@ -104,4 +107,5 @@ _SHAPES: Mapping[str, Mapping[str, type]] = {
 
 
 def exists(run: str) -> LedgerError:
+    """The error of an id that is in use."""
     return LedgerError("ledger.exists", f"run {run} exists already", "choose another id")

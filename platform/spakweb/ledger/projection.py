@@ -63,6 +63,7 @@ class Projection:
         self.data["nodes"] = {name: {**_node(), **node} for name, node in self.data["nodes"].items()}
 
     def feed(self, record: Record) -> None:
+        """Take the next record."""
         clock = self.data["clock"]
         clock["first"] = clock["first"] or record.at
         clock["last"] = max(clock["last"], record.at)
@@ -260,6 +261,7 @@ def _moment(milliseconds: int) -> datetime | None:
 
 
 def count(value: object) -> int:
+    """A number that counts something; 0 for what is none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 

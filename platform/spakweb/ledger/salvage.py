@@ -83,6 +83,7 @@ class Compared:
             self.see(record)
 
     def see(self, record: Record) -> None:
+        """Take the next record."""
         self._comparison.feed(record)
 
     def removed(self) -> str:

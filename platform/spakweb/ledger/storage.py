@@ -23,6 +23,7 @@ FULL = "the disk of the server is full; it goes on by itself when there is room"
 
 
 def no_room() -> bool:
+    """Whether the data folder's disk has less than ROOM bytes left."""
     try:
         found = os.statvfs(settings.DATA_DIR)
     except OSError:
@@ -40,6 +41,8 @@ def is_full(error: DatabaseError) -> bool:
 
 
 class DatabaseStorage(Storage):
+    """Files in rows of the database, where hosts share no disk."""
+
     def _open(self, name: str, mode: str = "rb") -> File:
         data = StoredFile.objects.filter(name=name).values_list("data", flat=True).first()
         if data is None:
@@ -63,10 +66,13 @@ class DatabaseStorage(Storage):
         return name
 
     def delete(self, name: str) -> None:
+        """Delete a file, if it exists."""
         StoredFile.objects.filter(name=name).delete()
 
     def exists(self, name: str) -> bool:
+        """Whether a file exists."""
         return StoredFile.objects.filter(name=name).exists()
 
     def size(self, name: str) -> int:
+        """Bytes of a file."""
         return len(self._open(name).read())

@@ -183,6 +183,7 @@ class DatabaseLedger:
         return Batch(self.row.pk, self.run, self.fence, 0, 0, "")
 
     def renewal(self) -> Batch:
+        """What the writer has to do to renew the lease."""
         batch = self._batch()
         batch.renew = leases.process, LEASE_S
         return batch
@@ -273,6 +274,7 @@ class DatabaseLedgers:
         return list(here.order_by("key").values_list("key", flat=True))
 
     def intake(self) -> DatabaseIntake:
+        """A place for a run that is coming in. Raises: LedgerError `ledger.import` without a row for it."""
         if self._row is None:
             raise LedgerError("ledger.import", "this store takes no imports", "import for a team")
         return DatabaseIntake(self._row, self._local)
@@ -301,6 +303,7 @@ class Leases:
         self._renewed: list[Future[None]] = []
 
     def add(self, ledger: DatabaseLedger) -> None:
+        """Renew a ledger's lease from now on."""
         with self._lock:
             self._held[ledger.row.pk] = ledger
             self._none_left.clear()
@@ -324,6 +327,7 @@ class Leases:
             thread.join()
 
     def held(self) -> list[str]:
+        """The runs whose leases this process holds."""
         with self._lock:
             return [ledger.run for ledger in self._held.values()]
 

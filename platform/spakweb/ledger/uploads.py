@@ -30,6 +30,7 @@ UNUSED = timedelta(days=1)
 
 
 def limits() -> Limits:
+    """How many files, and bytes of them, a run may start with."""
     return Limits(files=settings.RUN_FILES, size_bytes=settings.RUN_FILES_BYTES)
 
 

@@ -21,10 +21,12 @@ BUSY_S = 3.0
 
 
 def folder_of(key: str) -> Path:
+    """The folder of a run on this host."""
     return Path(settings.DATA_DIR) / "runs" / key
 
 
 def workspace_of(key: str) -> Workspace:
+    """The workspace of a run, made where there is none yet."""
     folder = folder_of(key)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     travels = settings.STORAGE == "database"

@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Batch:
+    """What one ledger has to write in one transaction, under its lease."""
+
     run: int
     key: str
     fence: int
@@ -70,6 +72,7 @@ class Writer:
         self._impatient = threading.Event()
 
     def submit(self, batch: Batch) -> Future[None]:
+        """Queue a batch; the future is done when it is durable, or raises why not."""
         if self._thread is None or not self._thread.is_alive():
             with self._starting:
                 if self._thread is None or not self._thread.is_alive():
@@ -220,6 +223,7 @@ class Writer:
 
 
 def lost_lease(key: str) -> LedgerError:
+    """The error of a run that another runner holds."""
     return LedgerError(
         "ledger.lost_lease",
         f"run {key} is held by another runner now",

@@ -93,6 +93,7 @@ def move(cursor: Any, heads: Sequence[tuple[int, str, int]]) -> None:
 
 
 def add_records(cursor: Any, rows: Sequence[RecordRow]) -> None:
+    """Insert rows of records."""
     _insert(cursor, RunRecord._meta.db_table, _RECORD, rows)
 
 

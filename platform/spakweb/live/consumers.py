@@ -43,6 +43,7 @@ class Stream(AsyncWebsocketConsumer):
     pinged = -PING_EACH_S
 
     async def connect(self) -> None:
+        """Accept a person who may see it, and send what is new from then on."""
         await self.accept()
         user = self.scope["user"]
         if not user.is_authenticated:
@@ -63,6 +64,7 @@ class Stream(AsyncWebsocketConsumer):
         raise NotImplementedError
 
     async def join(self, found: Any, viewer: Viewer) -> Reader:
+        """The reader of what was found; each stream says its own."""
         raise NotImplementedError
 
     async def _pump(self, reader: Reader) -> None:
@@ -73,6 +75,7 @@ class Stream(AsyncWebsocketConsumer):
             await self.close(reader.closed or ENDED)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Answer pings; whoever sends much else is closed."""
         now = asyncio.get_running_loop().time()
         if text_data == PING and now - self.pinged >= PING_EACH_S:
             self.pinged = now
@@ -83,6 +86,7 @@ class Stream(AsyncWebsocketConsumer):
             await self.close(CROWDED)
 
     async def disconnect(self, code: int) -> None:
+        """Leave the hub."""
         if self.task is not None:
             self.task.cancel()
         if self.reader is not None:
@@ -90,22 +94,30 @@ class Stream(AsyncWebsocketConsumer):
 
 
 class RunStream(Stream):
+    """The stream of one run."""
+
     def find(self, user: Any) -> Run:
+        """The run of the address. Raises: Http404 where the person may not see it."""
         rows = Run.objects.filter(deleted_at=None)
         found: Run = access.find(user, "run.view", rows, key=self.scope["url_route"]["kwargs"]["key"])
         return found
 
     async def join(self, found: Run, viewer: Viewer) -> Reader:
+        """The reader of the run, from the record that the browser has."""
         given = parse_qs(self.scope["query_string"].decode("latin-1"))
         return await hub().join(found, viewer, seq_of(given.get("after", [""])[0]), whole=False)
 
 
 class TeamStream(Stream):
+    """The stream of a team's list of runs."""
+
     def find(self, user: Any) -> Team:
+        """The team of the address. Raises: Http404 where the person may not see it."""
         found: Team = access.find(user, "team.view", Team, slug=self.scope["url_route"]["kwargs"]["team"])
         return found
 
     async def join(self, found: Team, viewer: Viewer) -> Reader:
+        """The reader of the team's list."""
         return await hub().join_team(found.pk, viewer)
 
 

@@ -30,6 +30,7 @@ Join = Callable[[], Awaitable[Reader]]
 @access.by_token
 @require_GET
 async def run_events(request: HttpRequest, key: str) -> HttpResponseBase:
+    """A run as server-sent events, after the last one that the client has."""
     user = await request.auser()
     run: Run = await sync_to_async(_find)(user, "run.view", Run, key=key)
     if run.deleted_at is not None:
@@ -44,6 +45,7 @@ async def run_events(request: HttpRequest, key: str) -> HttpResponseBase:
 @access.by_token
 @require_GET
 async def team_events(request: HttpRequest, team: str) -> HttpResponseBase:
+    """A team's list of runs as server-sent events."""
     user = await request.auser()
     found: Team = await sync_to_async(_find)(user, "team.view", Team, slug=team)
     viewer = Viewer.of(user, request.session, named=False)

@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 
 
 class News(TypedDict):
+    """Runs that have new records, and how many they have now."""
+
     type: Literal["runs.news"]
     heads: dict[str, int]
 
@@ -61,6 +63,7 @@ class Sender:
             thread.join(2)
 
     def tell(self, heads: Iterable[tuple[str, int]]) -> None:
+        """Send the numbers of records soon, from a thread of its own."""
         with self._some:
             for key, count in heads:
                 self.pending[key] = max(count, self.pending.get(key, 0))
@@ -124,6 +127,7 @@ atexit.register(lambda: sender.close())
 
 
 def tell(key: str, count: int) -> None:
+    """Report that a run has so many records."""
     sender.tell([(key, count)])
 
 
@@ -136,6 +140,7 @@ def committed(heads: list[tuple[str, int]]) -> None:
 
 
 def folder() -> Path:
+    """Where news are exchanged without Redis."""
     return Path(settings.DATA_DIR) / "news"
 
 

@@ -86,6 +86,7 @@ class Tool:
     over: bool = False
 
     def payload(self) -> bytes:
+        """What watchers get of the output so far, as JSON."""
         assert self.shown is not None
         found = {"fence": self.fence, "seq": self.seq, "text": self.shown.text, "size": self.shown.size}
         return json.dumps(found).encode()

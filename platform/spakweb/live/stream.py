@@ -130,6 +130,8 @@ class Hub:
             team.dirty.set()
 
     async def read(self, work: Callable[[], T]) -> T:
+        """Read the database in a thread; a broken connection is closed."""
+
         def job() -> T:
             self.reads += 1
             try:

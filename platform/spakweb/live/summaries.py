@@ -34,6 +34,7 @@ HEADER = (
 
 
 def row(record: Record) -> dict[str, Any]:
+    """A record as a line of the timeline."""
     return {
         "seq": record.seq,
         "kind": str(record.kind),

@@ -29,6 +29,8 @@ HOLDS_S = 45.0
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
+    """Who watches, and by which session or token."""
+
     user: int
     name: str = ""
     """Empty for a program, which is not shown to others."""
@@ -41,6 +43,7 @@ class Viewer:
 
     @classmethod
     def of(cls, user: Any, session: Any, named: bool) -> Viewer:
+        """The viewer that a request's user is; without a name they are not shown to others."""
         key = str(getattr(session, "session_key", None) or "")
         proof = user.get_session_auth_hash() if key else ""
         token = user.token.pk if user.token else 0
@@ -94,11 +97,13 @@ class People:
         self._there: dict[str, dict[str, tuple[float, list[tuple[int, str]]]]] = {}
 
     def come(self, run: str, viewer: Viewer) -> None:
+        """Add a viewer of a run; one without a name is not counted."""
         if viewer.name:
             self._here.setdefault(run, []).append(viewer)
             self.changed.add(run)
 
     def go(self, run: str, viewer: Viewer) -> None:
+        """Remove a viewer of a run."""
         left = self._here.get(run, [])
         if viewer in left:
             left.remove(viewer)
@@ -108,6 +113,7 @@ class People:
             self._there.pop(run, None)  # asked for again by whoever opens it here
 
     def watched(self) -> set[str]:
+        """The runs that somebody watches in this process."""
         return set(self._here)
 
     def of(self, run: str) -> list[tuple[int, str]]:
@@ -120,6 +126,7 @@ class People:
         return sorted(found, key=lambda one: (one[1], one[0]))
 
     def news(self, runs: Iterable[str]) -> PeopleNews:
+        """Who watches some runs here, for other processes."""
         here = {}
         for run in runs:
             mine = {(viewer.user, viewer.name) for viewer in self._here.get(run, ())}

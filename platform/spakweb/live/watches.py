@@ -40,11 +40,14 @@ log = logging.getLogger(__name__)
 class Reads(Protocol):
     """Whoever owns the watches: it does their reading in threads of its own."""
 
-    def read(self, work: Callable[[], T]) -> Awaitable[T]: ...
+    def read(self, work: Callable[[], T]) -> Awaitable[T]:
+        """Do some work with the database in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
+    """A record as it is sent."""
+
     seq: int
     row: str
     """The row of the record as JSON."""
@@ -53,6 +56,8 @@ class Item:
 
 @dataclass(eq=False, slots=True)
 class Reader:
+    """One browser's place in what is watched."""
+
     watch: Watch | TeamWatch
     viewer: Viewer
     next: int = 0
@@ -81,6 +86,7 @@ class Watching:
         self.task = asyncio.create_task(self._keep_up())
 
     async def refresh(self) -> None:
+        """Read what changed; each watch says its own."""
         raise NotImplementedError
 
     def _told(self) -> None:
@@ -107,6 +113,8 @@ class Watching:
 
 
 class Watch(Watching):
+    """What the watchers of one run share: its newest records and its state."""
+
     def __init__(self, hub: Reads, pk: int, key: str, team: int) -> None:
         self.pk, self.key = pk, key
         self.count = 0
@@ -132,6 +140,7 @@ class Watch(Watching):
         return self._window[0].seq if self._window else self.count
 
     async def refresh(self) -> None:
+        """Read what the run has that was not sent yet."""
         try:
             shown, seen, folded, items, self.output = await self.hub.read(self._read)
         except BaseException:
@@ -233,6 +242,8 @@ class TeamWatch(Watching):
         super().__init__(hub, team)
 
     async def refresh(self) -> None:
+        """Read the team's list of runs."""
+
         def read() -> list[dict[str, Any]]:
             found = (
                 Run.objects.filter(team=self.team, deleted_at=None).order_by("-pk").values(*HEADER)[:LISTED]
@@ -249,6 +260,7 @@ class TeamWatch(Watching):
             self._runs[one["key"]] = (changed, value) if value == one else (self.revision, one)
 
     def rows(self, since: int) -> str:
+        """The runs that changed after a number, as JSON."""
         if since not in self._texts:
             runs = [value for changed, value in self._runs.values() if changed > since]
             some = runs or not since
@@ -257,4 +269,5 @@ class TeamWatch(Watching):
 
 
 def as_json(value: Any) -> str:
+    """A value as compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -299,6 +299,7 @@ def new_key() -> str:
 
 
 def labels_of(labels: Sequence[str]) -> list[str]:
+    """The labels that texts name, without doubles. Raises: Refused where they are too many or unsafe."""
     unsafe_text.demand(list(labels))
     words = (unsafe_text.visible(str(label))[:40].strip() for label in labels)
     found = list(dict.fromkeys(word for word in words if word))

@@ -42,6 +42,7 @@ class Wanted:
     protect: tuple[str, ...] = ()
 
     def keeps(self, path: str) -> bool:
+        """Whether the question protects a path from the patch that answers it."""
         return any(path == kept or path.startswith(f"{kept}/") for kept in self.protect)
 
 

@@ -4,6 +4,8 @@ from django.apps import AppConfig
 
 
 class RunsConfig(AppConfig):
+    """The app of runs."""
+
     name = "spakweb.runs"
     label = "runs"
 

@@ -21,6 +21,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Seen:
+    """Whether a backend works on this host; None while nobody has asked it."""
+
     name: str
     works: bool | None
     """None while nobody knows."""

@@ -47,14 +47,17 @@ class RunFile:
 
     @property
     def key(self) -> str:
+        """The path as addresses have it."""
         return key_of(self.path)
 
     @property
     def secret(self) -> bool:
+        """Whether its name says that it holds a secret."""
         return places.secret(self.path)
 
     @property
     def readable(self) -> bool:
+        """Whether its content may be shown."""
         return bool(self.digest) and self.state != "removed" and not self.secret
 
 

@@ -20,6 +20,8 @@ from spakweb.teams.models import Team
 
 
 class State(models.TextChoices):
+    """The states of a run that are stored."""
+
     QUEUED = "queued"
     RUNNING = "running"
     WAITING = "waiting"
@@ -80,6 +82,8 @@ class KeptFiles(models.Model):
 
 
 class Run(models.Model):
+    """A run: a projection of its ledger, and what people say about it."""
+
     TEAM_PATH = "team"
 
     # what was asked for
@@ -177,6 +181,7 @@ class Run(models.Model):
 
     @property
     def ended(self) -> bool:
+        """Whether it goes on no more."""
         return self.state in ENDED
 
     @property
@@ -191,10 +196,13 @@ class Run(models.Model):
 
     @property
     def deletable(self) -> bool:
+        """Whether it may be deleted: it has ended, or is an import that is only shown."""
         return self.ended or bool(self.only_shown)
 
 
 class RunRecord(AppendOnly):
+    """A record of a run's ledger, with its exact line."""
+
     TEAM_PATH = "run__team"
     GOES_WITH = ("run_id", "runs_run")
 

@@ -25,6 +25,8 @@ _TOLD = {
 
 
 class Choice(NamedTuple):
+    """A mode that the start form offers, and why it cannot be chosen."""
+
     mode: str
     word: str
     told: str

@@ -40,6 +40,7 @@ class Stale:
     merge: Merge
 
     def to_json(self) -> dict[str, Any]:
+        """The versions between which somebody has to choose, as the editor gets them."""
         return {
             "code": "web.stale",
             "message": f"{self.head.author} saved version {self.head.number} in between.",
@@ -169,6 +170,7 @@ def set_tag(user: Any, version: SpecVersion, name: str) -> Tag:
 
 
 def remove_tag(user: Any, tag: Tag) -> None:
+    """Remove a tag of a version. Raises: Refused where the person may not."""
     access.demand(user, "spec.tag", tag)
     with transaction.atomic():
         record(

@@ -4,5 +4,7 @@ from django.apps import AppConfig
 
 
 class SpecsConfig(AppConfig):
+    """The app of specs."""
+
     name = "spakweb.specs"
     label = "specs"

@@ -34,6 +34,8 @@ def slug_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
+    """The specs of a team, for imports."""
+
     team: Team
     slug: str
 
@@ -56,6 +58,7 @@ class Beside:
         return parse(text, f"{self.slug}.spak")
 
     def resolve(self, parsed: Parsed) -> Resolved:
+        """A text with its imports, which the team's newest versions give."""
         return resolve(parsed, self.read)
 
     def whole(self, text: str) -> Resolved:

@@ -125,6 +125,7 @@ def copy(request: HttpRequest, team: str, name: str) -> HttpResponse:
 
 @require_POST
 def save(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """Save a version, from the editor or from a file."""
     found = find_spec(request, team, spec, "spec.edit")
     given = given_by(request)
     text, number = given.get("text"), _whole(given.get("base_version"))
@@ -190,6 +191,7 @@ def _whole(value: Any) -> int:
 
 @require_POST
 def archive(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """Archive a spec, or take it back."""
     found = find_spec(request, team, spec)
     away = request.POST.get("archived") != "0"
     actions.archive(request.user, found, away)
@@ -199,6 +201,7 @@ def archive(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 
 @require_POST
 def drop_draft(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """Discard the person's draft."""
     found = find_spec(request, team, spec)
     if actions.drop_draft(request.user, found):
         messages.success(request, f"Your draft of {found.name} is gone.")
@@ -207,6 +210,7 @@ def drop_draft(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 
 @require_POST
 def restore(request: HttpRequest, team: str, spec: str, number: int) -> HttpResponse:
+    """Save an older version's text as the newest one."""
     found = find_version(request, team, spec, number)
     saved = actions.restore(request.user, found)
     same = saved.pk == found.spec.head_id
@@ -221,6 +225,7 @@ def restore(request: HttpRequest, team: str, spec: str, number: int) -> HttpResp
 
 @require_POST
 def tag(request: HttpRequest, team: str, spec: str, number: int) -> HttpResponse:
+    """Name a version."""
     found = find_version(request, team, spec, number)
     made = actions.set_tag(request.user, found, request.POST.get("name", ""))
     messages.success(request, f"{made.name} names version {number}.")
@@ -229,6 +234,7 @@ def tag(request: HttpRequest, team: str, spec: str, number: int) -> HttpResponse
 
 @require_POST
 def untag(request: HttpRequest, team: str, spec: str, name: str) -> HttpResponse:
+    """Remove a version's name."""
     found = find_spec(request, team, spec)
     gone = access.find(request.user, "spec.tag", Tag.objects.select_related("version"), spec=found, name=name)
     actions.remove_tag(request.user, gone)

@@ -41,6 +41,7 @@ def _found(whole: Resolved, made: Outline, law: Law) -> tuple[Diagnostic, ...]:
 
 
 def facts_of(whole: Resolved, law: Law) -> dict[str, Any]:
+    """What lists and pages say of a spec: its tasks, tools, level and problems."""
     parsed = whole.parsed
     made = examine(parsed.spec, catalog())
     found = _found(whole, made, law)

@@ -33,14 +33,18 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
+    """A three-way merge of texts by lines."""
+
     parts: tuple[Part, ...]
 
     @property
     def conflicts(self) -> int:
+        """How many places both sides changed."""
         return sum(part.conflict for part in self.parts)
 
     @property
     def clean(self) -> bool:
+        """Whether there is no conflict."""
         return not self.conflicts
 
     @property
@@ -58,10 +62,12 @@ class Merge:
         return "".join(lines)
 
     def to_json(self) -> dict[str, Any]:
+        """The merge as the editor gets it."""
         return {"clean": self.clean, "conflicts": self.conflicts, "text": self.text}
 
 
 def merge(base: str, mine: str, theirs: str) -> Merge:
+    """Merge two texts that were changed from one base."""
     old, one, two = (tuple(text.splitlines(keepends=True)) for text in (base, mine, theirs))
     parts: list[Part] = []
     for start, end, a, b in _regions(old, one, two):

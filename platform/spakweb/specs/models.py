@@ -18,6 +18,8 @@ TAG = RegexValidator(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,39}\Z", "Letters, digits, d
 
 
 class Spec(models.Model):
+    """A spec of a team; its text is in its versions."""
+
     TEAM_PATH = "team"
 
     team = models.ForeignKey(Team, models.PROTECT, related_name="specs")
@@ -46,6 +48,8 @@ class Spec(models.Model):
 
 
 class SpecVersion(AppendOnly):
+    """A text of a spec that was saved; it never changes."""
+
     TEAM_PATH = "spec__team"
 
     spec = models.ForeignKey(Spec, models.PROTECT, related_name="versions")

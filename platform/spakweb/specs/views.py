@@ -25,11 +25,13 @@ SORTS = {"name": ("name", "pk"), "changed": ("-head__made_at", "-pk")}
 
 
 def find_spec(request: HttpRequest, team: str, spec: str, action: str = "spec.view") -> Spec:
+    """The spec of an address. Raises: Http404 where the person may not do that with it."""
     rows = Spec.objects.select_related("team", "head", "head__author")
     return access.find(request.user, action, rows, team__slug=team, slug=spec)
 
 
 def find_version(request: HttpRequest, team: str, spec: str, number: int) -> SpecVersion:
+    """The version of an address. Raises: Http404."""
     found = find_spec(request, team, spec)
     try:
         return found.versions.select_related("spec__team", "author", "restored_from").get(number=number)
@@ -54,6 +56,7 @@ def around(request: HttpRequest, spec: Spec, tab: str) -> dict[str, Any]:
 
 @require_safe
 def spec_list(request: HttpRequest, team: str) -> HttpResponse:
+    """The page of a team's specs."""
     found = access.find(request.user, "team.view", Team, slug=team)
     wanted, sort = request.GET.get("q", "").replace("\0", "")[:100].strip(), request.GET.get("sort", "name")
     archived = request.GET.get("archived") == "1"
@@ -101,6 +104,7 @@ def gallery(request: HttpRequest, team: str) -> HttpResponse:
 
 @require_safe
 def spec_detail(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """The page of a spec."""
     found = find_spec(request, team, spec)
     whole = Beside.of(found).whole(found.head.text)
     context = around(request, found, "overview") | {
@@ -116,6 +120,7 @@ def spec_detail(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 
 @require_safe
 def history(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """The page of a spec's versions."""
     found = find_spec(request, team, spec)
     rows = found.versions.select_related("author", "restored_from").prefetch_related("tags").defer("text")
     context = around(request, found, "history") | {
@@ -126,6 +131,7 @@ def history(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 
 @require_safe
 def version(request: HttpRequest, team: str, spec: str, number: int) -> HttpResponse:
+    """The page of one version."""
     found = find_version(request, team, spec, number)
     lines = show.lines_of(found.text)
     whole = Beside.of(found.spec).whole(found.text)

@@ -92,6 +92,7 @@ def join(user: Any, secret: str) -> Team:
 
 
 def withdraw(user: Any, made: Invitation) -> None:
+    """Withdraw an invitation; idempotent. Raises: Refused where the person may not."""
     access.demand(user, "team.manage", made)
     with transaction.atomic():
         if Invitation.objects.filter(pk=made.pk, used_at=None, withdrawn_at=None).update(

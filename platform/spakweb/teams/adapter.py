@@ -21,19 +21,25 @@ SESSION_KEY = "spak_invitation"
 
 
 class AccountAdapter(DefaultAccountAdapter):
+    """What allauth asks of this site."""
+
     def is_open_for_signup(self, request: HttpRequest) -> bool:
+        """Whether an account may be made: sign-up is open, or the person was invited."""
         return settings.OPEN_SIGNUP or invitation(request.session.get(SESSION_KEY, "")) is not None
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        """Answer too many attempts with 429."""
         try:
             super().pre_authenticate(request, **credentials)
         except ValidationError as error:
             raise ImmediateHttpResponse(respond_429(request)) from error
 
     def get_login_redirect_url(self, request: HttpRequest, *args: Any, **kwargs: Any) -> str:
+        """The team that the person was invited to, else the usual page."""
         return _join(request) or super().get_login_redirect_url(request, *args, **kwargs)
 
     def get_signup_redirect_url(self, request: HttpRequest) -> str:
+        """The team that the person was invited to, else the usual page."""
         return _join(request) or super().get_signup_redirect_url(request)
 
 

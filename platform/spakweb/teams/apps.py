@@ -4,5 +4,7 @@ from django.apps import AppConfig
 
 
 class TeamsConfig(AppConfig):
+    """The app of teams and accounts."""
+
     name = "spakweb.teams"
     label = "teams"

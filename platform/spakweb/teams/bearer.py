@@ -50,6 +50,7 @@ class Bearer:
         return response
 
     def process_view(self, request: HttpRequest, view: Any, *given: Any) -> HttpResponse | None:
+        """Sign in by token where the view takes tokens; else refuse."""
         secret: str | None = getattr(request, "bearer", None)
         if secret is None:
             return None

@@ -26,6 +26,7 @@ class Role(StrEnum):
 
     @property
     def label(self) -> str:
+        """The role as pages show it."""
         return self.value.capitalize()
 
 
@@ -65,6 +66,8 @@ class Team(models.Model):
 
 
 class Membership(models.Model):
+    """A person's role in a team."""
+
     TEAM_PATH = "team"
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="memberships")
@@ -139,4 +142,5 @@ class Token(models.Model):
         return cls.objects.filter(revoked_at=None, ends_at__gt=timezone.now(), user__is_active=True)
 
     def reaches(self, team: Team) -> bool:
+        """Whether the token is for a team."""
         return self.team_id in (None, team.pk)

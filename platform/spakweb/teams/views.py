@@ -30,6 +30,7 @@ CAN = {
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
+    """The page that makes a team."""
     if request.method == "POST":
         name = request.POST.get("name", "")
         try:
@@ -43,6 +44,7 @@ def new(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def members(request: HttpRequest, team: str) -> HttpResponse:
+    """The page of a team's members and invitations."""
     return _members(request, access.find(request.user, "team.view", Team, slug=team))
 
 
@@ -86,6 +88,7 @@ def invite(request: HttpRequest, team: str) -> HttpResponse:
 
 @require_POST
 def withdraw(request: HttpRequest, team: str, invitation: int) -> HttpResponse:
+    """Withdraw an invitation."""
     rows = Invitation.objects.select_related("team")
     made = access.find(request.user, "team.manage", rows, pk=invitation, team__slug=team)
     actions.withdraw(request.user, made)
@@ -95,6 +98,7 @@ def withdraw(request: HttpRequest, team: str, invitation: int) -> HttpResponse:
 
 @require_POST
 def role(request: HttpRequest, team: str, member: int) -> HttpResponse:
+    """Give a member another role."""
     rows = Membership.objects.select_related("team", "user")
     found = access.find(request.user, "team.manage", rows, pk=member, team__slug=team)
     actions.set_role(request.user, found, request.POST.get("role", ""))
@@ -104,6 +108,7 @@ def role(request: HttpRequest, team: str, member: int) -> HttpResponse:
 
 @require_POST
 def remove(request: HttpRequest, team: str, member: int) -> HttpResponse:
+    """Remove a member, or leave."""
     rows = Membership.objects.select_related("team", "user")
     found = access.find(request.user, "team.view", rows, pk=member, team__slug=team)
     actions.remove(request.user, found)

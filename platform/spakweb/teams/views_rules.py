@@ -16,6 +16,7 @@ from spakweb.teams.models import Team
 
 @require_safe
 def rules(request: HttpRequest, team: str) -> HttpResponse:
+    """The page of a team's rules."""
     found = access.find(request.user, "team.view", Team, slug=team)
     return _rules(request, found, found.rules)
 

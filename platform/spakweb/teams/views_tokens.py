@@ -42,6 +42,7 @@ def new(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def revoke(request: HttpRequest, token: int) -> HttpResponse:
+    """Revoke one of the person's tokens."""
     found = get_object_or_404(Token, pk=token, user=request.user)
     tokens.revoke(found)
     messages.success(request, f"{found.name} does not work any more.")

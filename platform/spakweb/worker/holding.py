@@ -243,6 +243,7 @@ class Watcher:
         self._none_left = threading.Event()
 
     def add(self, holding: Holding) -> None:
+        """Watch over a run that is held, from now on."""
         with self._lock:
             self._held[holding.row.pk] = holding
             self._none_left.clear()
@@ -251,6 +252,7 @@ class Watcher:
                 self._thread.start()
 
     def drop(self, holding: Holding) -> None:
+        """Watch over a run no longer."""
         with self._lock:
             self._held.pop(holding.row.pk, None)
             if not self._held:

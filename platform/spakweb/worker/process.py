@@ -52,6 +52,7 @@ def only_worker(data: Path, name: str) -> Iterator[str]:
 
 
 def serve(pipe: int) -> None:
+    """Work until the parent process ends."""
     from celery.worker import WorkController
     from django.conf import settings
 
@@ -106,6 +107,7 @@ def _stop(stop: threading.Event) -> None:
 
 
 def main(pipe: int) -> None:
+    """Set Django up and work."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
     import django
 

@@ -66,6 +66,7 @@ def due(team: Team, days: int) -> Any:
 
 
 def forks_that_go_on(run: Run) -> list[str]:
+    """The forks of a run that have not ended."""
     rows = Run.objects.filter(parent=run).exclude(state__in=ENDED).order_by("pk")
     return list(rows.values_list("key", flat=True))
 

@@ -96,6 +96,7 @@ def _rests_or_pauses(row: Run, said: str, faults: int, pause: timedelta) -> None
 
 
 def got_on(row: Run) -> None:
+    """Forget the faults of a run that went on."""
     if row.faults:
         Run.objects.filter(pk=row.pk).update(faults=0)
 

@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 
 class Slots:
+    """How many runs this process advances at a time."""
+
     def __init__(self, most: int) -> None:
         self._free, self._away = most, 0
         self._changed = threading.Condition()
@@ -36,6 +38,7 @@ class Slots:
             self._free -= 1
 
     def give(self) -> None:
+        """Give a slot back."""
         with self._changed:
             self._free += 1
             self._changed.notify()
@@ -50,6 +53,7 @@ class Slots:
         return True
 
     def comes(self, leave: Callable[[], bool]) -> None:
+        """Take a slot again after waiting outside of one; `leave` says when to wait no longer."""
         with self._changed:
             self._away -= 1
         self.take(leave)
@@ -74,6 +78,7 @@ class Turn:
         self.error: BaseException | None = None
 
     def run(self, work: Callable[[], None]) -> None:
+        """Do the work in a slot and keep its error."""
         from django.db import connections
 
         _here.turn = self
@@ -95,11 +100,13 @@ _slots: Slots | None = None
 
 
 def open_slots(most: int) -> None:
+    """Let this process have so many slots."""
     global _slots
     _slots = Slots(most)
 
 
 def use(work: Callable[[], None]) -> None:
+    """Do some work in a slot, or at once where there are none."""
     if _slots is None:
         work()
     else:

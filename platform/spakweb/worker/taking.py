@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 
 
 def take(row: Run) -> Runner:
+    """The runner of a run: a new one, or one that goes on from the ledger. Raises: LedgerError."""
     if not row.count:
         with _alone(row.key):
             retries.in_hand(row)

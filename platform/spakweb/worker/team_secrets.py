@@ -36,6 +36,7 @@ def knowing(host: Host, team: str) -> Host:
 
 
 def of_team(team: str) -> dict[str, Secret]:
+    """The secrets that the operator gave a team, by name."""
     folder = Path(settings.SECRETS_DIR) / team if settings.SECRETS_DIR else None
     if folder is None or not folder.is_dir():
         return {}

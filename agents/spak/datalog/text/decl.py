@@ -37,11 +37,13 @@ class DeclReader(Reader):
 
     @property
     def decls(self) -> list[Decl]:
+        """The declarations read so far."""
         if not hasattr(self, "_decls"):
             self._decls: list[Decl] = []
         return self._decls
 
     def declaration(self) -> None:
+        """Read one `Decl`, whose first word is the next token."""
         first = self.now
         self.at += 1
         name = self.now
@@ -202,6 +204,7 @@ class DeclReader(Reader):
 
 
 def bound_of_name(text: str) -> Bound:
+    """The bound that a name such as `/number` stands for."""
     return _NAMED.get(text) or Bound("prefix", value=text)
 
 

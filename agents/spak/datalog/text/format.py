@@ -29,6 +29,7 @@ def show_term(term: Term) -> str:
 
 
 def show_atom_(atom: Atom) -> str:
+    """An atom as it is written."""
     return written(atom.pred, [show_term(arg) for arg in atom.args])
 
 

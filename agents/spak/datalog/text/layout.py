@@ -30,6 +30,7 @@ class Laid:
 
     @property
     def ok(self) -> bool:
+        """Whether no diagnostic is an error."""
         return not any(item.severity == "error" for item in self.diagnostics)
 
 

@@ -27,38 +27,47 @@ class Reader:
 
     @property
     def now(self) -> Token:
+        """The next token."""
         return self.tokens[self.at]
 
     def peek(self) -> Token:
+        """The token after the next."""
         return self.tokens[min(self.at + 1, len(self.tokens) - 1)]
 
     def span(self, first: Place) -> Place:
+        """The place from a first token to the last one that was read."""
         return Place(
             first.file, first.line, first.column, first.start, self.tokens[max(self.at - 1, 0)].place.end
         )
 
     def note(self, code: str, message: str, place: Place, hint: str = "", fix: str = "") -> None:
+        """Add an error."""
         self.findings.append(Finding(code, "error", message, place, hint, fix))
 
     def dialect(self, message: str, place: Place, fix: str, hint: str = "") -> None:
+        """Add a warning about a form that other dialects read differently."""
         self.findings.append(Finding("policy.dialect", "warning", message, place, hint, fix))
 
     def fail(self, message: str, hint: str = "") -> NoReturn:
+        """Add a syntax error at the next token and leave the clause. Raises: Stop."""
         seen = "the end of the file" if self.now.kind == "end" else repr(str(self.now.value)[:40])
         self.note("policy.syntax", f"{message}; found {seen}", self.now.place, hint)
         raise Stop
 
     def take_if(self, mark: str) -> bool:
+        """Read a mark if it is the next token; gives whether it was."""
         if self.now.kind == "mark" and self.now.value == mark:
             self.at += 1
             return True
         return False
 
     def need(self, mark: str) -> None:
+        """Read a mark. Raises: Stop where another token is next."""
         if not self.take_if(mark):
             self.fail(f"`{mark}` was expected here")
 
     def end_of_clause(self) -> None:
+        """Read the dot; a missing one before a new clause is an error with a fix."""
         if self.take_if("."):
             return
         token, last = self.now, self.tokens[self.at - 1].place
@@ -69,6 +78,7 @@ class Reader:
         self.fail("`,` or the dot that ends the clause was expected here")
 
     def skip_statement(self) -> None:
+        """Go on after the clause that could not be read."""
         while self.now.kind != "end":
             self.at += 1
             last, following = self.tokens[self.at - 1], self.now
@@ -136,6 +146,7 @@ class Reader:
         return tuple(found)
 
     def term(self) -> Term:
+        """Read a term. Raises: Stop."""
         self.depth += 1
         try:
             if self.depth > MAX_DEPTH:

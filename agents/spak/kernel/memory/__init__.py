@@ -66,11 +66,14 @@ class Entry:
 
     @property
     def length(self) -> int:
+        """Characters that it takes in a prompt."""
         return OVERHEAD + len(self.call) + (length(self.text) if self.text else len(self.gist))
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
+    """What is left of a settled entry: its number, its size in bytes and what was extracted of it."""
+
     ref: int
     name: str
     size: int
@@ -80,12 +83,15 @@ class Reference:
     """Lines that SUMMARIZE keeps of the text."""
 
     def line(self) -> str:
+        """The reference as a prompt shows it."""
         line = f"ref://{self.ref} {self.name} {self.size}B: {self.gist}"
         return f"{line}\n{self.summary}" if self.summary else line
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
+    """All that a prompt shows of what happened: references in blocks, then fresh entries, oldest first."""
+
     folded: int = 0
     """References that one line stands for: `ref://` up to `upto`."""
     upto: int = 0

@@ -67,6 +67,7 @@ class Size:
 
     @property
     def room(self) -> int | None:
+        """Tokens that the prompt may have; None where nobody stated a limit."""
         limits = [limit for limit in (self.window, self.budget) if limit is not None]
         return min(limits) if limits else None
 

@@ -47,6 +47,8 @@ class Out(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Act:
+    """What one step binds, and whether a run may leave the task there. `binds` is a bit for each variable."""
+
     kind: Literal["tool", "ask", "plan", "check", "validate"]
     label: str
     binds: int = 0
@@ -55,6 +57,7 @@ class Act:
 
 
 def check_assigned(made: Outline, scope: Scope, start: str) -> None:
+    """Report variables that have no value, or may have none, where they are read."""
     if made.broken or made.report.errors or not start:
         return
     uses = [use for use in scope.uses if use.path.partition(".")[0] not in ALWAYS]

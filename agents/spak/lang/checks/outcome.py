@@ -16,6 +16,7 @@ from spak.lang.parser import Parsed
 
 
 def check_outcome(made: Outline) -> None:
+    """Report tasks that are empty, and tasks whose result nothing decides."""
     if made.broken:
         return
     for task in made.tasks.values():

@@ -30,6 +30,7 @@ _WORD_IN_BRACES = re.compile(r"\{\{[ \t]*([^\W\d][\w.-]*)[ \t]*\}\}")
 
 
 def check_task(made: Outline, scope: Scope, task: TaskPlan) -> None:
+    """Check the steps and checks of a task: their tools, their arguments, the variables that they read."""
     inside = _Inside(made, scope, task)
     inside.goal()
     for index, step in enumerate(task.steps):

@@ -18,6 +18,7 @@ GOOD = ("success", "metric_improved", "plateau")
 
 
 def check_unused(made: Outline, scope: Scope) -> None:
+    """Report variables, inputs, heuristics and the like that nothing uses."""
     if made.broken or made.report.full or not made.tasks:
         return
     if not any(item.code in MISREAD for item in made.report.found):

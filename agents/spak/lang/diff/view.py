@@ -27,11 +27,14 @@ class Part:
     setting: bool = True
 
     def show(self) -> Any:
+        """The part as JSON, for a comparison."""
         return json_of(self.node, self.setting)
 
 
 @dataclass(slots=True)
 class StepView:
+    """A step or check, its parts by name."""
+
     name: str
     kind: str
     node: ast.Step | ast.Check
@@ -40,6 +43,8 @@ class StepView:
 
 @dataclass(slots=True)
 class TaskView:
+    """A task, its parts by name."""
+
     name: str
     node: ast.Task
     settings: dict[str, Part] = field(default_factory=dict)
@@ -51,6 +56,8 @@ class TaskView:
 
 @dataclass(slots=True)
 class View:
+    """A spec as a comparison sees it: every part under the name that people know it by."""
+
     spec: ast.Spec
     agent: str | None
     level: Any

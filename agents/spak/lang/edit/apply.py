@@ -31,6 +31,7 @@ class Edited:
 
     @property
     def changed(self) -> bool:
+        """Whether the text is another one."""
         return bool(self.patches)
 
 

@@ -24,6 +24,7 @@ def only(found: list[T], what: str, names: Iterable[str] = (), name: str = "") -
 
 
 def task(surface: Surface, name: str) -> ast.Task:
+    """The task of a name. Raises: EditRefused `edit.unknown`."""
     tasks = list(surface.spec.tasks())
     found = [item for item in tasks if item.name == name]
     return only(found, f"task '{name}'", (item.name for item in tasks), name)
@@ -40,6 +41,7 @@ def edges(node: ast.Task) -> list[tuple[ast.Next, int, ast.Edge]]:
 
 
 def edge(node: ast.Task, trigger: str) -> tuple[ast.Next, int, ast.Edge]:
+    """The edge of a trigger, with its block and place in it. Raises: EditRefused `edit.unknown`."""
     known = edges(node)
     found = [item for item in known if item[2].trigger == trigger]
     what = f"edge for '{trigger}' in task '{node.name}'"
@@ -47,10 +49,12 @@ def edge(node: ast.Task, trigger: str) -> tuple[ast.Next, int, ast.Edge]:
 
 
 def steps(node: ast.Task) -> list[ast.Step]:
+    """The steps of a task in order."""
     return [item for item in node.items if isinstance(item, ast.Step)]
 
 
 def checks(node: ast.Task) -> list[tuple[ast.Evaluation, int, ast.Check]]:
+    """The checks of a task, each with its block and place in it."""
     return [
         (item, index, check)
         for item in node.items
@@ -67,6 +71,7 @@ def step(node: ast.Task, name: str) -> ast.Step | ast.Check:
 
 
 def start(surface: Surface) -> ast.Start | None:
+    """The START of the spec, if it has one."""
     return next((item for item in surface.whole().items if isinstance(item, ast.Start)), None)
 
 

@@ -65,6 +65,8 @@ class AddEdge:
 
 @dataclass(frozen=True, slots=True)
 class RetargetEdge:
+    """Let an edge lead to another task."""
+
     task: str
     trigger: str
     target: str
@@ -72,6 +74,8 @@ class RetargetEdge:
 
 @dataclass(frozen=True, slots=True)
 class RenameTrigger:
+    """Let an edge be taken on another trigger."""
+
     task: str
     trigger: str
     new: str
@@ -94,7 +98,7 @@ class SetStart:
 
 @dataclass(frozen=True, slots=True)
 class ClearStart:
-    pass
+    """Remove START."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +157,8 @@ class EditModelItem:
 
 @dataclass(frozen=True, slots=True)
 class RemoveModelItem:
+    """Remove the item of that number, from 1, among those of its kind."""
+
     kind: str
     number: int
 
@@ -172,6 +178,8 @@ class AddStep:
 
 @dataclass(frozen=True, slots=True)
 class RemoveStep:
+    """Remove a step or a check."""
+
     task: str
     step: str
 
@@ -205,6 +213,8 @@ class SetKind:
 
 @dataclass(frozen=True, slots=True)
 class SetField:
+    """Set a field of a step, as JSON."""
+
     task: str
     step: str
     key: str
@@ -213,6 +223,8 @@ class SetField:
 
 @dataclass(frozen=True, slots=True)
 class ClearField:
+    """Remove a field of a step."""
+
     task: str
     step: str
     key: str

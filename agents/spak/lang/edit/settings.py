@@ -34,6 +34,7 @@ class Part:
 
 
 def set_(surface: Surface, op: ops.Set) -> tuple[Op, ...]:
+    """Set a setting of the agent or a task; gives the ops that undo it. Raises: EditRefused."""
     path = _path(op.key, op.task)
     block, walked = _walk(surface, op.task, path)
     last = walked[-1]
@@ -54,6 +55,7 @@ def set_(surface: Surface, op: ops.Set) -> tuple[Op, ...]:
 
 
 def clear(surface: Surface, op: ops.Clear) -> tuple[Op, ...]:
+    """Remove a setting; gives the ops that undo it. Raises: EditRefused."""
     path = _path(op.key, op.task)
     block, walked = _walk(surface, op.task, path)
     last = walked[-1]
@@ -211,6 +213,7 @@ def _apart(surface: Surface, block: Block, part: Part) -> bool:
 
 
 def add_model_item(surface: Surface, op: ops.AddModelItem) -> tuple[Op, ...]:
+    """Add an axiom, heuristic or prediction; gives the ops that undo it. Raises: EditRefused."""
     kind = _kind(op.kind)
     models = list(surface.spec.models())
     known = _items(surface, op.kind)
@@ -236,6 +239,7 @@ def add_model_item(surface: Surface, op: ops.AddModelItem) -> tuple[Op, ...]:
 
 
 def edit_model_item(surface: Surface, op: ops.EditModelItem) -> tuple[Op, ...]:
+    """Change an item's text or WHEN; gives the ops that undo it. Raises: EditRefused."""
     *_, item = _item(surface, op.kind, op.number)
     old_when: str | None = None
     if op.when is not None:
@@ -259,6 +263,7 @@ def edit_model_item(surface: Surface, op: ops.EditModelItem) -> tuple[Op, ...]:
 
 
 def remove_model_item(surface: Surface, op: ops.RemoveModelItem) -> tuple[Op, ...]:
+    """Remove an item, and a model that would be empty; gives the ops that undo it. Raises: EditRefused."""
     model, index, item = _item(surface, op.kind, op.number)
     if len(model.items) == 1:
         block = surface.whole()

@@ -20,6 +20,7 @@ WIDTH = 90
 
 
 def add_step(surface: Surface, op: ops.AddStep) -> tuple[Op, ...]:
+    """Add a step or a check; gives the ops that undo it. Raises: EditRefused."""
     node = find.task(surface, op.task)
     write.check_name(op.name, "a step")
     _refuse_taken(node, op.name)
@@ -132,6 +133,7 @@ def _refuse_taken(node: ast.Task, name: str) -> None:
 
 
 def remove_step(surface: Surface, op: ops.RemoveStep) -> tuple[Op, ...]:
+    """Remove a step or a check; gives the ops that undo it. Raises: EditRefused."""
     node = find.task(surface, op.task)
     step = find.step(node, op.step)
     if isinstance(step, ast.Check):
@@ -156,6 +158,7 @@ def _check_place(node: ast.Task, check: ast.Check) -> tuple[ast.Evaluation, int,
 
 
 def move_step(surface: Surface, op: ops.MoveStep) -> tuple[Op, ...]:
+    """Move a step to another place; gives the ops that undo it. Raises: EditRefused."""
     node = find.task(surface, op.task)
     step = find.step(node, op.step)
     if isinstance(step, ast.Check):
@@ -209,6 +212,7 @@ def _move_lines(surface: Surface, block: Block, step: ast.Step, rest: list[ast.S
 
 
 def set_kind(surface: Surface, op: ops.SetKind) -> tuple[Op, ...]:
+    """Give a step another kind; gives the ops that undo it. Raises: EditRefused."""
     step = find.step(find.task(surface, op.task), op.step)
     kind = write.check_word(op.kind, "a kind of step")
     if "." not in kind:
@@ -218,6 +222,7 @@ def set_kind(surface: Surface, op: ops.SetKind) -> tuple[Op, ...]:
 
 
 def set_field(surface: Surface, op: ops.SetField) -> tuple[Op, ...]:
+    """Set a field of a step; gives the ops that undo it. Raises: EditRefused."""
     step = find.step(find.task(surface, op.task), op.step)
     key = write.check_name(op.key, "a field")
     entry = _field(step, key)
@@ -251,6 +256,7 @@ def _before_meta(body: ast.MapValue, key: str) -> int:
 
 
 def clear_field(surface: Surface, op: ops.ClearField) -> tuple[Op, ...]:
+    """Remove a field of a step; gives the ops that undo it. Raises: EditRefused."""
     step = find.step(find.task(surface, op.task), op.step)
     entry = _field(step, op.key)
     if entry is None or step.body is None:
@@ -270,6 +276,7 @@ def _field(step: ast.Step | ast.Check, key: str) -> ast.Entry | None:
 
 
 def rename_step(surface: Surface, op: ops.RenameStep) -> tuple[Op, ...]:
+    """Rename a step and what names it; gives the ops that undo it. Raises: EditRefused."""
     node = find.task(surface, op.task)
     step = find.step(node, op.step)
     write.check_name(op.new, "a step")
@@ -339,6 +346,7 @@ def _operands(surface: Surface, node: Any, name: str) -> Iterator[tuple[int, int
 
 
 def set_condition(surface: Surface, op: ops.SetCondition) -> tuple[Op, ...]:
+    """Set `success` or `invariant` of a task; gives the ops that undo it. Raises: EditRefused."""
     node = find.task(surface, op.task)
     kind = CONDITIONS.get(op.kind)
     if kind is None:

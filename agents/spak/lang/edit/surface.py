@@ -25,10 +25,15 @@ JOINING = frozenset({"check", "when", "and", "or"})
 
 
 class Spanned(Protocol):
+    """Anything with a first token and the token after its last."""
+
     @property
-    def start(self) -> int: ...
+    def start(self) -> int:
+        """Its first token."""
+
     @property
-    def end(self) -> int: ...
+    def end(self) -> int:
+        """The token after its last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,8 @@ class Block:
 
 
 class Surface:
+    """The text of a spec, its tokens, and the patches collected so far; offsets are of the old text."""
+
     def __init__(self, parsed: Parsed) -> None:
         self.parsed = parsed
         self.spec = parsed.spec
@@ -65,6 +72,7 @@ class Surface:
     # ---- the text
 
     def word(self, token: int) -> str:
+        """The text of a token."""
         return self.text[self.starts[token] : self.ends[token]]
 
     def cut(self, node: Spanned) -> str:
@@ -72,9 +80,11 @@ class Surface:
         return self.text[self.starts[node.start] : self.ends[node.end - 1]]
 
     def line_start(self, offset: int) -> int:
+        """The offset at which the line of an offset begins."""
         return self.text.rfind("\n", 0, offset) + 1
 
     def begins_line(self, token: int) -> bool:
+        """Whether a token is the first one of its line."""
         start = self.starts[token]
         return not self.text[self.line_start(start) : start].strip(" \t\ufeff")
 
@@ -138,9 +148,11 @@ class Surface:
             self.changes.append((start, end, new))
 
     def replace_token(self, token: int, new: str) -> None:
+        """Replace a token."""
         self.replace(self.starts[token], self.ends[token], new)
 
     def replace_node(self, node: Spanned, new: str) -> None:
+        """Replace a node."""
         self.replace(self.starts[node.start], self.ends[node.end - 1], new)
 
     # ---- blocks
@@ -153,22 +165,28 @@ class Surface:
         return Block(first, last, items, bool(commas))
 
     def map(self, node: ast.MapValue) -> Block:
+        """The block of a map value."""
         one_line = "\n" not in self.cut(node)
         return self.block(node.start, node.end - 1, node.entries, one_line)
 
     def next(self, node: ast.Next) -> Block:
+        """The block of a NEXT."""
         return self.block(node.start + 1, node.end - 1, node.items, True)
 
     def evaluation(self, node: ast.Evaluation) -> Block:
+        """The block of an evaluation."""
         return self.block(node.start + 1, node.end - 1, node.items)
 
     def task(self, node: ast.Task) -> Block:
+        """The block of a task."""
         return self.block(node.start + 2, node.end - 1, node.items)
 
     def model(self, node: ast.SystemModel) -> Block:
+        """The block of a SYSTEM_MODEL."""
         return self.block(node.start + (2 if node.name else 1), node.end - 1, node.items)
 
     def agent(self, node: ast.Agent) -> Block:
+        """The block of an AGENT."""
         return self.block(node.start + (2 if node.level is None else 4), node.end - 1, node.items)
 
     def whole(self) -> Block:

@@ -12,6 +12,7 @@ MAX_LEVEL = 5
 
 
 def add_task(surface: Surface, op: ops.AddTask) -> tuple[Op, ...]:
+    """Add a task; gives the ops that undo it. Raises: EditRefused."""
     write.check_name(op.name, "a task")
     if any(task.name == op.name for task in surface.spec.tasks()):
         raise EditRefused("edit.exists", f"there is a task '{op.name}' already", "rename_task renames one")
@@ -39,6 +40,7 @@ def _task_source(surface: Surface, op: ops.AddTask, indent: str) -> str:
 
 
 def create_missing_task(surface: Surface, op: ops.CreateMissingTask) -> tuple[Op, ...]:
+    """Add a task that an edge or START names and that is not there; gives the ops that undo it."""
     targets = {edge.target for task in surface.spec.tasks() for *_, edge in find.edges(task)}
     start = find.start(surface)
     if start is not None:
@@ -50,6 +52,7 @@ def create_missing_task(surface: Surface, op: ops.CreateMissingTask) -> tuple[Op
 
 
 def remove_task(surface: Surface, op: ops.RemoveTask) -> tuple[Op, ...]:
+    """Remove a task and the edges to it; gives the ops that undo it. Raises: EditRefused."""
     node = find.task(surface, op.name)
     block = surface.whole()
     if node not in block.items:
@@ -62,6 +65,7 @@ def remove_task(surface: Surface, op: ops.RemoveTask) -> tuple[Op, ...]:
 
 
 def rename_task(surface: Surface, op: ops.RenameTask) -> tuple[Op, ...]:
+    """Rename a task and whatever leads to it; gives the ops that undo it. Raises: EditRefused."""
     node = find.task(surface, op.name)
     write.check_name(op.new, "a task")
     if op.new == op.name:
@@ -87,6 +91,7 @@ def _starts(surface: Surface) -> list[ast.Start]:
 
 
 def add_edge(surface: Surface, op: ops.AddEdge) -> tuple[Op, ...]:
+    """Add an edge; gives the ops that undo it. Raises: EditRefused."""
     node = find.task(surface, op.task)
     write.check_word(op.trigger, "a trigger")
     write.check_name(op.target, "a task")
@@ -109,6 +114,7 @@ def add_edge(surface: Surface, op: ops.AddEdge) -> tuple[Op, ...]:
 
 
 def retarget_edge(surface: Surface, op: ops.RetargetEdge) -> tuple[Op, ...]:
+    """Let an edge lead to another task; gives the ops that undo it. Raises: EditRefused."""
     *_, edge = find.edge(find.task(surface, op.task), op.trigger)
     write.check_name(op.target, "a task")
     surface.replace_token(edge.start + 2, op.target)
@@ -116,6 +122,7 @@ def retarget_edge(surface: Surface, op: ops.RetargetEdge) -> tuple[Op, ...]:
 
 
 def rename_trigger(surface: Surface, op: ops.RenameTrigger) -> tuple[Op, ...]:
+    """Let an edge be taken on another trigger; gives the ops that undo it. Raises: EditRefused."""
     node = find.task(surface, op.task)
     *_, edge = find.edge(node, op.trigger)
     write.check_word(op.new, "a trigger")
@@ -126,6 +133,7 @@ def rename_trigger(surface: Surface, op: ops.RenameTrigger) -> tuple[Op, ...]:
 
 
 def remove_edge(surface: Surface, op: ops.RemoveEdge) -> tuple[Op, ...]:
+    """Remove an edge; gives the ops that undo it. Raises: EditRefused."""
     node = find.task(surface, op.task)
     where, index, edge = find.edge(node, op.trigger)
     if len(where.items) == 1:
@@ -139,6 +147,7 @@ def remove_edge(surface: Surface, op: ops.RemoveEdge) -> tuple[Op, ...]:
 
 
 def set_start(surface: Surface, op: ops.SetStart) -> tuple[Op, ...]:
+    """Let the agent start at a task; gives the ops that undo it. Raises: EditRefused."""
     find.task(surface, op.task)
     start = find.start(surface)
     if start is not None:
@@ -156,6 +165,7 @@ def set_start(surface: Surface, op: ops.SetStart) -> tuple[Op, ...]:
 
 
 def clear_start(surface: Surface, op: ops.ClearStart) -> tuple[Op, ...]:
+    """Remove START; gives the ops that undo it. Raises: EditRefused."""
     start = find.start(surface)
     if start is None:
         raise EditRefused("edit.unknown", "there is no START", "")
@@ -165,6 +175,7 @@ def clear_start(surface: Surface, op: ops.ClearStart) -> tuple[Op, ...]:
 
 
 def set_level(surface: Surface, op: ops.SetLevel) -> tuple[Op, ...]:
+    """Set the agent's LEVEL; gives the ops that undo it. Raises: EditRefused."""
     agent = surface.spec.agent
     if agent is None:
         hint = "a file of bare tasks runs under the least LEVEL that its steps need"

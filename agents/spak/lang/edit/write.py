@@ -121,6 +121,7 @@ def key(name: Any) -> str:
 
 
 def number(item: int | float) -> str:
+    """A number as it is written. Raises: EditRefused `edit.value` where it is not finite or too large."""
     if isinstance(item, float) and (item != item or item in (float("inf"), float("-inf"))):
         raise EditRefused("edit.value", "a number is finite", "")
     if isinstance(item, int) and abs(item) > MAX_INT:

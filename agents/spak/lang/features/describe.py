@@ -67,6 +67,7 @@ def word(name: str, entry: words.Word) -> str:
 
 
 def setting(found: Setting) -> str:
+    """A setting in Markdown: what it says, its default, since when."""
     default = found.default
     says = "" if default in (None, "", ()) else f" Default: {code(str(default))}."
     since = f" Since {found.since}."
@@ -77,6 +78,7 @@ def setting(found: Setting) -> str:
 
 
 def tool(entry: ToolEntry) -> str:
+    """A tool in Markdown: what it does, its traits, its arguments."""
     traits = [
         "writes to the workspace" if entry.writes else "reads only",
         "in the sandbox" if entry.sandboxed else "outside of the sandbox",
@@ -87,6 +89,7 @@ def tool(entry: ToolEntry) -> str:
 
 
 def validator(entry: ValidatorEntry) -> str:
+    """A validator in Markdown: what it checks and the triggers that it gives."""
     gives = f"Gives {', '.join(map(code, entry.triggers))}."
     metric = f" Measures {code(entry.metric)}." if entry.metric else ""
     device = f" Wants a {code(entry.device)} device." if entry.device else ""
@@ -94,6 +97,7 @@ def validator(entry: ValidatorEntry) -> str:
 
 
 def named(what: str, entry: NamedEntry) -> str:
+    """A proposer, backend or launcher in Markdown."""
     return _entry(what, entry, "")
 
 
@@ -145,6 +149,7 @@ def schema(found: Mapping[str, Any]) -> str:
 
 
 def trigger(name: str) -> str:
+    """A trigger in Markdown."""
     about = words.TRIGGERS.get(name, "A trigger of its validator.")
     return f"**{name}** (trigger): {about}"
 

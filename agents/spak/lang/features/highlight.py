@@ -51,6 +51,8 @@ _NAMES: dict[str, MarkKind] = {
 
 @dataclass(frozen=True, slots=True)
 class Mark:
+    """A range of the text and what it is; offsets in characters."""
+
     start: int
     end: int
     kind: MarkKind

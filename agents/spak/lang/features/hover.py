@@ -19,6 +19,8 @@ from spak.lang.features.view import Occurrence, View
 
 @dataclass(frozen=True, slots=True)
 class Hover:
+    """What is shown, in Markdown, and the range that it is about."""
+
     markdown: str
     start: int
     end: int

@@ -83,6 +83,7 @@ class Spot:
 
     @property
     def frame(self) -> Frame:
+        """The innermost block around it."""
         return self.frames[-1]
 
     def inside(self, *blocks: Block) -> Frame | None:

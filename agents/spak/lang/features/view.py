@@ -74,6 +74,7 @@ class Occurrence:
 
     @property
     def symbol(self) -> tuple[str, str, str]:
+        """What it names: kind, name, and the task that owns it."""
         return self.kind, self.name, self.owner
 
 
@@ -81,6 +82,8 @@ Follow = Callable[[Parsed], Parsed]
 
 
 class View:
+    """A spec as editors ask about it; what is dear to make is made on first use."""
+
     def __init__(self, parsed: Parsed, catalog: Catalog, follow: Follow | None = None) -> None:
         self.parsed = parsed
         self.catalog = catalog
@@ -96,14 +99,17 @@ class View:
 
     @property
     def text(self) -> str:
+        """The text of the file."""
         return self.parsed.text
 
     @property
     def spec(self) -> ast.Spec:
+        """The file alone, without its imports."""
         return self.parsed.spec
 
     @property
     def source(self) -> ast.Source:
+        """Its tokens and lines."""
         return self.parsed.spec.source
 
     @property
@@ -115,6 +121,7 @@ class View:
 
     @property
     def outline(self) -> Outline:
+        """The outline of the file with its imports, checked."""
         if self._outline is None:
             self._outline = examine(self.whole.spec, self.catalog)
         return self._outline
@@ -128,6 +135,7 @@ class View:
 
     @property
     def scope(self) -> Scope:
+        """The variables that can be read."""
         if self._scope is None:
             self._scope = Scope(self.outline)
         return self._scope

@@ -104,6 +104,7 @@ def node_id(name: str, prefix: str = "g") -> str:
 
 
 def route_id(source: str, target: str, prefix: str = "g") -> str:
+    """The id of a route's element in a drawing."""
     return f"{prefix}-e-{_word(source)}--{_word(target)}"
 
 

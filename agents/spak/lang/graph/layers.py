@@ -68,6 +68,7 @@ class Skeleton:
     layers: list[list[int]] = field(default_factory=list)
 
     def label(self, link: int) -> int:
+        """The number of the box that holds a link's label."""
         return len(self.boxes) + link
 
 

@@ -24,6 +24,8 @@ LEGEND, LEGEND_LEFT, LEGEND_GAP = 26, 18, 10
 
 @dataclass(frozen=True, slots=True)
 class Badge:
+    """A word in a node's corner."""
+
     text: str
     kind: str
 
@@ -47,6 +49,8 @@ class PlacedNode:
 
 @dataclass(frozen=True, slots=True)
 class Label:
+    """The trigger at a route, and how it changed."""
+
     text: str
     trigger: str
     change: Change
@@ -68,20 +72,25 @@ class Route:
 
     @property
     def loop(self) -> bool:
+        """Whether it leads back to its own node."""
         return self.source == self.target
 
     @property
     def up(self) -> bool:
+        """Whether it leads against the flow."""
         return not self.loop and self.points[-1][1] < self.points[0][1]
 
     @property
     def change(self) -> Change:
+        """The change that all its edges have in common, else `changed`."""
         changes = {edge.change for edge in self.edges}
         return changes.pop() if len(changes) == 1 else "changed"
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
+    """Where everything is drawn, in pixels from the upper left corner."""
+
     graph: Graph
     nodes: tuple[PlacedNode, ...]
     routes: tuple[Route, ...]
@@ -149,6 +158,7 @@ def _draft(node: Node, states: Mapping[str, State] | None) -> PlacedNode:
 
 
 def badge_width(badge: Badge) -> int:
+    """Pixels that a badge takes."""
     return width(badge.text, BADGE_SIZE) + 10
 
 

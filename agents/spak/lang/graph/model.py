@@ -50,6 +50,8 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
+    """A task of the graph; `change` says how it differs from an older spec, where there is one."""
+
     name: str
     kind: Kind = "steps"
     start: bool = False
@@ -71,6 +73,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
+    """An edge of NEXT."""
+
     source: str
     target: str
     trigger: str
@@ -80,6 +84,8 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
+    """The tasks and edges of a spec."""
+
     name: str
     nodes: tuple[Node, ...]
     """In order of declaration, missing ones last; names are unique."""
@@ -87,6 +93,7 @@ class Graph:
 
     @property
     def start(self) -> Node | None:
+        """The task at which a run starts."""
         return next((node for node in self.nodes if node.start), None)
 
 

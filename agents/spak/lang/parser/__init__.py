@@ -38,22 +38,27 @@ class Parsed:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What is wrong with the text, in its order."""
         return self.spec.source.problems
 
     @property
     def tokens(self) -> Tokens:
+        """The tokens of the text."""
         return self.spec.source.tokens
 
     @property
     def text(self) -> str:
+        """The text."""
         return self.spec.source.text
 
     @property
     def name(self) -> str:
+        """The name under which the text was given."""
         return self.spec.source.name
 
     @property
     def ok(self) -> bool:
+        """Whether no diagnostic is an error."""
         return not any(item.severity == Severity.ERROR for item in self.diagnostics)
 
 

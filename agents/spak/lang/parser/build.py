@@ -37,6 +37,7 @@ class Builder:
         return [getattr(self, f"on_{name}") if name else None for name in names]
 
     def word(self, token: int) -> str:
+        """The text of a token."""
         return self.source[self.starts[token] : self.ends[token]]
 
     # ---- values

@@ -64,18 +64,22 @@ class Layout:
         self.ends.insert(at, place)
 
     def show(self, at: int) -> str:
+        """A token as a message shows it, cut at 24 characters."""
         if self.kinds[at] == 0:
             return "the end of the file"
         word = self.text[self.starts[at] : self.ends[at]].split("\n", 1)[0]
         return f"'{word if len(word) <= 24 else word[:21] + '...'}'"
 
     def word(self, at: int) -> str:
+        """The text of a token."""
         return self.text[self.starts[at] : self.ends[at]]
 
     def first_of_line(self, at: int) -> bool:
+        """Whether a token is the first one of its line."""
         return at == 0 or self.line(at) != self.lines.line(max(0, self.ends[at - 1] - 1))
 
     def line(self, at: int) -> int:
+        """The line of a token, from 1."""
         return self.lines.line(self.starts[at])
 
     # ---- the slips
@@ -83,6 +87,7 @@ class Layout:
     def note(
         self, code: str, message: str, hint: str, at: int, fix: tuple[tuple[int, int, str], ...] | None
     ) -> None:
+        """Keep a diagnostic; those past LIMIT are dropped."""
         if len(self.found) < LIMIT:
             self.found.append((code, message, hint, self.starts[at], self.ends[at], fix))
 
@@ -142,6 +147,7 @@ class Layout:
             self.insert(last + 1, kind)
 
     def is_task(self, at: int) -> bool:
+        """Whether a token begins a task."""
         return self.kinds[at] == self.number["TASK"] and self.opens(at)
 
     def begins(self, at: int) -> bool:
@@ -167,6 +173,7 @@ class Layout:
                 self.take_as_keyword(at, ("NEXT",))
 
     def take_as_keyword(self, at: int, keywords: Sequence[str]) -> None:
+        """Read a misspelt word as the nearest keyword, with a fix."""
         word = self.word(at)
         hit = nearest(word, keywords)
         if not hit or hit == word.upper():
@@ -221,12 +228,14 @@ class Layout:
         return self.first_of_line(after) and self.indent(after) > indent
 
     def tell_lost(self, at: int, line: int) -> None:
+        """Report a missing brace at the place where indentation says that it belongs."""
         place = self.ends[at - 1]
         message = f"'}}' is missing for the '{{' of line {line}"
         hint = "the indentation of the lines below says that it belongs here"
         self.found.append(("lang.syntax", message, hint, place, place, ((place, place, " }"),)))
 
     def tell_doubled(self, at: int) -> None:
+        """Report a brace that indentation says is one too many."""
         hint = "the indentation of the lines below says that it is one too many"
         self.note("lang.syntax", "unexpected '}'", hint, at, ((self.starts[at], self.ends[at], ""),))
 

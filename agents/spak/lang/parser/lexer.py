@@ -63,6 +63,7 @@ class Vocabulary:
 
 
 def vocabulary(terminals: Sequence[str], first_keyword: int) -> Vocabulary:
+    """The numbers of keywords and punctuation among the grammar's terminals."""
     number = {name: index for index, name in enumerate(terminals)}
     return Vocabulary(
         keywords={name.lower(): number[name] for name in terminals[first_keyword:]},

@@ -62,6 +62,7 @@ class Past:
     """One sentence."""
 
     def to_json(self) -> dict[str, Any]:
+        """The fold as commands print it, with the records that it rests on."""
         return {
             "fold": self.fold,
             "key": list(self.key),

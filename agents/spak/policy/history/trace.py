@@ -70,9 +70,11 @@ class Verdict:
 
     @property
     def expected(self) -> bool:
+        """Whether the decision is the one that the trace expects, if it expects one."""
         return self.event.expect in ("", self.decision.decision)
 
     def to_json(self) -> dict[str, Any]:
+        """The verdict as commands print it."""
         found: dict[str, Any] = {"line": self.event.line, "action": self.event.action}
         if self.case:
             found["case"] = self.case
@@ -102,6 +104,7 @@ class Trace:
                 self.answer(event)
 
     def request(self, event: Event) -> Verdict:
+        """Judge a call after all that happened before it."""
         self.history = state.begin(self.history, self.history.now if event.at is None else event.at)
         seen: tuple[Past, ...] = ()
         rows: state.Fed = ()
@@ -154,6 +157,7 @@ class Trace:
         )
 
     def answer(self, event: Event) -> None:
+        """Take the result of a call into the history. Raises: UsageError where no call waits for it."""
         call = event.id or next(
             (name for name, asked in self._waiting.items() if asked.action == event.action), ""
         )

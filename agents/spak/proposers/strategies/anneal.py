@@ -18,6 +18,7 @@ COOLING = 0.93
 
 
 def draw(search: Search) -> int | None:
+    """The number of the next point, None where nothing is left: a step of the walk."""
     here = _fold(search)
     if len(search.seen) < search.starts or here is None:
         return search.anywhere()

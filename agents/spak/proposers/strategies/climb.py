@@ -30,6 +30,7 @@ class Stand:
 
 
 def draw(search: Search) -> int | None:
+    """The number of the next point, None where nothing is left: one step from the best."""
     stand = fold(search)
     if stand.started < search.starts or stand.best is None:
         return search.spread_out()

@@ -6,4 +6,5 @@ from spak.proposers.strategies.search import Search
 
 
 def draw(search: Search) -> int | None:
+    """The number of the next point, None where nothing is left: any untried one."""
     return search.anywhere()

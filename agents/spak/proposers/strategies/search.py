@@ -36,6 +36,7 @@ class Search:
 
     @property
     def tried(self) -> frozenset[int]:
+        """The points that were tried or are being tried."""
         return frozenset((*(item.number for item in self.seen), *self.pending))
 
     def anywhere(self) -> int | None:

@@ -39,6 +39,7 @@ CHECK = 3
 
 
 def draw(search: Search) -> int | None:
+    """The number of the next point, None where nothing is left: the lowest expected loss."""
     best = sorted((item for item in search.seen if item.loss is not None), key=lambda item: item.loss or 0.0)
     if len(search.seen) < search.starts or not best:
         return search.spread_out()

@@ -18,6 +18,7 @@ ASKS = 10
 
 
 def draw(search: Search) -> int | None:
+    """The number of the next point, None where nothing is left: what Optuna's TPE sampler asks for."""
     if len(search.seen) < search.starts or all(item.loss is None for item in search.seen):
         return search.anywhere()
     study, distributions = _study(search)

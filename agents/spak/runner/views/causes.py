@@ -73,6 +73,7 @@ class Trail:
     _root: str = ""
 
     def feed(self, record: Record) -> None:
+        """Take the next record."""
         if record.authority == Authority.HOST:
             return
         match record.kind:
@@ -127,6 +128,7 @@ class Trail:
     # ---- sentences
 
     def loop(self, cause: Mapping[str, Any]) -> str:
+        """The sentence about a run that the watchdog ended, with the records that repeat."""
         deeds = list(self.deeds)
         length, times = cause.get("turn"), cause.get("times")
         if type(length) is not int or type(times) is not int:  # up to semantics 2
@@ -142,6 +144,7 @@ class Trail:
         return f"the same steps ({names}) gave the same results {times} times: records {_listed(spans)}"
 
     def rollbacks(self, cause: Mapping[str, Any]) -> str:
+        """The sentence about rollbacks in a row, with their codes and records."""
         times = cause.get("times")
         last = list(self.setbacks)[-times:] if type(times) is int and times > 0 else list(self.setbacks)
         if not last:
@@ -155,12 +158,14 @@ class Trail:
         return f"{what} ({codes}): records {_listed([item.seq for item in last])}"
 
     def denial(self, cause: Mapping[str, Any]) -> str:
+        """The sentence about an action that was denied."""
         permit = self._permit
         if permit is None or not cause.get("reason"):
             return ""
         return f"{cause.get('name') or 'it'} was denied: {cause['reason']}: record {permit.seq}"
 
     def exit(self, cause: Mapping[str, Any]) -> str:
+        """The sentence about a tool that did not end with exit 0."""
         deed = self.deeds[-1] if self.deeds else None
         if deed is None or self.end is None:
             return ""
@@ -182,6 +187,7 @@ class Trail:
         return f"{what} failed{times}{f' ({last.why})' if last.why else ''}: {records}"
 
     def polled(self, cause: Mapping[str, Any]) -> str:
+        """The sentence about a step whose polls were used up."""
         deed = self.deeds[-1] if self.deeds else None
         times = cause.get("times")
         if deed is None or self.end is None or type(times) is not int:

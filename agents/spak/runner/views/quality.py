@@ -40,25 +40,30 @@ class Quality:
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Quality:
+        """The figures of some records."""
         found = cls()
         for record in records:
             found.feed(record)
         return found
 
     def feed(self, record: Record) -> None:
+        """Take the next record."""
         for name, number in counted(record).items():
             setattr(self, name, getattr(self, name) + number)
 
     @property
     def consistency(self) -> float | None:
+        """The share of axioms that held, from 0 to 1; None where none was checked."""
         return share(self.held, self.axioms)
 
     @property
     def permission(self) -> float | None:
+        """The share of permits among decisions, from 0 to 1; None where there was none."""
         return share(self.permitted, self.permitted + self.denied)
 
     @property
     def perplexity(self) -> float | None:
+        """The perplexity of the answers whose log-probabilities are known; None for none."""
         return perplexity(self.micronats, self.scored)
 
     def to_json(self) -> dict[str, Any]:
@@ -83,6 +88,7 @@ def counted(record: Record) -> dict[str, int]:
 
 
 def share(part: int, whole: int) -> float | None:
+    """A part of a whole, from 0 to 1; None where the whole is 0."""
     return part / whole if whole else None
 
 

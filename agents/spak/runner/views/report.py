@@ -87,6 +87,7 @@ def lines(quality: Quality) -> dict[str, str]:
 
 
 def plural(number: int, word: str) -> str:
+    """A number with its noun."""
     return f"{number:,} {word}" + ("" if number == 1 else "s")
 
 

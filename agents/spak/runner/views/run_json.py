@@ -35,6 +35,7 @@ class View:
     registers: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self, with_registers: bool = False) -> dict[str, Any]:
+        """The view as `run --json` prints it."""
         value = asdict(self)
         if not with_registers:
             del value["registers"]

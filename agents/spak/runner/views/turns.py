@@ -19,6 +19,8 @@ from spak.records import Authority, Kind, Record
 
 @dataclass(slots=True)
 class Turn:
+    """One proposal and what the kernel made of it."""
+
     proposal: Record
     effect: Effect | None
     """What it answers; None for a genesis and for a control."""

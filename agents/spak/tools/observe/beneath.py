@@ -63,6 +63,7 @@ class Place:
 
     @property
     def path(self) -> str:
+        """The path from the workspace."""
         return paths.join(self.parts)
 
 

@@ -155,10 +155,12 @@ class Tree:
 
 
 def dependency_link(request: Request, tree: Callable[[], Tree]) -> list[Row]:
+    """Which file depends on which."""
     return [*tree().links()]
 
 
 def test_coverage(request: Request, tree: Callable[[], Tree]) -> list[Row]:
+    """The files that tests reach, by `coverage.json` where there is one."""
     seen = tree()
     try:
         report = beneath.read_beneath(seen.root, "coverage.json", MAX_REPORT)
@@ -168,6 +170,7 @@ def test_coverage(request: Request, tree: Callable[[], Tree]) -> list[Row]:
 
 
 def entropy(request: Request, tree: Callable[[], Tree]) -> list[Row]:
+    """The bits of entropy of a text."""
     text = request.args[0]
     if not isinstance(text, str):
         raise _unknown(request)

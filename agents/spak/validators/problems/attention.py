@@ -32,12 +32,15 @@ MAX_N = 1024
 
 
 class Attention:
+    """Attention over n rows of WIDTH numbers."""
+
     name = "attention"
     symbol = "attn"
     tolerance = 4e-6
     """Largest |error| of an output. Worst honest error seen 1.8e-6; values of V cut to bf16 give 3.8e-3."""
 
     def flops(self, n: int) -> int:
+        """Floating-point operations for n rows."""
         return 4 * n * n * WIDTH
 
     def plan(self, random: np.random.Generator, n: int) -> list[tuple[int, str]]:
@@ -51,6 +54,7 @@ class Attention:
         return [plan[index] for index in random.permutation(len(plan))]
 
     def case(self, random: np.random.Generator, n: int, kind: str = "normal") -> Case:
+        """Inputs and the expected output for n rows, of a kind that breaks wrong kernels."""
         import numpy as np
 
         q, k, v = (random.standard_normal((n, WIDTH), dtype=np.float32) for _ in range(3))

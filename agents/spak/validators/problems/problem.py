@@ -21,6 +21,8 @@ class Case:
 
 
 class Problem(Protocol):
+    """A function that candidates compute: its symbol, its cases, its tolerance."""
+
     name: str
     symbol: str
     tolerance: float

@@ -18,6 +18,7 @@ register = template.Library()
 
 @register.simple_tag
 def icon(name: str) -> SafeString:
+    """An icon as SVG."""
     return mark_safe(icons.icon(name))
 
 

@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 
 
 class Check:
+    """One check of a run's ledger that several requests wait for."""
+
     def __init__(self, run: Run) -> None:
         self.run, self.key = run, run_parts.checked_key(run)
         self.done = threading.Event()
@@ -40,10 +42,12 @@ class Check:
         return f"{self.seen:,} of {self.run.count:,} records checked" if self.seen else "waiting for its turn"
 
     def wait(self) -> dict[str, Any] | None:
+        """The result, None after WAIT_S seconds without one."""
         self.done.wait(WAIT_S)
         return self.result
 
     def work(self) -> None:
+        """Check the ledger; a failure of ours is a result too."""
         try:
             self.result = export.checked(self.run, self._tell)
             cache.set(self.key, self.result, KEPT_S)

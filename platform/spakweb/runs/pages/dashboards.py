@@ -83,6 +83,7 @@ class Health:
 
     @property
     def rate(self) -> float | None:
+        """The share of runs that succeeded, from 0 to 1; None without any."""
         return self.succeeded / self.judged if self.judged else None
 
     @property
@@ -92,10 +93,12 @@ class Health:
 
     @property
     def interval(self) -> tuple[float, float] | None:
+        """Wilson's 95 % interval of the rate."""
         return wilson(self.succeeded, self.judged)
 
     @property
     def correction(self) -> float | None:
+        """The share of failures that a later try mended."""
         return self.healed / self.failures if self.failures else None
 
     @property
@@ -110,10 +113,12 @@ class Health:
 
     @property
     def perplexity(self) -> float | None:
+        """The perplexity of the answers whose log-probabilities are known."""
         return quality.perplexity(self.micronats, self.scored)
 
     @property
     def tokens_each(self) -> int | None:
+        """Tokens per success."""
         return round(self.tokens / self.succeeded) if self.tokens and self.succeeded else None
 
     @property
@@ -124,10 +129,12 @@ class Health:
 
     @property
     def took(self) -> float | None:
+        """The median duration in milliseconds."""
         return median(self.durations) if self.durations else None
 
     @property
     def why(self) -> list[tuple[str, int]]:
+        """The commonest reasons why runs did not succeed, with their numbers."""
         return self.reasons.most_common(REASONS)
 
     def against(self, baseline: Health | None) -> float | None:

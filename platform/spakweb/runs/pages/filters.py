@@ -42,6 +42,7 @@ class RunFilter:
 
     @classmethod
     def of(cls, query: QueryDict) -> RunFilter:
+        """The filter of a query; what makes no sense in it is left out."""
         state, version = query.get("state", ""), query.get("version", "")
         return cls(
             state if state in (*State.values, "unchecked") else "",
@@ -54,6 +55,7 @@ class RunFilter:
         )
 
     def apply(self, rows: QuerySet[Run], user: Any) -> QuerySet[Run]:
+        """The runs that fit."""
         rows = rows.filter(deleted_at__isnull=not self.deleted)
         if self.state:
             rows = rows.filter(_stands(self.state))
@@ -78,6 +80,7 @@ class RunFilter:
 
     @property
     def on(self) -> bool:
+        """Whether anything is filtered."""
         return bool(self.query)
 
 
@@ -95,6 +98,7 @@ class RecordFilter:
 
     @classmethod
     def of(cls, query: QueryDict) -> RecordFilter:
+        """The filter of a query; what makes no sense in it is left out."""
         kind, authority, before = (query.get(name, "") for name in ("kind", "authority", "before"))
         return cls(
             clean(query.get("task", "")),
@@ -106,6 +110,7 @@ class RecordFilter:
         )
 
     def apply(self, run: Run) -> QuerySet[RunRecord]:
+        """The records of a run that fit."""
         rows = RunRecord.objects.filter(run=run)
         for name in ("task", "kind", "authority"):
             if value := getattr(self, name):
@@ -130,6 +135,7 @@ class RecordFilter:
 
     @property
     def on(self) -> bool:
+        """Whether anything is filtered."""
         return bool(self.query)
 
 
@@ -147,6 +153,7 @@ EXIT, WELL = b'"exit":', b'"exit":0'
 
 
 def went_wrong(line: bytes) -> bool:
+    """Whether a record's line says that something failed."""
     return any(mark in line for mark in WRONG) or (EXIT in line and WELL not in line)
 
 
@@ -176,10 +183,12 @@ class Within(Func):
 
 
 def within(column: str, text: bytes) -> Within:
+    """The condition that a column's bytes hold some bytes."""
     return Within(column, Value(text, BinaryField()))
 
 
 def clean(text: str) -> str:
+    """A text of a query, without null characters and cut."""
     return text.replace("\0", "")[:MOST_TEXT].strip()
 
 
@@ -208,6 +217,7 @@ _UNCHECKED = Q(state=State.SUCCEEDED, summary__checks=0)
 
 
 def with_label(rows: QuerySet[Run], label: str) -> QuerySet[Run]:
+    """The runs that have a label."""
     return rows.filter(Among(Value(label), "labels"))
 
 

@@ -25,6 +25,7 @@ WHOLE = ("steps", "elapsed_ms", "tokens", "calls", "cost_nanousd", "evaluations"
 
 
 def pane(run: Run) -> dict[str, Any]:
+    """What the tab of metrics shows."""
     summary = run.summary or {}
     metrics = [(name, words.metric(name, value)[1]) for name, value in (summary.get("metrics") or {}).items()
                if isinstance(value, int | float | str | bool)]  # fmt: skip

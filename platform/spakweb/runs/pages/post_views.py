@@ -203,6 +203,7 @@ def delete(request: HttpRequest, team: str, run: str) -> HttpResponse:
 
 @require_POST
 def labels(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """Change a run's labels."""
     found = find_run(request, team, run)
     actions.label(request.user, found, request.POST.get("labels", "").split(","))
     return redirect(run_parts.address(found))
@@ -263,18 +264,21 @@ def bring(request: HttpRequest, team: str) -> HttpResponse:
 @access.by_token
 @require_safe
 def download(request: HttpRequest, team: str, run: str) -> Any:
+    """The run's ledger as JSON lines."""
     return export.as_jsonl(find_run(request, team, run))
 
 
 @access.by_token
 @require_safe
 def log_text(request: HttpRequest, team: str, run: str) -> Any:
+    """The run's log as text."""
     return log.as_text(find_run(request, team, run))
 
 
 @access.by_token
 @require_safe
 def report(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """The run's report as a page of its own."""
     return export.as_report(find_run(request, team, run))
 
 

@@ -294,4 +294,5 @@ def _facts(title: str, found: Mapping[str, Any]) -> Part:
 
 
 def is_commit(record: Record | RunRecord) -> bool:
+    """Whether a record is the kernel's decision."""
     return record.authority == Authority.COMMIT

@@ -347,6 +347,7 @@ _KINDS = (
 
 
 def rights(user: Any, run: Run) -> dict[str, bool]:
+    """What the person may do with a run."""
     steered = not run.only_shown
     return {
         "may_label": access.can(user, "run.control", run),
@@ -364,4 +365,5 @@ def checked_key(run: Run) -> str:
 
 
 def address(run: Run) -> str:
+    """The address of a run's page."""
     return reverse("spak-run", kwargs={"team": run.team.slug, "run": run.key})

@@ -50,6 +50,7 @@ def health_page(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 
 
 def asked_for(query: QueryDict) -> dict[str, Any]:
+    """The span, label, baseline and mode of a query."""
     days, baseline, mode = (query.get(name, "") for name in ("days", "baseline", "mode"))
     return {
         "days": next((span for span in SPANS if str(span) == days), dashboards.DAYS),

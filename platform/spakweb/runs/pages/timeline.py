@@ -66,18 +66,22 @@ class Line:
 
     @property
     def total(self) -> int:
+        """Milliseconds of all bars."""
         return sum(bar.end - bar.start for bar in self.bars)
 
     @property
     def longest(self) -> int:
+        """Milliseconds of the longest bar."""
         return max(bar.end - bar.start for bar in self.bars)
 
     @property
     def allowed(self) -> int:
+        """Bars that failed and were allowed to."""
         return sum(bar.state == ALLOWED for bar in self.bars)
 
     @property
     def failed(self) -> int:
+        """Bars that failed or were refused."""
         return sum(bar.state in ("failed", "refused") for bar in self.bars)
 
 
@@ -177,6 +181,7 @@ class Axis:
         self.scale = room / total
 
     def x(self, at: int) -> float:
+        """The pixel of a moment; waiting is drawn shorter than it was."""
         for start, end, x, wide in self.spans:
             if at <= end:
                 return x + max(0, at - start) * (wide / (end - start) if end > start else 0)

@@ -64,12 +64,14 @@ def find_any(request: HttpRequest, team: str, run: str, action: str = "run.view"
 
 
 def honest(run: Run) -> Run:
+    """The run with the state it is in now, also where its runner died."""
     run.state = standing(run.state, run.holder, run.lease_until, clock.now())
     return run
 
 
 @require_safe
 def run_list(request: HttpRequest, team: str) -> HttpResponse:
+    """The page of a team's runs."""
     found = access.find(request.user, "team.view", Team, slug=team)
     wanted = RunFilter.of(request.GET)
     rows = wanted.apply(Run.objects.filter(team=found), request.user)
@@ -140,6 +142,7 @@ def show_run(
 
 
 def around(request: HttpRequest, run: Run, tab: str, edits: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
+    """What every tab of a run's page shows around it."""
     head = run_parts.head(run)
     asked = head["asked"]
     return {
@@ -241,6 +244,7 @@ def new(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 
 
 def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, Any]:
+    """What the form shows that starts a run."""
     given = request.POST if request.method == "POST" else request.GET
     number = as_number(given.get("version", ""))
     version = spec.head if number is None else find_version(request, spec.team.slug, spec.slug, number)

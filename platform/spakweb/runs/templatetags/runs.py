@@ -44,6 +44,7 @@ def run_state(run: Run) -> SafeString:
 
 @register.filter
 def mode(name: str) -> str:
+    """A mode in words."""
     return words.MODES.get(name, name)
 
 
@@ -61,6 +62,7 @@ def signs(text: str) -> str:
 
 @register.filter
 def took(milliseconds: Any) -> str:
+    """Milliseconds in words."""
     return words.took(milliseconds)
 
 
@@ -86,9 +88,11 @@ def percent(value: Any) -> str:
 
 @register.filter
 def cost(nanos: Any) -> str:
+    """Nano-dollars in words."""
     return words.money(nanos)
 
 
 @register.filter
 def lookup(found: Any, key: Any) -> Any:
+    """The value of a key, for templates."""
     return found.get(key) if isinstance(found, dict) else None

@@ -94,6 +94,7 @@ class Command(BaseCommand):
         connection.close()
 
     def wait_until_ready(self, supervisor: Supervisor, address: str) -> None:
+        """Wait until the address answers, READY_S seconds at most."""
         ends = time.monotonic() + READY_S
         request = Request(f"{address}/healthz", headers={"Host": settings.ALLOWED_HOSTS[0]})
         while time.monotonic() < ends:
