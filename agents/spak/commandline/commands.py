@@ -81,6 +81,7 @@ class Judge(Flow):
         )
 
     def command(self, command: Command, before: Sequence[Command], loose: bool) -> None:
+        """Read one command: its assignments, redirections and program, after those before it on the line."""
         for assignment in command.assignments:
             if assignment.name == "IFS" and command.words and command.words[0].value == "read":
                 continue  # for this one reading of a line
@@ -142,6 +143,7 @@ class Judge(Flow):
             self.deed("not_understood", "expansion", "it can run commands, or make very many words")
 
     def assign(self, name: str, values: list[Arg], for_one: bool, append: bool) -> None:
+        """Note an assignment, and why it could change what a later command does."""
         why = environment.trouble(name, [text for value in values for text in value.texts])
         if why is None and not all(value.texts or value.mild or not for_one for value in values):
             why = "a value that is not known before the line runs"

@@ -34,6 +34,7 @@ def matters(name: str) -> bool:
 
 
 def is_path_list(name: str) -> bool:
+    """Whether a variable's value is a list of folders."""
     return name == "PYTHONPATH"
 
 

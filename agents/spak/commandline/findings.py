@@ -25,6 +25,8 @@ MAX_MEMBERS = 20
 
 @dataclass(frozen=True, slots=True)
 class Deed:
+    """What the command of that index on the line does, and what it is about."""
+
     index: int
     kind: str
     about: str
@@ -33,6 +35,8 @@ class Deed:
 
 @dataclass(frozen=True, slots=True)
 class Use:
+    """A path that a command uses, how, and the place that it leads to."""
+
     index: int
     how: str
     path: str
@@ -65,9 +69,11 @@ class Findings:
         """How and which path, as written and seen from the workspace, and the command that uses it."""
 
     def deed(self, kind: str, about: str, why: str = "") -> None:
+        """Note what the present command does."""
         self.reading.deeds.append(Deed(self.index, kind, about[:200], why))
 
     def connect(self, protocol: str, host: str) -> None:
+        """Note a host that is reached."""
         self.reading.connections.append((protocol, host))
 
     def use(self, how: str, path: str) -> None:
@@ -142,6 +148,7 @@ class Findings:
                     self.reading.uses.append(Use(self.index, how, seen.path, places.place(seen, how, match)))
 
     def destructive_glob(self, how: str, text: str) -> None:
+        """Note a pattern that deletes or overwrites more than what a build made."""
         last = text.rstrip("/").rpartition("/")[2]
         if how == "deletes" and not places.generated(text):
             self.deed("deletes_widely", text, "a pattern that may take more than files made by a build")

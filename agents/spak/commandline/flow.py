@@ -109,6 +109,7 @@ class Flow(Findings):
             self.known[name] = replace(found, glob=any(char in value for char in "*?["), literal=False)
 
     def line(self, line: Line) -> None:
+        """Read a line, with every way that control may take through it."""
         scoped = any("(" in command.within for command in line.commands)
         strict = all(command.operator in ("", "&&") and not command.negated for command in line.commands)
         self._list(line.commands, 0, len(line.commands), 0, scoped or not strict)

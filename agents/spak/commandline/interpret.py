@@ -38,9 +38,11 @@ class Parsed:
     """Which operand is the first after `--`; -1 without one."""
 
     def names(self) -> set[str]:
+        """The options that were given."""
         return {option.name for option, _ in self.given}
 
     def values(self, *names: str) -> list[Arg]:
+        """The values of some options, in the order given."""
         return [value for option, values in self.given if option.name in names for value in values]
 
 

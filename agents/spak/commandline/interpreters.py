@@ -128,6 +128,7 @@ def _code(judge: Judge, grammar: Grammar, code: str | None) -> None:
 
 
 def interpret_file(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """An interpreter that runs a file; without one it runs its input."""
     parsed = parse(judge, grammar, rest)
     if not parsed.operands:
         judge.deed("executes", grammar.name, "code from standard input")
@@ -147,6 +148,7 @@ def _of_project(judge: Judge, name: str) -> bool:
 
 
 def module(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """`python -m MODULE`."""
     name = rest[0].text if rest else None
     if name is None or not re.match(r"[A-Za-z_][\w.]*\Z", name):
         judge.deed("executes", f"{grammar.name} -m", "a module that is not written out")
@@ -190,6 +192,7 @@ def profiled(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[C
 
 
 def node(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """Node, with a file or a text of code."""
     texts = texts_of(rest)
     if texts == ["-v"]:
         judge.deed("computes", grammar.name)

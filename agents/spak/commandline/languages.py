@@ -102,14 +102,17 @@ def fetch(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Comm
 
 
 def ssh(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """`ssh`: the host, and what it runs there."""
     remotes.ssh(judge, grammar.name, rest, before)
 
 
 def scp(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """`scp`: the hosts and paths on both sides."""
     remotes.scp(judge, grammar.name, rest, before)
 
 
 def env(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """`env`: the variables that it sets, then the command that it runs."""
     at = 0
     while at < len(rest):
         text = rest[at].text or ""
@@ -144,6 +147,7 @@ def _sets(judge: Judge, key: str, value: str) -> bool:
 
 
 def export(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """`export`: the variables that later commands see."""
     for text in texts_of(rest):
         key, _, value = text.partition("=")
         if not re.match(r"[A-Za-z_]\w*\Z", key):
@@ -165,6 +169,7 @@ def unset(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Comm
 
 
 def time(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """`time`: the command that it times."""
     parsed = parse(judge, grammar, rest)
     judge.deed("computes", "time")
     if parsed.after and re.match(r"[A-Za-z_]\w*\+?=", parsed.after[0].written):
@@ -222,6 +227,7 @@ _COMPARES = words("-eq -ne -lt -le -gt -ge")
 
 
 def test(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
+    """`test` and `[[`, which compute; a file that they ask about is read."""
     judge.deed("computes", grammar.name)
     for place, item in enumerate(rest):
         sides = [side for side in rest[max(place - 1, 0) : place + 2] if side != item]

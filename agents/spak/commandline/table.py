@@ -63,6 +63,8 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Option:
+    """An option of a program's table: its name and the kinds of its values."""
+
     name: str
     """The first of its spellings."""
     kinds: tuple[Kind, ...] = ()

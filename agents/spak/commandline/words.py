@@ -78,6 +78,7 @@ class Arg:
 
     @property
     def text(self) -> str | None:
+        """Its text, where it can be only one."""
         return self.texts[0] if len(self.texts) == 1 else None
 
 
@@ -377,6 +378,7 @@ def _range(ranged: re.Match[str]) -> list[str] | None:
 
 
 def texts_of(rest: Iterable[Arg]) -> list[str]:
+    """The texts of words, empty for those that are not known before the line runs."""
     return [item.text or "" for item in rest]
 
 

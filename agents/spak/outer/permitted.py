@@ -60,6 +60,7 @@ class Change:
     """How the side that permits derives it, or how the one that forbids does, as text."""
 
     def to_json(self) -> dict[str, Any]:
+        """The change as commands print it."""
         return {
             "run": self.run, "record": self.seq, "task": self.task, "act": self.act, "name": self.name,
             "args": dict(self.args), "newly": self.newly, "code": self.code, "proof": self.proof,
@@ -76,6 +77,7 @@ class Unknown:
     why: str
 
     def to_json(self) -> dict[str, Any]:
+        """The action as commands print it."""
         return {"run": self.run, "record": self.seq, "name": self.name, "why": self.why}
 
 
@@ -89,9 +91,11 @@ class Changes:
     unknown: list[Unknown] = field(default_factory=list)
 
     def newly(self, direction: Direction) -> list[Change]:
+        """The changes in one direction."""
         return [change for change in self.found if change.newly == direction]
 
     def add(self, other: Changes) -> None:
+        """Take what another run or part showed as well."""
         self.judged += other.judged
         self.runs += other.runs
         self.found += other.found

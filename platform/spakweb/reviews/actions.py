@@ -291,6 +291,7 @@ def provenance(user: Any, patch: Patch, revision: Revision, approvals: list[Verd
 
 
 def close(user: Any, patch: Patch, seen: int) -> None:
+    """Close a patch without merging it. Raises: Refused where it changed since the person saw it."""
     access.demand(user, "spec.propose", patch)
     with transaction.atomic():
         patch, _ = _open(patch, seen)

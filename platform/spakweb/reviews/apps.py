@@ -4,5 +4,7 @@ from django.apps import AppConfig
 
 
 class ReviewsConfig(AppConfig):
+    """The app of patches and their reviews."""
+
     name = "spakweb.reviews"
     label = "reviews"

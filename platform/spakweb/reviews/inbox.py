@@ -47,4 +47,5 @@ def waiting(user: Any, team: Team) -> QuerySet[Patch]:
 
 
 def count(user: Any, team: Team) -> int:
+    """How many patches of the team wait for the person."""
     return waiting(user, team).count() if access.can(user, "spec.propose", team) else 0

@@ -16,9 +16,13 @@ from spakweb.specs.models import Spec, SpecVersion
 
 
 class Patch(models.Model):
+    """A proposed change of a spec."""
+
     TEAM_PATH = "spec__team"
 
     class State(models.TextChoices):
+        """What may become of a patch."""
+
         OPEN = "open"
         MERGED = "merged"
         CLOSED = "closed"
@@ -48,6 +52,7 @@ class Patch(models.Model):
 
     @property
     def latest(self) -> Revision:
+        """Its newest revision."""
         return self.revisions.select_related("base", "author").latest("number")
 
     @property
@@ -75,6 +80,8 @@ class Revision(AppendOnly):
 
 
 class Verdict(AppendOnly):
+    """What somebody said of one revision; it never changes."""
+
     TEAM_PATH = "revision__patch__spec__team"
 
     revision = models.ForeignKey(Revision, models.PROTECT, related_name="verdicts")
@@ -121,6 +128,8 @@ class Check(models.Model):
 
 
 class Comment(models.Model):
+    """A remark on a part of a patch."""
+
     TEAM_PATH = "patch__spec__team"
 
     patch = models.ForeignKey(Patch, models.PROTECT, related_name="comments")

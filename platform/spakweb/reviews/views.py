@@ -37,6 +37,7 @@ KEYS = (
 
 
 def find_patch(request: HttpRequest, team: str, spec: str, number: int) -> Patch:
+    """The patch of an address. Raises: Http404 where the person may not do that with it."""
     rows = Patch.objects.select_related("spec__team", "spec__head__author", "author", "merged", "reverts")
     lookup = {"spec__team__slug": team, "spec__slug": spec, "number": number}
     return access.find(request.user, "spec.view", rows, **lookup)
@@ -54,6 +55,7 @@ def inbox(request: HttpRequest, team: str) -> HttpResponse:
 
 @require_safe
 def patch_list(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """The page of a spec's patches."""
     found = find_spec(request, team, spec)
     context = around(request, found, "patches") | {
         "patches": found.patches.select_related("author")[:MOST],
@@ -86,6 +88,7 @@ def propose(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 
 @require_POST
 def protect(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """Set how many approvals a patch to the spec needs."""
     found = find_spec(request, team, spec)
     given = request.POST
     asked = as_number(given.get("approvals", ""))

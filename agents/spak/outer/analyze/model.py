@@ -39,6 +39,7 @@ class Finding:
     edit: tuple[Op, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
+        """The finding as `spak analyze --json` prints it."""
         return {
             "code": self.code,
             "run": self.run,
@@ -65,6 +66,7 @@ class Analysis:
     """Hash of a spec's text to its runs."""
 
     def to_json(self) -> dict[str, Any]:
+        """The analysis as `spak analyze --json` prints it."""
         return {
             "runs": self.runs,
             "records": self.records,

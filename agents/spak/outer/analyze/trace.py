@@ -47,6 +47,7 @@ class Deed:
 
     @property
     def failed(self) -> bool:
+        """Whether it ended other than it should, or with an exit that is not 0."""
         return bool(self.outcome) and (
             self.outcome not in ("exited", "answered", "planned") or self.exit != 0
         )
@@ -69,6 +70,8 @@ class Visit:
 
 @dataclass(slots=True)
 class Trace:
+    """A recorded run as the finders read it."""
+
     run: str
     rules: Rules
     text: str
@@ -81,6 +84,7 @@ class Trace:
 
     @property
     def spec(self) -> str:
+        """The hash of the run's spec."""
         return canon.digest(self.text.encode())
 
 

@@ -49,11 +49,13 @@ class Plan:
     proposer: str = "rules"
 
     def to_json(self) -> dict[str, Any]:
+        """The plan as the campaign's first record has it."""
         told = {**asdict(self), "golden": list(self.golden), "cases": list(self.cases)}
         return {"campaign": VERSION, **told}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Plan:
+        """The plan of a first record. Raises: KeyError, TypeError where it is none."""
         if value["campaign"] != VERSION:
             raise KeyError("campaign")
         known = {name: value[name] for name in cls.__dataclass_fields__}
@@ -83,6 +85,7 @@ class Tested:
     why: str = ""
 
     def betting(self, stake: Fraction) -> Betting:
+        """The capital after the candidate's pairs, with that stake."""
         found = Betting(stake)
         for pair in self.pairs:
             found = found.after(pair.outcome)
@@ -91,6 +94,8 @@ class Tested:
 
 @dataclass(slots=True)
 class Campaign:
+    """A campaign as its ledger tells it: the plan and each candidate that was tested."""
+
     name: str
     plan: Plan
     tested: list[Tested] = field(default_factory=list)
@@ -100,10 +105,12 @@ class Campaign:
 
     @property
     def stake(self) -> Fraction:
+        """The share of the capital that is bet on each pair."""
         return Fraction(self.plan.stake)
 
     @property
     def runs(self) -> int:
+        """Runs that pairs have cost so far."""
         return sum(2 * len(item.pairs) for item in self.tested)
 
     def alpha(self, tested: Tested) -> Fraction:
@@ -112,11 +119,13 @@ class Campaign:
         return spent(Fraction(self.plan.alpha), len(before) + 1)
 
     def counts(self) -> dict[str, int]:
+        """How many candidates had a verdict, in all and by verdict."""
         words = [item.verdict for item in self.tested if item.verdict]
         return {"tried": len(words), **{word: words.count(word) for word in sorted(set(words))}}
 
     @classmethod
     def create(cls, root: Path, name: str, plan: Plan) -> Campaign:
+        """A new campaign, with its plan as the first record. Raises: LedgerError where it exists."""
         with FileLedgers(root).create(
             name, Record(Kind.GENESIS, Authority.HOST, plan.to_json(), at=_now())
         ) as ledger:
@@ -180,6 +189,8 @@ class Campaign:
 
 @dataclass(slots=True)
 class Writer:
+    """A campaign whose ledger is held for writing."""
+
     campaign: Campaign
     ledger: FileLedger
 

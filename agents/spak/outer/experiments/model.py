@@ -19,12 +19,15 @@ Outcome = Literal["pass", "fail", "void"]
 
 
 class Cell(NamedTuple):
+    """One run of an experiment: the k-th of a case under a spec."""
+
     case: str
     spec: str
     k: int
 
     @property
     def key(self) -> str:
+        """The cell in one text."""
         return f"{self.case}/{self.spec}/{self.k}"
 
 
@@ -40,12 +43,15 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Used:
+    """What an experiment has used so far; costs in nano-dollars, times in milliseconds."""
+
     runs: int = 0
     tokens: int = 0
     cost_nanousd: int = 0
     ms: int = 0
 
     def and_(self, done: Done) -> Used:
+        """The same with one more run."""
         return Used(
             self.runs + 1,
             self.tokens + done.tokens,
@@ -81,10 +87,12 @@ class Done:
     summary: str = ""
 
     def to_json(self) -> dict[str, Any]:
+        """The result as the experiment's records have it."""
         return {**asdict(self), "codes": list(self.codes)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Done:
+        """The result of a record; what it lacks has its default."""
         known = {name: value[name] for name in cls.__dataclass_fields__ if name in value}
         return cls(**{**known, "codes": tuple(known.get("codes", ()))})
 
@@ -109,6 +117,7 @@ class Plan:
     """The margin of a preregistered comparison, as a part of 1."""
 
     def to_json(self) -> dict[str, Any]:
+        """The plan as the experiment's first record has it."""
         return {
             "experiment": VERSION,
             **asdict(self),
@@ -154,6 +163,7 @@ def seed_of(case: str, seed: int, k: int) -> int:
 
 
 def spec_hash(text: str) -> str:
+    """The hash of a spec's text."""
     return canon.digest(text.encode())
 
 

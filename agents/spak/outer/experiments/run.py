@@ -57,6 +57,7 @@ class Experiment:
 
     @classmethod
     def create(cls, root: Path, name: str, plan: Plan) -> Experiment:
+        """A new experiment, with its plan as the first record. Raises: LedgerError where it exists."""
         record = Record(Kind.GENESIS, Authority.HOST, plan.to_json(), at=_now())
         with FileLedgers(root).create(name, record) as ledger:
             return cls(name, plan, head=ledger.head)
@@ -105,6 +106,7 @@ class Experiment:
 
     @property
     def left(self) -> list[Cell]:
+        """The cells that have no result yet, in the plan's order."""
         return [cell for cell in cells(self.plan) if cell not in self.done]
 
     def advance(self, root: Path, work: Work, shown: Callable[[Cell, Done], None]) -> str:

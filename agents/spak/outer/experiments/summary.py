@@ -66,6 +66,8 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Report:
+    """What an experiment found, for each spec and for the comparison of two."""
+
     experiment: str
     head: str
     plan: Plan
@@ -84,6 +86,7 @@ class Report:
         return self.comparison.verdict != "worse" and not self.comparison.against
 
     def to_json(self) -> dict[str, Any]:
+        """The report as `spak eval --json` prints it, with a row for each cell."""
         rows = []
         for cell in cells(self.plan):
             done = self.done.get(cell)

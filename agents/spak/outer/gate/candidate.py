@@ -35,6 +35,7 @@ class Candidate:
 
     @property
     def hash(self) -> str:
+        """The hash of what it changes, whoever proposed it."""
         return canon.content_hash([[to_json(op) for op in self.edits], self.grammar_patch])
 
     def text(self, base: str) -> str:
@@ -42,6 +43,7 @@ class Candidate:
         return apply_all(base, self.edits).text
 
     def to_json(self) -> dict[str, Any]:
+        """The candidate as records have it."""
         return {
             "edits": [to_json(op) for op in self.edits],
             "proposer": self.proposer,

@@ -61,6 +61,7 @@ class Replayed:
 
     @property
     def coverage(self) -> float:
+        """The share of decisions that could be judged without asking a model, from 0 to 1."""
         total = self.exact + self.decided + self.unknown
         return (self.exact + self.decided) / total if total else 0.0
 
@@ -206,4 +207,5 @@ def total(found: Sequence[Replayed]) -> dict[str, Any]:
 
 
 def to_json(found: Replayed) -> dict[str, Any]:
+    """The result as records have it."""
     return {**asdict(found), "coverage": found.coverage}

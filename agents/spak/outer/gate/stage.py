@@ -12,12 +12,15 @@ Word = Literal["pass", "fail", "privileged", "open"]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
+    """One stage of the gate and what it says of a candidate."""
+
     name: str
     verdict: Word
     why: str = ""
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
+        """The stage as records have it."""
         return {
             "stage": self.name,
             "verdict": self.verdict,

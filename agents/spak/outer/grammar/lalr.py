@@ -58,6 +58,7 @@ class Automaton:
         self.actions = [self._actions(state) for state in range(len(self.kernels))]
 
     def next(self, item: Item) -> str:
+        """The symbol after an item's dot, empty at the end."""
         symbols = self.rules[item[0]].symbols
         return symbols[item[1]] if item[1] < len(symbols) else ""
 
@@ -95,6 +96,7 @@ class Automaton:
     # ---- states
 
     def closed(self, kernel: tuple[Item, ...]) -> list[Item]:
+        """The items of a kernel with all that may begin there."""
         found, seen = list(kernel), set(kernel)
         for item in found:
             for number in self.by_origin.get(self.next(item), ()):
@@ -285,4 +287,5 @@ class Automaton:
 
 @lru_cache(maxsize=8)
 def automaton(grammar: Grammar) -> Automaton:
+    """The LALR(1) automaton of a grammar."""
     return Automaton(grammar)

@@ -102,6 +102,7 @@ class GrammarPatch:
 
 
 def broken(why: str) -> OuterError:
+    """The error of a grammar patch that cannot be read."""
     return OuterError(
         "outer.grammar", f"the grammar patch is none: {why}", "docs/outer-loop.md#grammar-patches"
     )

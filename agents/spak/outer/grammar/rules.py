@@ -26,6 +26,8 @@ _KEYWORD = re.compile(r'([A-Z_]+): "([a-z_]+)"i')
 
 
 class Rule(NamedTuple):
+    """One production of the grammar."""
+
     origin: str
     symbols: tuple[str, ...]
     alias: str = ""
@@ -44,6 +46,7 @@ class Grammar:
 
     @property
     def origins(self) -> Mapping[str, tuple[Rule, ...]]:
+        """The productions of each nonterminal, in order."""
         found: dict[str, list[Rule]] = {}
         for rule in self.rules:
             found.setdefault(rule.origin, []).append(rule)

@@ -24,6 +24,7 @@ class Training:
 
     @classmethod
     def of(cls, runs: Iterable[tuple[str, Sequence[Record]]], splits: Mapping[str, str]) -> Training:
+        """The runs of cases that are open for training; others are left out."""
         made = cls(splits)
         for name, records in runs:
             labels = records[0].body.get("host", {}).get("labels", {}) if records else {}
@@ -35,6 +36,7 @@ class Training:
         return made
 
     def names(self) -> list[str]:
+        """The names of the runs, sorted."""
         return sorted(self._open)
 
     def records(self, run: str) -> Sequence[Record]:

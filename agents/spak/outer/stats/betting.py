@@ -38,6 +38,7 @@ class Betting:
 
     @property
     def e(self) -> Fraction:
+        """The capital now, from 1."""
         return (1 + self.stake) ** self.wins * (1 - self.stake) ** self.losses
 
     def after(self, outcome: int) -> Betting:
@@ -54,6 +55,7 @@ class Betting:
         return replace(made, peak=max(self.peak, made.e))
 
     def accepts(self, alpha: Fraction) -> bool:
+        """Whether the capital was ever as high as 1/alpha."""
         return self.peak * alpha >= 1
 
     def least_wins(self, alpha: Fraction) -> int:

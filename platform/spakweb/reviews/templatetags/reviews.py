@@ -14,6 +14,7 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def reviews_waiting(context: Any) -> int:
+    """How many patches wait for the person, for the navigation."""
     return inbox.count(context["user"], context["team"])
 
 
