@@ -94,7 +94,7 @@ _ENVIRONMENT: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What files, the environment and options decide, read once; times in seconds, sizes in bytes."""
+    """What files, the environment and options decide, read once; `law` are the operator's files."""
 
     backend: str = ""
     mode: Mode | None = None
@@ -114,7 +114,6 @@ class Settings:
     reach: tuple[str, ...] = ("public",)
     """The kinds of addresses that http_request may go to (spak.policy.urls)."""
     law: tuple[Path, ...] = ()
-    """The files of the operator's law."""
 
 
 def settings(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
@@ -402,8 +401,7 @@ def _file(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _from_text(name: str, text: str, wanted: Any) -> Any:
-    """The value of a variable of the environment: a list has commas between its items, or, of files, what the
-    system has between paths. Raises: UsageError `usage.config`."""
+    """A variable's value; a list has commas between its items, or os.pathsep. Raises: UsageError."""
     if wanted is list:
         between = os.pathsep if name == "SPAK_POLICY_LAW" else ","
         return [item.strip() for item in text.split(between) if item.strip()]
