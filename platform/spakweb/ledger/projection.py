@@ -78,6 +78,8 @@ class Projection:
         elif record.authority == "proposal":
             self._usage(record.side)
             self.data["checks"] += record.kind == Kind.ACT and bool({"facts", "status"} & record.body.keys())
+            if record.kind == Kind.ACT and record.task in self.data["nodes"]:
+                self.data["nodes"][record.task]["exited"] = count(record.body.get("exit")) > 0
             if record.side.keys() == {"by"} and record.task in self.data["nodes"]:  # nobody but a person
                 self.data["nodes"][record.task]["helped"] = True
         if record.seq < self.data["fork"]:  # taken over: it happened in the run that it was forked from
@@ -120,17 +122,21 @@ class Projection:
             steps.append(step)
         onward = bool(target) and not target.endswith("/") and target not in steps[: steps.index(step) + 1]
         if onward or code == "validator.void":
-            slipped = signal in ("fail", "timeout")
-            node["passed_over"] += slipped
-            node["slipped"] |= slipped and onward
+            self._slipped(node, signal in ("fail", "timeout"), onward)
             return
         if signal in ("fail", "timeout"):
             self.data["failures"] += 1
             if not node["failed"]:
                 node.update(hinted=False, helped=False)
             node["failed"] += 1
-        elif target:
+            return
+        self._slipped(node, node["exited"], True)  # the last step, which was allowed to
+        if target:
             self._right(node)
+
+    def _slipped(self, node: dict[str, Any], slipped: bool, onward: bool) -> None:
+        node["passed_over"] += slipped
+        node["slipped"] |= slipped and onward
 
     def _right(self, node: dict[str, Any]) -> None:
         """It came right: by itself unless a person answered since it failed, guided if by a heuristic."""
@@ -166,9 +172,10 @@ class Projection:
 def _node() -> dict[str, Any]:
     """A task: how it shows, its steps as they were met, and its failures that nothing resolved so far, with
     whether a heuristic was injected and a person answered since; how often a step failed and the next one was
-    done all the same, and whether one did since the task was entered last."""
+    done all the same, whether one did since the task was entered last, and whether the newest tool did not
+    end with exit 0."""
     node: dict[str, Any] = {"state": "", "visits": 0, "steps": [], "failed": 0, "passed_over": 0}
-    return {**node, "slipped": False, "hinted": False, "helped": False}
+    return {**node, "slipped": False, "exited": False, "hinted": False, "helped": False}
 
 
 def node_state(node: Mapping[str, Any]) -> str:

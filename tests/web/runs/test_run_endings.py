@@ -48,7 +48,11 @@ AGENT Slips LEVEL 2 {
     success: file_exists("b.txt")
     NEXT { success -> third }
   }
-  TASK third { success: file_exists("b.txt") }
+  TASK third {
+    step last: tool.run { cmd: "ls missing" on_fail: continue }
+    NEXT { success -> fourth }
+  }
+  TASK fourth { success: file_exists("b.txt") }
 }
 """
 UNMET = """\
@@ -136,8 +140,17 @@ def test_a_step_that_was_allowed_to_fail_is_shown_so(cast: Any, ran: Ran) -> Non
 def test_nodes_and_edges_show_a_failure_that_was_allowed(cast: Any, ran: Ran) -> None:
     run = ran(SLIPPED)
     live = run_parts.live(run)
-    assert live["nodes"] == {"first": ["allowed", 1], "second": ["done", 1], "third": ["done", 1]}
-    assert live["edges"] == [["first", "success", "second", 1, 1], ["second", "success", "third", 1, 0]]
+    assert live["nodes"] == {
+        "first": ["allowed", 1],
+        "second": ["done", 1],
+        "third": ["allowed", 1],
+        "fourth": ["done", 1],
+    }
+    assert live["edges"] == [
+        ["first", "success", "second", 1, 1],
+        ["second", "success", "third", 1, 0],
+        ["third", "success", "fourth", 1, 1],
+    ]
     assert "success to second 1×, 1 after a step failed and went on" in page(cast, run)
     projection.rebuild(run, DatabaseLedgers().reader(run.key).read(0))
     assert run_parts.live(run) == live
