@@ -74,6 +74,24 @@ def test_what_is_no_part_of_the_files_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
+    ("names", "folder", "paths"),
+    [(("shop/", "shop/a", "shop/lib/b"), "shop", ["a", "lib/b"]), (("shop/lib/a",), "shop", ["lib/a"]),
+     (("shop/a", "__MACOSX/._a", "shop/.spak/x"), "shop", ["a"]), (("店/名.txt",), "店", ["名.txt"]),
+     (("shop/a", "b"), "", ["b", "shop/a"]), (("a",), "", ["a"]), (("shop/",), "", []), ((), "", [])],
+    ids=str,
+)  # fmt: skip
+def test_a_single_folder_around_the_files_is_left_out(
+    names: tuple[str, ...], folder: str, paths: list[str], tmp_path: Path
+) -> None:
+    archive = zipped(*((name, b"1" if name[-1] != "/" else b"") for name in names))
+    seen = look(archive, SMALL, strip=True)
+    assert (seen.folder, [item.path for item in seen.items]) == (folder, paths)
+    assert unpack(archive, tmp_path, SMALL, folder) == seen
+    assert seen.root == Workspace(tmp_path, tmp_path.parent / f"{tmp_path.name}.store").snapshot()
+    assert look(archive, SMALL).folder == ""
+
+
+@pytest.mark.parametrize(
     "name",
     ["../x", "a/../../x", "/etc/passwd", "a//b", "./x", "a/./b", "..", "C:\\x", "a\\..\\..\\x", "a\nb",
      "x" * 256, "/".join("d" * 140)],

@@ -330,13 +330,13 @@ class Workspace:
             finally:
                 os.close(old)
 
-    def unpack_in(self, archive: BinaryIO, limits: Limits, root: str) -> None:
-        """Unpack a zip of which `look` gave that root into this folder, which must be empty.
+    def unpack_in(self, archive: BinaryIO, limits: Limits, root: str, folder: str = "") -> None:
+        """Unpack a zip of which `look` gave that root and folder into this folder, which must be empty.
 
         Raises: UsageError `upload.*`; RunError `upload.changed`, `workspace.not_empty`, with nothing left.
         """
         with self._filling("unpacking files") as fd:
-            if unpack(archive, self.directory, limits).root != root:
+            if unpack(archive, self.directory, limits, folder).root != root:
                 raise RunError(
                     "upload.changed",
                     "the stored files are not the ones that were brought",

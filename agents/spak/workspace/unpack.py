@@ -7,6 +7,7 @@ below the folder; links and devices are refused, because a name may not lead to 
 archive. A zip in a zip is a file like any other. Times, owners and all mode bits but "executable" are left.
 
 `.spak` and `__MACOSX` at the top are left out: the first is ours, the second is no part of the files.
+`look` with `strip` leaves out a single folder that everything is in, and names it for `unpack`.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ class Contents:
     """In order of their paths."""
     left_out: tuple[str, ...] = ()
     """Paths that are no part of the files."""
+    folder: str = ""
+    """The folder around all of them that their paths do not name."""
 
     @property
     def size(self) -> int:
@@ -75,24 +78,44 @@ class Contents:
         return sum(item.size for item in self.items)
 
 
-def look(archive: BinaryIO, limits: Limits) -> Contents:
+def look(archive: BinaryIO, limits: Limits, *, strip: bool = False) -> Contents:
     """Read all of an archive, write nothing. Raises: UsageError `upload.*`."""
-    return _read(archive, limits, None)
+    return _read(archive, limits, None, strip)
 
 
-def unpack(archive: BinaryIO, into: Path, limits: Limits) -> Contents:
-    """Write the files into a folder that is empty and the caller's alone; after an error it holds a part.
+def unpack(archive: BinaryIO, into: Path, limits: Limits, folder: str = "") -> Contents:
+    """Write the files of that folder of the archive into a folder that is empty and the caller's alone; after
+    an error it holds a part.
 
     Raises: UsageError `upload.*`; OSError.
     """
-    return _read(archive, limits, into)
+    return _read(archive, limits, into, folder)
 
 
-def _read(archive: BinaryIO, limits: Limits, into: Path | None) -> Contents:
+def below(path: str, folder: str) -> str:
+    """The path as the workspace has it; empty for what is no part of the files."""
+    if path.split("/", 1)[0] in LEFT_OUT:
+        return ""
+    inner = path.removeprefix(f"{folder}/") if folder else path
+    return "" if inner.split("/", 1)[0] in LEFT_OUT or (folder and path == folder) else inner
+
+
+def _around(archive: zipfile.ZipFile) -> str:
+    """The only folder at the top, when everything is in it and it is not empty."""
+    paths = [checked_name(info.filename) for info in archive.infolist()]
+    kept = [path for path in paths if path.split("/", 1)[0] not in LEFT_OUT]
+    tops = {path.split("/", 1)[0] for path in kept}
+    inside = [path for path in kept if "/" in path]
+    files = {checked_name(info.filename) for info in archive.infolist() if not info.is_dir()}
+    return tops.pop() if len(tops) == 1 and inside and not tops & files else ""
+
+
+def _read(archive: BinaryIO, limits: Limits, into: Path | None, around: bool | str) -> Contents:
     _weigh(archive, limits)
     try:
         with zipfile.ZipFile(archive) as found:
-            return _Pass(found, limits, into).contents()
+            folder = around if isinstance(around, str) else _around(found) if around else ""
+            return _Pass(found, limits, into, folder).contents()
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, struct.error) as error:
         raise UsageError(
             "upload.archive",
@@ -119,7 +142,8 @@ def _weigh(archive: BinaryIO, limits: Limits) -> None:
 class _Pass:
     """One reading of an archive."""
 
-    def __init__(self, archive: zipfile.ZipFile, limits: Limits, into: Path | None) -> None:
+    def __init__(self, archive: zipfile.ZipFile, limits: Limits, into: Path | None, folder: str) -> None:
+        self._around = folder
         self._archive = archive
         self._limits = limits
         self._into = into
@@ -131,9 +155,10 @@ class _Pass:
 
     def contents(self) -> Contents:
         for info in self._archive.infolist():
-            path = checked_name(info.filename)
-            if path.split("/", 1)[0] in LEFT_OUT:
-                self._left_out.append(path)
+            given = checked_name(info.filename)
+            path = below(given, self._around)
+            if not path:
+                self._left_out += [given] if given != self._around else []
                 continue
             self._kind(info, path)
             if info.is_dir():
@@ -141,7 +166,7 @@ class _Pass:
             else:
                 self._file(info, path)
         self._items.sort(key=lambda item: item.path.encode())
-        return Contents(_sealed(self._root), tuple(self._items), tuple(self._left_out))
+        return Contents(_sealed(self._root), tuple(self._items), tuple(self._left_out), self._around)
 
     def _kind(self, info: zipfile.ZipInfo, path: str) -> None:
         """Raises: UsageError for what is neither a file nor a folder, and for what cannot be read."""

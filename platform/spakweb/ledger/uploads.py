@@ -21,7 +21,7 @@ from django.db import transaction
 from django.db.models import ProtectedError
 
 from spak.errors import RunError
-from spak.workspace.unpack import LEFT_OUT, Limits
+from spak.workspace.unpack import Limits, below
 from spakweb import clock
 from spakweb.runs.models import Upload
 
@@ -64,8 +64,9 @@ def opened(upload: Upload) -> Iterator[Any]:
 def names(upload: Upload) -> list[tuple[str, int]]:
     """Path and size of each file, in order."""
     with opened(upload) as file, zipfile.ZipFile(file) as archive:
-        found = [(info.filename, info.file_size) for info in archive.infolist() if not info.is_dir()]
-    return sorted(item for item in found if item[0].split("/", 1)[0] not in LEFT_OUT)
+        listed = [info for info in archive.infolist() if not info.is_dir()]
+    found = [(below(info.filename, upload.folder), info.file_size) for info in listed]
+    return sorted(item for item in found if item[0])
 
 
 def drop(most: int) -> int:

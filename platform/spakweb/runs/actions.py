@@ -94,8 +94,11 @@ def kept_files(spec: Spec) -> Upload | None:
     return Upload.objects.filter(keeps__spec=spec).first()
 
 
-def bring_files(user: Any, spec: Spec, name: str, archive: BinaryIO, size: int) -> tuple[Upload, Contents]:
-    """Take a zip of files for runs of the spec's team; the same files again are the same upload.
+def bring_files(
+    user: Any, spec: Spec, name: str, archive: BinaryIO, size: int, *, strip: bool = False
+) -> tuple[Upload, Contents]:
+    """Take a zip of files for runs of the spec's team; the same files again are the same upload. With `strip`
+    a single folder around all of them is left out.
 
     Raises: Refused `upload.*`.
     """
@@ -104,7 +107,7 @@ def bring_files(user: Any, spec: Spec, name: str, archive: BinaryIO, size: int) 
     try:
         if size > limits.size_bytes:
             raise too_large(limits)
-        found = look(archive, limits)
+        found = look(archive, limits, strip=strip)
     except UsageError as why:
         raise Refused(why.code, why.message, why.hint, 413 if why.code in TOO_MUCH else 400) from why
     now, called = clock.now(), unsafe_text.visible(name)[:120].strip() or "files"
@@ -116,8 +119,8 @@ def bring_files(user: Any, spec: Spec, name: str, archive: BinaryIO, size: int) 
     with transaction.atomic():
         upload, new = Upload.objects.get_or_create(
             team=spec.team, root=found.root,
-            defaults={"key": key, "name": called, "files": len(found.items), "size": found.size,
-                      "made_by": user, "made_at": now},
+            defaults={"key": key, "name": called, "folder": found.folder, "files": len(found.items),
+                      "size": found.size, "made_by": user, "made_at": now},
         )  # fmt: skip
         if new:
             record(user, "files.brought", called, spec.team, after=found.root, files=len(found.items))

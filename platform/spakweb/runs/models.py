@@ -54,6 +54,8 @@ class Upload(models.Model):
     """What it is called among people: the name of the zip or folder."""
     root = models.CharField(max_length=43)
     """The hash of a workspace of these files: the R3 that a run with them begins with."""
+    folder = models.CharField(max_length=255, blank=True, default="")
+    """The folder of the zip that they are in, and that the workspace does not have."""
     files = models.PositiveIntegerField()
     size = models.PositiveBigIntegerField()
     """Bytes of the files, unpacked."""

@@ -64,7 +64,7 @@ def fill(row: Run, place: Workspace, source: Path | None) -> None:
     """
     if row.files is not None:
         with uploads.opened(row.files) as archive:
-            place.unpack_in(archive, uploads.limits(), row.files.root)
+            place.unpack_in(archive, uploads.limits(), row.files.root, row.files.folder)
     elif source is not None and not any(place.directory.iterdir() if place.directory.exists() else ()):
         place.copy_in(source)
 

@@ -48,7 +48,7 @@ class Files {
       const file = only ?? (await pack(counted.entries, (done) => { if (turn === this.turn) this.say(`Packing: ${done} of ${counted.entries.length} files.`); }));
       if (turn !== this.turn) return;
       this.say("Sending the files.");
-      const found = await this.send(file, only ? name : `${name}.zip`);
+      const found = await this.send(file, only ? name : `${name}.zip`, !only);
       if (turn === this.turn) this.show(found, only ? name : name.replace(/\.zip$/, ""));
     } catch (error) {
       if (turn === this.turn) this.say(sentence(error), true);
@@ -56,10 +56,11 @@ class Files {
     if (turn === this.turn) this.busy(false);
   }
 
-  async send(file, name) {
+  async send(file, name, packed) {
     const body = new FormData();
     body.set("csrfmiddlewaretoken", this.form.elements.csrfmiddlewaretoken.value);
     body.set("brought", file, name);
+    if (packed) body.set("packed", "1");
     const answer = await fetch(box.dataset.bring, { method: "POST", body, headers: { Accept: "application/json" } });
     const said = await answer.json().catch(() => null);
     if (answer.ok && said) return said;
@@ -76,7 +77,7 @@ class Files {
     if (found.files > found.shown.length) this.list.append(Object.assign(document.createElement("li"), { textContent: `and ${(found.files - found.shown.length).toLocaleString("en")} more` }));
     this.list.parentElement.hidden = false;
     box.querySelector("[data-keep]").hidden = false;
-    this.say(`The server has ${found.files === 1 ? "the file" : `all ${found.files.toLocaleString("en")} files`}.${found.left_out ? ` ${found.left_out} were left out: they are no part of the files.` : ""}`);
+    this.say(`The server has ${found.files === 1 ? "the file" : `all ${found.files.toLocaleString("en")} files`}.${found.left_out ? ` ${found.left_out} were left out: they are no part of the files.` : ""}${found.folder ? ` The folder ${found.folder} around them was left out.` : ""}`);
   }
 
   say(words, wrong = false) {

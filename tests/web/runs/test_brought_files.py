@@ -108,6 +108,23 @@ def test_the_form_takes_a_zip_and_a_fork_of_another_team_has_none_of_it(cast: An
     assert "not here any more" in post(client, spec, files="nothing\0").content.decode()
 
 
+def test_the_folder_around_a_zip_is_left_out_and_one_that_was_packed_here_is_kept(
+    cast: Any, spec: Any
+) -> None:
+    client, around = cast.client("alice"), zipped(shop__notes__a_dot_txt=b"one\n").getvalue()
+    address = reverse("spak-run-bring", args=[cast.team.slug, spec.slug])
+    said = client.post(address, {"brought": SimpleUploadedFile("x.zip", around)}).json()
+    assert (said["folder"], said["shown"]) == ("shop", [{"path": "notes/a.txt", "size": 4}])
+    upload = Upload.objects.get(key=said["key"])
+    assert uploads.names(upload) == [("notes/a.txt", 4)]
+    run = actions.start(cast["alice"], spec, files=upload)
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert run.state == "succeeded" and genesis(run)["rules"]["r3"] == upload.root
+    kept = client.post(address, {"brought": SimpleUploadedFile("x.zip", around), "packed": "1"}).json()
+    assert (kept["folder"], kept["shown"]) == ("", [{"path": "shop/notes/a.txt", "size": 4}])
+
+
 def test_several_files_without_a_script_become_one_upload(cast: Any, spec: Any) -> None:
     files = [SimpleUploadedFile(name, name.encode()) for name in ("b.txt", "a.txt")]
     assert post(cast.client("bob"), spec, brought=files).status_code == 302
@@ -125,7 +142,7 @@ def test_the_script_is_told_what_came_or_why_not(cast: Any, spec: Any, settings:
         )
 
     said = send(zipped(**ONE).getvalue()).json()
-    assert (said["files"], said["size"], said["shown"]) == (1, 4, [{"path": "notes/a.txt", "size": 4}])
+    assert (said["files"], said["size"], said["shown"]) == (1, 4, [{"path": "a.txt", "size": 4}])
     assert Upload.objects.get(key=said["key"]).team == cast.team
     for data, code in ((b"no zip", "upload.archive"), (zipped(**{"..__up": b"1"}).getvalue(), "upload.name")):
         refused = send(data)

@@ -1,7 +1,8 @@
 """The files of a run that is about to start: brought with the form or before it, kept with the spec, or none.
 
-`bring` takes a zip that the page's script packed, and answers with what is in it; `chosen` reads the form;
-`offered` is what the form shows. Without a script the form itself brings a zip or some files.
+`bring` takes a zip, or what the page's script packed into one (`packed`), and answers with what is
+in it; `chosen` reads the form; `offered` is what the form shows. Without a script the form itself brings a
+zip or some files.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def bring(request: HttpRequest, team: str, spec: str) -> JsonResponse:
             "name": upload.name,
             "files": upload.files,
             "size": upload.size,
+            "folder": signs(contents.folder),
             "left_out": len(contents.left_out),
             "shown": [{"path": signs(item.path), "size": item.size} for item in contents.items[:SHOWN]],
         }
@@ -92,7 +94,9 @@ def _taken(request: HttpRequest, spec: Spec, brought: Sequence[UploadedFile]) ->
         raise Refused("web.run_files", "No file came.", "Choose files, a folder or a zip.")
     first = brought[0]
     if len(brought) == 1 and str(first.name).lower().endswith(".zip"):
-        return actions.bring_files(request.user, spec, str(first.name), first.file, first.size or 0)
+        strip = "packed" not in request.POST
+        archive: Any = first.file
+        return actions.bring_files(request.user, spec, str(first.name), archive, first.size or 0, strip=strip)
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as packed:
         _pack(brought, packed)  # type: ignore[arg-type]
         name = str(first.name) if len(brought) == 1 else f"{first.name} and {len(brought) - 1} more"
