@@ -1,4 +1,4 @@
-"""knowledge_chef.spak and coder.spak with every backend: a person, servers, a recording, a tiny model."""
+"""Examples that ask a model, with every kind of backend: a person, servers, a recording, a tiny model."""
 
 from __future__ import annotations
 
@@ -81,9 +81,12 @@ def test_a_person_answers_and_a_recording_repeats_it(tmp_path: Path, name: str) 
     assert code == 0 and equal["equal"] is True
 
 
+SERVED = [(name, mode) for name in NAMES for mode in sorted(WIRES)]
+SERVED += [(name, "ollama") for name in ALL if name not in (*NAMES, "python_speed")]
+
+
 @pytest.mark.sandbox
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("mode", sorted(WIRES))
+@pytest.mark.parametrize(("name", "mode"), SERVED)
 def test_a_server_answers(tmp_path: Path, stub: Stub, name: str, mode: str) -> None:
     configured(tmp_path, mode, stub.url)
     stub.script = [f"say {text}" for text in ANSWERS[name]]
@@ -91,7 +94,7 @@ def test_a_server_answers(tmp_path: Path, stub: Stub, name: str, mode: str) -> N
     assert (code, seen.get("state")) == (0, "succeeded"), seen
     complies(tmp_path, name, seen)
     asked = stub.bodies()
-    assert len(asked) == 2
+    assert len(asked) == len(ANSWERS[name])
     for body in asked:
         told = json.dumps(body)
         assert (
