@@ -141,6 +141,11 @@ def _prepared(genesis: Mapping[str, Any], old: Side, new: Side) -> tuple[Replay,
 
 
 def _rules(genesis: Mapping[str, Any], own: Rules, side: Side) -> Rules:
+    return Rules.of(genesis_under(genesis, own, side))
+
+
+def genesis_under(genesis: Mapping[str, Any], own: Rules, side: Side) -> dict[str, Any]:
+    """The first record of a run, had it begun under a side; `own` are the rules of the run as it was."""
     recorded = genesis["rules"]
     policy = recorded["policy"]
     law = Law.from_json(policy) if side.law is None else side.law
@@ -152,7 +157,7 @@ def _rules(genesis: Mapping[str, Any], own: Rules, side: Side) -> Rules:
     rules = {**recorded, "policy": held}
     if side.spec is not None:
         rules |= {"spec": side.spec, "catalog": dict(side.catalog)}
-    return Rules.of({**genesis, "rules": rules})
+    return {**genesis, "rules": rules}
 
 
 @lru_cache(maxsize=32)

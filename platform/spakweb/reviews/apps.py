@@ -8,3 +8,9 @@ class ReviewsConfig(AppConfig):
 
     name = "spakweb.reviews"
     label = "reviews"
+
+    def ready(self) -> None:
+        from spakweb.reviews import history
+        from spakweb.specs.actions import tag_moved
+
+        tag_moved.connect(history.of_tag, dispatch_uid="reviews.history")

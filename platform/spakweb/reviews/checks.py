@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from celery import shared_task
@@ -22,8 +23,9 @@ from kombu.exceptions import KombuError
 
 from spak import config
 from spak.errors import LedgerError, UserError
-from spak.outer.gate.counterfactual import rehearse, to_json, total, under
-from spak.outer.permitted import Changes, Side, changes
+from spak.kernel.rules import Rules
+from spak.outer.gate.counterfactual import Rehearsal, Replayed, rehearse, to_json, total, under
+from spak.outer.permitted import Changes, Side, changes, genesis_under
 from spak.policy.law import rules_of
 from spak.program import compile as compile_program
 from spak.records import Record
@@ -183,11 +185,11 @@ def _actions(row: Check, revision: Revision) -> Found:
 
 def _replay(row: Check, revision: Revision) -> Found:
     spec, runs = revision.patch.spec, runs_of(revision.patch.spec)
-    text = Beside.of(spec).whole(revision.text).parsed.text
+    patched = side(spec, revision.text, "patch")
     found, progress = [], Progress(row, len(runs))
     for place, one in enumerate(runs):
         if one.count <= RECORDS:
-            found.append(under(rehearse(one.key, list(records_of(one))), text))
+            found.append(_again(rehearse(one.key, list(records_of(one))), patched))
         progress.done(place + 1)
     sums = total(found)
     result = {
@@ -208,6 +210,15 @@ def _replay(row: Check, revision: Revision) -> Found:
     if sums["worse"]:
         return Check.State.FAILED, words, result
     return (Check.State.PASSED if sums["coverage"] else Check.State.NOTHING), words, result
+
+
+def _again(rehearsed: Rehearsal, patched: Side) -> Replayed:
+    """The run under the patch, with its POLICY and axioms as well."""
+    if not rehearsed.problem:
+        own = Rules.of(rehearsed.genesis)
+        if own.gate is not None:
+            rehearsed = replace(rehearsed, genesis=genesis_under(rehearsed.genesis, own, patched))
+    return under(rehearsed, patched.spec or "")
 
 
 FOUND = {"text": _text, "actions": _actions, "replay": _replay}

@@ -18,6 +18,7 @@ from spak import canon
 from spak.policy import approval
 from spakweb.reviews.models import HistoryRecord
 from spakweb.runs.signing import private_key
+from spakweb.specs.actions import PROMOTED
 from spakweb.specs.models import Spec
 
 
@@ -44,6 +45,19 @@ def append(spec: Spec, what: str, body: Mapping[str, Any]) -> HistoryRecord:
     return HistoryRecord.objects.create(
         spec=spec, number=number, line=line, hash=digest, signature=signature, key=name
     )
+
+
+def of_tag(sender: Any, user: Any, tag: Any, old: Any, gone: bool = False, **ignored: Any) -> None:
+    """A tag that moves by rules (`specs.actions.PROMOTED`) has a record; others are events of the team."""
+    if tag.name in PROMOTED:
+        body = {
+            "tag": tag.name,
+            "version": None if gone else tag.version.number,
+            "before": old.number if old else None,
+            "text": "" if gone else tag.version.content_hash,
+            "by": user.get_username(),
+        }
+        append(tag.spec, "tag", body)
 
 
 def read(record: HistoryRecord) -> dict[str, Any]:

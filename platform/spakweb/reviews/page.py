@@ -11,7 +11,7 @@ from spakweb import access
 from spakweb.reviews import checks, rules, talk
 from spakweb.reviews.models import Check, Patch, Revision, Viewed
 from spakweb.reviews.parts import Part, Tasks, edits_of, of_path, parts_of, paths_of
-from spakweb.reviews.reading import read
+from spakweb.reviews.reading import draw, read
 from spakweb.specs import show
 
 LOOKS = {
@@ -24,6 +24,8 @@ LOOKS = {
 }
 ACTIONS = 20
 """Newly permitted or denied actions that the page shows with their proofs."""
+DRAWN = 60
+"""Tasks whose graph is part of the page; a larger one is fetched when it comes into view."""
 MOST_ROWS = 600
 """Rows of the text that the page shows; the rest is in the exported texts."""
 
@@ -91,7 +93,8 @@ def context(user: Any, patch: Patch, unified: bool = False, since: int = 0) -> d
         "parts": parts,
         "viewed_count": sum(part.viewed for part in parts),
         "edit_count": len(edits),
-        "svg": reading.svg,
+        "svg": draw(reading.graph) if len(reading.graph.nodes) <= DRAWN else None,
+        "graph_later": len(reading.graph.nodes) > DRAWN,
         "nodes": nodes,
         "counts": _counts(reading),
         "breaking": [item for item in reading.difference.flags if item.flag == "breaking"],

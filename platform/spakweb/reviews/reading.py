@@ -1,6 +1,7 @@
 """What two texts of a spec differ in, read once: pages, rules and checks ask for the same pair often.
 
-`read(spec, old, new)` gives a Reading: the difference, the privileged changes, one drawing of both graphs.
+`read(spec, old, new)` gives a Reading: the difference, the privileged changes, both graphs as one; `draw` its
+drawing.
 Kept by the texts and by what they import.
 """
 
@@ -28,7 +29,6 @@ class Reading:
     marked: frozenset[str]
     """Paths of privileged changes."""
     graph: Graph
-    svg: SafeString | None
 
     @property
     def widens(self) -> bool:
@@ -49,7 +49,12 @@ def _read(beside: Beside, stamps: tuple[Hashable, Hashable], old: str, new: str)
     before, after = beside.whole(old).parsed, beside.whole(new).parsed
     found = compare(before, after, catalog())
     joined = graph_difference(before.spec, after.spec, found.renames)
-    svg = mark_safe(to_svg(lay_out(joined), prefix="d", style=False)) if joined.nodes else None
     stage = privileged(old, new, catalog())
     marked = frozenset(str(item["path"]) for item in stage.evidence.get("changes", ()))
-    return Reading(found, marked, joined, svg)
+    return Reading(found, marked, joined)
+
+
+@lru_cache(maxsize=KEPT)
+def draw(graph: Graph) -> SafeString | None:
+    """The drawing of a reading's graph; None where there is no task."""
+    return mark_safe(to_svg(lay_out(graph), prefix="d", style=False)) if graph.nodes else None

@@ -16,6 +16,7 @@ urlpatterns = [
     path("specs/<slug:spec>/blame/", views.blame_page, name="spak-spec-blame"),
     path(ONE, views.patch, name="spak-patch"),
     path(f"{ONE}status/", views.status, name="spak-patch-status"),
+    path(f"{ONE}graph/", views.graph, name="spak-patch-graph"),
     path(f"{ONE}text/", views.text, name="spak-patch-text"),
     path(f"{ONE}conflicts/", views.conflicts, name="spak-patch-conflicts"),
     path(f"{ONE}viewed/", views.viewed, name="spak-patch-viewed"),

@@ -18,6 +18,7 @@ from spakweb.errors import Refused
 from spakweb.reviews import actions, blame, page, rules, talk
 from spakweb.reviews.inbox import waiting as inbox_of
 from spakweb.reviews.models import Patch
+from spakweb.reviews.reading import draw, read
 from spakweb.specs.changes import given_by
 from spakweb.specs.views import around, find_spec
 from spakweb.teams.models import Team
@@ -117,6 +118,16 @@ def status(request: HttpRequest, team: str, spec: str, patch: int) -> HttpRespon
     found = find_patch(request, team, spec, patch)
     context = page.status(request.user, found) | {"shown": _whole(request.GET.get("shown"))}
     return render(request, "reviews/_status.html", context)
+
+
+@gzip_page
+@require_safe
+def graph(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
+    """The drawing of both graphs, for a page that has a large one."""
+    found = find_patch(request, team, spec, patch)
+    latest = found.latest
+    drawn = draw(read(found.spec, latest.base.text, latest.text).graph)
+    return HttpResponse(drawn or "", content_type="image/svg+xml")
 
 
 @require_safe

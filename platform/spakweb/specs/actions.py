@@ -13,6 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.dispatch import Signal
 from django.utils import timezone
 
 from spakweb import access
@@ -28,6 +29,10 @@ from spakweb.teams.models import Team
 
 RESERVED = frozenset({"new", "import", "gallery"})
 """Words that stand where a spec's slug stands in addresses."""
+PROMOTED = {"staging": "", "production": "staging"}
+"""Tags that move by rules where a spec is protected, and the tag that a version must have before."""
+tag_moved = Signal()
+"""Sent inside the transaction that moves or removes a tag, with `user`, `tag`, `old` and maybe `gone`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,25 +158,48 @@ def drop_draft(user: Any, spec: Spec) -> bool:
 
 
 def set_tag(user: Any, version: SpecVersion, name: str) -> Tag:
-    """The tag, made or moved to this version. Raises: Refused `web.tag`."""
+    """The tag, made or moved to this version; in a protected spec those of PROMOTED move by its rules.
+
+    Raises: Refused `web.tag`, `web.tag_rule`.
+    """
     access.demand(user, "spec.tag", version)
     try:
         TAG(name)
     except ValidationError as error:
         raise Refused("web.tag", f"{name[:60]!r} is no name for a tag.", error.message) from error
     with transaction.atomic():
+        spec = _locked(version.spec_id)
+        if name in PROMOTED and spec.approvals and (why := _not_promoted(user, version, name)):
+            raise Refused("web.tag_rule", f"{name} does not move to version {version.number}: {why}.",
+                          "The page Reviews of the documentation has the rules.", 409)  # fmt: skip
         old = Tag.objects.filter(spec=version.spec, name=name).select_related("version").first()
         tag, _ = Tag.objects.update_or_create(spec=version.spec, name=name, defaults={"version": version})
         record(
             user, "spec.tagged", f"{version} as {name}", version.spec.team,
             before=old.version.content_hash if old else "", after=version.content_hash,
         )  # fmt: skip
+        tag_moved.send(Tag, user=user, tag=tag, old=old.version if old else None)
     return tag
 
 
+def _not_promoted(user: Any, version: SpecVersion, name: str) -> str:
+    """Why a tag of PROMOTED may not move to a version; empty where it may."""
+    if version.facts.get("errors"):
+        return "it has errors"
+    if not version.provenance.get("patch"):
+        return "no review made it"
+    if version.provenance["proposer"] == user.get_username():
+        return "who proposed it does not promote it"
+    before = PROMOTED[name]
+    if before and not version.tags.filter(name=before).exists():
+        return f"it is not tagged {before}"
+    return ""
+
+
 def remove_tag(user: Any, tag: Tag) -> None:
-    """Remove a tag of a version. Raises: Refused where the person may not."""
-    access.demand(user, "spec.tag", tag)
+    """Remove a tag of a version. Raises: PermissionDenied, Http404 where the person may not."""
+    needed = "spec.protect" if tag.name in PROMOTED and tag.spec.approvals else "spec.tag"
+    access.demand(user, needed, tag)
     with transaction.atomic():
         record(
             user,
@@ -180,6 +208,7 @@ def remove_tag(user: Any, tag: Tag) -> None:
             tag.spec.team,
             before=tag.version.content_hash,
         )
+        tag_moved.send(Tag, user=user, tag=tag, old=tag.version, gone=True)
         tag.delete()
 
 

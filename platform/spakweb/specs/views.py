@@ -39,6 +39,17 @@ def find_version(request: HttpRequest, team: str, spec: str, number: int) -> Spe
         raise Http404 from error
 
 
+def named_version(request: HttpRequest, spec: Spec, name: str) -> SpecVersion:
+    """The version of that number, or the one that the tag of that name is at; without a name the newest."""
+    number = as_number(name)
+    if number is None and name:
+        found = spec.tags.filter(name=name[:40].replace("\0", "")).values_list("version__number", flat=True).first()
+        if found is None:
+            raise Http404
+        number = found
+    return spec.head if number is None else find_version(request, spec.team.slug, spec.slug, number)
+
+
 def around(request: HttpRequest, spec: Spec, tab: str) -> dict[str, Any]:
     """What the header of a spec's pages shows."""
     return {

@@ -8,13 +8,30 @@ const comment = document.getElementById("comment");
 // ---- the graph
 
 const both = document.getElementById("both");
-const drawn = both?.querySelector("svg");
-if (drawn && drawn.viewBox.baseVal.width > both.clientWidth * 1.4) {
-  both.classList.add("large"); // As large as it was drawn: names stay legible, the list leads to its nodes.
-  drawn.setAttribute("width", drawn.viewBox.baseVal.width);
+function legible() {
+  const drawn = both?.querySelector("svg");
+  if (!drawn) return;
+  const { width, height } = drawn.viewBox.baseVal;
+  if (width > both.clientWidth * 1.4 || height > 2400) both.classList.add("large"); // As it was drawn; the list leads to its nodes.
 }
+legible();
 
-function centre(name) {
+// A large graph is fetched once it is looked at.
+let fetched = null;
+function graph() {
+  if (!both?.dataset.later) return Promise.resolve();
+  fetched ??= fetch(both.dataset.later).then(async (answer) => {
+    if (!answer.ok) return;
+    const drawn = new DOMParser().parseFromString(await answer.text(), "image/svg+xml").documentElement;
+    both.replaceChildren(document.importNode(drawn, true));
+    legible();
+  });
+  return fetched;
+}
+if (both?.dataset.later) new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && graph()).observe(both);
+
+async function centre(name) {
+  await graph();
   const node = all("#both [data-task]").find((one) => one.dataset.task === name);
   if (!node) return;
   for (const one of all("#both [data-found]")) delete one.dataset.found;

@@ -72,6 +72,7 @@ def cluster() -> Iterator[str]:
 def test_models_and_views_on_postgresql(cluster: str) -> None:
     names = ("access", "attacks", "beside", "specs_actions", "pages")
     tests = [ROOT / "tests/web/ground" / f"test_{name}.py" for name in names]
+    tests += [ROOT / f"tests/web/reviews/test_{name}.py" for name in ("reviews", "inbox", "evidence")]
     tests.append(ROOT / "tests/web/runs/test_many_runs.py")
     tests += [ROOT / f"tests/web/ledger/test_{name}.py" for name in ("database_ledger", "writer")]
     tests += [ROOT / "tests/web" / name for name in OWN_WORDS]

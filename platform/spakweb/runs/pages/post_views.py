@@ -28,9 +28,9 @@ from spakweb.runs.pages.views import find_run, fork_point, honest, show_run, sta
 from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import SpecVersion
-from spakweb.specs.views import find_spec, find_version
+from spakweb.specs.views import find_spec, named_version
 from spakweb.teams.models import Team
-from spakweb.text import as_number, plural
+from spakweb.text import plural
 
 MOST_AT_ONCE = 200
 EDITS = 50
@@ -42,8 +42,7 @@ def start(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """A run of a version with inputs; back to the form, as it was, when they do not fit."""
     found = find_spec(request, team, spec, "run.start")
     given = request.POST
-    number = as_number(given.get("version", ""))
-    version = found.head if number is None else find_version(request, team, spec, number)
+    version = named_version(request, found, given.get("version", ""))
     try:
         files, bare = start_files.chosen(request, found)
         run = actions.start(

@@ -34,7 +34,7 @@ from spakweb.runs.spec_text import spec_text
 from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import Spec
-from spakweb.specs.views import find_spec, find_version
+from spakweb.specs.views import find_spec, named_version
 from spakweb.teams.models import Team
 from spakweb.text import as_number
 
@@ -246,8 +246,8 @@ def new(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, Any]:
     """What the form shows that starts a run."""
     given = request.POST if request.method == "POST" else request.GET
-    number = as_number(given.get("version", ""))
-    version = spec.head if number is None else find_version(request, spec.team.slug, spec.slug, number)
+    name = given.get("version", "")
+    version = named_version(request, spec, name)
     parsed = Beside.of(spec).whole(version.text).parsed
     made = examine(parsed.spec, catalog())
     declared, least = made.inputs, str(made.config.get("SANDBOX", "RESTRICTED"))
@@ -271,6 +271,8 @@ def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, A
         "section": "specs",
         "version": version,
         "versions": spec.versions.values_list("number", "message"),
+        "named": name if as_number(name) is None else "",
+        "version_tags": spec.tags.values_list("name", "version__number"),
         "inputs": inputs,
         "modes": offered,
         "backends": backends.seen(),
