@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,41 @@ def test_what_a_killed_run_left_is_removed(cli: Cli, tmp_path: Path, runs: Path)
     assert list(runs.iterdir()) == [kept] and "never began" not in cli("runs").err
     assert cli("runs", "--clean", "--json").json == {"removed": []}
     assert cli("replay", kept.name).code == 0
+
+
+CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.symlink", "os.link", "shutil.rmtree"}
+
+
+def killed_before(number: int) -> Callable[[], None]:
+    """In the child: it is killed right before it changes something below the folder of runs for that time."""
+    seen = 0
+
+    def look(event: str, words: tuple[object, ...]) -> None:
+        nonlocal seen
+        writes = event == "open" and isinstance(words[2], int) and words[2] & (os.O_WRONLY | os.O_CREAT)
+        if (event in CHANGES or writes) and not str(words[0]).startswith(("/proc", "/sys", "/dev")):
+            seen += 1
+            if seen > number:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return lambda: sys.addaudithook(look)
+
+
+def test_killed_before_each_change_there_is_a_run_or_nothing_after_a_cleaning(cli: Cli, runs: Path) -> None:
+    left = 0
+    for number in range(200):
+        done = cli("run", HELLO, before=killed_before(number))
+        listed = cli("runs", "--json").json["runs"]
+        if listed:
+            break
+        assert done.code == -signal.SIGKILL
+        made = list(runs.iterdir()) if runs.exists() else []
+        left += len(made)
+        for folder in made:
+            os.utime(folder, (1, 1))  # one without a lock counts as held for a minute
+        assert cli("runs", "--clean", "--json").json == {"removed": [folder.name for folder in made]}
+        assert not runs.exists() or not list(runs.iterdir())
+    assert left > 5 and [row["problem"] for row in listed] == [""]
 
 
 def test_a_folder_that_a_process_holds_stays(cli: Cli, runs: Path) -> None:
