@@ -17,9 +17,9 @@ from django.views.decorators.http import require_GET
 
 from spakweb import access
 from spakweb.live.consumers import seq_of
-from spakweb.live.stream import CROWDED, Crowded, Message, hub, messages
+from spakweb.live.stream import CROWDED, Crowded, hub, messages
 from spakweb.live.viewers import Viewer
-from spakweb.live.watches import Reader
+from spakweb.live.watches import Message, Reader
 from spakweb.runs.deleted import gone
 from spakweb.runs.models import Run
 from spakweb.teams.models import Team

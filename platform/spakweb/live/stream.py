@@ -1,7 +1,7 @@
 """Watching runs from an event loop: one Hub per loop, which owns the watches (watches.py) and their readers.
 
 The hub wakes a watch at a hint (news.py), and when a look at the database, twice a second, finds something
-new. A reader takes what lies between its cursor and the head, so that a slow one costs nothing. One that has
+new. A reader takes what lies between its cursor and the head, so that a slow one costs nothing; one that has
 fallen behind the window takes pages from the ledger (`whole`), or is told to fetch the list again. A stream
 ends within two seconds of the sign-out or of the membership of its reader (viewers.py), and pages hear who
 else looks on.
@@ -18,7 +18,6 @@ import logging
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -27,16 +26,14 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 
-from spak.errors import UserError
 from spakweb import clock
 from spakweb.live import news
 from spakweb.live.summaries import HEADER, header
 from spakweb.live.viewers import HOLDS_S, People, Viewer, over, told
-from spakweb.live.watches import BROKEN, Item, Reader, TeamWatch, Watch, Watching, as_json
+from spakweb.live.watches import LOOK_S, Message, Reader, TeamWatch, Watch, Watching, as_json
 from spakweb.runs.models import Run
 
-BEHIND = 1000
-LOOK_S, MEMBERS_S, PEOPLE_S = 0.5, 2.0, 0.5
+MEMBERS_S, PEOPLE_S = 2.0, 0.5
 BEAT_S = 15.0
 MOST, MOST_EACH = 4000, 100
 """Streams of one process, and of one person."""
@@ -52,16 +49,6 @@ log = logging.getLogger(__name__)
 
 class Crowded(Exception):
     """No more streams are opened."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """`text` is the whole object as JSON; of records also the items, for whoever sends lines."""
-
-    type: str
-    text: str = ""
-    items: tuple[Item, ...] = ()
-    code: int = 0
 
 
 class Hub:
@@ -108,17 +95,17 @@ class Hub:
         self._each[user] -= 1
         if not self._each[user]:
             del self._each[user]
-        if isinstance(watch, Watch):
-            self.people.go(watch.key, reader.viewer)
-            self._gather([watch.key])
+        watch.left(reader)
         if not watch.readers:
             watch.task.cancel()
-            if isinstance(watch, Watch):
-                self.runs.pop(watch.key, None)
-            else:
-                self.teams.pop(watch.team, None)
+            watch.forget()
         if not self.readers:
             self._rest()
+
+    def looks_on_no_more(self, key: str, viewer: Viewer) -> None:
+        """A page of the run was closed: the others hear of it."""
+        self.people.go(key, viewer)
+        self._gather([key])
 
     def hear(self, heads: dict[str, int]) -> None:
         """A hint. In the loop's thread."""
@@ -290,61 +277,17 @@ async def messages(reader: Reader) -> AsyncIterator[Message]:
         if reader.closed:
             yield Message("closed", as_json({"type": "closed", "code": reader.closed}), code=reader.closed)
             return
-        said = False
-        if isinstance(watch, Watch):
-            if reader.next < watch.count:
-                yield await _records(watch, reader)
-                said = True
-            text, revision = watch.state(reader.seen), watch.revision
-        else:
-            text, revision = watch.rows(reader.seen), watch.revision
-        if text:
-            yield Message("state" if isinstance(watch, Watch) else "runs", text)
-        reader.seen = revision
-        if isinstance(watch, Watch) and reader.viewer.name and reader.people != watch.people:
-            reader.people = watch.people
-            yield Message("people", watch.people)
-        if isinstance(watch, Watch) and reader.output != watch.output:
-            reader.output = watch.output
-            if watch.output:
-                yield Message("output", watch.output)
-        if isinstance(watch, Watch) and watch.ended and reader.next >= watch.count:
-            ended = {"type": "end", "state": watch.shown["state"], "count": watch.count}
-            yield Message("end", as_json(ended))
-            return
-        if said or revision != watch.revision:
+        behind, revision = watch.behind(reader), watch.revision
+        for message in await watch.unsent(reader):
+            yield message
+            if message.type == "end":
+                return
+        if behind or revision != watch.revision:
             continue
         try:
             await asyncio.wait_for(reader.wake.wait(), BEAT_S)
         except TimeoutError:
             yield Message("beat")
-
-
-async def _records(watch: Watch, reader: Reader) -> Message:
-    """The next ones. When they cannot be read, a beat: it is tried again, or the reader is closed."""
-    if reader.next < watch.first:
-        if not reader.whole and watch.count - reader.next > BEHIND:
-            skipped = {"type": "resync", "from": reader.next, "to": watch.count}
-            reader.next = watch.count
-            return Message("resync", as_json(skipped))
-        try:
-            items = await watch.past(reader.next)
-        except DatabaseError as error:
-            log.warning("records for a reader that is behind were not read: %s", type(error).__name__)
-            await asyncio.sleep(LOOK_S)
-            return Message("beat")
-        except UserError:
-            log.exception("records for a reader that is behind cannot be read")
-            reader.closed = BROKEN
-            return Message("beat")
-    else:
-        items = watch.items(reader.next)
-    if not items:  # the run was removed while somebody watched it
-        reader.next = watch.count
-        return Message("beat")
-    reader.next = items[-1].seq + 1
-    rows = ",".join(item.row for item in items)
-    return Message("records", f'{{"type":"records","count":{watch.count},"records":[{rows}]}}', items)
 
 
 _hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = weakref.WeakKeyDictionary()

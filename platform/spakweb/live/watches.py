@@ -2,7 +2,8 @@
 
 A watch reads the ledger once for all of its readers: at a hint at once, then at most ten times a second, less
 often when very many read. It keeps the last records in a bounded window, and with which revision each node,
-edge and header changed. A reader has no queue: it has a cursor. Nothing here writes or knows a wire.
+edge and header changed. A reader has no queue: it has a cursor, and `unsent` gives what lies behind it as
+Messages. Nothing here writes or knows a wire.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from django.db import DatabaseError
 
+from spak.errors import UserError
 from spak.records import decode
 from spakweb import clock
 from spakweb.ledger.projection import Projection, edges, node_state
@@ -31,17 +33,36 @@ PACE_S, TEAM_PACE_S = 0.1, 0.5
 CROWD = 200
 """Readers of one run that get the full pace; twice as many get half of it."""
 LISTED = 200
+BEHIND = 1000
+"""Records that a reader of the window may be behind; one that is more is told to fetch the list again."""
+LOOK_S = 0.5
 BROKEN = 1011
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
-class Reads(Protocol):
+class Owner(Protocol):
     """Whoever owns the watches: it does their reading in threads of its own."""
+
+    runs: dict[str, Watch]
+    teams: dict[int, TeamWatch]
 
     def read(self, work: Callable[[], T]) -> Awaitable[T]:
         """Do some work with the database in a thread."""
+
+    def looks_on_no_more(self, key: str, viewer: Viewer) -> None:
+        """A page of the run was closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """`text` is the whole object as JSON; of records also the items, for whoever sends lines."""
+
+    type: str
+    text: str = ""
+    items: tuple[Item, ...] = ()
+    code: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +79,7 @@ class Item:
 class Reader:
     """One browser's place in what is watched."""
 
-    watch: Watch | TeamWatch
+    watch: Watching
     viewer: Viewer
     next: int = 0
     whole: bool = False
@@ -76,7 +97,7 @@ class Watching:
 
     pace_s = PACE_S
 
-    def __init__(self, hub: Reads, team: int) -> None:
+    def __init__(self, hub: Owner, team: int) -> None:
         self.hub, self.team = hub, team
         self.readers: set[Reader] = set()
         self.revision = 0
@@ -88,6 +109,21 @@ class Watching:
     async def refresh(self) -> None:
         """Read what changed; each watch says its own."""
         raise NotImplementedError
+
+    async def unsent(self, reader: Reader) -> list[Message]:
+        """What the reader has not been sent yet; its cursors are moved behind it."""
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Its owner drops it: nobody reads it any more."""
+        raise NotImplementedError
+
+    def behind(self, reader: Reader) -> bool:
+        """Whether there are records that the reader does not have."""
+        return False
+
+    def left(self, reader: Reader) -> None:
+        """The reader went."""
 
     def _told(self) -> None:
         self.ready.set()
@@ -115,7 +151,7 @@ class Watching:
 class Watch(Watching):
     """What the watchers of one run share: its newest records and its state."""
 
-    def __init__(self, hub: Reads, pk: int, key: str, team: int) -> None:
+    def __init__(self, hub: Owner, pk: int, key: str, team: int) -> None:
         self.pk, self.key = pk, key
         self.count = 0
         self.ended = False
@@ -196,6 +232,63 @@ class Watch(Watching):
         if name not in among or among[name][1] != value:
             among[name] = self.revision, value
 
+    async def unsent(self, reader: Reader) -> list[Message]:
+        """Records, state, people, output and end, in this order."""
+        found = [await self._records(reader)] if self.behind(reader) else []
+        if text := self.state(reader.seen):
+            found.append(Message("state", text))
+        reader.seen = self.revision
+        if reader.viewer.name and reader.people != self.people:
+            reader.people = self.people
+            found.append(Message("people", self.people))
+        if reader.output != self.output:
+            reader.output = self.output
+            if self.output:
+                found.append(Message("output", self.output))
+        if self.ended and not self.behind(reader):
+            ended = {"type": "end", "state": self.shown["state"], "count": self.count}
+            found.append(Message("end", as_json(ended)))
+        return found
+
+    def behind(self, reader: Reader) -> bool:
+        """Whether there are records that the reader does not have."""
+        return reader.next < self.count
+
+    def left(self, reader: Reader) -> None:
+        """Its page was closed."""
+        self.hub.looks_on_no_more(self.key, reader.viewer)
+
+    def forget(self) -> None:
+        """Nobody reads the run any more."""
+        self.hub.runs.pop(self.key, None)
+
+    async def _records(self, reader: Reader) -> Message:
+        """The next ones. When they cannot be read, a beat: it is tried again, or the reader is closed."""
+        if reader.next < self.first:
+            if not reader.whole and self.count - reader.next > BEHIND:
+                skipped = {"type": "resync", "from": reader.next, "to": self.count}
+                reader.next = self.count
+                return Message("resync", as_json(skipped))
+            try:
+                items = await self.past(reader.next)
+            except DatabaseError as error:
+                log.warning("records for a reader that is behind were not read: %s", type(error).__name__)
+                await asyncio.sleep(LOOK_S)
+                return Message("beat")
+            except UserError:
+                log.exception("records for a reader that is behind cannot be read")
+                reader.closed = BROKEN
+                return Message("beat")
+        else:
+            items = self.items(reader.next)
+        if not items:  # the run was removed while somebody watched it
+            reader.next = self.count
+            return Message("beat")
+        reader.next = items[-1].seq + 1
+        rows = ",".join(item.row for item in items)
+        text = f'{{"type":"records","count":{self.count},"records":[{rows}]}}'
+        return Message("records", text, items)
+
     def items(self, start: int) -> tuple[Item, ...]:
         """The next page of the window from `start` on, which lies in it."""
         at = start - self.first
@@ -236,7 +329,7 @@ class TeamWatch(Watching):
 
     pace_s = TEAM_PACE_S
 
-    def __init__(self, hub: Reads, team: int) -> None:
+    def __init__(self, hub: Owner, team: int) -> None:
         self._runs: dict[str, tuple[int, dict[str, Any]]] = {}
         self._texts: dict[int, str] = {}
         super().__init__(hub, team)
@@ -258,6 +351,15 @@ class TeamWatch(Watching):
         for one in rows:
             changed, value = before.get(one["key"], (0, {}))
             self._runs[one["key"]] = (changed, value) if value == one else (self.revision, one)
+
+    async def unsent(self, reader: Reader) -> list[Message]:
+        """The rows that changed."""
+        text, reader.seen = self.rows(reader.seen), self.revision
+        return [Message("runs", text)] if text else []
+
+    def forget(self) -> None:
+        """Nobody reads the team's list any more."""
+        self.hub.teams.pop(self.team, None)
 
     def rows(self, since: int) -> str:
         """The runs that changed after a number, as JSON."""

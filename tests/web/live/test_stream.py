@@ -163,7 +163,7 @@ def test_one_read_serves_all_watchers(team: Team, vera: User, monkeypatch: pytes
 def test_a_reader_far_behind_is_told_to_fetch_the_list(
     team: Team, vera: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "BEHIND", 50)
+    monkeypatch.setattr(watches, "BEHIND", 50)
     monkeypatch.setattr(watches, "WINDOW", 20)
     held = ledger(team)
     write(held, 99)
@@ -194,6 +194,7 @@ def test_records_that_cannot_be_read_for_one_who_is_behind(
 ) -> None:
     """No page stands still and says nothing: it goes on when the database is back, or is closed."""
     monkeypatch.setattr(stream, "LOOK_S", 0.05)
+    monkeypatch.setattr(watches, "LOOK_S", 0.05)
     monkeypatch.setattr(watches, "WINDOW", 20)
     held, past, failed = ledger(team), watches.Watch.past, []
     write(held, 99)
