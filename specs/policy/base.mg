@@ -6,6 +6,10 @@ Decl unknown_tool(Action) bound [/name].
 Decl argument(Action, Name, Value) bound [/name, /string, /any].
 Decl cut_argument(Action, Name) bound [/name, /string].
 Decl unreadable(Action, Code, Message) bound [/name, /string, /string].
+
+# Folds are fed from events (docs/history.md): a request that is judged, and its answer with what it answered.
+Decl event(Action) bound [/name].
+Decl result(Action, Name, Value) bound [/name, /string, /any].
 Decl uses_path(Action, How, Place, Path) bound [/name, /name, /name, /string].
 
 # Facts of the run around the action. Its kernel states them, no policy and no model does.

@@ -67,6 +67,27 @@ task Compared {
   success: lines == 2
 }
 """
+REMEMBERED = """
+task Remembered {
+  step a: tool.look { text: "a.txt" }
+  step b: tool.write { path: "a.txt" text: "1" }
+  step c: tool.look { text: "a.txt" }
+  step d: tool.look { text: "a.txt" }
+}
+"""
+REMEMBERED_LAW = (
+    PERMITS
+    + """
+Decl looked(Text, N) bound [/string, /number] descr [fold("count"), within("3 steps")].
+feed_looked(T) :- event(E), tool(E, /look), argument(E, "text", T).
+forbidden(A) :- tool(A, /look), argument(A, "text", T), looked(T, N), 2 <= N.
+Decl known(Path) bound [/string] descr [fold("open"), counts("done")].
+feed_known(P) :- event(E), tool(E, /look), argument(E, "text", P), result(E, "exit", 0).
+close_known(P) :- event(E), tool(E, /write), argument(E, "path", P).
+forbidden(A) :- tool(A, /write), argument(A, "path", P), !known(P).
+"""
+)
+"""A law about the past: the fourth step is a third look within three steps."""
 PLANNED = """
 AGENT Planned LEVEL 5 {
   CONFIG { MODE stepwise BUDGET { steps: 40 tokens: 430 } }
@@ -297,6 +318,7 @@ def main() -> int:
         _own(folder / "turns", target / "turns.jsonl", TURNS, turns)
         _own(folder / "summarized", target / "summarized.jsonl", SUMMARIZED, planned)
         _own(folder / "checks", target / "checks.jsonl", CHECKS, law=CHECKS_LAW)
+        _own(folder / "remembered", target / "remembered.jsonl", REMEMBERED, law=REMEMBERED_LAW)
     expect(target)
     return 0
 

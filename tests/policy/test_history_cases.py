@@ -118,15 +118,25 @@ def test_the_example_of_the_page_answers_as_it_says() -> None:
     assert len(verdicts_) == 3 and all(item.event.expect and item.expected for item in verdicts_)
 
 
-def test_a_law_of_a_run_declares_no_fold_yet() -> None:
+def test_runs_of_older_semantics_keep_no_folds() -> None:
     law = Law(constitution(), operator={"a.mg": COUNTED})
+    assert [fold.name for fold in compiled(law, "", {}).folds.values()] == ["asked"]
     with pytest.raises(PolicyError) as caught:
-        compiled(law, "", {})
+        compiled(law, "", {}, keeps_folds=False)
     assert caught.value.code == "policy.fold"
 
 
+def test_a_spec_feeds_no_fold_of_the_law() -> None:
+    """One more row could free what the fold holds back: a negative amount, a newer value."""
+    law = Law(constitution(), operator={"a.mg": COUNTED})
+    with pytest.raises(PolicyError) as caught:
+        compiled(law, "feed_asked(T) :- tool(_, T).", {})
+    assert caught.value.code == "policy.closed"
+    own = COUNTED.replace("asked", "mine").replace("Decl event(E) bound [/name].", "")
+    assert len(compiled(law, own, {}).folds) == 2
+
+
 COUNTED = """
-Decl event(E) bound [/name].
 Decl asked(Tool, N) bound [/name, /number] descr [fold("count")].
 feed_asked(T) :- event(E), tool(E, T).
 forbidden(A) :- tool(A, T), asked(T, N), 3 <= N.
@@ -153,6 +163,13 @@ def test_policy_test_runs_the_cases_beside_a_policy(folder: Path) -> None:
     assert done.stdout.startswith("at_once.cases.jsonl:5: expected allow: three of 2,000 at once")
     code, document = spak(folder, "policy", "test", "at_once.mg", "--json")
     assert (code, document["ok"], [item["line"] for item in document["files"][0]["wrong"]]) == (1, False, [5])
+
+
+def test_policy_check_prints_the_bound_of_each_fold(folder: Path) -> None:
+    code, document = spak(folder, "policy", "check", "transfers.mg", "--json")
+    assert (code, [item["name"] for item in document["folds"]]) == (0, ["approval", "moved"])
+    assert all(10_000 < item["bytes"] < 500_000 for item in document["folds"])
+    assert "fold moved: sum, at most " in raw(folder, "policy", "check", "transfers.mg").stderr
 
 
 def test_policy_eval_answers_a_file_of_events(folder: Path) -> None:

@@ -259,6 +259,7 @@ def _report(files: tuple[Path, ...], findings: Any, policy: Policy | None, as_js
             "ok": policy is not None,
             "policy": None if policy is None else policy.hash,
             "diagnostics": [item.to_json() for item in findings],
+            "folds": [] if policy is None else _folds(policy),
         }
         common.emit(document)
         return 3 if policy is None else 0
@@ -267,5 +268,15 @@ def _report(files: tuple[Path, ...], findings: Any, policy: Policy | None, as_js
     if policy is None:
         common.say("next: mend what is marked as error and check again")
         return 3
+    for fold in _folds(policy):
+        common.say(f"fold {fold['name']}: {fold['kind']}, at most {fold['bytes']:,} bytes")
     common.say(f"ok: {len(policy.clauses)} clauses, {policy.hash}")
     return 0
+
+
+def _folds(policy: Policy) -> list[dict[str, Any]]:
+    """Each fold with the most bytes that its state can have."""
+    from spak.policy.history.state import bound
+
+    folds = sorted(policy.folds.values(), key=lambda fold: fold.name)
+    return [{"name": fold.name, "kind": fold.kind, "bytes": bound(fold)} for fold in folds]

@@ -6,7 +6,7 @@ follows from them, and is kept up to date by `update`. An update either happens 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -259,6 +259,14 @@ class Session:
             return
         self._update([], [(key, row) for row in answer])
         self._answers[key, mode, inputs] = answer
+
+    def forget(self, keys: Collection[Key]) -> None:
+        """Take back all answers about these predicates: they are asked for anew. Raises: PolicyLimit."""
+        old = [asked for asked in self._answers if asked[0] in keys]
+        if old:
+            self._update([(asked[0], row) for asked in old for row in self._answers[asked]], [])
+            for asked in old:
+                del self._answers[asked]
 
     def settle(self, answers: Answers) -> None:
         """Ask until no question is open. Raises: what `answers` and `supply` raise."""

@@ -10,15 +10,61 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from spak import canon
+from spak.datalog.values import Fact
+from spak.errors import UserError
 from spak.kernel import fit, measure, outcomes, permit, render, route
 from spak.kernel.memory import recollect
+from spak.kernel.observed import Malformed
 from spak.kernel.state import Effect, Watchdog
 from spak.kernel.turn import CallTool, EnterStep, Misfit, Move, Turn
+from spak.policy.history import state as past
+from spak.policy.history.deciding import results
+from spak.policy.history.state import Fed
 from spak.program import Poll, Step, Task
 from spak.records import Kind
 
 COMMITS = "git_commit"
 """The tool whose diagnostics are about the commit and not about the files."""
+
+
+def settle(turn: Turn, kind: str, body: Mapping[str, Any], side: Mapping[str, Any]) -> None:
+    """Tell the folds of the policy that the pending call ended, and what it answered.
+
+    An action that was rolled back or never done did not happen; whatever else came of it did.
+    """
+    pending, gate = turn.state.r6, turn.rules.gate
+    if gate is None or not gate.folds or pending is None or pending.act in ("observe", "approve"):
+        return
+    if kind == Kind.OBSERVE:  # a prompt that was counted is not answered
+        return
+    undone = pending.act == "tool" and body.get("outcome") != "exited"
+    known, call = turn.state.r7.history, str(pending.attempt)
+    fed: Fed = ()
+    try:
+        if not undone:
+            wish = permit.wish_of(turn, pending.act, pending.name, pending.args)
+            fed = gate.feeds(wish, pending.observed, _results(body, side))
+    except (UserError, Malformed):
+        known = past.lost(gate.folds, known, turn.seq)
+    turn.executive(
+        history=past.settled(gate.folds, known, call, turn.at, done=not undone, record=turn.seq, fed=fed)
+    )
+
+
+def _results(body: Mapping[str, Any], side: Mapping[str, Any]) -> list[Fact]:
+    """What an answer says, as facts: how it ended, and what it took."""
+    found: dict[str, Any] = {}
+    for name in ("exit", "outcome", "signal", "key"):
+        value = body.get(name)
+        if isinstance(value, str) or type(value) is int:
+            found[name] = value
+    out = body.get("out")
+    if isinstance(out, str):
+        found["out"] = out
+    for name in ("ms", "tokens"):
+        found[name] = fit.count(side, name)
+    found["cost"] = -(-fit.count(side, "cost_nanousd") // 1000)
+    return results(found)
 
 
 def answer(turn: Turn, kind: str, body: Mapping[str, Any]) -> Move:

@@ -14,21 +14,26 @@ Source: DESIGN.md sections 3 and 9, seed 004 part two, section 10.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from spak import canon
 from spak.datalog import Policy, Session
-from spak.datalog.values import Fact, Name
+from spak.datalog.externals import Request
+from spak.datalog.values import Fact, Name, Value
 from spak.errors import LedgerError, UserError
 from spak.kernel.observed import Facts, Malformed, Observed, Questions
 from spak.lang.catalog import Catalog
 from spak.policy import approval
 from spak.policy.actions import Action
 from spak.policy.facts import ACTION, facts, is_built
+from spak.policy.history import state as past
+from spak.policy.history.deciding import answers, fed, feeding, folds_of
+from spak.policy.history.deciding import past as remembered
+from spak.policy.history.state import Fed, History
 from spak.policy.judge import decide, denied
 from spak.policy.law import Law, compiled
 from spak.program.semantics import LATEST, Decisions
@@ -41,6 +46,9 @@ SHORT = 4096
 
 NEAR = 16
 """Facts by which two actions may differ for the session of one to become that of the other."""
+
+EVENT: Fact = ("event", (ACTION,))
+"""What makes an action an event that folds are fed from."""
 
 KEPT = 256
 """Sessions and proofs that are kept."""
@@ -63,6 +71,8 @@ class Wish(NamedTuple):
     """How patches are read and judged: git_patches, patch_codes and long_patches."""
     uses: Mapping[str, str] = MappingProxyType({})
     """What the tool's entry says that its arguments are, where its calls are described by that."""
+    history: History = History()
+    """What folds keep of the run, at the time of this request (spak.policy.history)."""
 
 
 def uses_of(catalog: Catalog, act: str, name: str) -> Mapping[str, str]:
@@ -81,6 +91,10 @@ class Judged(NamedTuple):
     moving: tuple[Fact, ...] = ()
     seen: Facts = MappingProxyType({})
     """What was observed, for the answers of external predicates that it rests on."""
+    history: History = History()
+    """The past that it was derived from."""
+    fed: Fed = ()
+    """What the request feeds folds."""
 
 
 class Gate:
@@ -88,6 +102,8 @@ class Gate:
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
+        self.folds = folds_of(policy)
+        self._feeding = feeding(policy)
         self.reads = frozenset(_reads(policy, ("permitted", "forbidden")))
         """Predicates that a decision can depend on; facts of others need not be stated."""
         self._steady = MOVING not in _reads(policy, ("permitted",))
@@ -149,12 +165,21 @@ class Gate:
     def explanation(self, judged: Judged) -> bytes:
         """The proof of a decision, or what was missing for it, as canonical JSON."""
         moving = () if judged.allow is True and self._steady else judged.moving
+        if self.folds:  # what the past says is in it, and hardly ever the same again
+            return canon.dumps(self._explain(judged))
         key = (judged.allow, judged.code, judged.facts, moving, _rows(judged.seen))
         found = self._proofs.get(key)
         if found is None:
             found = canon.dumps(self._explain(judged))
             _keep(self._proofs, key, found)
         return found
+
+    def feeds(self, wish: Wish, observed: Facts, results: Iterable[Fact]) -> Fed:
+        """What the answer to a permitted action feeds folds. Raises: PolicyError, PolicyLimit, Malformed."""
+        if self._feeding is None:
+            return ()
+        known = _facts(wish, Observed(observed))
+        return fed(self.folds, self._feeding.session([EVENT, *known, *results]))
 
     def _told(self, wish: Wish, seen: Observed, observed: Facts) -> tuple[Fact, ...]:
         """The facts about the action; those of a short one that is fully observed are kept."""
@@ -181,28 +206,42 @@ class Gate:
         self, known: tuple[Fact, ...], wish: Wish, seen: Observed, observed: Facts
     ) -> Judged | Questions:
         moving = wish.moving
+        if self.folds:
+            known = (*known, EVENT)
+            moving = (*moving, *past.rows(self.folds, wish.history))
         key = (known, _rows(observed))
         held = self._sessions.pop(key, None) or self._near(known, moving)
         if held is None:
             held = _Held(self.policy.session((*known, *moving)), known, moving)
-        elif held.moving != moving:
-            told = [pair for pair in zip(held.moving, moving, strict=True) if pair[0] != pair[1]]
-            held.session.update([before for before, _ in told], [now for _, now in told])
-            held.moving = moving
+        else:
+            if self.folds:
+                held.session.forget({fold.key for fold in self.folds.values()})
+            if held.moving != moving:
+                before, now = dict.fromkeys(held.moving), dict.fromkeys(moving)
+                held.session.update(
+                    [fact for fact in before if fact not in now], [fact for fact in now if fact not in before]
+                )
+                held.moving = moving
         session = held.session
-        if not seen.answer(session):
+        if not seen.answer(session, self._past(wish.history)):
             return seen.questions()
         _keep(self._sessions, key, held)
+        rows = fed(self.folds, session) if self.folds else ()
+        judged = Judged(False, "", "", known, moving, observed, wish.history, rows)
         if session.holds("forbidden", ACTION):
             code = "policy.forbidden"
         elif session.holds("permitted", ACTION):
-            return Judged(True, "", "", known, moving, observed)
+            return judged._replace(allow=True)
         else:
             code = "policy.denied"
         found = decide(self.policy, [*known, *moving], False, session)
         if wish.decides.patch_codes and found.code.startswith("patch."):
             code = found.code
-        return Judged(False, code, found.reason, known, moving, observed)
+        return judged._replace(code=code, reason=found.reason)
+
+    def _past(self, history: History) -> Callable[[Request], list[tuple[Value, ...]] | None] | None:
+        """Who answers questions about folds."""
+        return partial(answers, self.folds, history) if self.folds else None
 
     def _near(self, known: tuple[Fact, ...], moving: tuple[Fact, ...]) -> _Held | None:
         """The session of the last decision, told what is different now; None when little is the same.
@@ -210,9 +249,11 @@ class Gate:
         Sessions that were told answers of external predicates stay as they are.
         """
         last = next(reversed(self._sessions), None)
-        if last is None or self._sessions[last].session.answers():
+        if last is None:
             return None
         held = self._sessions[last]
+        if any(request.pred not in self.folds for request, _ in held.session.answers()):
+            return None
         less = [fact for fact in (*held.known, *held.moving) if fact not in known and fact not in moving]
         more = [fact for fact in (*known, *moving) if fact not in held.known and fact not in held.moving]
         if len(less) + len(more) > NEAR:
@@ -238,18 +279,20 @@ class Gate:
 
     def _session(self, judged: Judged) -> Session:
         held = self._sessions.get((judged.facts, _rows(judged.seen)))
-        if held is not None and held.moving == judged.moving:
+        if held is not None and held.moving == judged.moving and not self.folds:
             return held.session
         session = self.policy.session((*judged.facts, *judged.moving))
-        Observed(judged.seen).answer(session)
+        Observed(judged.seen).answer(session, self._past(judged.history))
         return session
 
     def _explain(self, judged: Judged) -> dict[str, Any]:
         if judged.facts:
             known = [*judged.facts, *judged.moving]
-            found = decide(self.policy, known, True, self._session(judged))
+            session = self._session(judged)
+            found = decide(self.policy, known, True, session)
             if found.decision == ("allow" if judged.allow is True else "deny"):
-                return found.to_json()
+                told = [item.to_json() for item in remembered(self.folds, judged.history, session)]
+                return found.to_json() | ({"past": told} if told else {})
         return denied(judged.code, judged.reason).to_json()
 
 
@@ -266,21 +309,21 @@ def approval_facts(signer: str, overrides: bool) -> tuple[Fact, ...]:
     return (signed, ("admin_override", (ACTION, signer))) if overrides else (signed,)
 
 
-def gate_of(policy: Any, is_closed: bool = True) -> Gate:
-    """The gate of `genesis.rules.policy`; `is_closed` as in `law.compiled`.
+def gate_of(policy: Any, decides: Decisions = LATEST) -> Gate:
+    """The gate of `genesis.rules.policy` under the decisions of the run's semantics.
 
-    Raises: PolicyError `policy.invalid`, `policy.reserved`, `policy.closed`; LedgerError `ledger.genesis`.
+    Raises: what `law.compiled` raises; LedgerError `ledger.genesis`.
     """
     if not isinstance(policy, Mapping):
         raise LedgerError("ledger.genesis", "its rules hold no policy")
-    return _gate(canon.dumps(policy), is_closed)
+    return _gate(canon.dumps(policy), decides.closed_law, decides.folds)
 
 
 @lru_cache(maxsize=32)
-def _gate(text: bytes, is_closed: bool) -> Gate:
+def _gate(text: bytes, is_closed: bool, keeps_folds: bool) -> Gate:
     policy = canon.loads(text)
     law = Law.from_json(policy)
-    made = Gate(compiled(law, policy["spec"], policy["axioms"], is_closed=is_closed))
+    made = Gate(compiled(law, policy["spec"], policy["axioms"], is_closed=is_closed, keeps_folds=keeps_folds))
     if made.hash != policy["hash"]:
         raise LedgerError("ledger.genesis", "its policy has not the hash that it names")
     return made
@@ -314,7 +357,9 @@ def _keep(store: OrderedDict[Any, Any], key: Any, value: Any) -> None:
 
 def _reads(policy: Policy, goals: tuple[str, ...]) -> set[tuple[str, int]]:
     """Every predicate that a goal can depend on."""
-    below: dict[tuple[str, int], set[tuple[str, int]]] = {}
+    below: dict[tuple[str, int], set[tuple[str, int]]] = {
+        key: {fold.feed, fold.close} for key, fold in policy.folds.items()
+    }
     for clause in policy.clauses:
         used = {part.atom.key for part in clause.body if hasattr(part, "atom")}
         below.setdefault(clause.head.key, set()).update(used)

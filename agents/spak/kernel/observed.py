@@ -17,13 +17,13 @@ member's name.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from spak import canon
 from spak.commandline.findings import Deed, Reading, Use
-from spak.datalog import Session
-from spak.datalog.values import decode, from_json
+from spak.datalog import Request, Session
+from spak.datalog.values import Value, decode, from_json
 from spak.policy.actions import PatchSeen, Seen, World
 
 KINDS = ("paths", "globs", "hosts", "rows", "patches", "lines")
@@ -75,13 +75,18 @@ class Observed:
             line=self._line,
         )
 
-    def answer(self, session: Session) -> bool:
+    def answer(
+        self, session: Session, past: Callable[[Request], list[tuple[Value, ...]] | None] | None = None
+    ) -> bool:
         """Supply what was observed to a session; False, and noted, when it asks for more.
 
-        Raises: PolicyError for rows that do not answer.
+        `past` answers questions about what happened before. Raises: PolicyError for rows that do not answer.
         """
         while requests := session.requests():
             for request in requests:
+                if past is not None and (known := past(request)) is not None:
+                    session.supply(request, known)
+                    continue
                 asked = request.to_json()
                 name = canon.dumps(asked)
                 if name in self.rows:

@@ -21,6 +21,7 @@ from spak.kernel.situation import moving, situation
 from spak.kernel.state import Counter, Effect, EffectClass, LastTool
 from spak.kernel.turn import EnterStep, Misfit, Move, Turn
 from spak.policy import approval
+from spak.policy.history import state as past
 from spak.policy.judge import permissible
 from spak.program import Step, Task, Template
 from spak.records import Kind
@@ -188,6 +189,7 @@ def permit(
     if name != act:
         body["name"] = name
     if judged is not None:
+        judged = _remember(turn, judged)
         turn.judged.append((len(turn.commits), judged))
         if judged.allow is not True:
             asked = turn.commit(Kind.PERMIT, {**body, "allow": judged.allow, "code": judged.code})
@@ -212,9 +214,8 @@ def _decision(
     rules, gate = turn.rules, turn.rules.gate
     if gate is None:
         return None
-    run = situation(rules, turn.state, turn.task, name if act == "tool" else "")
-    spent = moving(rules, turn.state)
-    wish = Wish(act, name, args, run, spent, rules.decides, uses_of(rules.catalog, act, name))
+    wish = wish_of(turn, act, name, args)
+    run = wish.run
     signed = approval_facts(*known.signed) if known.signed else ()
     asked = wish._replace(run=(*run, *signed)) if signed else wish
     found = gate.judge(asked, known.seen, known.rounds)
@@ -226,6 +227,34 @@ def _decision(
             code = found.code if rejected is None else rejected.code
             return found._replace(allow="ask", code=code)
     return found
+
+
+def wish_of(turn: Turn, act: Any, name: str, args: Mapping[str, Any]) -> Wish:
+    """What the gate is asked, with the facts of the run around it."""
+    rules, gate = turn.rules, turn.rules.gate
+    run = situation(rules, turn.state, turn.task, name if act == "tool" else "")
+    spent = moving(rules, turn.state)
+    wish = Wish(act, name, args, run, spent, rules.decides, uses_of(rules.catalog, act, name))
+    if gate is not None and gate.folds:
+        wish = wish._replace(history=past.begin(turn.state.r7.history, turn.at))
+    return wish
+
+
+def _remember(turn: Turn, judged: Judged) -> Judged:
+    """Keep a decided request in the history; a denial where folds have no room for what it feeds."""
+    gate = turn.rules.gate
+    if gate is None or not gate.folds or judged.allow == "ask":
+        return judged
+    history, trouble = past.requested(
+        gate.folds,
+        past.begin(turn.state.r7.history, turn.at),
+        str(turn.state.r0.attempt),
+        judged.fed,
+        allow=judged.allow is True,
+        record=turn.next_record,
+    )
+    turn.executive(history=history)
+    return judged._replace(allow=False, code="policy.limit", reason=trouble) if trouble else judged
 
 
 def _denied(turn: Turn, step: Step, act: Asked, name: str, args: Mapping[str, Any], judged: Judged) -> Move:

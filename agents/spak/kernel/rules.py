@@ -94,7 +94,7 @@ class Rules:
                 opening=seal.opening(semantics, rules),
                 wanted=_wanted(program),
                 decides=decides,
-                gate=gate_of(rules["policy"], decides.closed_law) if decides.policy else None,
+                gate=gate_of(rules["policy"], decides) if decides.policy else None,
                 axioms=axioms,
                 keys=tuple(rules["keys"]) if decides.policy else (),
                 remembers=decides.memory and _reads_memory(program),

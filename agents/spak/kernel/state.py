@@ -17,6 +17,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from spak.kernel import watch
 from spak.kernel.memory import Memory
+from spak.policy.history import state as history
+from spak.policy.history.state import History
 from spak.program import Budgets
 
 Status = Literal["new", "running", "succeeded", "failed", "refused", "cancelled"]
@@ -137,6 +139,8 @@ class Executive:
     """Why a metric loop had enough: `patience`, `evaluations` or `space`."""
     goal: Any = ""
     """The GOAL of the current task with its variables filled in, where it reads any."""
+    history: History = field(default=History())
+    """What the policy's folds keep of the run (spak.policy.history); bounded."""
 
     @property
     def cost(self) -> int:
@@ -219,8 +223,9 @@ def registers(state: State, budgets: Budgets | None = None) -> dict[str, Any]:
             "task_id": state.r0.task,
             "depth": r7.depth,
             "tokens": state.r2,
-            **asdict(change(r7, memory=Memory())),
+            **asdict(change(r7, memory=Memory(), history=None)),
             "memory": _memory(r7.memory),
+            "history": history.to_data(r7.history),
         },
     }
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spak.kernel import permit, route
-from spak.kernel.answer import answer
+from spak.kernel.answer import answer, settle
 from spak.kernel.rules import Rules
 from spak.kernel.state import State
 from spak.kernel.turn import CallTool, EnterStep, EnterTask, Move, Stepped, Turn
@@ -29,7 +29,7 @@ from spak.records import Authority, Kind, Record
 
 def step(rules: Rules, state: State, proposal: Record) -> Stepped:
     """The next state, the commits that led to it, and what to do now (at most one effect)."""
-    turn = Turn(rules, state, proposal.at)
+    turn = Turn(rules, state, proposal.at, proposal.seq)
     body = proposal.body
     if not isinstance(body, Mapping) or proposal.authority != Authority.PROPOSAL or state.ended:
         return turn.done()
@@ -41,6 +41,7 @@ def step(rules: Rules, state: State, proposal: Record) -> Stepped:
             turn.end("cancelled", "run.cancelled")
     elif expects(state, proposal):
         turn.spend(proposal.side)
+        settle(turn, proposal.kind, body, proposal.side)
         _follow(turn, answer(turn, proposal.kind, body))
     return turn.done()
 

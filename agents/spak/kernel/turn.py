@@ -83,6 +83,8 @@ class Turn:
     state: State
     at: int
     """Unix milliseconds of the proposal."""
+    seq: int
+    """The proposal's place in the ledger."""
     commits: list[Record] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     judged: list[tuple[int, Judged]] = field(default_factory=list)
@@ -103,6 +105,11 @@ class Turn:
         """Task, step and attempt of the program counter."""
         counter = self.state.r0
         return counter.task, counter.step, counter.attempt
+
+    @property
+    def next_record(self) -> int:
+        """The place in the ledger that the next commit will have."""
+        return self.seq + 1 + len(self.commits)
 
     def commit(self, kind: Kind, body: Mapping[str, Any]) -> str:
         """Seal a decision; gives its content hash. A lean route names neither its act's key nor a commit."""

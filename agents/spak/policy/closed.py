@@ -41,6 +41,8 @@ def closed(policy: Policy, above: Collection[str], level: Level) -> frozenset[Ke
         signs[key].add(sign)
         for clause in rules.get(key, ()):
             waiting += [(below, sign * way) for below, way in _ways(clause)]
+        if (fold := policy.folds.get(key)) is not None:  # one more row may make a sum or an age smaller
+            waiting += [(below, way) for below in (fold.feed, fold.close) for way in (1, -1)]
     opened = {
         decl.atom.key for decl in policy.decls.values() if decl.place.file in above and _opens(decl, level)
     }

@@ -27,6 +27,7 @@ RESERVED = frozenset(
     names_secret looks_secret act validator in_task at_level declared_tool sandboxed diagnostic
     checks_ran spent allowance takes signed_approval admin_override role dependency_link
     test_coverage entropy held as_strict connects works_in sets_variable declares_use
+    event result
     """.split()  # noqa: SIM905
 )
 """Predicates whose rows the runtime states, or the world answers: no rule or fact of a spec makes one."""
@@ -72,20 +73,22 @@ class Law:
         return compiled(self, "", {}).hash
 
 
-def compiled(law: Law, spec: str, axioms: Mapping[str, str], *, is_closed: bool = True) -> Policy:
+def compiled(
+    law: Law, spec: str, axioms: Mapping[str, str], *, is_closed: bool = True, keeps_folds: bool = True
+) -> Policy:
     """The policy of a run; `is_closed` keeps a spec from permitting more than the law (since semantics 3).
 
-    Raises: PolicyError `policy.invalid`, `policy.reserved`, `policy.closed`.
+    Raises: PolicyError `policy.invalid`, `policy.reserved`, `policy.closed`; and `policy.fold` for a fold
+    where the run's semantics keep none (before 4).
     """
     own = {name: text for name, text in ((SPEC, spec), *axioms.items()) if text}
     if own.keys() & law.sources.keys():
         raise PolicyError("policy.closed", f"{min(own.keys() & law.sources.keys())} is a file of the law")
     made = load({**law.sources, **own})
     wrong = [*_stated(made, {*law.sources, *own} - {*law.shipped})]
-    wrong += [
-        Finding("policy.fold", "error", f"runs do not keep folds such as {fold.name} yet", fold.place)
-        for fold in made.folds.values()
-    ]
+    if not keeps_folds:
+        message = "runs of these semantics keep no folds"
+        wrong += [Finding("policy.fold", "error", message, fold.place) for fold in made.folds.values()]
     if is_closed:
         above = [name for name in law.sources if not name.startswith(TEAM)]
         if law.team:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 
-SEMANTICS = 3
+SEMANTICS = 4
 """The version that new runs get."""
 
 
@@ -81,6 +81,9 @@ class Decisions:
     """Since 3: a spec only narrows. No text of it heads a predicate of which one more row could permit
     something, `permitted` included, but for tables that the law opens; a team's rules lift no prohibition.
     Source: DESIGN.md section 9, ADR 0029."""
+    folds: bool = True
+    """Since 4: a policy may declare folds, which the run keeps. Before, such a policy does not load.
+    Source: ADR 0046."""
 
 
 LATEST = Decisions()
@@ -98,6 +101,7 @@ BY_VERSION: Mapping[int, Decisions] = MappingProxyType(
             answers_counted_together=True,
             runner_codes=True,
         ),
+        3: replace(LATEST, folds=False),
         SEMANTICS: LATEST,
     }
 )

@@ -383,7 +383,7 @@ class Run:
         return True
 
     def _decide(self, record: Record, written: bool = False) -> None:
-        seen = record if written else _read_back(record)
+        seen = record if written else _read_back(record)._replace(seq=self.ledger.count)
         stepped = step(self.rules, self.state, seen)
         self.state = stepped.state
         commits = list(stepped.commits)

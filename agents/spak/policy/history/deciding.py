@@ -7,16 +7,22 @@ nothing and changes no history.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from spak.datalog.externals import Request
 from spak.datalog.folds import Fold
+from spak.datalog.plan import Key
 from spak.datalog.session import Policy, Session
-from spak.datalog.values import Value, encode, order_row, show
+from spak.datalog.syntax import Clause, Literal_
+from spak.datalog.values import Fact, Name, Value, encode, order_row, show
 from spak.policy.history import state
 from spak.policy.history.state import Fed, Folds, History
+from spak.policy.toolfacts import ACTION, text
+
+RESULT: Key = ("result", 3)
+"""The predicate of what an action answered."""
 
 
 def folds_of(policy: Policy) -> Folds:
@@ -45,6 +51,49 @@ def fed(folds: Folds, session: Session) -> Fed:
             rows = session.matching(key[0], (None,) * key[1])
             found += [(name, close, row) for row in sorted(rows, key=order_row)]
     return tuple(found)
+
+
+def feeding(policy: Policy) -> Policy | None:
+    """The rules by which answers feed folds, as a policy of their own; None where no rule reads an answer."""
+    rules: dict[Key, list[Clause]] = {}
+    for clause in policy.clauses:
+        rules.setdefault(clause.head.key, []).append(clause)
+    wanted = [key for fold in policy.folds.values() for key in (fold.feed, fold.close)]
+    found: set[Key] = set(wanted)
+    while wanted:
+        for clause in rules.get(wanted.pop(), ()):
+            more = {part.atom.key for part in clause.body if isinstance(part, Literal_)} - found
+            found |= more
+            wanted += more
+    if RESULT not in found:
+        return None
+    kept = tuple(clause for clause in policy.clauses if clause.head.key in found)
+    decls = tuple(decl for key, decl in policy.decls.items() if key in found)
+    return Policy(kept, decls, ())
+
+
+def results(output: Mapping[str, Any]) -> list[Fact]:
+    """What a call answered, as facts: texts, numbers, and true or false; what is nested by its path."""
+    found: list[Fact] = []
+    for name, value in _flat(output, ""):
+        if isinstance(value, bool):
+            found.append(("result", (ACTION, text(name), Name("/true" if value else "/false"))))
+        elif isinstance(value, str):
+            found.append(("result", (ACTION, text(name), text(value))))
+        elif isinstance(value, int | float):
+            found.append(("result", (ACTION, text(name), value)))
+    return found
+
+
+def _flat(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping) and depth < 8:
+        for key, item in value.items():
+            yield from _flat(item, f"{name}.{key}" if name else str(key), depth + 1)
+    elif isinstance(value, list) and depth < 8:
+        for place, item in enumerate(value[:64]):
+            yield from _flat(item, f"{name}.{place}" if name else str(place), depth + 1)
+    else:
+        yield name, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +171,7 @@ def _rows(folds: Folds, history: History, fold: Fold) -> list[Past]:
     return [Past(fold.name, shown, None, False, (mark.record,), said)]
 
 
-def age(fold: Fold, history: History, mark: state.Mark) -> str:
+def age(fold: Fold, history: History, mark: state.Moment) -> str:
     """How long ago, in the unit of the fold's window."""
     if fold.window is None or fold.window.steps:
         steps = history.step - mark.step

@@ -35,7 +35,7 @@ class Full(Exception):
     """A fold has no room for what an event feeds."""
 
 
-class Mark(NamedTuple):
+class Moment(NamedTuple):
     """When an event was: its time in milliseconds, its step, its place in the order, its record."""
 
     at: int
@@ -47,7 +47,7 @@ class Mark(NamedTuple):
 class Entry(NamedTuple):
     """One addend of a window."""
 
-    mark: Mark
+    mark: Moment
     value: int
 
 
@@ -63,18 +63,18 @@ class Total(NamedTuple):
 class Open(NamedTuple):
     """What was opened last, and the sequence of what closed it last (0 for never)."""
 
-    mark: Mark | None
+    mark: Moment | None
     closed: int
 
 
 class Last(NamedTuple):
     """The newest value."""
 
-    mark: Mark
+    mark: Moment
     value: Any
 
 
-Cell = Mark | Open | Last | Total | tuple[Entry, ...]
+Cell = Moment | Open | Last | Total | tuple[Entry, ...]
 Table = Mapping[Row, Cell]
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -82,7 +82,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 class Call(NamedTuple):
     """A call under way: when it was asked for, and what it feeds until it is known to have failed."""
 
-    mark: Mark
+    mark: Moment
     fed: Fed
 
 
@@ -96,7 +96,7 @@ class History(NamedTuple):
     """The greatest time so far, in milliseconds."""
     tables: Mapping[str, Table] = _NONE
     calls: Mapping[str, Call] = _NONE
-    full: Mapping[str, Mark] = _NONE
+    full: Mapping[str, Moment] = _NONE
     """Folds that had no room for what had happened already: nothing is permitted while that could matter."""
 
 
@@ -112,7 +112,7 @@ def requested(
 
     A request that finds no room for what it would feed is denied, and was then denied in the history too.
     """
-    mark = Mark(history.now, history.step, history.seq, record)
+    mark = Moment(history.now, history.step, history.seq, record)
     trouble = ""
     if allow:
         trouble = blocked(folds, history) or _no_room(folds, history, fed, mark)
@@ -140,10 +140,16 @@ def settled(
             kept = [item for item in before if _counts(folds, item) == "held"]
             history = _take(folds, history, kept, found.mark)
     if done:
-        mark = Mark(history.now, history.step, history.seq, record)
+        mark = Moment(history.now, history.step, history.seq, record)
         told = [item for item in fed if item[1] or folds[item[0]].counts == "done"]
         history = _take(folds, history, [item for item in told if item not in before], mark)
     return history
+
+
+def lost(folds: Folds, history: History, record: int) -> History:
+    """The history after an answer of which nobody could say what it feeds: it blocks what follows."""
+    moment = Moment(history.now, history.step, history.seq, record)
+    return history._replace(full={**history.full, **dict.fromkeys(folds, moment)})
 
 
 def rows(folds: Folds, history: History) -> list[Fact]:
@@ -176,7 +182,7 @@ def records(folds: Folds, history: History, name: str, key: Row) -> tuple[int, .
     match cell:
         case Total():
             return (cell.first, cell.last) if cell.first != cell.last else (cell.first,)
-        case Mark():
+        case Moment():
             return (cell.record,)
         case Open() | Last():
             return (cell.mark.record,) if cell.mark is not None else ()
@@ -187,11 +193,11 @@ def records(folds: Folds, history: History, name: str, key: Row) -> tuple[int, .
             return tuple(entry.mark.record for entry in _within(folds[name], history, cell))
 
 
-def newest(folds: Folds, history: History, name: str) -> tuple[Row, Mark] | None:
+def newest(folds: Folds, history: History, name: str) -> tuple[Row, Moment] | None:
     """The newest event that fed a fold and is still known, in its window or not."""
-    found: list[tuple[Row, Mark]] = []
+    found: list[tuple[Row, Moment]] = []
     for key, cell in _now(folds[name], history).items():
-        mark = cell if isinstance(cell, Mark) else getattr(cell, "mark", None)
+        mark = cell if isinstance(cell, Moment) else getattr(cell, "mark", None)
         if mark is not None:
             found.append((key, mark))
     return max(found, key=lambda item: item[1].seq, default=None)
@@ -242,11 +248,11 @@ def from_data(data: Mapping[str, Any]) -> History:
     }
     calls = {
         name: Call(
-            Mark(*mark), tuple((fold, bool(close), tuple(map(from_json, row))) for fold, close, row in fed)
+            Moment(*mark), tuple((fold, bool(close), tuple(map(from_json, row))) for fold, close, row in fed)
         )
         for name, (mark, fed) in data["calls"].items()
     }
-    full = {name: Mark(*mark) for name, mark in data["full"].items()}
+    full = {name: Moment(*mark) for name, mark in data["full"].items()}
     return History(data["seq"], data["step"], data["now"], tables, calls, full)
 
 
@@ -259,7 +265,7 @@ def _counts(folds: Folds, item: tuple[str, bool, Row]) -> str:
 # ---- one fold ---------------------------------------------------------------------------------------------
 
 
-def _take(folds: Folds, history: History, fed: Iterable[tuple[str, bool, Row]], mark: Mark) -> History:
+def _take(folds: Folds, history: History, fed: Iterable[tuple[str, bool, Row]], mark: Moment) -> History:
     """The history with rows that have happened; what finds no room is remembered as missing."""
     tables, full = dict(history.tables), dict(history.full)
     for name, close, row in sorted(fed, key=lambda item: not item[1]):
@@ -272,7 +278,7 @@ def _take(folds: Folds, history: History, fed: Iterable[tuple[str, bool, Row]], 
     return history._replace(tables=tables, full=full)
 
 
-def _no_room(folds: Folds, history: History, fed: Fed, mark: Mark) -> str:
+def _no_room(folds: Folds, history: History, fed: Fed, mark: Moment) -> str:
     """Why what a request feeds could not be kept, or nothing."""
     made: dict[str, Table] = {}
     waiting: dict[str, set[Row]] = {}
@@ -304,7 +310,7 @@ def _now(fold: Fold, history: History) -> Table:
 
 
 def _merged(
-    fold: Fold, history: History, table: Table, close: bool, row: Row, mark: Mark, roomy: bool = False
+    fold: Fold, history: History, table: Table, close: bool, row: Row, mark: Moment, roomy: bool = False
 ) -> Table:
     """The table with one row more. Raises: Full, unless it is `roomy`, as for a look at what is held."""
     key = row[: fold.keys]
@@ -320,7 +326,7 @@ def _merged(
     cell: Cell
     match fold.kind:
         case "seen":
-            cell = max(known, mark, key=lambda item: item.seq) if isinstance(known, Mark) else mark
+            cell = max(known, mark, key=lambda item: item.seq) if isinstance(known, Moment) else mark
         case "last":
             kept = isinstance(known, Last) and known.mark.seq > mark.seq
             cell = known if kept and known is not None else Last(mark, value)
@@ -341,13 +347,13 @@ def _merged(
     return {**table, key: cell}
 
 
-def _opened(known: Open, close: bool, mark: Mark) -> Open:
+def _opened(known: Open, close: bool, mark: Moment) -> Open:
     if close:
         return known._replace(closed=max(known.closed, mark.seq))
     return known if known.mark is not None and known.mark.seq > mark.seq else known._replace(mark=mark)
 
 
-def _added(known: Total | None, value: int, mark: Mark) -> Total:
+def _added(known: Total | None, value: int, mark: Moment) -> Total:
     if known is None:
         return Total(_number(value), 1, mark.record, mark.record)
     first, last = min(known.first, mark.record), max(known.last, mark.record)
@@ -369,7 +375,7 @@ def _length(cell: Any) -> int:
     return len(cell)
 
 
-def is_within(fold: Fold, history: History, mark: Mark) -> bool:
+def is_within(fold: Fold, history: History, mark: Moment) -> bool:
     """Whether an event of this time is within the fold's window now; both ends belong to it."""
     if fold.window is None:
         return True
@@ -384,7 +390,7 @@ def _within(fold: Fold, history: History, entries: Any) -> tuple[Entry, ...]:
 def _is_over(fold: Fold, history: History, cell: Any, oldest: int) -> bool:
     """Whether the cell can no longer show; `oldest` is the first event that may still be merged."""
     match cell:
-        case Mark():
+        case Moment():
             return not is_within(fold, history, cell)
         case Last():
             return not is_within(fold, history, cell.mark)
@@ -399,7 +405,7 @@ def _is_over(fold: Fold, history: History, cell: Any, oldest: int) -> bool:
 
 def _shown(fold: Fold, history: History, cell: Any) -> Iterator[tuple[Any, ...]]:
     """The last columns of the cell's row, when it has one now."""
-    mark = cell if isinstance(cell, Mark) else cell.mark
+    mark = cell if isinstance(cell, Moment) else cell.mark
     if mark is None or not is_within(fold, history, mark):
         return
     if isinstance(cell, Open):
@@ -414,7 +420,7 @@ def _shown(fold: Fold, history: History, cell: Any) -> Iterator[tuple[Any, ...]]
 
 def _cell_json(cell: Cell) -> list[Any]:
     match cell:
-        case Mark():
+        case Moment():
             return ["seen", *cell]
         case Open():
             return ["open", list(cell.mark) if cell.mark is not None else None, cell.closed]
@@ -430,14 +436,14 @@ def _cell(data: list[Any]) -> Cell:
     kind, *rest = data
     match kind:
         case "seen":
-            return Mark(*rest)
+            return Moment(*rest)
         case "open":
-            return Open(Mark(*rest[0]) if rest[0] is not None else None, rest[1])
+            return Open(Moment(*rest[0]) if rest[0] is not None else None, rest[1])
         case "last":
-            return Last(Mark(*rest[0]), from_json(rest[1]))
+            return Last(Moment(*rest[0]), from_json(rest[1]))
         case "total":
             return Total(*rest)
         case "ring":
-            return tuple(Entry(Mark(*item[:4]), item[4]) for item in rest)
+            return tuple(Entry(Moment(*item[:4]), item[4]) for item in rest)
         case _:
             raise ValueError(f"no cell of a fold: {kind}")

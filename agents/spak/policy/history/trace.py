@@ -22,17 +22,16 @@ from functools import cached_property
 from typing import Any
 
 from spak import canon
-from spak.datalog import Fact, Name, Policy, Session
+from spak.datalog import Fact, Policy, Session
 from spak.datalog.errors import PolicyError
 from spak.datalog.syntax import Const, Literal_
 from spak.errors import UsageError, UserError
 from spak.policy.actions import Action, Seen, World
 from spak.policy.facts import ACTION, facts
 from spak.policy.history import state
-from spak.policy.history.deciding import Past, answers, fed, folds_of, past
+from spak.policy.history.deciding import Past, answers, fed, folds_of, past, results
 from spak.policy.history.state import History
 from spak.policy.judge import Decision, decide, denied
-from spak.policy.toolfacts import text
 
 KINDS = ("request", "response", "error")
 EXPECT = ("allow", "deny")
@@ -187,30 +186,6 @@ class Trace:
                     raise PolicyError("policy.incomplete", message, "leave out what is external")
                 session.supply(request, rows)
         return session
-
-
-def results(output: Mapping[str, Any]) -> list[Fact]:
-    """What a call answered, as facts: texts, numbers, and true or false; what is nested by its path."""
-    found: list[Fact] = []
-    for name, value in _flat(output, ""):
-        if isinstance(value, bool):
-            found.append(("result", (ACTION, text(name), Name("/true" if value else "/false"))))
-        elif isinstance(value, str):
-            found.append(("result", (ACTION, text(name), text(value))))
-        elif isinstance(value, int | float):
-            found.append(("result", (ACTION, text(name), value)))
-    return found
-
-
-def _flat(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping) and depth < 8:
-        for key, item in value.items():
-            yield from _flat(item, f"{name}.{key}" if name else str(key), depth + 1)
-    elif isinstance(value, list) and depth < 8:
-        for place, item in enumerate(value[:64]):
-            yield from _flat(item, f"{name}.{place}" if name else str(place), depth + 1)
-    else:
-        yield name, value
 
 
 def read_events(lines: Iterable[str]) -> Iterator[Event]:
