@@ -16,9 +16,10 @@ from bench.planted import work
 from bench.scripted import checked, exited, ledger, planned, root
 from spak import config
 from spak.kernel.state import Effect
+from spak.outer.analyze import read
 from spak.outer.campaigns import Campaign, Judging, Pair, Plan, advance
-from spak.outer.gate import rehearse
-from spak.outer.propose import Training, from_findings
+from spak.outer.gate import Candidate, rehearse
+from spak.outer.propose import Scored, Training, evolve, from_findings
 from spak.records import Record
 
 USELESS = ("Stand on one leg.", "Believe in yourself.")
@@ -27,7 +28,7 @@ GOOD, BAD = 0.75, 0.0
 FIRST = 0.1
 """The chance that the first attempt, before any heuristic, passes."""
 TRIES = 3
-PAST, CASES, PAIRS = 30, 12, 120
+PAST, CASES, PAIRS, EVOLVE = 30, 12, 120, 150
 
 
 def base() -> str:
@@ -53,14 +54,14 @@ def played(text: str, seed: int) -> list[Record]:
             0, f"w{state['n']}", **({"r3": root(int(state["n"]))} if effect.cls == "effect" else {})
         )
 
-    return ledger(text, script, seed % 50)  # type: ignore[arg-type]
+    return ledger(text, script, seed % 3)  # type: ignore[arg-type]
 
 
 def passes(run: list[Record]) -> bool:
     return run[-1].kind == "end" and run[-1].body["state"] == "succeeded"
 
 
-def improve(rounds: int = 4, seed: int = 1) -> tuple[str, list[tuple[str, str]]]:
+def improve(rounds: int = 4, seed: int = 1, proposer: str = "rules") -> tuple[str, list[tuple[str, str]]]:
     """The spec after so many campaigns, each on what the one before gave, and every verdict with its reason.
 
     A person who merges each fit candidate stands in for review.
@@ -70,7 +71,10 @@ def improve(rounds: int = 4, seed: int = 1) -> tuple[str, list[tuple[str, str]]]
     with tempfile.TemporaryDirectory(prefix="spak-job-") as folder:
         for number in range(rounds):
             past = [(f"r{item}", played(text, 10_000 * number + item + seed)) for item in range(PAST)]
-            candidates = from_findings(Training.of(past, {}), text)
+            if proposer == "evolution":
+                candidates, _ = evolved(text, EVOLVE, seed + number)
+            else:
+                candidates = from_findings(Training.of(past, {}), text)
             plan = Plan("job.spak", text, "job", f"job-{number}", (), cases, pairs=PAIRS)
             found = Campaign.create(Path(folder), f"round-{number}", plan)
 
@@ -92,6 +96,20 @@ def improve(rounds: int = 4, seed: int = 1) -> tuple[str, list[tuple[str, str]]]
                 break
             text = fit.candidate.text(text)
     return text, told
+
+
+def evolved(text: str, budget: int, seed: int = 1) -> tuple[list[Candidate], int]:
+    """Candidates by evolution on training cases, and the runs that it made."""
+    spent = [0]
+
+    def run(case: str, new: str, k: int) -> Scored:
+        spent[0] += 1
+        made = played(new, Random(f"{seed}/{case}/{k}").randrange(1 << 30))
+        tokens = float(sum(record.side.get("tokens", 0) for record in made if record.side))
+        return Scored(passes(made), tokens, read(made, f"{case}-{k}"))
+
+    cases = [f"t{number}" for number in range(10)]
+    return evolve(text, cases, run, config.catalog(), Random(seed), budget), spent[0]
 
 
 def rate(text: str, runs: int = 200, seed: int = 77) -> float:

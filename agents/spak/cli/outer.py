@@ -16,13 +16,20 @@ if TYPE_CHECKING:
     from spak.outer.gate import Candidate
 
 FOLDER = "campaigns"
-PROPOSERS = ("rules", "model")
+PROPOSERS = ("rules", "model", "evolution")
 
 runs_from = click.option(
     "--runs", type=click.Path(path_type=Path), help="A folder of recorded runs; the runs folder if not given."
 )
 proposer_option = click.option(
     "--proposer", type=click.Choice(PROPOSERS), default="rules", show_default=True, help="Who proposes."
+)
+evolve_option = click.option(
+    "--evolve-runs",
+    type=click.IntRange(min=1, max=100_000),
+    default=100,
+    show_default=True,
+    help="Runs of training cases that --proposer evolution may make.",
 )
 backend_option = click.option("--backend", default="", help="The model that proposes, for --proposer model.")
 suite_option = click.option(
@@ -41,6 +48,7 @@ def command() -> None:
 @suite_option
 @proposer_option
 @backend_option
+@evolve_option
 @common.runs_option
 @common.json_option
 def propose(
@@ -49,6 +57,7 @@ def propose(
     folder: Path | None,
     proposer: str,
     backend: str,
+    evolve_runs: int,
     runs_dir: Path | None,
     as_json: bool,
 ) -> int:
@@ -57,7 +66,10 @@ def propose(
 
     base = outer_runs.text_of(spec)
     training = outer_runs.training(runs or common.runs_dir(runs_dir), folder)
-    found = outer_runs.proposals(proposer, backend, base, training, [])
+    if proposer == "evolution":
+        found = outer_runs.evolved(base, spec, folder, common.runs_dir(runs_dir), evolve_runs)
+    else:
+        found = outer_runs.proposals(proposer, backend, base, training, [])
     if as_json:
         common.emit(
             {
@@ -120,6 +132,7 @@ def gate(
 @suite_option
 @proposer_option
 @backend_option
+@evolve_option
 @click.option(
     "--candidates", type=click.IntRange(min=1, max=1000), default=10, show_default=True, help="Tried at most."
 )
@@ -140,6 +153,7 @@ def campaign(
     folder: Path | None,
     proposer: str,
     backend: str,
+    evolve_runs: int,
     candidates: int,
     pairs: int,
     budget_runs: int,
@@ -177,8 +191,13 @@ def campaign(
     training = outer_runs.training(runs or root, Path(made.plan.suite) if made.plan.suite else None)
 
     def proposals(current: Campaign) -> Sequence[Candidate]:
-        if current.plan.proposer == "rules" and current.tested:
+        if current.plan.proposer != "model" and current.tested:
             return []
+        if current.plan.proposer == "evolution":
+            place = Path(current.plan.suite) if current.plan.suite else None
+            return outer_runs.evolved(
+                current.plan.base, Path(current.plan.spec), place, root, evolve_runs, timeout
+            )
         refused = [f"{item.candidate.rationale}: {item.why}" for item in current.tested]
         return outer_runs.proposals(current.plan.proposer, backend, current.plan.base, training, refused)
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 from spak import canon, config, data
 from spak.cli import common
 from spak.cli.cells import Cells
 from spak.errors import OuterError, UnavailableError, UserError
+from spak.lang import ast
+from spak.lang.imports import settings_of
+from spak.outer.analyze import Trace, read
 from spak.outer.campaigns import Campaign, Judging, Pair, Plan, Tested, advance
 from spak.outer.experiments import Cell, Done
 from spak.outer.experiments.model import spec_hash
 from spak.outer.gate import Candidate, Rehearsal, rehearse
-from spak.outer.propose import FORMAT, Training, contract, from_findings, prompt
+from spak.outer.propose import FORMAT, Scored, Training, contract, evolve, from_findings, prompt
 from spak.suites import Suite
 
 if TYPE_CHECKING:
@@ -88,6 +93,45 @@ def proposals(
     raise error or OuterError("outer.contract", "the model gave no answer", "ask again, or use rules")
 
 
+def evolved(
+    base: str, spec: Path, folder: Path | None, root: Path, budget: int, timeout: float | None = None
+) -> list[Candidate]:
+    """Candidates by evolution on the training cases of a suite; each run of one is kept like any other.
+
+    Raises: OuterError `outer.no_cases`.
+    """
+    suite = Suite.open(folder).sound() if folder is not None else None
+    cases = {case.name: case for case in suite.of(("train",))} if suite is not None else {}
+    if not cases:
+        raise OuterError("outer.no_cases", "evolution needs cases in the split train", "--suite DIR")
+    with tempfile.TemporaryDirectory(prefix="spak-evolve-") as made:
+        place = Path(made)
+        (place / "empty").mkdir()
+        policy_beside(spec, place)
+
+        def run(case: str, text: str, k: int) -> Scored:
+            path = place / f"{spec_hash(text)[:16]}.spak"
+            path.write_text(text, encoding="utf-8")
+            work = Cells(cases, {"it": path}, root, place / "empty", "evolution", timeout=timeout)
+            name = common.run_id()
+            done = work.run(Cell(case, "it", k), name)
+            if done is None:
+                raise OuterError("outer.interrupted", "evolution was stopped", "start it again")
+            return Scored(done.outcome == "pass", float(done.tokens or done.ms), _trace(root, name))
+
+        draw = Random(canon.digest(f"{base}/{suite.hash if suite else ''}".encode()))
+        return evolve(base, list(cases), run, config.catalog(), draw, budget)
+
+
+def _trace(root: Path, run: str) -> Trace | None:
+    from spak.ledger.files import FileLedgers
+
+    try:
+        return read([record for record, _ in FileLedgers(root).reader(run).read()], run)
+    except UserError:
+        return None
+
+
 def planned(
     spec: Path, base: str, folder: Path | None, proposer: str, candidates: int, pairs: int, runs: int
 ) -> Plan:
@@ -111,17 +155,19 @@ def planned(
 
 def begun(place: Path, plan: Plan) -> Campaign:
     """A new campaign, with the file of the spec's POLICY in its folder: its runs begin from texts there."""
-    from spak.lang import ast
-    from spak.lang.imports import settings_of
-
     found = Campaign.create(place, common.run_id(), plan)
-    whole = _whole(Path(plan.spec))
+    policy_beside(Path(plan.spec), place / found.name)
+    return found
+
+
+def policy_beside(spec: Path, folder: Path) -> None:
+    """Copy the file of the spec's POLICY to where texts made of the spec will lie."""
+    whole = _whole(spec)
     entry = next(settings_of(whole.parsed.spec, "POLICY"), None)
     if whole.policy and entry is not None and isinstance(entry.value, ast.Text) and not entry.value.long:
-        path = place / found.name / entry.value.value
+        path = folder / entry.value.value
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(whole.policy, encoding="utf-8")
-    return found
 
 
 def power(campaign: Campaign) -> None:

@@ -1,0 +1,164 @@
+"""Every write to suites: keep a run as a case, begin and stop an experiment. Rights are asked here."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+from django.utils.text import slugify
+
+from spak import canon
+from spak.outer.experiments import Plan
+from spak.outer.experiments.model import cells, spec_hash
+from spak.suites.book import SPLITS, draw
+from spak.suites.model import NAME
+from spakweb import access, clock
+from spakweb.audit.actions import record
+from spakweb.errors import Refused
+from spakweb.runs import actions as runs
+from spakweb.runs import unsafe_text
+from spakweb.runs.models import ENDED, Run, State
+from spakweb.specs.beside import Beside
+from spakweb.specs.models import SpecVersion
+from spakweb.suites.models import Case, Cell, Experiment, Suite
+from spakweb.teams.models import Team
+
+MOST_CELLS, MOST_TIMES, MOST_VERSIONS = 400, 50, 6
+CANDIDATE = ("train", "gate")
+"""The splits of an experiment that names none: sealed cases are looked at on purpose."""
+
+
+def make(user: Any, team: Team, name: str) -> Suite:
+    """A new suite without cases. Raises: Refused `web.suite_name`."""
+    access.demand(user, "suite.edit", team)
+    unsafe_text.demand(name)
+    called = name.strip()[:80]
+    slug = slugify(called)[:60]
+    if not slug:
+        raise Refused("web.suite_name", "A suite needs a name.", "Letters or digits, for example: nightly.")
+    try:
+        with transaction.atomic():
+            made = Suite.objects.create(
+                team=team, slug=slug, name=called, seed=secrets.randbits(52) | 1, made_by=user
+            )
+            record(user, "suite.made", slug, team)
+    except IntegrityError as error:
+        raise Refused("web.suite_name", f"There is a suite {slug}.", "Choose another name.", 409) from error
+    return made
+
+
+def keep(user: Any, run: Run, suite: Suite, name: str) -> Case:
+    """Freeze a run that ended as a case. Raises: Refused `web.case`."""
+    access.demand(user, "suite.edit", suite)
+    access.demand(user, "run.view", run)
+    called = name.strip() or run.key
+    if run.state not in ENDED or run.only_shown or run.deleted_at is not None or suite.team_id != run.team_id:
+        why = "Only a run of this team that has ended can be a case."
+        raise Refused("web.case", why, "Wait until it ends.", 409)
+    if not NAME.fullmatch(called) or len(called) > 80:
+        raise Refused("web.case", "A case is named by letters, digits, dot, dash and underscore.", "first-1")
+    reason = "" if run.state == State.SUCCEEDED else run.reason
+    root = run.files.root if run.files is not None else ""
+    digest = canon.content_hash([dict(run.inputs), root, run.state, reason])
+    try:
+        with transaction.atomic():
+            made = Case.objects.create(
+                suite=suite, name=called, content_hash=digest, split=draw(suite.seed, digest),
+                inputs=run.inputs, files=run.files, state=run.state, reason=reason, origin=run.key,
+                made_by=user,
+            )  # fmt: skip
+            record(user, "suite.case", called, suite.team, after=digest, suite=suite.slug)
+    except IntegrityError as error:
+        twin = suite.cases.filter(content_hash=digest).first()
+        why = f"the same case as {twin.name}" if twin is not None else f"a case {called}"
+        raise Refused("web.case", f"The suite has {why}.", "Choose another name or run.", 409) from error
+    return made
+
+
+def begin(
+    user: Any,
+    suite: Suite,
+    versions: Sequence[SpecVersion],
+    times: int = 1,
+    splits: Sequence[str] = CANDIDATE,
+    backend: str = "",
+) -> Experiment:
+    """An experiment with all its runs, queued; each run is one of the team's like any other.
+
+    Raises: Refused `web.experiment`; what `runs.actions.start` raises.
+    """
+    access.demand(user, "suite.edit", suite)
+    chosen = [case for case in suite.cases.select_related("files") if case.split in splits]
+    unique = list(dict.fromkeys(versions))
+    _fits(suite, unique, times, splits, chosen)
+    labels = _labels(unique)
+    plan = Plan(
+        suite.slug,
+        canon.content_hash([[case.name, case.content_hash, case.split] for case in suite.cases.all()]),
+        {case.name: case.content_hash for case in chosen},
+        {label: _hash(version) for label, version in labels.items()},
+        {label: str(version) for label, version in labels.items()},
+        times,
+        tuple(split for split in SPLITS if split in splits),
+        backend,
+    )
+    by_name = {case.name: case for case in chosen}
+    with transaction.atomic():
+        locked = Suite.objects.select_for_update().get(pk=suite.pk)
+        number = (locked.experiments.aggregate(most=Max("number"))["most"] or 0) + 1
+        made = Experiment.objects.create(
+            suite=suite, number=number, plan=plan.to_json(), made_by=user,
+            sealed=sum(case.split == "sealed" for case in chosen),
+        )  # fmt: skip
+        for cell in cells(plan):
+            case, version = by_name[cell.case], labels[cell.spec]
+            run = runs.start(
+                user, version.spec, version=version, inputs=case.inputs, mode="full_auto", backend=backend,
+                labels=[f"experiment {suite.slug} {number}"], files=case.files, bare=case.files is None,
+            )  # fmt: skip
+            Cell.objects.create(
+                experiment=made, case=case, version=version, label=cell.spec, k=cell.k, run=run
+            )
+        told = {"runs": len(by_name) * len(labels) * times, "sealed": made.sealed}
+        record(user, "experiment.begun", f"{suite.slug} {number}", suite.team, **told)
+    return made
+
+
+def stop(user: Any, experiment: Experiment) -> None:
+    """Cancel the runs that have not ended; what ended stays."""
+    access.demand(user, "suite.edit", experiment)
+    with transaction.atomic():
+        if not Experiment.objects.filter(pk=experiment.pk, stopped_at=None).update(stopped_at=clock.now()):
+            return
+        record(user, "experiment.stopped", str(experiment), experiment.suite.team)
+    for cell in experiment.cells.exclude(run__state__in=ENDED).select_related("run__team"):
+        runs.want(user, cell.run, "cancel")
+
+
+def _fits(
+    suite: Suite, versions: Sequence[SpecVersion], times: int, splits: Sequence[str], chosen: Sequence[Case]
+) -> None:
+    if not versions or len(versions) > MOST_VERSIONS:
+        raise Refused("web.experiment", f"Choose 1 to {MOST_VERSIONS} versions.", "Two are compared.")
+    if any(version.spec.team_id != suite.team_id for version in versions):
+        raise Refused("web.experiment", "There is no such version.", "Choose from the list.")
+    if not set(splits) <= set(SPLITS):
+        raise Refused("web.experiment", "There is no such split.", f"One of: {', '.join(SPLITS)}.")
+    if not chosen:
+        raise Refused("web.experiment", "No case is in these splits.", "Keep more runs as cases.")
+    count = len(chosen) * len(versions) * times
+    if not 1 <= times <= MOST_TIMES or count > MOST_CELLS:
+        raise Refused("web.experiment", f"{count} runs: at most {MOST_CELLS}.", "Run each case fewer times.")
+
+
+def _labels(versions: Sequence[SpecVersion]) -> Mapping[str, SpecVersion]:
+    """What each version is called: `slug v3`; the first is the base of a comparison."""
+    return {f"{version.spec.slug} v{version.number}": version for version in versions}
+
+
+def _hash(version: SpecVersion) -> str:
+    """The hash of a version as its runs record it, with its imports."""
+    return spec_hash(Beside.of(version.spec).whole(version.text).parsed.text)

@@ -1,0 +1,110 @@
+"""A suite of a team, its cases that never change, experiments on it, and their cells.
+
+A cell is one run: a case under a version for the k-th time. What a run came to is read from the run; nothing
+here repeats it. What changes rows is in actions.py.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from spakweb.appendonly import AppendOnly
+from spakweb.runs.models import Run, Upload
+from spakweb.specs.models import SpecVersion
+from spakweb.teams.models import Team
+
+
+class Suite(models.Model):
+    TEAM_PATH = "team"
+
+    team = models.ForeignKey(Team, models.PROTECT, related_name="suites")
+    slug = models.SlugField(max_length=60)
+    name = models.CharField(max_length=80)
+    seed = models.PositiveBigIntegerField()
+    """Splits are drawn from it and the hash of a case."""
+    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    made_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ("name", "pk")
+        constraints = (models.UniqueConstraint(fields=("team", "slug"), name="one_suite_slug_per_team"),)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Case(AppendOnly):
+    """Inputs and files that a run begins with, and the end that counts as right."""
+
+    TEAM_PATH = "suite__team"
+
+    suite = models.ForeignKey(Suite, models.PROTECT, related_name="cases")
+    name = models.CharField(max_length=80)
+    content_hash = models.CharField(max_length=43)
+    split = models.CharField(max_length=6)
+    inputs = models.JSONField(default=dict, blank=True)
+    files = models.ForeignKey(Upload, models.PROTECT, related_name="cases", null=True, blank=True)
+    state = models.CharField(max_length=10)
+    """How a right run ends."""
+    reason = models.CharField(max_length=200, blank=True)
+    """The codes that it ends with; empty for one that succeeds."""
+    origin = models.CharField(max_length=128, blank=True)
+    """The key of the run that it was kept from."""
+    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    made_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ("name", "pk")
+        constraints = (
+            models.UniqueConstraint(fields=("suite", "name"), name="one_case_name_per_suite"),
+            models.UniqueConstraint(fields=("suite", "content_hash"), name="one_case_of_the_same_content"),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Experiment(models.Model):
+    """Its plan is fixed when it is made. `plan` holds what the kernel's experiments call a plan."""
+
+    TEAM_PATH = "suite__team"
+
+    suite = models.ForeignKey(Suite, models.PROTECT, related_name="experiments")
+    number = models.PositiveIntegerField()
+    plan = models.JSONField()
+    sealed = models.PositiveIntegerField(default=0)
+    """How many sealed cases it looks at."""
+    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    made_at = models.DateTimeField(default=timezone.now, editable=False)
+    stopped_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-number",)
+        constraints = (models.UniqueConstraint(fields=("suite", "number"), name="one_experiment_number"),)
+
+    def __str__(self) -> str:
+        return f"{self.suite.slug} experiment {self.number}"
+
+    @property
+    def team(self) -> Team:
+        return self.suite.team
+
+
+class Cell(AppendOnly):
+    TEAM_PATH = "experiment__suite__team"
+
+    experiment = models.ForeignKey(Experiment, models.PROTECT, related_name="cells")
+    case = models.ForeignKey(Case, models.PROTECT, related_name="+")
+    version = models.ForeignKey(SpecVersion, models.PROTECT, related_name="+")
+    label = models.CharField(max_length=80)
+    """What the version is called in the plan."""
+    k = models.PositiveIntegerField()
+    run = models.OneToOneField(Run, models.PROTECT, related_name="cell")
+
+    class Meta:
+        ordering = ("pk",)
+        constraints = (
+            models.UniqueConstraint(fields=("experiment", "case", "version", "k"), name="one_run_per_cell"),
+        )

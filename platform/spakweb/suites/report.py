@@ -1,0 +1,68 @@
+"""What an experiment shows so far: the kernel's own report, made of the runs of its cells.
+
+A run that has not ended is missing; one that was cancelled or deleted, or whose first record names another
+spec than the plan, is void. Both pass for no version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from spak.outer.experiments import Cell as Place
+from spak.outer.experiments import Done, Plan, Report, summarise
+from spak.outer.experiments.model import spec_hash
+from spak.records import decode
+from spakweb.runs.models import Run, RunRecord, State
+from spakweb.suites.models import Cell, Experiment
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """`runs` has the run of each cell, ended or not; `open` counts those that have not ended."""
+
+    report: Report
+    runs: Mapping[Place, Run]
+    open: int
+
+
+def of(experiment: Experiment) -> Shown:
+    plan = Plan.from_json(experiment.plan)
+    done: dict[Place, Done] = {}
+    runs: dict[Place, Run] = {}
+    for cell in experiment.cells.select_related("case", "run"):
+        place = Place(cell.case.name, cell.label, cell.k)
+        runs[place] = cell.run
+        if cell.run.ended or cell.run.deleted_at is not None:
+            done[place] = _done(cell)
+    stopped = "stopped" if experiment.stopped_at else ""
+    report = summarise(f"{experiment.suite.slug} {experiment.number}", "", plan, done, stopped)
+    return Shown(report, runs, len(runs) - len(done))
+
+
+def _done(cell: Cell) -> Done:
+    run = cell.run
+    if run.deleted_at is not None:
+        return Done(run.key, "void", "the run was deleted")
+    if run.state == State.CANCELLED and cell.case.state != State.CANCELLED:
+        return Done(run.key, "void", "the run was cancelled", run.state)
+    summary: Mapping[str, Any] = run.summary or {}
+    tokens = summary.get("tokens") or {}
+    reason = "" if run.state == State.SUCCEEDED else run.reason
+    right = run.state == cell.case.state and reason == cell.case.reason
+    why = "" if right else f"it ended as {run.state}" + (f": {run.reason}" if run.reason else "")
+    return Done(
+        run.key, "pass" if right else "fail", why, run.state, (run.reason,) if run.reason else (),
+        int(tokens.get("input", 0)) + int(tokens.get("output", 0)), int(summary.get("cost") or 0),
+        int(summary.get("elapsed_ms") or 0), _ran(run.pk),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=4_096)
+def _ran(run: int) -> str:
+    """The hash of the spec that an ended run's first record holds."""
+    first = RunRecord.objects.filter(run=run, seq=0).values_list("line", flat=True).first()
+    text = (decode(bytes(first)).body.get("rules") or {}).get("spec") if first is not None else None
+    return spec_hash(text) if isinstance(text, str) else ""

@@ -1,0 +1,16 @@
+"""Template tag: the suites of a team, for the form that keeps a run."""
+
+from __future__ import annotations
+
+from django import template
+from django.db.models import QuerySet
+
+from spakweb.suites.models import Suite
+from spakweb.teams.models import Team
+
+register = template.Library()
+
+
+@register.simple_tag
+def suites_of(team: Team) -> QuerySet[Suite]:
+    return Suite.objects.filter(team=team)

@@ -1,0 +1,188 @@
+"""Pages of suites and experiments, and the forms in them. Figures come from report.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from spak.outer.experiments import Cell as Place
+from spak.outer.experiments import render as words
+from spak.suites.book import SPLITS
+from spakweb import access
+from spakweb.runs.pages.views import find_run
+from spakweb.specs.models import SpecVersion
+from spakweb.suites import actions, report
+from spakweb.suites.models import Experiment, Suite
+from spakweb.teams.models import Team
+from spakweb.text import as_number
+
+VERSIONS, EXPERIMENTS = 100, 50
+"""Versions that the form offers, newest first, and experiments that a suite's page lists."""
+MARKS = {"pass": "succeeded", "fail": "failed", "void": "refused"}
+
+
+def find_suite(request: HttpRequest, team: str, suite: str, action: str = "suite.view") -> Suite:
+    return access.find(
+        request.user, action, Suite.objects.select_related("team"), team__slug=team, slug=suite
+    )
+
+
+def find_experiment(
+    request: HttpRequest, team: str, suite: str, number: int, action: str = "suite.view"
+) -> Experiment:
+    rows = Experiment.objects.select_related("suite__team", "made_by")
+    lookup = {"suite__team__slug": team, "suite__slug": suite, "number": number}
+    return access.find(request.user, action, rows, **lookup)
+
+
+@require_safe
+def suite_list(request: HttpRequest, team: str) -> HttpResponse:
+    found = access.find(request.user, "suite.view", Team, slug=team)
+    counts = {split: Count("cases", filter=Q(cases__split=split), distinct=True) for split in SPLITS}
+    rows = Suite.objects.filter(team=found).annotate(**counts, tried=Count("experiments", distinct=True))
+    context = {"team": found, "section": "suites", "suites": rows, "may_edit": _may(request, found)}
+    return render(request, "suites/list.html", context)
+
+
+@require_POST
+def new(request: HttpRequest, team: str) -> HttpResponse:
+    found = access.find(request.user, "suite.edit", Team, slug=team)
+    made = actions.make(request.user, found, request.POST.get("name", ""))
+    return redirect("spak-suite", team=team, suite=made.slug)
+
+
+@require_safe
+def suite_page(request: HttpRequest, team: str, suite: str) -> HttpResponse:
+    """Cases with their splits, experiments, and the form that begins one."""
+    found = find_suite(request, team, suite)
+    experiments = list(found.experiments.select_related("made_by")[:EXPERIMENTS])
+    versions = SpecVersion.objects.filter(spec__team=found.team, spec__archived_at=None)
+    cases = list(found.cases.select_related("files"))
+    context = {
+        "team": found.team,
+        "section": "suites",
+        "suite": found,
+        "cases": cases,
+        "splits": [(split, sum(case.split == split for case in cases)) for split in SPLITS],
+        "looks": sum(1 for one in found.experiments.all() if one.sealed),
+        "experiments": [(one, list(dict(one.plan["specs"]))) for one in experiments],
+        "versions": versions.select_related("spec").defer("text").order_by("-pk")[:VERSIONS],
+        "chosen": actions.CANDIDATE,
+        "may_edit": _may(request, found.team),
+    }
+    return render(request, "suites/suite.html", context)
+
+
+@require_POST
+def begin(request: HttpRequest, team: str, suite: str) -> HttpResponse:
+    found, given = find_suite(request, team, suite, "suite.edit"), request.POST
+    keys = [as_number(key) for key in (given.get("base", ""), *given.getlist("version")) if key]
+    rows = {
+        version.pk: version
+        for version in SpecVersion.objects.filter(
+            pk__in=[key for key in keys if key], spec__team=found.team
+        ).select_related("spec__team")
+    }
+    versions = [rows[key] for key in keys if key in rows]
+    times = as_number(given.get("n", "")) or 0
+    backend = given.get("backend", "").strip()
+    made = actions.begin(request.user, found, versions, times, given.getlist("split"), backend)
+    return redirect("spak-experiment", team=team, suite=suite, number=made.number)
+
+
+@require_safe
+def experiment_page(request: HttpRequest, team: str, suite: str, number: int) -> HttpResponse:
+    """The matrix and the figures; the page asks for itself again while runs are open."""
+    found = find_experiment(request, team, suite, number)
+    shown = report.of(found)
+    plan = shown.report.plan
+    context: dict[str, Any] = {
+        "team": found.suite.team,
+        "section": "suites",
+        "suite": found.suite,
+        "experiment": found,
+        "plan": plan,
+        "shown": shown,
+        "report": shown.report,
+        "rows": [
+            (case, [_cells(found, shown, case, spec) for spec in plan.specs], _parted(found, shown, case))
+            for case in plan.cases
+        ],
+        "specs": [(row, words.rate(row), _amounts(row.figures)) for row in shown.report.specs],
+        "verdict": words.verdict(shown.report.comparison) if shown.report.comparison else [],
+        "may_edit": _may(request, found.suite.team),
+    }
+    return render(request, "suites/_experiment.html" if request.htmx else "suites/experiment.html", context)
+
+
+@require_POST
+def stop(request: HttpRequest, team: str, suite: str, number: int) -> HttpResponse:
+    found = find_experiment(request, team, suite, number, "suite.edit")
+    actions.stop(request.user, found)
+    return redirect("spak-experiment", team=team, suite=suite, number=number)
+
+
+@require_POST
+def keep(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """Keep a run as a case of the suite that is named, or of a new one."""
+    found = find_run(request, team, run)
+    if not access.can(request.user, "suite.edit", found.team):
+        raise PermissionDenied
+    given = request.POST
+    slug, name = given.get("suite", ""), given.get("new", "").strip()
+    suite = Suite.objects.filter(team=found.team, slug=slug).first() if slug else None
+    if suite is None and not name:
+        raise Http404
+    suite = suite or actions.make(request.user, found.team, name)
+    case = actions.keep(request.user, found, suite, given.get("name", ""))
+    messages.success(request, f"Case {case.name} is in the split {case.split} of {suite.name}.")
+    return redirect("spak-suite", team=team, suite=suite.slug)
+
+
+def _may(request: HttpRequest, team: Team) -> bool:
+    return access.can(request.user, "suite.edit", team)
+
+
+def _cells(found: Experiment, shown: report.Shown, case: str, spec: str) -> list[dict[str, str]]:
+    """Each run of a case under a spec: its mark, its words, its address."""
+    made = []
+    for k in range(shown.report.plan.n):
+        place = Place(case, spec, k)
+        run, done = shown.runs.get(place), shown.report.done.get(place)
+        outcome = done.outcome if done else "missing" if found.stopped_at else "open"
+        made.append(
+            {
+                "outcome": outcome,
+                "pill": MARKS.get(outcome, str(run.state) if run else "queued"),
+                "why": done.why if done else "",
+                "url": reverse("spak-run", args=[found.suite.team.slug, run.key]) if run else "",
+            }
+        )
+    return made
+
+
+def _parted(found: Experiment, shown: report.Shown, case: str) -> str:
+    """Where the first two versions part in a case: the comparison of the first runs that differ in outcome,
+    else of the first ones."""
+    specs = list(shown.report.plan.specs)[:2]
+    pairs = []
+    for k in range(shown.report.plan.n):
+        places = [Place(case, spec, k) for spec in specs]
+        if len(specs) == 2 and all(place in shown.report.done for place in places):
+            one, two = (shown.report.done[place].outcome for place in places)
+            pairs.append((one == two, [shown.runs[place].key for place in places]))
+    if not pairs:
+        return ""
+    one_key, two_key = min(pairs, key=lambda pair: pair[0])[1]
+    return f"{reverse('spak-run-compare', args=[found.suite.team.slug])}?one={one_key}&two={two_key}"
+
+
+def _amounts(figures: Any) -> list[str]:
+    return [words.amount(name, figures[name]) for name in words.UNITS]

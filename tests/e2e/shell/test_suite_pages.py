@@ -1,0 +1,108 @@
+"""Suites and experiments in the browser: keep a run as a case, run it under two versions, watch the matrix."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from platform_kit import ROOT, Watched, environment
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(250)]
+
+MADE = """
+from spakweb.runs import actions as runs
+from spakweb.runs.models import Run
+from spakweb.specs.actions import create_spec, save_version
+from spakweb.suites import actions
+from spakweb.teams.models import Team, User
+from spakweb.worker import execute, queue
+queue.send = lambda key, queue="default": None
+alice, team = User.objects.get(username="alice"), Team.objects.get(slug="demo-team")
+GOOD = '''AGENT Writes {
+  START -> Reads
+  TASK Reads {
+    step one: tool.list_files { path: "." }
+    step two: tool.list_files { path: "." }
+    NEXT { success -> Write, timeout -> Write }
+  }
+  TASK Write {
+    step one: tool.write_file { path: "a.txt" content: "good" }
+    success: file_contains("a.txt", "good")
+  }
+}
+'''
+spec = create_spec(alice, team, "Writes", GOOD)
+save_version(alice, spec, GOOD.replace('content: "good"', 'content: "bad"'), 1, "worse")
+run = runs.start(alice, spec, version=spec.versions.get(number=1))
+execute.advance(run.key)
+run.refresh_from_db()
+suite = actions.make(alice, team, "Nightly")
+actions.keep(alice, run, suite, "first")
+made = actions.begin(
+    alice, suite, [spec.versions.get(number=number) for number in (1, 2)], 3, ["train", "gate", "sealed"]
+)
+for cell in list(made.cells.select_related("run"))[:-1]:
+    execute.advance(cell.run.key)
+print(run.key, made.cells.last().run.key)
+"""
+END = """
+from spakweb.worker import execute, queue
+queue.send = lambda key, queue="default": None
+execute.advance("KEY")
+"""
+
+
+def shell(data: Path, code: str) -> str:
+    words = [sys.executable, str(ROOT / "manage.py"), "shell", "--no-imports", "-c", code]
+    done = subprocess.run(
+        words, cwd=ROOT, env=environment(data, 8000), capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_experiment_is_live_and_findings_have_a_graph(
+    window: Callable[..., Watched], data: Path, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    run, last = shell(data, MADE).split()
+    folder = Path(pytestconfig.getoption("--screenshots") or tmp_path)
+    alice = window("alice", color_scheme="light", reduced_motion="reduce")
+    page = alice.page
+    alice.go("/t/demo-team/suites/nightly/1/")
+    page.wait_for_selector('.pill:has-text("1 run open")')
+    page.screenshot(path=folder / "suites-open.png", full_page=True)
+    shell(data, END.replace("KEY", last))
+    page.wait_for_selector('h1 .pill:has-text("Done")')
+    page.screenshot(path=folder / "suites-experiment.png", full_page=True, animations="disabled")
+    assert alice.flaws(dark=True) == []
+    page.click("text=first record that differs")
+    page.wait_for_url("**/runs/compare/**")
+    for path, name in (("suites/", "list"), ("suites/nightly/", "suite")):
+        alice.go(f"/t/demo-team/{path}")
+        assert alice.flaws() == []
+        page.screenshot(path=folder / f"suites-{name}.png", full_page=True)
+    alice.go("/t/demo-team/specs/writes/health/")
+    page.wait_for_selector("#findings-part svg")
+    assert "redundant call" in page.inner_text("#findings-part")
+    page.screenshot(path=folder / "suites-findings.png", full_page=True)
+    assert alice.flaws(dark=True) == []
+    alice.go(f"/t/demo-team/runs/{run}/")
+    page.click("summary[aria-label^='More']")
+    page.wait_for_selector("text=Keep as a case of")
+    page.screenshot(path=folder / "suites-keep.png")
+    page.select_option("[name=suite]", "")
+    page.fill("[name=new]", "Another")
+    page.click("button:has-text('Keep as a case')")
+    page.wait_for_selector("text=is in the split")
+
+
+def test_the_pages_fit_a_phone(window: Callable[..., Watched]) -> None:
+    """After the one above, which made the suite."""
+    phone = window("alice", viewport={"width": 390, "height": 800}, reduced_motion="reduce")
+    for path in ("suites/", "specs/hello/health/"):
+        phone.go(f"/t/demo-team/{path}")
+        assert phone.flaws() == []
