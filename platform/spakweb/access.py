@@ -36,6 +36,8 @@ ACTIONS: dict[str, Role] = {
     "spec.protect": Role.ADMIN,
     "audit.view": Role.ADMIN,
     "fleet.view": Role.VIEWER,
+    "suite.view": Role.VIEWER,
+    "suite.edit": Role.EDITOR,
     "run.view": Role.VIEWER,
     "run.start": Role.EDITOR,
     "run.answer": Role.EDITOR,

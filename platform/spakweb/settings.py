@@ -107,6 +107,7 @@ INSTALLED_APPS = [
     "spakweb.specs",
     "spakweb.editor",
     "spakweb.reviews",
+    "spakweb.suites",
     "spakweb.runs",
     "spakweb.fleet",
     "spakweb.audit",

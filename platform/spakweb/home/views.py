@@ -143,7 +143,7 @@ def palette(request: HttpRequest) -> JsonResponse:
         runs = Run.objects.filter(team=team, deleted_at=None).order_by("-pk").values_list("name", "key")[:50]
         places += [_place("Run", f"{name} {key}", "spak-run", team.slug, key) for name, key in runs]
         pages = [("Home", "spak-team-home"), ("Specs", "spak-spec-list"), ("Gallery", "spak-gallery")]
-        pages += [("Runs", "spak-run-list"), ("Reviews", "spak-reviews")]
+        pages += [("Runs", "spak-run-list"), ("Suites", "spak-suite-list"), ("Reviews", "spak-reviews")]
         pages += [("Runners", "spak-fleet"), ("Members", "spak-team-members")]
         if access.can(request.user, "spec.edit", team):
             pages.append(("New spec", "spak-spec-new"))

@@ -70,8 +70,8 @@ def names(upload: Upload) -> list[tuple[str, int]]:
 
 
 def drop(most: int) -> int:
-    """Remove up to so many uploads that no run and no spec has; gives how many."""
-    old = Upload.objects.filter(runs=None, keeps=None, made_at__lt=clock.now() - UNUSED)
+    """Remove up to so many uploads that no run, no case and no spec has; gives how many."""
+    old = Upload.objects.filter(runs=None, keeps=None, cases=None, made_at__lt=clock.now() - UNUSED)
     done = 0
     for pk, key in old.order_by("made_at").values_list("pk", "key")[:most]:
         try:

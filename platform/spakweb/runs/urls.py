@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from spakweb.runs.pages import compare, json_lists, post_views, spec_health, start_files, views
+from spakweb.runs.pages import compare, findings, json_lists, post_views, spec_health, start_files, views
 
 urlpatterns = [
     path("runs/", views.run_list, name="spak-run-list"),
@@ -31,6 +31,7 @@ urlpatterns = [
     path("runs/<str:run>/files/", json_lists.files, name="spak-run-files"),
     path("runs/<str:run>/files/<path:name>", post_views.artifact, name="spak-run-artifact"),
     path("specs/<slug:spec>/health/", spec_health.health_page, name="spak-spec-health"),
+    path("specs/<slug:spec>/health/findings/", findings.findings_part, name="spak-spec-findings"),
     path("specs/<slug:spec>/run/", views.new, name="spak-run-new"),
     path("specs/<slug:spec>/run/files/", start_files.bring, name="spak-run-bring"),
     path("specs/<slug:spec>/run/start/", post_views.start, name="spak-run-start"),

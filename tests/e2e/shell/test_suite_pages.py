@@ -1,4 +1,4 @@
-"""Suites and experiments in the browser: keep a run as a case, run it under two versions, watch the matrix."""
+"""Suites in the browser: keep a run as a case, run it under two versions, follow the matrix; findings."""
 
 from __future__ import annotations
 

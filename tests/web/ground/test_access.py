@@ -15,11 +15,13 @@ from django.urls import URLPattern, get_resolver, reverse
 from django.views.generic import RedirectView
 
 from run_kit import begun, with_file
+from spak.outer.experiments import Plan
 from spakweb import access
 from spakweb.reviews.actions import propose
 from spakweb.runs.models import Run
 from spakweb.specs.actions import set_tag
 from spakweb.specs.models import Spec
+from spakweb.suites.models import Experiment, Suite
 from spakweb.teams import actions as teams
 from spakweb.teams import tokens
 from spakweb.teams.models import Membership, Role
@@ -42,6 +44,7 @@ class Route:
 
 SPEC = ("team", "spec")
 RUN = ("team", "run")
+SUITE = ("team", "suite")
 PATCH = ("team", "spec", "patch")
 VERSION = ("team", "spec", "number")
 VIEWER, EDITOR, REVIEWER, ADMIN = Role
@@ -96,6 +99,14 @@ TEAM_ROUTES = {
     "spak-patch-viewed": Route(VIEWER, "post", {"part": "tasks/a", "digest": "x"}, PATCH),
     "spak-spec-blame": Route(VIEWER, args=SPEC),
     "spak-patch-do": Route(EDITOR, "post", {"do": "comment", "text": "why"}, PATCH),
+    "spak-suite-list": Route(VIEWER),
+    "spak-suite-new": Route(EDITOR, "post", {"name": "another"}),
+    "spak-suite": Route(VIEWER, args=SUITE),
+    "spak-experiment-begin": Route(EDITOR, "post", {}, SUITE),
+    "spak-experiment": Route(VIEWER, args=(*SUITE, "number")),
+    "spak-experiment-stop": Route(EDITOR, "post", {}, (*SUITE, "number")),
+    "spak-run-keep": Route(EDITOR, "post", {"new": "kept"}, RUN),
+    "spak-spec-findings": Route(VIEWER, args=SPEC),
     "spak-run-list": Route(VIEWER),
     "spak-run-compare": Route(VIEWER),
     "spak-run-import": Route(EDITOR, "post"),
@@ -131,6 +142,8 @@ BY_TOKEN = {
 """What a program may ask with a token."""
 LET_IN_AND_TOLD = {
     "spak-run-bring": 400,
+    "spak-experiment-begin": 400,
+    "spak-run-keep": 409,
     **dict.fromkeys(("spak-spec-import", "spak-run-import"), 400),
     **dict.fromkeys(("spak-run-answer", "spak-run-decide", "spak-run-delete"), 409),
 }
@@ -206,12 +219,16 @@ def world(first_cast: Any) -> tuple[Any, dict[str, Any]]:
     member = Membership.objects.create(team=cast.team, user=cast["nobody"], role=VIEWER)
     Run.objects.create(team=cast.team, key="ended-run", name="ended", state="failed", count=2)
     propose(cast["bob"], cast.spec, "task A { }", 1, "Less")
+    suite = Suite.objects.create(team=cast.team, slug="nightly", name="nightly", seed=1, made_by=cast["bob"])
+    plan = Plan("nightly", "h", {"c": "h"}, {"small v1": "h"}, {"small v1": "small v1"})
+    Experiment.objects.create(suite=suite, number=1, plan=plan.to_json(), made_by=cast["bob"])
     live = begun(cast.team, cast.spec.head, "live-run")
     return cast, {
         "run": live.key, "seq": 0, "file": with_file(live, b"kept"),
         "team": cast.team.slug, "spec": "small", "number": 1, "patch": 1, "tag": "gold", "what": "analyse",
         "token": tokens.make(cast["nobody"], "script", 7)[0].pk, "secret": "none",
         "member": member.pk, "invitation": invitation.pk, "name": "hello", "key": "ended-run",
+        "suite": "nightly",
     }  # fmt: skip
 
 
@@ -260,7 +277,9 @@ def test_things_of_another_team_are_not_reached_through_ones_own(
     """charlie asks by their own team's address for things that are alice's."""
     route = TEAM_ROUTES[name]
     foreign = [
-        part for part in ("member", "invitation", "number", "tag", "run", "patch") if part in route.args
+        part
+        for part in ("member", "invitation", "number", "tag", "run", "patch", "suite")
+        if part in route.args
     ]
     if not foreign:
         return

@@ -38,11 +38,11 @@ def text(report: Report) -> str:
         lines.append(f"{case:<{width}}  {row}")
     lines.append("")
     for spec in report.specs:
-        lines.append(f"{spec.spec}: {_rate(spec)}")
+        lines.append(f"{spec.spec}: {rate(spec)}")
         power = [f"pass^{k + 1} {value:.3f}" for k, value in enumerate(spec.power) if k and value is not None]
         lines += [f"  {', '.join(power)}"] if power else []
         lines += [f"  flaky: {', '.join(spec.flaky)}"] if spec.flaky else []
-        lines.append(f"  a case: {', '.join(_amount(name, spec.figures[name]) for name in UNITS)}")
+        lines.append(f"  a case: {', '.join(amount(name, spec.figures[name]) for name in UNITS)}")
         lines += [f"  void: {item}" for item in spec.void]
         lines += [f"  missing: {len(spec.missing)}, first {spec.missing[0]}"] if spec.missing else []
         lines.append(f"  spec {spec.hash}")
@@ -72,7 +72,7 @@ def verdict(found: Comparison) -> list[str]:
         lines.append("  wins and losses are equal: no number of cases follows from them")
     for name in UNITS:
         if found.figures[name]["interval"] is not None and found.figures[name]["mean"]:
-            lines.append(f"  a case: {_amount(name, found.figures[name], signed=True)}")
+            lines.append(f"  a case: {amount(name, found.figures[name], signed=True)}")
     if found.against:
         lines.append(f"  {len(found.against)} without a result count against it, first {found.against[0]}")
     if found.non_inferior is not None:
@@ -139,10 +139,10 @@ def _stopped(report: Report) -> str:
 
 
 def _spec_row(row: SpecRow) -> str:
-    amounts = "".join(f"<td>{escape(_amount(name, row.figures[name]))}" for name in UNITS)
+    amounts = "".join(f"<td>{escape(amount(name, row.figures[name]))}" for name in UNITS)
     return (
         f"<tr><th scope=row>{escape(row.spec)}<br><code>{escape(row.hash)}</code>"
-        f"<td>{escape(_rate(row))}{amounts}<td>{escape(', '.join(row.flaky) or 'none')}</tr>"
+        f"<td>{escape(rate(row))}{amounts}<td>{escape(', '.join(row.flaky) or 'none')}</tr>"
     )
 
 
@@ -179,13 +179,15 @@ def _marks(report: Report, case: str, spec: str) -> str:
     return "".join(MARK["missing" if done is None else done.outcome] for done in found)
 
 
-def _rate(row: SpecRow) -> str:
+def rate(row: SpecRow) -> str:
+    """Passes of all cells with the Wilson interval, in words."""
     low, high = row.interval
     share = 100 * row.passed / row.n if row.n else 0.0
     return f"{row.passed} of {row.n} passed, {share:.0f} % (95 % from {100 * low:.0f} to {100 * high:.0f} %)"
 
 
-def _amount(name: str, figure: Mapping[str, Any], signed: bool = False) -> str:
+def amount(name: str, figure: Mapping[str, Any], signed: bool = False) -> str:
+    """A mean by case with its interval, in words."""
     unit, scale, digits = UNITS[name]
     if figure["mean"] is None:
         return f"{unit} not known"
