@@ -115,3 +115,15 @@ def evolved(text: str, budget: int, seed: int = 1) -> tuple[list[Candidate], int
 def rate(text: str, runs: int = 200, seed: int = 77) -> float:
     """The share of fresh runs that pass: seeds that no campaign used."""
     return sum(passes(played(text, (1 << 31) + seed * runs + number)) for number in range(runs)) / runs
+
+
+if __name__ == "__main__":  # python -m bench.heuristics_job [rules|evolution]
+    import sys
+
+    how = sys.argv[1] if len(sys.argv) > 1 else "rules"
+    found, verdicts = improve(proposer=how)
+    for why, word in verdicts:
+        print(f"{word}: {why}")
+    for item in (*USELESS, *USEFUL):
+        print(f"{'kept' if item in found else 'dropped'}: {item}")
+    print(f"pass rate on fresh runs: {rate(base()):.3f} before, {rate(found):.3f} after")

@@ -101,3 +101,76 @@ def test_a_spec_with_imports_and_a_policy_file_goes_through_the_gate(
     assert stages["golden"] == "pass", "the candidate's runs found the policy's file"
     assert done.json["stages"][2]["evidence"]["unusable"] == []
     assert done.json["stages"][2]["evidence"]["runs"] == 1, "the recorded run of the same imports"
+
+
+def test_evolution_runs_training_cases_and_the_gate_judges_on_others(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "a.spak").write_text(SPEC)
+    (tmp_path / "given").mkdir()
+    (tmp_path / "given/a.txt").write_text("text\n")
+    splits = {"train": 0, "gate": 0}
+    for number in range(30):
+        more = ("--seed", str(number), "--workspace", "given", "--tag", "golden", "--json")
+        splits = cli("suite", "add", f"c{number}", "--suite", "s", *more).json["splits"]
+        if splits["train"] and splits["gate"]:
+            break
+    budget = str(8 * splits["train"])
+    made = cli(
+        "outer",
+        "propose",
+        "a.spak",
+        "--suite",
+        "s",
+        "--proposer",
+        "evolution",
+        "--evolve-runs",
+        budget,
+        "--json",
+    )
+    assert made.code == 0, made.err
+    (one,) = made.json["candidates"]
+    assert one["proposer"] == "evolution"
+    assert one["edits"] == [{"op": "remove_step", "task": "Reads", "step": "two"}]
+    more = ("--proposer", "evolution", "--evolve-runs", budget, "--pairs", "1", "--json")
+    done = cli("outer", "campaign", "a.spak", "--suite", "s", *more)
+    assert done.json["counts"]["tried"] == 1, done.err
+    assert done.json["candidates"][0]["verdict"] in ("fit", "not_shown")
+    assert done.json["violations"] == []
+    none = cli("outer", "propose", "a.spak", "--proposer", "evolution", "--json")
+    assert (none.code, none.error) == (2, "outer.no_cases")
+
+
+def test_a_model_that_breaks_the_contract_is_asked_again_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spak.cli import outer_runs
+    from spak.errors import OuterError
+    from spak.outer.propose import Training
+    from spak.ports import Answer, Prompt
+
+    edit = '{"op": "remove_step", "task": "Reads", "step": "two"}'
+    good = f'{{"grammar_patch": "", "rationale": "known", "dsl_patch": [{edit}]}}'
+    asked: list[Prompt] = []
+
+    class Model:
+        def __init__(self, *answers: str) -> None:
+            self.answers = list(answers)
+
+        def answer(self, prompt: Prompt) -> Answer:
+            asked.append(prompt)
+            return Answer(self.answers.pop(0))
+
+    def proposed(*answers: str) -> list[str]:
+        asked.clear()
+        model = Model(*answers)
+        monkeypatch.setattr("spak.llm.open_backend", lambda *given, **more: model)
+        found = outer_runs.proposals("model", "stub", SPEC, Training({}), ["an earlier one: lost"])
+        return [item.rationale for item in found]
+
+    assert proposed(f"Sure! {good}", '{"dsl_patch": []}', good) == ["known"]
+    assert len(asked) == 3
+    last = " ".join(str(item) for item in asked[-1].items)
+    assert "an earlier one: lost" in last
+    assert last.count("outer.contract") == 2
+    with pytest.raises(OuterError) as caught:
+        proposed("no", "no", "no")
+    assert (caught.value.code, len(asked)) == ("outer.contract", 3)

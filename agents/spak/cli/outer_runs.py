@@ -117,7 +117,9 @@ def evolved(
             done = work.run(Cell(case, "it", k), name)
             if done is None:
                 raise OuterError("outer.interrupted", "evolution was stopped", "start it again")
-            return Scored(done.outcome == "pass", float(done.tokens or done.ms), _trace(root, name))
+            trace = _trace(root, name)
+            cost = done.tokens or (len(trace.deeds) if trace is not None else 0)  # time would be noise
+            return Scored(done.outcome == "pass", float(cost), trace)
 
         draw = Random(canon.digest(f"{base}/{suite.hash if suite else ''}".encode()))
         return evolve(base, list(cases), run, config.catalog(), draw, budget)
