@@ -103,6 +103,46 @@ def test_a_question_that_the_run_did_not_ask(ran: Path) -> None:
     assert "did not look at" in found["unknown"][0]["why"]
 
 
+THRICE = """\
+AGENT Thrice LEVEL 2 {
+  START -> look
+  TASK look {
+    step first: tool.read_file { path: "a.txt" }
+    step again: tool.read_file { path: "a.txt" }
+    step third: tool.read_file { path: "a.txt" }
+  }
+}
+"""
+ONCE = """
+Decl looked(Path, N) bound [/string, /number] descr [fold("count"), counts("%s")].
+feed_looked(P) :- event(E), uses_path(E, /reads, _, P)%s.
+forbidden(A) :- uses_path(A, /reads, _, P), looked(P, N), %d <= N.
+"""
+
+
+@pytest.mark.parametrize("fed", [("held", ""), ("done", ', result(E, "exit", 0)')], ids=["held", "done"])
+def test_a_law_about_the_past_is_folded_anew_over_the_run(tmp_path: Path, fed: tuple[str, str]) -> None:
+    """Exact until the first action that would have been decided otherwise; then nothing is claimed."""
+    counts, more = fed
+    written(tmp_path, thrice__spak=THRICE, none__mg="# nothing\n")
+    written(tmp_path, twice__mg=ONCE % (counts, more, 2), once__mg=ONCE % (counts, more, 1))
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/a.txt").write_text("a\n")
+    ran = spak(tmp_path, "run", "thrice.spak", "--workspace", "work", "--json")
+    assert ran[1]["state"] == "succeeded", ran
+    code, found = diff(tmp_path, "none.mg", "twice.mg")
+    assert (code, found["newly_permitted"]) == (0, [])
+    (change,) = found["newly_denied"]
+    assert (change["name"], change["code"]) == ("read_file", "policy.forbidden")
+    assert 'looked("a.txt", 2)' in change["proof"]
+    reads = [item for item in found["unknown"] if item["name"] == "read_file"]
+    assert reads == []
+    code, found = diff(tmp_path, "none.mg", "once.mg")
+    assert len(found["newly_denied"]) == 1
+    whys = {item["why"] for item in found["unknown"] if item["name"] == "read_file"}
+    assert whys == {"an action before it would have been decided otherwise, and folds rest on it"}
+
+
 def test_an_exported_file_and_words_for_people(ran: Path) -> None:
     spak(ran, "export", "latest", "--output", "run.jsonl")
     written(ran, new__mg="forbidden(A) :- tool(A, /write_file).\n")

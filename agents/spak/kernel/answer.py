@@ -13,42 +13,49 @@ from spak import canon
 from spak.datalog.values import Fact
 from spak.errors import UserError
 from spak.kernel import fit, measure, outcomes, permit, render, route
+from spak.kernel.gate import Wish, uses_of
 from spak.kernel.memory import recollect
 from spak.kernel.observed import Malformed
+from spak.kernel.rules import Rules
 from spak.kernel.state import Effect, Watchdog
 from spak.kernel.turn import CallTool, EnterStep, Misfit, Move, Turn
 from spak.policy.history import state as past
 from spak.policy.history.deciding import results
-from spak.policy.history.state import Fed
+from spak.policy.history.state import Fed, History
 from spak.program import Poll, Step, Task
-from spak.records import Kind
+from spak.records import Kind, Record
 
 COMMITS = "git_commit"
 """The tool whose diagnostics are about the commit and not about the files."""
 
 
-def settle(turn: Turn, kind: str, body: Mapping[str, Any], side: Mapping[str, Any]) -> None:
-    """Tell the folds of the policy that the pending call ended, and what it answered.
-
-    An action that was rolled back or never done did not happen; whatever else came of it did.
-    """
+def settle(turn: Turn, proposal: Record) -> None:
+    """Tell the folds of the policy that the pending call ended, and what it answered."""
     pending, gate = turn.state.r6, turn.rules.gate
-    if gate is None or not gate.folds or pending is None or pending.act in ("observe", "approve"):
-        return
-    if kind == Kind.OBSERVE:  # a prompt that was counted is not answered
-        return
-    undone = pending.act == "tool" and body.get("outcome") != "exited"
-    known, call = turn.state.r7.history, str(pending.attempt)
+    if gate is not None and gate.folds and pending is not None:
+        turn.executive(history=answered(turn.rules, turn.state.r7.history, pending, proposal))
+
+
+def answered(rules: Rules, history: History, pending: Effect, proposal: Record) -> History:
+    """The history after a proposal that answers a pending call.
+
+    An action that was rolled back or never done did not happen; whatever else came of it did. A look at the
+    world, an approval and a prompt that was counted end no call.
+    """
+    gate = rules.gate
+    if gate is None or proposal.kind == Kind.OBSERVE or pending.act == "observe" or pending.act == "approve":
+        return history
+    done = pending.act != "tool" or proposal.body.get("outcome") == "exited"
     fed: Fed = ()
     try:
-        if not undone:
-            wish = permit.wish_of(turn, pending.act, pending.name, pending.args)
-            fed = gate.feeds(wish, pending.observed, _results(body, side))
+        if done:
+            uses = uses_of(rules.catalog, pending.act, pending.name)
+            wish = Wish(pending.act, pending.name, pending.args, decides=rules.decides, uses=uses)
+            fed = gate.feeds(wish, pending.observed, _results(proposal.body, proposal.side))
     except (UserError, Malformed):
-        known = past.lost(gate.folds, known, turn.seq)
-    turn.executive(
-        history=past.settled(gate.folds, known, call, turn.at, done=not undone, record=turn.seq, fed=fed)
-    )
+        history = past.lost(gate.folds, history, proposal.seq)
+    call = str(pending.attempt)
+    return past.settled(gate.folds, history, call, proposal.at, done=done, record=proposal.seq, fed=fed)
 
 
 def _results(body: Mapping[str, Any], side: Mapping[str, Any]) -> list[Fact]:

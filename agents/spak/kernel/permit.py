@@ -214,7 +214,7 @@ def _decision(
     rules, gate = turn.rules, turn.rules.gate
     if gate is None:
         return None
-    wish = wish_of(turn, act, name, args)
+    wish = _wish(turn, act, name, args)
     run = wish.run
     signed = approval_facts(*known.signed) if known.signed else ()
     asked = wish._replace(run=(*run, *signed)) if signed else wish
@@ -229,7 +229,7 @@ def _decision(
     return found
 
 
-def wish_of(turn: Turn, act: Any, name: str, args: Mapping[str, Any]) -> Wish:
+def _wish(turn: Turn, act: Any, name: str, args: Mapping[str, Any]) -> Wish:
     """What the gate is asked, with the facts of the run around it."""
     rules, gate = turn.rules, turn.rules.gate
     run = situation(rules, turn.state, turn.task, name if act == "tool" else "")

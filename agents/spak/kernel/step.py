@@ -41,7 +41,7 @@ def step(rules: Rules, state: State, proposal: Record) -> Stepped:
             turn.end("cancelled", "run.cancelled")
     elif expects(state, proposal):
         turn.spend(proposal.side)
-        settle(turn, proposal.kind, body, proposal.side)
+        settle(turn, proposal)
         _follow(turn, answer(turn, proposal.kind, body))
     return turn.done()
 

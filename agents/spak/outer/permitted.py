@@ -17,11 +17,18 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from spak import canon
+from spak.datalog.values import Fact
 from spak.errors import LedgerError
+from spak.kernel.answer import answered
 from spak.kernel.gate import Gate, Judged, Wish
+from spak.kernel.observed import Facts, Questions
 from spak.kernel.replay import Replay
 from spak.kernel.rules import Rules
 from spak.kernel.situation import fixed
+from spak.kernel.state import Effect
+from spak.kernel.step import expects
+from spak.policy.history import state as past
+from spak.policy.history.state import History
 from spak.policy.law import Law, compiled
 from spak.records import Kind, Record
 
@@ -110,12 +117,16 @@ def changes(run: str, records: Iterable[Record], old: Side, new: Side) -> Change
     """
     found = Changes(runs=1)
     replay: Replay | None = None
-    sides: tuple[Rules, Rules] | None = None
+    sides: tuple[_Judging, _Judging] | None = None
     for record in records:
         if replay is None or sides is None:
             if record.kind != Kind.GENESIS:
                 raise LedgerError("ledger.genesis", "the first record is not a genesis")
             replay, sides = _prepared(record.body, old, new)
+        pending = replay.state.r6
+        if pending is not None and expects(replay.state, record):
+            for side in sides:
+                side.answered(record, pending)
         replay.feed(record)
         if replay.difference is not None:
             raise LedgerError(
@@ -127,15 +138,61 @@ def changes(run: str, records: Iterable[Record], old: Side, new: Side) -> Change
     return found
 
 
-def _prepared(genesis: Mapping[str, Any], old: Side, new: Side) -> tuple[Replay, tuple[Rules, Rules]]:
+class _Judging:
+    """One side while a run is read: its rules, and what its folds keep of what the run did.
+
+    Folds are exact until the first action that this side decides otherwise than the run did: what came after
+    it might not have happened, so nothing that reads a fold is judged any more.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        assert rules.gate is not None
+        self.rules, self.gate = rules, rules.gate
+        self.history = History()
+        self.why = ""
+        """Why nothing more can be judged; empty while all can."""
+
+    def judge(self, record: Record, wish: Wish, known: tuple[Fact, ...], seen: Facts) -> Judged | Questions:
+        """The verdict, under what the folds say at this record."""
+        now = past.begin(self.history, record.at)
+        verdict = self.gate.rejudge(wish._replace(history=now), known, seen)
+        if isinstance(verdict, Judged) and self.gate.folds:
+            _, trouble = self._requested(record, verdict, verdict.allow is True)
+            if trouble:
+                return verdict._replace(allow=False, code="policy.limit", reason=trouble)
+        return verdict
+
+    def decided(self, record: Record, verdict: Judged | str) -> None:
+        """Keep what the run decided, and whether this side would have decided the same."""
+        allow = record.body["allow"]
+        if not self.gate.folds or self.why or allow == "ask":
+            return
+        if isinstance(verdict, str):
+            self.why = "an action before it could not be judged, and folds rest on it"
+        elif verdict.allow is not allow:
+            self.why = "an action before it would have been decided otherwise, and folds rest on it"
+        else:
+            self.history, _ = self._requested(record, verdict, allow is True)
+
+    def _requested(self, record: Record, verdict: Judged, allow: bool) -> tuple[History, str]:
+        now = past.begin(self.history, record.at)
+        call = str(record.attempt)
+        return past.requested(self.gate.folds, now, call, verdict.fed, allow=allow, record=record.seq)
+
+    def answered(self, record: Record, pending: Effect) -> None:
+        """Keep what a call answered."""
+        if self.gate.folds and not self.why:
+            self.history = answered(self.rules, self.history, pending, record)
+
+
+def _prepared(genesis: Mapping[str, Any], old: Side, new: Side) -> tuple[Replay, tuple[_Judging, _Judging]]:
     """A replay whose gate is told all that a side reads, and the rules of the sides."""
     own = Rules.of(genesis)
     if own.gate is None:
         raise LedgerError("ledger.semantics", "a run of semantics 1 asked no policy", "compare later runs")
-    sides = (_rules(genesis, own, old), _rules(genesis, own, new))
+    sides = (_Judging(_rules(genesis, own, old)), _Judging(_rules(genesis, own, new)))
     gate = Gate(own.gate.policy)
     for side in sides:
-        assert side.gate is not None
         gate.reads |= side.gate.reads
     return Replay(rules=replace(own, gate=gate)), sides
 
@@ -167,25 +224,22 @@ def _hash(policy: bytes, is_closed: bool) -> str:
 
 
 def _compare(
-    found: Changes, run: str, record: Record, judged: Judged, own: Rules, sides: tuple[Rules, Rules]
+    found: Changes, run: str, record: Record, judged: Judged, own: Rules, sides: tuple[_Judging, _Judging]
 ) -> None:
     body = record.body
     name = str(body.get("name", body["act"]))
     found.judged += 1
-    verdicts = []
-    for side in sides:
-        verdict = _again(record, name, judged, own, side)
-        if isinstance(verdict, str):
-            found.unknown.append(Unknown(run, record.seq, name, verdict))
-            return
-        verdicts.append(verdict)
-    before, after = verdicts
+    before, after = (_again(record, name, judged, own, side) for side in sides)
+    sides[0].decided(record, before)
+    sides[1].decided(record, after)
+    if isinstance(before, str) or isinstance(after, str):
+        why = before if isinstance(before, str) else str(after)
+        found.unknown.append(Unknown(run, record.seq, name, why))
+        return
     if before.allow == after.allow:
         return
     newly: Direction = "permitted" if after.allow else "denied"
     denies, permits = (before, after) if after.allow else (after, before)
-    gate = sides[1].gate
-    assert gate is not None
     found.found.append(
         Change(
             run,
@@ -196,25 +250,29 @@ def _compare(
             body["args"],
             newly,
             denies.code,
-            gate.text(permits if after.allow else denies),
+            sides[1].gate.text(permits if after.allow else denies),
         )
     )
 
 
-def _again(record: Record, name: str, judged: Judged, own: Rules, side: Rules) -> Judged | str:
+def _again(record: Record, name: str, judged: Judged, own: Rules, side: _Judging) -> Judged | str:
     """The verdict of a side, or why there is none."""
-    if record.task not in side.program.tasks:
+    rules = side.rules
+    if record.task not in rules.program.tasks:
         return f"the spec has no TASK {record.task}"
-    assert own.gate is not None and side.gate is not None
+    if side.why:
+        return side.why
+    assert own.gate is not None
     act = record.body["act"]
     tool = name if act == "tool" else ""
-    if tool and side.catalog.tool(tool) is None:
+    if tool and rules.catalog.tool(tool) is None:
         return f"the catalog has no tool {tool}"
     before = fixed(own, own.program.tasks[record.task], tool)
-    after = fixed(side, side.program.tasks[record.task], tool)
+    after = fixed(rules, rules.program.tasks[record.task], tool)
     known = (*after, *(fact for fact in judged.facts if fact not in set(before)))
-    wish = Wish(act, name, record.body["args"], (), judged.moving, own.decides)
-    verdict = side.gate.rejudge(wish, known, judged.seen)
+    moving = tuple(fact for fact in judged.moving if fact[0] not in own.gate.folds)
+    wish = Wish(act, name, record.body["args"], (), moving, own.decides)
+    verdict = side.judge(record, wish, known, judged.seen)
     if isinstance(verdict, Judged):
         return verdict
     return "it asks of the world what the run did not look at"
