@@ -38,7 +38,7 @@ def status(user: Any, patch: Patch) -> dict[str, Any]:
     shown = [
         {
             "name": one.name,
-            "title": rules.CHECKS.get(one.name, one.name),
+            "title": rules.CHECKS.get(one.name, "The campaign's gate"),
             "pill": LOOKS[Check.State(one.state)][0],
             "word": LOOKS[Check.State(one.state)][1],
             "row": one,
@@ -107,7 +107,7 @@ def context(user: Any, patch: Patch, unified: bool = False, since: int = 0) -> d
         "actions": _actions(results.get("actions", {})),
         "replay": results.get("replay", {}),
         "text_errors": results.get("text", {}).get("errors", []),
-        "campaign": results.get("campaign", {}),
+        **_campaign(patch, latest),
     }
 
 
@@ -118,6 +118,16 @@ def _counts(reading: Any) -> list[tuple[str, int]]:
             words[node.change] += 1
     words["moved"] = sum(change.op == "move" for change in reading.difference.changes)
     return [(word, count) for word, count in words.items() if count]
+
+
+def _campaign(patch: Patch, latest: Revision) -> dict[str, Any]:
+    """A campaign's evidence, and the revision that it is about where that is not the newest."""
+    rows = Check.objects.filter(revision__patch=patch, name="campaign").select_related("revision")
+    row = rows.order_by("-pk").first() if patch.campaign else None
+    if row is None:
+        return {"campaign": {}, "campaign_revision": 0}
+    old = row.revision.number if row.revision_id != latest.pk else 0
+    return {"campaign": row.result, "campaign_revision": old}
 
 
 def _actions(result: dict[str, Any]) -> dict[str, Any]:

@@ -15,14 +15,15 @@ from django.views.decorators.http import require_POST, require_safe
 from spakweb import access
 from spakweb.error_pages import wants_json
 from spakweb.errors import Refused
-from spakweb.reviews import actions, blame, page, rules, talk
+from spakweb.reviews import actions, blame, campaigns, page, rules, talk
 from spakweb.reviews.inbox import waiting as inbox_of
 from spakweb.reviews.models import Patch
 from spakweb.reviews.reading import draw, read
 from spakweb.specs.changes import given_by
+from spakweb.specs.models import Spec
 from spakweb.specs.views import around, find_spec
 from spakweb.teams.models import Team
-from spakweb.text import as_number, clean
+from spakweb.text import as_number, clean, plural
 
 MOST = 200
 """Patches that a list shows, newest first."""
@@ -72,10 +73,12 @@ def propose(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     found = find_spec(request, team, spec, "spec.propose")
     given, file = given_by(request), request.FILES.get("file")
     text = given.get("text")
-    if file:
+    if file and given.get("kind") != "campaign":
         if (file.size or 0) > settings.UPLOAD_BYTES:
             raise Refused("web.text_size", "The file is too large.", "Take out what does not belong.", 413)
         text = clean(file.read(), settings.UPLOAD_BYTES)
+    if file and given.get("kind") == "campaign":
+        return _campaign(request, found, file)
     if not isinstance(text, str):
         raise Refused("web.no_text", "There is no text to propose.", "Send `text` and `base_version`.")
     title, why = (str(given.get(name) or "") for name in ("title", "rationale"))
@@ -85,6 +88,17 @@ def propose(request: HttpRequest, team: str, spec: str) -> HttpResponse:
         return JsonResponse({"patch": made.number, "url": _to(made)["Location"]}, status=201)
     messages.success(request, f"Patch {made.number} is proposed.")
     return _to(made)
+
+
+def _campaign(request: HttpRequest, spec: Spec, file: Any) -> HttpResponse:
+    made = campaigns.bring(request.user, spec, file.read(campaigns.BYTES + 1))
+    if len(made) == 1:
+        return _to(made[0])
+    told = (
+        f"{plural(len(made), 'candidate')} proposed." if made else "No candidate is new and fit for review."
+    )
+    messages.success(request, told)
+    return redirect("spak-patch-list", team=spec.team.slug, spec=spec.slug)
 
 
 @require_POST

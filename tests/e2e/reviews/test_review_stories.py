@@ -7,8 +7,11 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from campaign_kit import BASE, ledger
+
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
+HOSTILE = '<img src=x onerror="alert(1)"> \u202e${7*7}{{7*7}}'
 SPEC = """\
 AGENT Two LEVEL 2 {
   START -> first
@@ -77,3 +80,95 @@ def test_who_may_not_save_proposes_and_another_approves(person) -> None:
     expect(bob.page.get_by_text("byte for byte as it was reviewed")).to_be_visible()
     bob.open(path)
     assert bob.text == SPEC.replace("Look.", "Look around.")
+
+
+def test_a_campaign_arrives_and_is_merged_run_and_reverted(person, tmp_path) -> None:
+    """One edit is dropped, a comment answered, a second person approves by keyboard; names are hostile."""
+    alice, bob = person("alice"), person("bob", color_scheme="dark")
+    path = bob.make(BASE)
+    file = tmp_path / "trace.jsonl"
+    file.write_bytes(ledger(tmp_path, HOSTILE, 0.95, BASE, "set-goal write 'Write it twice.'"))
+    bob.go(f"{path}patches/")
+    bob.page.get_by_label(re.compile("trace.jsonl")).set_input_files(file)
+    bob.page.get_by_role("button", name="Propose its candidates").click()
+    bob.page.wait_for_url("**/patches/1/")
+    patch = str(bob.page.url).removeprefix(bob.url)
+    expect(bob.page.get_by_text("Fit for review")).to_be_visible()
+    expect(bob.page.get_by_role("img", name=re.compile("Evidence .* accepts"))).to_be_visible()
+
+    alice.go(patch)
+    expect(alice.page.get_by_role("heading", name=re.compile("#1 .*<img"))).to_be_visible()
+    expect(alice.page.get_by_label("Checks", exact=True)).to_contain_text(
+        "It has no errors."
+    )  # without a reload
+    alice.page.keyboard.press("c")
+    alice.page.keyboard.type(f"Why twice? {HOSTILE}")
+    alice.page.get_by_role("button", name="Comment", exact=True).click()
+    assert alice.flaws(dark=True) == []
+
+    bob.page.reload()
+    bob.page.get_by_label("Answer to Alice").fill("The first look misses half.")
+    bob.page.get_by_role("button", name="Answer", exact=True).click()
+    bob.page.get_by_label("Why drop edit 2").fill("Not the goal")
+    bob.page.get_by_role("button", name="Drop edit 2").click()
+    expect(bob.page.get_by_text("Without edit 2: Not the goal")).to_be_visible()
+    expect(bob.page.get_by_text("Of revision 1")).to_be_visible()  # the campaign tested another text
+    assert bob.flaws() == []
+
+    said = alice.page.get_by_text("Revision 2 came in while you were looking")
+    expect(said).to_be_visible()  # live, on her open page
+    said.get_by_role("link").click()
+    expect(alice.page.get_by_text("The first look misses half.")).to_be_visible()
+    for key in ("j", "v", "a"):
+        alice.page.keyboard.press(key)
+        alice.page.wait_for_timeout(300)
+    expect(alice.page.get_by_text("It can be merged")).to_be_visible()
+    expect(bob.page.get_by_text("It can be merged")).to_be_visible()  # live, on his
+    bob.page.locator("h2").first.click()
+    bob.page.keyboard.press("m")
+    expect(bob.page.get_by_text("byte for byte as it was reviewed")).to_be_visible()
+
+    bob.go(f"{path}run/")
+    expect(bob.page.get_by_label("Version")).to_have_value("2")
+    bob.go(patch)
+    bob.page.get_by_role("button", name="Revert as a patch").click()
+    bob.page.wait_for_url("**/patches/2/")
+    expect(bob.page.get_by_role("heading", name=re.compile("#2 Revert patch 1"))).to_be_visible()
+    bob.go(f"{path}blame/")
+    expect(bob.page.get_by_text("verified")).to_be_visible()
+    assert bob.flaws() == []
+
+
+def test_two_patches_conflict_and_the_choice_is_by_task(person) -> None:
+    """The second patch's evidence is stale once the first is merged, and both changed one task."""
+    alice, bob = person("alice"), person("bob")
+    path = alice.make(SPEC)
+    patches = []
+    for who, words in ((alice, "Look here."), (bob, "Look there.")):
+        who.open(path)
+        replace(who, '"Look."', f'"{words}"')
+        who.page.get_by_role("button", name="Propose").click()
+        dialog = who.page.get_by_role("dialog")
+        dialog.get_by_label("Title").fill(words)
+        dialog.get_by_role("button", name="Propose").click()
+        who.page.wait_for_url("**/patches/*/")
+        patches.append(str(who.page.url).removeprefix(who.url))
+    expect(bob.page.get_by_label("Checks", exact=True)).to_contain_text("It has no errors.")
+    alice.go(patches[1])
+    alice.page.get_by_role("button", name="Approve").click()
+    bob.page.get_by_role("button", name="Merge").and_(bob.page.locator(":enabled")).click()
+    expect(bob.page.get_by_text("byte for byte as it was reviewed")).to_be_visible()
+
+    alice.go(patches[0])
+    expect(alice.page.get_by_label("Checks", exact=True)).to_contain_text("Stale")
+    expect(alice.page.get_by_text("The spec is at version 2")).to_be_visible()
+    alice.page.get_by_role("button", name="Bring up to date").click()
+    expect(alice.page.get_by_role("heading", name=re.compile("1 conflict of patch"))).to_be_visible()
+    assert alice.flaws(dark=True) == []
+    alice.page.get_by_label("A text of my own").check()
+    own = alice.page.get_by_label("Your own text of first")
+    own.fill(own.input_value().replace("Look here.", "Look everywhere."))
+    alice.page.get_by_role("button", name="Make the new revision").click()
+    expect(alice.page.get_by_text("Conflicts with version 2 resolved")).to_be_visible()
+    expect(alice.page.locator(".changes ins").first).to_have_text("Look everywhere.")
+    expect(alice.page.get_by_label("Checks", exact=True)).to_contain_text("It has no errors.")

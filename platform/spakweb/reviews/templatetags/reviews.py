@@ -7,7 +7,7 @@ from typing import Any
 from django import template
 
 from spak import canon
-from spakweb.reviews import inbox
+from spakweb.reviews import campaigns, inbox
 
 register = template.Library()
 
@@ -37,3 +37,9 @@ def both_ways(actions: dict[str, Any]) -> list[tuple[str, int, str, list[Any]]]:
 def as_json(value: Any) -> str:
     text = canon.dumps(value).decode()
     return text if len(text) <= 300 else f"{text[:299]}…"
+
+
+@register.filter
+def curve(evidence: dict[str, Any]) -> Any:
+    """The evidence of a campaign's candidate as a drawing."""
+    return campaigns.curve(evidence)

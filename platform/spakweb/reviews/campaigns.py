@@ -1,0 +1,140 @@
+"""Patches from a campaign of the outer loop: `bring(user, spec, ledger)` proposes the candidates that its
+gate let through, each with its verdicts as evidence.
+
+The ledger is the `trace.jsonl` of `spak outer campaign`. Its chain is checked and every verdict is derived
+again before anything is proposed; a candidate that is a patch here already is left. A campaign approves
+nothing: whoever brings it is the author, and others review.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+
+from spak.errors import UserError
+from spak.ledger.scan import TRACE
+from spak.outer.campaigns import Campaign, verify
+from spak.outer.campaigns.campaign import Tested
+from spakweb import access
+from spakweb.errors import Refused
+from spakweb.reviews import actions
+from spakweb.reviews.models import Check, Patch
+from spakweb.reviews.rules import law_hash
+from spakweb.specs.facts import catalog
+from spakweb.specs.models import Spec
+from spakweb.text import digest
+
+BYTES = 4_000_000
+"""Of a campaign's ledger."""
+PROPOSED = ("fit", "privileged")
+"""Verdicts that become patches: what the gate found fit, and what only a person may decide."""
+WORDS = {1: "won", 0: "equal", -1: "lost"}
+NAME = "campaign"
+
+
+def bring(user: Any, spec: Spec, ledger: bytes) -> list[Patch]:
+    """The patches that were made. Raises: Refused `web.campaign`, `web.campaign_base`, as for a patch."""
+    access.demand(user, "spec.propose", spec)
+    campaign = _read(ledger)
+    base = spec.versions.filter(content_hash=digest(campaign.plan.base)).first()
+    if base is None:
+        raise Refused(
+            "web.campaign_base", f"The campaign began with a text that no version of {spec.name} has.",
+            "Bring it to the spec that it was run for.", 409,
+        )  # fmt: skip
+    name, made = f"{campaign.plan.suite} {campaign.head[:10]}", []
+    with transaction.atomic():
+        for tested in campaign.tested:
+            whole = f"{name} candidate {tested.number}"
+            if tested.verdict not in PROPOSED or spec.patches.filter(campaign=whole).exists():
+                continue
+            candidate = tested.candidate
+            text = candidate.text(campaign.plan.base)
+            title = candidate.rationale or f"Candidate {tested.number} of {candidate.proposer}"
+            why = f"{candidate.rationale}\n\n{tested.verdict}: {tested.why}".strip()
+            patch = actions.propose(user, spec, text, base.number, title, why, campaign=whole)
+            state = Check.State.PASSED if tested.verdict == "fit" else Check.State.LOOK
+            Check.objects.create(
+                revision=patch.latest, name=NAME, state=state, words=f"{tested.verdict}: {tested.why}"[:300],
+                result=evidence(campaign, tested), law=law_hash(spec), ended_at=timezone.now(),
+            )  # fmt: skip
+            made.append(patch)
+    return made
+
+
+def _read(ledger: bytes) -> Campaign:
+    if len(ledger) > BYTES:
+        raise Refused("web.campaign", "The ledger is larger than 4 MB.", "Bring its trace.jsonl.", 413)
+    try:
+        with TemporaryDirectory(prefix="spak-campaign-") as folder:
+            place = Path(folder) / NAME / TRACE
+            place.parent.mkdir()
+            place.write_bytes(ledger)
+            campaign = Campaign.read(Path(folder), NAME)
+        wrong = verify(campaign, catalog())
+    except (UserError, UnicodeError) as error:
+        raise _no_campaign(str(getattr(error, "message", "it is not UTF-8"))) from error
+    if wrong:
+        raise _no_campaign(wrong[0])
+    return campaign
+
+
+def _no_campaign(why: str) -> Refused:
+    hint = "Bring the trace.jsonl of a campaign."
+    return Refused("web.campaign", f"The file is no ledger of a campaign: {why}.", hint)
+
+
+def evidence(campaign: Campaign, tested: Tested) -> dict[str, Any]:
+    """Stages, golden and fresh pairs, and the evidence after each fresh one, as JSON."""
+    golden = len(campaign.plan.golden)
+    betting, pairs = Tested(tested.number, tested.candidate).betting(campaign.stake), []
+    for place, pair in enumerate(tested.pairs):
+        if place >= golden:
+            betting = betting.after(pair.outcome)
+        about = {"case": pair.case, "k": pair.k, "word": WORDS[pair.outcome], "golden": place < golden}
+        pairs.append({**about, "evidence": round(float(betting.e), 3)})
+    return {
+        "name": campaign.plan.suite,
+        "number": tested.number,
+        "verdict": tested.verdict,
+        "why": tested.why,
+        "proposer": tested.candidate.proposer,
+        "records": {run: list(numbers) for run, numbers in tested.candidate.records.items()},
+        "stages": [
+            {"stage": one["stage"], "verdict": one["verdict"], "why": one["why"]}
+            for one in tested.stages.values()
+        ],
+        "pairs": pairs,
+        "needed": round(float(1 / campaign.alpha(tested)), 1),
+        "head": campaign.head,
+    }
+
+
+def curve(found: dict[str, Any]) -> SafeString:
+    """The evidence after each fresh pair, on a logarithmic scale, with the line that accepts."""
+    from math import log
+
+    values = [1.0, *(one["evidence"] for one in found.get("pairs", ()) if not one["golden"])]
+    if len(values) < 2:
+        return SafeString("")
+    levels = [log(max(float(value), 1e-6)) for value in values]
+    goal = log(max(float(found["needed"]), 1e-6))
+    low, high = min(0.0, *levels), max(goal, *levels) * 1.05
+    width, height = 560.0, 140.0
+
+    def point(place: int, level: float) -> str:
+        across = 4 + (width - 8) * place / (len(levels) - 1)
+        return f"{across:.1f},{height - 4 - (height - 8) * (level - low) / (high - low):.1f}"
+
+    line = " ".join(point(place, level) for place, level in enumerate(levels))
+    goal_line = f"{point(0, goal)} {point(len(levels) - 1, goal)}"
+    words = f"Evidence {values[-1]:g} after {len(values) - 1} pairs; {float(found['needed']):g} accepts"
+    return mark_safe(  # numbers alone
+        f'<svg class="curve" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{words}">'
+        f'<polyline class="goal" points="{goal_line}"/><polyline points="{line}"/></svg>'
+    )
