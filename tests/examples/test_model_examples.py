@@ -61,10 +61,10 @@ def complies(folder: Path, name: str, document: Any) -> None:
 def by_hand(folder: Path, name: str, answers: Sequence[str]) -> Any:
     code, seen = spak(folder, "run", spec(name), "--backend", "manual", "--seed", "3", "--json")
     for answer in answers:
-        assert (code, seen["state"]) == (4, "waiting"), seen
+        assert (code, seen["state"]) == (4, "waiting"), json.dumps(seen)
         (folder / "answer.json").write_text(answer, encoding="utf-8")
         code, seen = spak(folder, "step", "--resume", "--answer-file", "answer.json", "--json")
-    assert (code, seen["state"]) == (0, "succeeded"), seen
+    assert (code, seen["state"]) == (0, "succeeded"), json.dumps(seen)
     return seen
 
 

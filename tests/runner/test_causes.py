@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from host_kit import start
+from host_kit import Timer, start
 from spak.ledger.chain import is_record_line
+from spak.ports import Measurement
 from spak.records import Kind, Record, decode
 from spak.runner.views import causes
 
@@ -80,6 +82,21 @@ def test_a_denial_names_the_reason_and_its_record(tmp_path: Path) -> None:
     permit = next(record.seq for record in found if record.kind == Kind.PERMIT)
     told = causes.sentence(found)
     assert told.startswith("look was denied: ") and told.endswith(f": record {permit}")
+    run.close()
+
+
+@pytest.mark.parametrize("status", ["unavailable", "void"])
+def test_a_validator_that_could_not_measure_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: Any
+) -> None:
+    failed = {"name": "ran", "ok": False, "code": "launcher", "detail": "no device is here"}
+    monkeypatch.setattr(Timer, "measure", lambda self, call: Measurement(status, checks=(failed,)))
+    run = start(tmp_path, JUDGED)
+    run.advance("full_auto")
+    found = [record for record, _ in run.ledger.read()]
+    assert run.state.r7.codes == (f"validator.{status}",)
+    assert causes.sentence(found).startswith("Timer failed")
+    assert "(no device is here): record" in causes.sentence(found)
     run.close()
 
 

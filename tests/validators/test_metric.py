@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from spak.kernel.decide import decide
 from spak.ports import Measurement, Outcome, Stream, Subject
 from spak.validators import metric
+from spak.validators.cpu_build import Workshop
 from spak.validators.metric import Metric
 from validator_calls import call, codes, write
 
@@ -43,6 +45,21 @@ def test_a_candidate_alone(tmp_path: Path) -> None:
     assert result.samples == {"candidate": (4000,)}
     assert result.subject.files["source"] == b"4.0"
     assert result.evidence["unit"] == "points"
+
+
+@pytest.mark.sandbox
+def test_temporary_files_in_a_place_that_a_sandbox_has_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`TMPDIR=/dev/shm`: the candidate could not be shown, and the run ended `validator.unavailable`."""
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/shm")
+    result = measure(tmp_path)
+    assert (result.status, codes(result)) == ("measured", {})
+    workshop = Workshop()
+    try:
+        assert not workshop.folder.is_relative_to("/dev")
+    finally:
+        workshop.close()
 
 
 @pytest.mark.sandbox

@@ -17,6 +17,7 @@ from spak import data
 from spak.cancel import TURN_S, Cancel, check
 from spak.errors import UnavailableError
 from spak.ports import Toolchain
+from spak.validators import launch
 
 FLAGS = ("-std=gnu11", "-Wall", "-Wextra")
 TIMEOUT_S = 60
@@ -26,7 +27,7 @@ class Workshop:
     """A private folder with the compiled driver; the peak is measured once and on demand again."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="spak-cpu-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="spak-cpu-", dir=launch.scratch()))
         self.folder.chmod(0o755)  # the sandbox's uid reads the driver
         self.close = weakref.finalize(self, shutil.rmtree, self.folder, True)
         self._peak = 0

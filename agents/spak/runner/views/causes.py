@@ -95,8 +95,9 @@ class Trail:
         cause = body.get("cause")
         code = str(codes[0])
         found = _SENTENCES.get(code, _SENTENCES_BY_FAMILY.get(code.partition(".")[0]))
-        if found is None and self.failures and code in self.failures[-1].judged:
-            found = Trail.failed  # the code is a check's of the validator that ended the run
+        judged = self.failures[-1].judged if self.failures else ()
+        if found is None and judged and (code in judged or code.startswith("validator.")):
+            found = Trail.failed  # the code is one of the validator's whose result ended the run
         return found(self, cause if isinstance(cause, Mapping) else {}) if found is not None else ""
 
     def _route(self, route: Record) -> None:
