@@ -1,18 +1,17 @@
 // Panes whose borders can be moved, by pointer and by keys; where they stand is remembered in this browser.
 
-const KEY = "spak-editor-panes";
 const LIMITS = [15, 85];
 
-function stored() {
+function stored(key) {
   try {
-    return JSON.parse(localStorage.getItem(KEY)) ?? {};
+    return JSON.parse(localStorage.getItem(key)) ?? {};
   } catch {
     return {};
   }
 }
 
-export function panes(root) {
-  const kept = stored();
+export function panes(root, key = "spak-editor-panes") {
+  const kept = stored(key);
   for (const border of root.querySelectorAll("[role=separator]")) {
     const name = border.dataset.pane;
     const upright = border.getAttribute("aria-orientation") === "vertical";
@@ -25,7 +24,7 @@ export function panes(root) {
       if (!keep) return;
       kept[name] = value;
       try {
-        localStorage.setItem(KEY, JSON.stringify(kept));
+        localStorage.setItem(key, JSON.stringify(kept));
       } catch {
         // A browser that keeps nothing: the panes stand as usual the next time.
       }

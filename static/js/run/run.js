@@ -3,6 +3,7 @@
 // hands each message of the stream to the parts, and follows clicks. What the address says (tab, filter,
 // record) is what is shown; a reload shows the same. Every link works without this file.
 
+import { panes } from "../editor/panes.js";
 import { Connection } from "./connection.js";
 import { Announcer, button, byId } from "./dom.js";
 import { nodeName } from "./graph.js";
@@ -37,6 +38,7 @@ class RunPage {
     document.addEventListener("click", (event) => this.clicked(event));
     document.addEventListener("keydown", (event) => this.pressed(event));
     document.addEventListener("submit", (event) => this.submitted(event));
+    panes(document.querySelector(".run-columns"), "spak-run-panes");
     this.continueCheck();
     setInterval(() => this.tick(), QUEUED_MS);
     if (this.about.ended !== "true") follow(this.about.socket, Number(this.about.count) - 1, (message) => this.heard(message), () => this.poll());

@@ -27,7 +27,7 @@ print("begun", *range(100), sep="\\n", flush=True)
 while not os.path.exists("go"):
     time.sleep(0.05)
 """ }
-    step run: tool.run { cmd: "python slow.py" }
+    step run: tool.run { cmd: "python slow.py" timeout_s: 900 }
     success: exit_code(run) == 0
   }
 }

@@ -89,6 +89,26 @@ def ends(window: Watched, word: str) -> None:
     expect(state(window)).to_have_text(word)
 
 
+def test_the_width_of_the_graph_is_remembered(person: Person, begin: Begin) -> None:
+    alice = person()
+    path = begin(alice, HELLO)
+    ends(alice, "Succeeded")
+    border = alice.page.get_by_role("separator", name="Width of the graph")
+    graph = alice.page.locator(".graph-side")
+    before = graph.bounding_box()["width"]
+    border.focus()
+    for _ in range(3):
+        alice.page.keyboard.press("ArrowLeft")
+    expect(border).to_have_attribute("aria-valuenow", "35")
+    narrow = graph.bounding_box()["width"]
+    assert narrow < before
+    alice.go(path)
+    expect(border).to_have_attribute("aria-valuenow", "35")
+    assert abs(graph.bounding_box()["width"] - narrow) < 2
+    border.dblclick()
+    expect(border).to_have_attribute("aria-valuenow", "44")
+
+
 def test_from_the_form_to_the_end(person: Person, begin: Begin) -> None:
     alice = person()
     path = begin(alice, HELLO)

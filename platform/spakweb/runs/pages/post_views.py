@@ -93,13 +93,13 @@ def answer(request: HttpRequest, team: str, run: str) -> HttpResponse:
             actions.ask(request.user, found, "call", of, given.get("backend", ""))
         else:
             access.demand(request.user, "run.answer", found)
-            answer_ = _answer(found, of, text, edits, anyway="anyway" in given)
+            skip = "skip" in given
+            answer_ = "" if skip else _answer(found, of, text, edits, anyway="anyway" in given)
             actions.ask(request.user, found, "answer", of, text=answer_)
     except Refused as why:
         return _again(request, found, why, text, edits)
-    messages.success(
-        request, "A worker will call the backend." if given.get("call") else "Your answer was handed in."
-    )
+    done = "You skipped the step: its answer is empty." if "skip" in given else "Your answer was handed in."
+    messages.success(request, "A worker will call the backend." if given.get("call") else done)
     return redirect(run_parts.address(found))
 
 

@@ -32,6 +32,8 @@ from spakweb.runs.unsafe_text import signs
 MOST = 64 * 1024
 """Characters of one text that a page shows; the download has all."""
 FILES = 50
+ATTEMPTS = 200
+"""Attempts of a step that a record offers."""
 BINARY = "\0"
 DERIVE = 5_000
 """Records after which a page does not derive a prompt again: it takes as long as a replay."""
@@ -91,6 +93,23 @@ def _permit(record: Record, blobs: Blobs) -> list[Part]:
             return [*found, Part("Why", "text", f"The proof cannot be read: {error}")]
         found.append(explanation(decided))
     return found
+
+
+def attempts(run: Run, record: Record) -> list[dict[str, Any]]:
+    """The attempts of the record's step, the newest `ATTEMPTS` and those around this one: `number` from 1,
+    `seq` of the permit that each begins with, and whether it is this one. Empty where there is only one."""
+    if not record.step:
+        return []
+    found = RunRecord.objects.filter(run=run, kind=Kind.PERMIT, task=record.task, step=record.step)
+    count, now = found.count(), found.filter(seq__lte=record.seq).count()
+    if count < 2:
+        return []
+    first = max(0, min(now - ATTEMPTS // 2, count - ATTEMPTS))
+    seqs = found.order_by("seq").values_list("seq", flat=True)[first : first + ATTEMPTS]
+    return [
+        {"number": number, "seq": seq, "now": number == now, "count": count}
+        for number, seq in enumerate(seqs, first + 1)
+    ]
 
 
 def explanation(decided: Any) -> Part:

@@ -51,6 +51,9 @@ class Bar:
     ask: bool = False
     worked: int = 0
     """Of a question: the milliseconds that a backend took for its answer."""
+    tokens: int = 0
+    cost: int = 0
+    """Billionths of a dollar."""
     said: str = ""
     exit: int = 0
     """Of a command that did not end with 0."""
@@ -63,6 +66,18 @@ class Line:
     task: str
     step: str
     bars: list[Bar] = field(default_factory=list)
+    heat: int = 0
+    """0 to 4: its share of what the step took that took most."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all bars, prompts and answers."""
+        return sum(bar.tokens for bar in self.bars)
+
+    @property
+    def cost(self) -> int:
+        """Billionths of a dollar of all bars."""
+        return sum(bar.cost for bar in self.bars)
 
     @property
     def total(self) -> int:
@@ -106,6 +121,8 @@ def bars_of(run: Run) -> list[Bar]:
         elif found:
             last = found[-1]
             last.end = max(last.end, record.at)
+            if record.authority == Authority.PROPOSAL:
+                _spend(last, record.side)
             if record.authority == Authority.PROPOSAL and last.ask:
                 last.worked = max(0, min(count(record.side.get("ms")), last.end - last.start))
             if record.kind == Kind.END:
@@ -126,6 +143,13 @@ def bars_of(run: Run) -> list[Bar]:
             if bar.state == "running":  # while a worker is at it a question is the backend's
                 bar.worked = bar.end - bar.start
     return found
+
+
+def _spend(bar: Bar, side: Mapping[str, Any]) -> None:
+    usage = side.get("usage")
+    if isinstance(usage, Mapping):
+        bar.tokens += count(usage.get("input")) + count(usage.get("output"))
+    bar.cost += count(side.get("cost_nanousd"))
 
 
 def _ended(bar: Bar, route: Mapping[str, Any], steps: list[str]) -> str:
@@ -150,7 +174,13 @@ def lines_of(bars: Iterable[Bar]) -> list[Line]:
     found: dict[tuple[str, str], Line] = {}
     for bar in bars:
         found.setdefault((bar.task, bar.step), Line(bar.task, bar.step)).bars.append(bar)
-    return list(found.values())
+    lines = list(found.values())
+    weights = [line.cost for line in lines]
+    weights = weights if any(weights) else [line.tokens for line in lines]
+    most = max(weights, default=0)
+    for line, weight in zip(lines, weights, strict=True):
+        line.heat = -(-4 * weight // most) if most else 0
+    return lines
 
 
 class Axis:
@@ -283,5 +313,7 @@ def pane(run: Run, address: str) -> dict[str, Any]:
         "folded": 'class="fold"' in (drawing or ""),
         "lines": lines_of(bars),
         "attempts": len(bars),
+        "tokens": sum(bar.tokens for bar in bars),
+        "cost": sum(bar.cost for bar in bars),
         "most": MOST,
     }

@@ -345,6 +345,7 @@ def _record(run: Run, seq: str) -> dict[str, Any]:
         "commit": record_parts.is_commit(record),
         "source": source(record),
         "parts": record_parts.parts(run, record, DatabaseLedgers().reader(run.key).blobs),
+        "attempts": record_parts.attempts(run, record),
         "asks": record.kind == "permit" and record.body.get("act") in ("ask", "plan"),
         "older": neighbours.filter(seq__lt=row.seq).order_by("-seq").values_list("seq", flat=True).first(),
         "newer": neighbours.filter(seq__gt=row.seq).order_by("seq").values_list("seq", flat=True).first(),

@@ -1,0 +1,86 @@
+"""Single attempts and steps on the page of a run: a choice of attempts, what each step cost, a skip."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from spakweb.runs.models import Run, RunRecord
+from spakweb.runs.pages import timeline
+from spakweb.worker import execute
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ran = Callable[..., Run]
+LOOP = """\
+AGENT Loop LEVEL 2 {
+  START -> first
+  TASK first {
+    step look: tool.run { cmd: "ls" }
+    success: file_exists("never")
+    NEXT { fail -> first }
+  }
+}
+"""
+ASKING = """\
+task Talk {
+  step hear: llm.query { prompt: "A word." output_var: word }
+  step keep: tool.write_file { path: "word.txt" content: "<{{word}}>" }
+  success: file_contains("word.txt", "<")
+}
+"""
+
+
+def page(cast: Any, run: Run, query: str) -> str:
+    address = reverse("spak-run", args=[run.team.slug, run.key])
+    return cast.client("alice").get(f"{address}{query}").content.decode()
+
+
+def test_a_record_offers_the_other_attempts_of_its_step(cast: Any, ran: Ran) -> None:
+    run = ran(LOOP)
+    permits = RunRecord.objects.filter(run=run, kind="permit", task="first", step="look").order_by("seq")
+    seqs = list(permits.values_list("seq", flat=True))
+    assert len(seqs) > 2
+    for at, seq in enumerate(seqs, 1):
+        text = page(cast, run, f"?tab=records&seq={seq + 1}")  # what answered it belongs to it
+        options = re.findall(r'<option value="(\d+)"( selected)?>(\d+) of (\d+)</option>', text)
+        assert [(int(value), int(number)) for value, _, number, _ in options] == list(
+            zip(seqs, range(1, len(seqs) + 1), strict=True)
+        )
+        assert [int(number) for _, now, number, _ in options if now] == [at]
+    assert "Attempt of this step" not in page(cast, run, "?tab=records&seq=0")
+
+
+def test_the_table_of_steps_shows_where_tokens_and_money_went(cast: Any, ran: Ran) -> None:
+    def bar(step: str, tokens: int, cost: int = 0) -> timeline.Bar:
+        return timeline.Bar(1, "t", step, 0, 1, tokens=tokens, cost=cost)
+
+    free = timeline.lines_of([bar("a", 0), bar("b", 1), bar("c", 100), bar("c", 300), bar("d", 200)])
+    assert [(line.step, line.tokens, line.heat) for line in free] == [
+        ("a", 0, 0), ("b", 1, 1), ("c", 400, 4), ("d", 200, 2),
+    ]  # fmt: skip
+    paid = timeline.lines_of([bar("a", 900, 10), bar("b", 1, 40)])
+    assert [line.heat for line in paid] == [1, 4]
+    assert "Tokens</th>" not in page(cast, ran(LOOP), "?tab=timeline")
+    spent = timeline.Bar(1, "t", "s", 0, 1)
+    timeline._spend(spent, {"usage": {"input": 7, "output": 2, "cached_input": 5}, "cost_nanousd": 11})
+    timeline._spend(spent, {"usage": "odd"})
+    assert (spent.tokens, spent.cost) == (9, 11)
+
+
+def test_a_waiting_step_is_skipped_with_an_empty_answer(cast: Any, ran: Ran) -> None:
+    run = ran(ASKING, mode="stepwise")
+    assert "Skip this step" in page(cast, run, "") and "data-confirm=" in page(cast, run, "")
+    address = reverse("spak-run-answer", args=[run.team.slug, run.key])
+    given = {"of": run.summary["waiting"]["id"], "skip": "1"}
+    assert cast.client("vera").post(address, given).status_code == 403
+    assert cast.client("alice").post(address, given).status_code == 302
+    execute.advance(run.key)
+    run.refresh_from_db()
+    assert run.state == "succeeded"
+    answered = run.records.get(step="hear", kind="act")
+    assert b'"out":""' in bytes(answered.line) and b'"by":"alice"' in bytes(answered.line)
