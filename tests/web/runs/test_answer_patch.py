@@ -18,7 +18,11 @@ from spakweb.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SPEC = (data.path("specs/examples") / "build_feature.spak").read_text()
+SHIPPED = (data.path("specs/examples") / "build_feature.spak").read_text()
+SPEC = SHIPPED.replace("pytest tests/ -q", "grep -q re.findall slug.py").replace(
+    'VALIDATOR PyTest { paths: ["tests/"], conftest: false, min_tests: 4 }', ""
+)
+"""The shipped spec with a test that takes no time; tests/e2e/runs/test_first_hour.py does the shipped one."""
 FIX = (data.path("specs/examples") / "fix.patch").read_text()
 SLUG = (data.path("specs/examples") / "build_feature" / "slug.py").read_text()
 ASKING = """\
