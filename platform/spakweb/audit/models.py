@@ -7,6 +7,7 @@ from django.db import models
 from django.utils import timezone
 
 from spakweb.appendonly import AppendOnly
+from spakweb.audit.words import words
 from spakweb.teams.models import Team
 
 
@@ -30,6 +31,11 @@ class Event(AppendOnly):
     class Meta:
         ordering = ("-pk",)
         indexes = (models.Index(fields=("team", "action")),)
+
+    @property
+    def words(self) -> str:
+        """The action as people read it."""
+        return words(self.action)
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M} {self.actor_name} {self.action} {self.thing}"

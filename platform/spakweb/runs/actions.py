@@ -123,7 +123,7 @@ def bring_files(
                       "size": found.size, "made_by": user, "made_at": now},
         )  # fmt: skip
         if new:
-            record(user, "files.brought", called, spec.team, after=found.root, files=len(found.items))
+            record(user, "files.uploaded", called, spec.team, after=found.root, files=len(found.items))
     if not new:  # two brought the same at once
         uploads.remove(key)
     return upload, found

@@ -1,0 +1,62 @@
+"""What people read for the actions of the audit log; programs and filters have the action's name."""
+
+from __future__ import annotations
+
+WORDS = {
+    "account.factor_added": "Added a second factor",
+    "account.factor_removed": "Removed a second factor",
+    "account.password_changed": "Changed the password",
+    "account.sign_in_failed": "Failed to sign in",
+    "account.signed_in": "Signed in",
+    "account.signed_out": "Signed out",
+    "files.uploaded": "Uploaded files for runs",
+    "files.kept": "Changed the files kept with a spec",
+    "patch.approved": "Approved a patch",
+    "patch.closed": "Closed a patch",
+    "patch.commented": "Commented on a patch",
+    "patch.merged": "Merged a patch",
+    "patch.proposed": "Proposed a patch",
+    "patch.refused": "Requested changes to a patch",
+    "patch.revised": "Revised a patch",
+    "run.answer": "Answered a run",
+    "run.approve": "Approved an action",
+    "run.call": "Called the backend",
+    "run.cancel": "Cancelled a run",
+    "run.cancelled": "Cancelled a run",
+    "run.deleted": "Deleted a run",
+    "run.deny": "Denied an action",
+    "run.forked": "Forked a run",
+    "run.imported": "Imported a run",
+    "run.labelled": "Changed the labels of a run",
+    "run.pause": "Paused a run",
+    "run.resume": "Resumed a run",
+    "run.resumed": "Resumed a run",
+    "run.started": "Started a run",
+    "spec.archived": "Archived a spec",
+    "spec.created": "Created a spec",
+    "spec.protected": "Changed the protection of a spec",
+    "spec.saved": "Saved a version",
+    "spec.tagged": "Tagged a version",
+    "spec.unarchived": "Restored a spec from the archive",
+    "spec.unprotected": "Removed the protection of a spec",
+    "spec.untagged": "Removed a tag",
+    "team.created": "Created the team",
+    "team.invitation_withdrawn": "Withdrew an invitation",
+    "team.invited": "Invited a member",
+    "team.joined": "Joined the team",
+    "team.keep_runs": "Changed how long runs are kept",
+    "team.left": "Left the team",
+    "team.role": "Changed a role",
+    "team.rules": "Changed the rules",
+    "token.first_used": "Used a token for the first time",
+    "token.made": "Created a token",
+    "token.revoked": "Revoked a token",
+    "view.changed": "Changed a saved view of the runs",
+    "view.dropped": "Removed a saved view of the runs",
+    "view.kept": "Saved a view of the runs",
+}
+
+
+def words(action: str) -> str:
+    """The phrase for an action; its name where there is none."""
+    return WORDS.get(action, action)
