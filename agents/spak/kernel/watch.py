@@ -50,6 +50,8 @@ def kept(size: int, times: int) -> int:
 
 def loop(marks: Sequence[str], size: int, times: int) -> Turn | None:
     """The shortest turn of at most `size` marks that was taken at least `times` times in a row."""
+    if not marks or marks.count(marks[-1]) < times:
+        return None
     for length in range(1, min(size, len(marks) // times) + 1):
         if times > 1 and marks[-1] != marks[-1 - length]:
             continue
