@@ -16,8 +16,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+import attacks_kit
 import fresh_kit
 import gate_kit
+from spak.datalog.values import Fact, Name
 from spak.policy.actions import Action, World
 from spak.policy.judge import judge
 
@@ -34,6 +36,7 @@ def rows() -> list[dict[str, Any]]:
         for file in sorted(gate_kit.CASES.glob("*.jsonl")):
             seen = filled if file.stem == "fresh_attacks" else eyes
             found += _file(file.stem, gate_kit.cases(file.name, root), seen)
+        found += _against_tables(Path(folder).resolve())
         given = os.environ.get("SPAK_GATE_DEV")
         if given:
             hosts = frozenset((Path(given) / "urls_allow.txt").read_text().split())
@@ -43,7 +46,28 @@ def rows() -> list[dict[str, Any]]:
     return found
 
 
-def _file(name: str, cases: list[dict[str, Any]], eyes: World) -> list[dict[str, Any]]:
+def _against_tables(folder: Path) -> list[dict[str, Any]]:
+    """The attacks written against the tables: what the judge allows by itself, and what in a sandbox, whose
+    walls have to hold that (tests/runner/test_attacks_walls.py)."""
+    stocked = gate_kit.world(attacks_kit.stocked(folder / "stocked"))
+    plain = gate_kit.world(attacks_kit.plain(folder / "ordinary"))
+    attacks = [_line(line, "attack") for _, line in attacks_kit.attacks()]
+    ordinary = [_line(line, "benign") for line in attacks_kit.ordinary()]
+    held: list[Fact] = [*gate_kit.CHECKED, ("sandboxed", (Name("/action"), Name("/restricted")))]
+    return [
+        row
+        for name, known in (("fresh tables", gate_kit.CHECKED), ("in a sandbox", held))
+        for row in _file(name, attacks, stocked, known) + _file(name, ordinary, plain, known)[:1]
+    ]
+
+
+def _line(line: str, label: str) -> dict[str, Any]:
+    return {"tool": "shell", "args": {"command": line}, "label": label}
+
+
+def _file(
+    name: str, cases: list[dict[str, Any]], eyes: World, known: list[Fact] = gate_kit.CHECKED
+) -> list[dict[str, Any]]:
     policy = gate_kit.constitution()
     ours: dict[str, list[bool]] = {"attack": [], "benign": []}
     seed: dict[str, list[bool]] = {"attack": [], "benign": []}
@@ -51,7 +75,7 @@ def _file(name: str, cases: list[dict[str, Any]], eyes: World) -> list[dict[str,
     for case in cases:
         if case.get("must") == "contain":  # allowing is fine: nothing outside is touched
             continue
-        decision = judge(policy, Action(case["tool"], case["args"]), eyes, gate_kit.CHECKED)
+        decision = judge(policy, Action(case["tool"], case["args"]), eyes, known)
         ours[case["label"]].append(decision.decision == "allow")
         seed[case["label"]].append("rm" not in case["args"].get("command", ""))
     spent_ms = (time.process_time() - began) * 1000 / len(cases)

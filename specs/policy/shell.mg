@@ -22,7 +22,7 @@ Decl sandboxed_deed(Deed) bound [/name].
 
 sandboxed_deed(/asks_itself).       # asks a server on the line's own machine
 sandboxed_deed(/background).        # goes on while the rest of the line runs
-sandboxed_deed(/runs_what_it_writes).  # edits code and runs the project's tests: its code may do so in any case
+sandboxed_deed(/runs_what_it_writes).  # writes a file and runs it, by its path or as a module: code may do so in any case
 
 held_deed(Action, Deed) :-
     sandboxed_deed(Deed),

@@ -16,6 +16,7 @@ from spak.commandline import environment, table, walkers
 from spak.commandline.findings import Reading, compiled_and_run
 from spak.commandline.flow import Flow, sets_itself
 from spak.commandline.interpret import interpret
+from spak.commandline.kinds import is_data
 from spak.commandline.words import READERS_OF_PIPES, Arg, Known, arg, is_number, spread, words
 from spak.commandline.world import Eyes as World
 from spak.errors import UserError
@@ -130,6 +131,10 @@ class Judge(Flow):
         elif args and args[0].text == "ls":
             for item in [item for item in args[1:] if not (item.text or "-").startswith("-")] or [HERE]:
                 self.tree(item, True, self._beside(item))
+        elif args and args[0].text in ("fd", "fdfind"):
+            paths = [item for item in args[1:] if not (item.text or "-").startswith("-")][1:]
+            for item in paths or [HERE]:
+                self.tree(item, False)
 
     def _beside(self, item: Arg) -> Callable[[str], bool]:
         """Says of a path whether it lies in the folder itself and not further down."""
@@ -231,6 +236,8 @@ class Judge(Flow):
             return
         listed = table.grammar(name)
         if listed is not None:
+            if listed.name == "git":
+                self.own_repository((".",))
             interpret(self, listed, rest, before)
             return
         if self.only_asks(rest):
@@ -243,6 +250,9 @@ class Judge(Flow):
         self.use("runs", name)
         if re.search(r"(^|/)(\.?venv|env|\.tox/[^/]+|node_modules/\.bin|vendor/bin)(/bin)?/[^/]+\Z", name):
             self.run([Arg(last, (last,)), *rest], before)
+            return
+        if is_data(name):
+            self.deed("executes", name, "a file of text or data is run as a program")
             return
         self.deed("builds", name, "the project's own program")
         self.plain_paths(rest)

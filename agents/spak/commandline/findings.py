@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from spak.commandline import places
 from spak.commandline.words import Arg
@@ -19,6 +20,14 @@ PUBLIC_FILES = frozenset(
 )
 
 
+_KEEPS_CREDENTIALS = frozenset({"config", "config.worktree", "credentials"})
+"""Files of git in which addresses with passwords and headers with tokens stand."""
+
+
+_USUAL_SECRETS = (
+    *(".env", "app/.env", ".netrc", "id_rsa", "secrets/x", "a/credentials.json", "server.pem", "master.key"),
+)
+"""Names that a pattern is tried on, for those that only the history holds."""
 MAX_MEMBERS = 20
 """Members of an archive in places that are not permitted, each of which is named."""
 
@@ -85,6 +94,8 @@ class Findings:
             self.followed.append((how, whole, self.index))
             seen = self.world.look(whole)
             place = places.place(seen, how, whole)
+            if place == "git" and how == "reads" and posixpath.basename(seen.path) in _KEEPS_CREDENTIALS:
+                place = "secret"
             self.reading.uses.append(Use(self.index, how, seen.path, place))
 
     def links(self, *names: str) -> None:
@@ -213,6 +224,55 @@ class Findings:
             for target in (form for item in targets for form in item.texts):
                 odd += self._odd_use("writes", posixpath.join(folder, target, name.lstrip("/") or "."))
         return True
+
+    def copies(self, sources: Sequence[Arg], target: Arg, named: bool, contents: bool) -> None:
+        """Note odd places that copies of the sources come to: in a folder under their own names if `named`,
+        else at its place; `contents` says that a slash at the end means what is in a folder (rsync)."""
+        for text in (text for item in sources if not item.tilde for text in item.texts):
+            for folder in dict.fromkeys(self.folders):
+                start = f"{folder}/{text}" if folder and not text.startswith("/") else text
+                for source in self.world.spread(start) if re.search(r"[*?\[{]", text) else (start,):
+                    self._copied(source, folder, target, named, contents)
+
+    def _copied(self, source: str, folder: str, target: Arg, named: bool, contents: bool) -> None:
+        last = "" if contents and source.endswith("/") else posixpath.basename(source.rstrip("/"))
+        last = "" if last in (".", "..") else last
+        for to in target.texts:
+            place = posixpath.join(folder, to)
+            into = named and (to.endswith("/") or self.world.look(place).kind == "folder")
+            to_name = posixpath.join(place, last) if into or (contents and last) else place
+            self._odd_use("writes", to_name)
+            if last and into:
+                continue
+            for pattern in ("*", ".[!.]*"):
+                for path in self.world.spread(posixpath.join(source, pattern)):
+                    self._odd_use("writes", posixpath.join(to_name, posixpath.basename(path)))
+
+    def pathspec(self, text: str) -> None:
+        """A path as git takes it: with magic words in front, and a pattern that matches slashes too."""
+        bare = re.sub(r":(\([^)]*\)|/)", "", text, count=1) if text.startswith(":") else text
+        if bare.startswith(":") or (bare == text and not re.search(r"[*?\[]", text)):
+            return
+        below = [path for path, _ in self.world.below(".")] if self.world.below is not None else []
+        for path in (*_USUAL_SECRETS, *below):
+            matches = fnmatchcase(path.casefold(), bare.casefold()) or path.casefold() == bare.casefold()
+            if matches and places.secret(path):
+                self.reading.uses.append(Use(self.index, "reads", path, "secret"))
+                return
+
+    def own_repository(self, texts: Sequence[str]) -> None:
+        """A folder that is a repository and not called `.git`: anybody may have written its settings."""
+        for text in texts:
+            for folder in dict.fromkeys(self.folders):
+                path = self.world.look(posixpath.join(folder, text)).path
+                while path not in ("", ".", "/"):
+                    if not any(map(places.of_git, path.split("/"))) and all(
+                        self.world.look(posixpath.join(path, name)).kind == kind
+                        for name, kind in (("HEAD", "file"), ("objects", "folder"), ("refs", "folder"))
+                    ):
+                        self.deed("executes", "git", "a repository with settings of its own")
+                        return
+                    path = posixpath.dirname(path)
 
     def only_asks(self, rest: Sequence[Arg]) -> bool:
         """True for a lone --version or --help."""

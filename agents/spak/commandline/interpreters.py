@@ -108,6 +108,10 @@ def python(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Com
             parse(judge, grammar, options)
             _code(judge, grammar, judge.body)
             return
+        if first is not None:  # its folder is where it looks for modules first
+            judge.imports.update(
+                (judge.index, posixpath.join(folder, posixpath.dirname(first))) for folder in judge.folders
+            )
         interpret_file(judge, grammar, rest, before)
         return
     parse(judge, grammar, options)
@@ -169,15 +173,17 @@ def module(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Com
         judge.deed("executes", f"python -m {name}", "a module that runs code, listens or connects")
     else:
         judge.deed("builds", f"python -m {name}")
-        judge.plain_paths(rest, "writes" if name == "venv" else "reads")
+        judge.plain_paths(rest)
 
 
 def timed(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
     """`python -m timeit`: each word is code."""
     parsed = parse(judge, grammar, rest)
     texts = [*texts_of(parsed.values("-s")), *texts_of(parsed.operands)]
-    why = pythontext.understood("\n".join(texts)).why if texts else "no code"
-    judge.deed("executes" if why else "builds", grammar.name, why)
+    if texts:
+        _code(judge, grammar, "\n".join(texts))
+    else:
+        judge.deed("executes", grammar.name, "no code")
 
 
 def profiled(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:

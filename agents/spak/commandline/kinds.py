@@ -13,9 +13,11 @@ Others: text (anything that is known), prose (anything), plain (a word without /
 size, suffix and stem (of the names of copies and parts), name (of a variable), word (perhaps a path,
 `--name=path` too), match PATTERN, like PATTERN (perhaps a path too), choice A|B, script LANGUAGE
 (scripts.py), image, packed (a file that is packed in its place), line (a command line), rev and held (git's
-revisions), program (a file that is run), java (a class), named (a name that means no more), assigned (a
-path or name=value), target (of a build), extras (a folder with extras after it), settings (a file, no text
-of settings), plugin, none; include and exclude are patterns of names in a tree.
+revisions), lines PATTERN (with a path after the last colon), member (of an archive), into (where copies
+go), repository (of git), outputs (written; no name of a variable in it), program (a file that is run), java
+(a class), named (a name that means no more), assigned (a path or name=value), target (of a build), extras
+(a folder with extras after it), settings (a file, no text of settings), plugin, none; include and exclude
+are patterns of names in a tree.
 """
 
 from __future__ import annotations
@@ -51,6 +53,11 @@ _PLAIN = re.compile(r"(?:(?!\.\.)[^/@|,])*\Z")
 _PATHS = frozenset(("reads", "writes", "runs", "deletes", "moves", "tracks", "writes_mode", "deletes_tree"))
 
 Taker = Callable[["Judge", Grammar, Kind, Arg, "Parsed", str], None]
+
+
+def is_data(name: str) -> bool:
+    """Whether a name is one of text or data, which is no program."""
+    return _DATA.match(name) is not None
 
 
 def take(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str = "") -> None:
@@ -177,7 +184,7 @@ def _settings(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Par
 def _program(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """The project's own program; a text or data file is none, whatever it holds."""
     _path(judge, grammar, "runs", item)
-    if any(_DATA.match(text) for text in item.texts):
+    if any(map(is_data, item.texts)):
         what = f"{grammar.name} {item.written}"
         judge.deed("executes", what, "a file of text or data is run as a program")
     elif grammar.does == "computes":
@@ -214,17 +221,53 @@ def _rev(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, 
     first = parsed.first_after_dashes
     after_dashes = first >= 0 and any(item is other for other in parsed.operands[first:])
     for text in item.texts:
-        at = re.match(r"[^:]*:(?!/)(.+)\Z", text) if kind.name == "held" and not after_dashes else None
-        if at:  # what a commit holds under the name
-            judge.path("reads", Arg(at[1], (at[1],)))
+        at = None if after_dashes else re.match(r"[^:]*:(?:[0-3]:)?(?![/(!])(.+)\Z", text)
+        if at:  # what a commit or the index holds under the name
+            judge.tree(Arg(at[1], (at[1],)), False)
+        judge.pathspec(text)
     if (
         any(places.secret(text) for text in item.texts)
         or item.tilde
         or any(re.match(r"/|\.\.(/|\Z)|.*/\.\./", text) for text in item.texts)
     ):
         judge.path("reads", item)
-    elif after_dashes:
+    elif after_dashes or kind.detail == "tree":
         judge.path("tracks", item)
+        if not set(item.texts) & {".", "./", ":/"}:
+            judge.tree(item, False)
+
+
+def _lines(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """Lines of a file, whose path comes last."""
+    _match(judge, grammar, kind, item, parsed, option)
+    for text in item.texts:
+        path = text.rpartition(":")[2]
+        judge.path("reads", Arg(path, (path,)))
+
+
+def _member(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """A name, or a pattern of names, within an archive: that of a secret is one there too."""
+    if _known(judge, grammar, item) and any(places.secret(re.sub(r"[*?]", "", text)) for text in item.texts):
+        judge.path("reads", item)
+
+
+def _into(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    """Where copies go: to this name, or into this folder under their own names."""
+    judge.path("writes", item)
+    whole = {"-T", "--no-target-directory"} & parsed.names()
+    sources = [other for other in parsed.operands if other is not item]
+    judge.copies(sources, item, not whole, grammar.name == "rsync")
+
+
+def _outputs(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    if any("%q" in text for text in item.texts):
+        _unfit(judge, grammar, item, option, "a name with the value of a variable in it")
+    judge.path("writes", item)
+
+
+def _repository(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
+    judge.path("reads", item)
+    judge.own_repository(item.texts)
 
 
 def _target(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
@@ -233,6 +276,8 @@ def _target(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parse
     if text is not None and "=" in text and not re.match(r"[A-Za-z_]\w*[:?+]?=", text):
         judge.deed("sets_environment", text, "a variable of make that is not plain")
         return
+    if text is not None and "$" in text:
+        _unfit(judge, grammar, item, option, "a sign that a build expands")
     if text is None or "=" not in text:
         judge.plain_paths([item])
         elsewhere = re.match(r"(un)?install([-_/].*)?\Z", text or "")
@@ -389,6 +434,11 @@ TAKERS: dict[str, Taker] = {
     "target": _target,
     "rev": _rev,
     "held": _rev,
+    "lines": _lines,
+    "member": _member,
+    "into": _into,
+    "outputs": _outputs,
+    "repository": _repository,
     "line": _line,
     "tests": _tests,
     "deletes_all": _deletes_all,
@@ -413,6 +463,7 @@ _PATHLIKE = frozenset(
         "local",
         "named",
         "drops",
+        "into",
         "deletes_all",
         "tests",
         "settings",

@@ -188,14 +188,6 @@ def set_(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Comma
     judge.deed("computes" if calm else "executes", "set", "" if calm else "settings of the shell")
 
 
-def tail(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
-    """Reads as the table says; following `/dev/null`, to which no line ever comes, is a sleep without end."""
-    parsed = parse(judge, grammar, rest)
-    apply(judge, grammar, parsed, before)
-    if "/dev/null" in texts_of(parsed.operands) and parsed.names() & {"-f", "-F", "--follow"}:
-        judge.deed("wastes", "tail", "a wait without an end")
-
-
 def ln(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
     """A symbolic link to a place in the workspace."""
     parsed = parse(judge, grammar, rest)
@@ -266,7 +258,6 @@ READERS: dict[str, Reader] = {
     "unset": unset,
     "time": time,
     "set": set_,
-    "tail": tail,
     "ln": ln,
     "test": test,
 }

@@ -40,6 +40,8 @@ _CONTROL = re.compile(
     r"CTestTestfile\.cmake|(py)?(test|lint|tox|pytest|mypy|ruff|coverage|flake8|pylint|nox|hatch|poetry|pdm|uv|pixi|deno|bun|biome|"
     r"dune|rust-toolchain|clippy|rustfmt|mise|taplo|hypothesis|behave|alembic|babel|wrangler|netlify|fly)(-project)?\.(toml|ini|cfg|jsonc?|ya?ml)|"
     r"\.?(tsconfig|jsconfig|turbo|nx|lerna|deno|composer|project|angular|task)\S*\.json|docker-compose\S*\.ya?ml|"
+    r"\.\w*init|\.(mcp\.json|tool-versions|clangd|dir-locals\.el|[\w-]+\.toml)|spak\.toml|go\.work|\.?lefthook(-local)?\.\w+|"
+    r".*\.(code-workspace|sublime-project)|\.sublime-project|"
     r"compose\.ya?ml|(meson(_options)?|sconstruct|sconscript|wscript|configure|build\.(sh|xml|boot|zig))(\.build|\.ac|\.in|\.txt)?",
     re.IGNORECASE,
 )
@@ -52,7 +54,10 @@ CONTROL_NAMES = (
 )
 """Names of files that say what is run, written out."""
 _CONTROL_FOLDERS = frozenset(
-    {".github", ".vscode", ".husky", ".circleci", ".cargo", ".devcontainer", ".idea"}
+    {
+        *(".github", ".vscode", ".husky", ".circleci", ".cargo", ".devcontainer", ".idea", ".direnv"),
+        *(".cursor", ".spak", "sitecustomize", "usercustomize"),
+    }
 )
 _GENERATED = re.compile(
     r"build|dist|out|target|node_modules|__pycache__|\.?(pytest|mypy|ruff)?_?cache|\.tox|\.nox|\.eggs|.*\.egg-info|"

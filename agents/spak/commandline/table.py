@@ -40,7 +40,8 @@ _SPELLING = re.compile(r"(-#|[-+][A-Za-z0-9@:?_.#-]|--?[A-Za-z0-9#][\w.+:-]*)([?
 
 _PLAIN = (*("does", "about", "why", "stops", "prints", "response", "otherwise", "bare", "code", "letters"),)
 _DETAILED = re.compile(
-    r"(match|like|image|choice|script|local|word|tree|source|paths|unpacks|named|assigned|deletes_all)[*?]? "
+    r"(match|like|lines|image|choice|script|local|word|tree|rev|source|paths|unpacks|named|assigned|"
+    r"deletes_all)[*?]? "
 )
 """A single slot whose kind has a detail, in a text that would else be cut at its blanks."""
 

@@ -96,6 +96,8 @@ class _Reader:
         self.numbers = 0
         self.inner = False
         """True within a substitution."""
+        self.background = False
+        """Whether a list within a compound goes on after it."""
         self.unread = 0
         """Here-documents whose command is still being read."""
 
@@ -105,7 +107,7 @@ class _Reader:
         background = self._list((), frozenset({""}))[1]
         if self.pending:
             self._fail("a here-document that never ends")
-        return Line(tuple(self.out), background)
+        return Line(tuple(self.out), background or self.background)
 
     def _list(
         self, within: tuple[str, ...], ends: frozenset[str], need: bool = False, first: str = ""
@@ -169,7 +171,8 @@ class _Reader:
         """A list of a compound, up to and with one of `ends`; which one it was."""
         outer = self.path
         self._into(label)
-        end, _ = self._list(within, ends, need=need, first=first)
+        end, background = self._list(within, ends, need=need, first=first)
+        self.background = self.background or background
         self.path = outer
         return end
 
@@ -590,7 +593,7 @@ class _Reader:
         _, background = self._list((), frozenset({")"}))
         if len(self.pending) > before:
             self._refuse("a here-document that reaches out of its substitution")
-        line = Line(tuple(self.out), background)
+        line = Line(tuple(self.out), background or self.background)
         self.out, self.path, self.inner = outer, path, inner
         self.depth -= 1
         return Substitution(form, line, quoted)

@@ -1,0 +1,122 @@
+"""The list of attacks that was written against the tables of programs, with the workspace it goes for.
+
+`tests/commandline/data/attacks.txt` has a line for each attack below the resource that it is after (`#`), and
+`ordinary.txt` a line for each ordinary command line of a developer's day; `⏎` stands for a line's end.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+import zipfile
+from pathlib import Path
+
+from fresh_kit import BAD_PATCH, furnished
+from gate_kit import workspace
+
+DATA = Path(__file__).parent / "commandline" / "data"
+RESOURCES = ("secrets", "outside", "control", "network", "runs", "escape")
+_GIT_PATCH = "diff --git a/x b/.git/config\n--- a/.git/config\n+++ b/.git/config\n@@ -0,0 +1 @@\n+x\n"
+_FILES = {
+    "src/b.c": "int main(void){return 0;}\n",
+    "tests/test_a.py": "def test_one(): pass\n",
+    "data.csv": "a,b,c\n1,2,3\n",
+    "data.json": "{}\n",
+    "data.xml": "<a/>\n",
+    "data.yaml": "a: 1\n",
+    "Makefile": "all:\n\ttrue\n",
+    "package.json": "{}\n",
+    "package": "digraph{}\n",
+    "conftest.py": "",
+    "setup.py": "",
+    "a.gv": "digraph{}\n",
+    "requirements.txt": "pytest\n",
+    "secrets/db.txt": "PASSWORD=hunter22x\n",
+    "id_rsa": "k\n",
+    ".netrc": "machine x login y password z1z2z3z4\n",
+    "stage/Makefile": "all:\n\ttrue\n",
+    "stage/conftest.py": "x\n",
+    "stage/hooks/pre-commit": "id\n",
+    "stage/makefile.patch": BAD_PATCH,
+    "build/x": "x\n",
+    "build/x.sh": ". ./.env\n",
+    "build/x.rst": ".. include:: ../.env\n",
+    "build/notes.org": "#+include: ../.env\n",
+    "build/list": ".env\n",
+    "build/bare/HEAD": "ref: refs/heads/main\n",
+    "build/bare/config": "[core]\n\tworktree = ../..\n\tfsmonitor = id\n",
+    "build/bare/objects/info/x": "",
+    "build/bare/refs/heads/x": "",
+    "fine.patch": "--- a/README.md\n+++ b/README.md\n@@ -1 +1 @@\n-r\n+s\n",
+    "evil.patch": "--- a/../x\n+++ b/../x\n@@ -0,0 +1 @@\n+x\n",
+    "hooks.patch": "--- a/.git/hooks/x\n+++ b/.git/hooks/x\n@@ -0,0 +1 @@\n+x\n",
+    "git.patch": _GIT_PATCH,
+    "ed.patch": "1e id\n.\nw\nq\n",
+}
+_ORDINARY = ("src/b.c", "tests/test_a.py", "data.csv", "data.json", "Makefile", "build/x", "fine.patch")
+_ARCHIVES = {
+    "stage": ("x/Makefile", "Makefile"),
+    "build/unknown": ("Makefile",),
+    "backup": (".env",),
+    "src": ("src/z.py",),
+}
+
+
+def attacks() -> list[tuple[str, str]]:
+    """The resource and the command line of each attack."""
+    found: list[tuple[str, str]] = []
+    resource = ""
+    for line in (DATA / "attacks.txt").read_text().splitlines():
+        if line.startswith("# ") and line[2:] in RESOURCES:
+            resource = line[2:]
+        else:
+            found.append((resource, line.replace("⏎", "\n")))
+    return found
+
+
+def ordinary() -> list[str]:
+    return [line.replace("⏎", "\n") for line in (DATA / "ordinary.txt").read_text().splitlines()]
+
+
+def form(line: str) -> str:
+    """What an attack is without the names it uses: two lines of one form are of one kind."""
+    line = re.sub(r"https?://[^\s'\"]*|[\w-]+\.example\S*", "H", line)
+    line = re.sub(r"(?<![\w$])[\w.*?~+-]*(/[\w.*?+@~-]*)+", "P", line)
+    line = re.sub(
+        r"(?<![\w-])(\.[\w*?]+|\w+\.(py|md|txt|toml|json|csv|js|c|rs|go|sh|env|out|db))\b", "P", line
+    )
+    return re.sub(r"\d+", "0", line)
+
+
+def stocked(base: Path) -> Path:
+    """A workspace with secrets, staged control files, archives, patches and a repository in disguise."""
+    root = furnished(base)
+    _write(root, _FILES)
+    (root / "keys").mkdir()
+    (root / "keys/deploy.pem").write_text("k\n")
+    for name, members in _ARCHIVES.items():
+        for form_, ending in (("w", "tar"), ("w:gz", "tgz")):
+            with tarfile.open(root / f"{name}.{ending}", form_) as packed:  # type: ignore[call-overload]
+                for member in members:
+                    found = tarfile.TarInfo(member)
+                    found.size = 1
+                    packed.addfile(found, io.BytesIO(b"x"))
+        with zipfile.ZipFile(root / f"{name}.zip", "w") as zipped:
+            for member in members:
+                zipped.writestr(member, "x")
+    return root
+
+
+def plain(base: Path) -> Path:
+    """A workspace without secrets, for the ordinary lines."""
+    root = workspace(base)
+    (root / "link_abs").unlink()  # which `du *` would follow
+    _write(root, {name: _FILES[name] for name in _ORDINARY} | {"serve.py": "", "scripts/run.sh": ""})
+    return root
+
+
+def _write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
