@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import json
+import re
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -144,3 +147,53 @@ def test_hostile_text_takes_no_longer() -> None:
     for piece in ("-eyJaaaaaaaa", "://a", "-----BEGIN PRIVATE KEY-----", "authorization: ", "sk-"):
         found = MADE.text(piece * 100_000)
         assert MADE.text(found) == found
+
+
+DISGUISES: dict[str, Callable[[str], str]] = {
+    "backwards": lambda text: text[::-1],
+    "each line backwards": lambda text: f"YEK=\n{text[::-1]}\n",
+    "rot13": lambda text: codecs.encode(text, "rot13"),
+    "hex": lambda text: text.encode().hex(),
+    "HEX": lambda text: text.encode().hex().upper(),
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "base64 of a file": lambda text: base64.b64encode(f"KEY={text}\n".encode()).decode(),
+    "base64 in lines": lambda text: base64.encodebytes(("x" * 50 + text).encode()).decode(),
+    "base32": lambda text: base64.b32encode(text.encode()).decode(),
+    "percent": lambda text: quote(text, safe=""),
+    "folded": lambda text: "\n".join(text[at : at + 5] for at in range(0, len(text), 5)),
+    "folded, CRLF": lambda text: "\r\n".join(text[at : at + 7] for at in range(0, len(text), 7)),
+    "xxd -p": lambda text: re.sub("(.{20})", r"\1\n", text.encode().hex()),
+    "json": json.dumps,
+}
+"""What a program may make of a value before it prints it, and is taken out all the same."""
+
+
+@pytest.mark.parametrize("how", DISGUISES)
+@pytest.mark.parametrize("value", ["correct horse/battery+9", "hunter22-Kp3x"])
+def test_a_value_of_a_file_is_taken_out_in_every_disguise_that_is_promised(how: str, value: str) -> None:
+    redactor = Redactor().knowing([value])
+    shown = DISGUISES[how](value)
+    found = redactor.text(f"before {shown} after")
+    assert "redacted" in found and shown not in found
+    assert redactor.text(found) == found
+    assert found.startswith("before ") and found.endswith(" after")
+
+
+@pytest.mark.parametrize(
+    "disguise",
+    [
+        lambda text: "-".join(text),
+        lambda text: base64.b64encode(base64.b64encode(text.encode())).decode(),
+        lambda text: " ".join(str(ord(letter)) for letter in text),
+        lambda text: text[:5] + " " + text[5:],
+    ],
+)
+def test_disguises_of_a_programs_own_are_not_promised(disguise: Callable[[str], str]) -> None:
+    """What docs/sandbox.md names as not found: if one is, the page has to say so."""
+    shown = disguise("hunter22-Kp3x")
+    assert Redactor().knowing(["hunter22-Kp3x"]).text(shown) == shown
+
+
+def test_lines_are_joined_by_no_chance() -> None:
+    redactor = Redactor().knowing(["abcdefg"])
+    assert redactor.text("abc\ndefg") == "abc\ndefg"

@@ -119,6 +119,20 @@ def test_what_was_once_known_stays_known(tmp_path: Path) -> None:
     assert walls.redactor is not None and PASSWORD not in walls.redactor.text(f"it is {PASSWORD}")
 
 
+def test_credentials_in_the_settings_of_git_are_taken_out(tmp_path: Path) -> None:
+    settings = (
+        '[remote "origin"]\n\turl = https://bot:Tr0ub4dor-3x@git.example/app\n'
+        '[http "https://git.example"]\n\textraheader = AUTHORIZATION: basic Zm9vOmJhcmJheg9\n'
+    )
+    walls = Walls(Host(), Workspace(laid(tmp_path / "ws", {".git/config": settings}), tmp_path / "store"))
+    walls.look(fresh=True)
+    for shown in (settings, settings[::-1], "\n".join(settings[at : at + 9] for at in range(0, 200, 9))):
+        found = walls.clean(shown).replace("\n", "")
+        for value in ("Tr0ub4dor-3x", "Zm9vOmJhcmJheg9"):
+            assert value not in found and value[::-1] not in found
+    assert walls.clean("[core]\n\tbare = false\n") == "[core]\n\tbare = false\n"
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_values_of_other_files_put_none_out_of_mind(tmp_path: Path, again: bool) -> None:
     space = Workspace(laid(tmp_path / "ws"), tmp_path / "store")

@@ -10,9 +10,10 @@ file of secrets whose values were given (`knowing`).
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
-from base64 import b64encode
+from base64 import b32encode, b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -29,6 +30,9 @@ _GROUP, _GROUP_SIZE = 100, 8000
 
 MIN_SECRET = 6
 """Configured secrets shorter than this cannot be told from ordinary words and are refused."""
+
+MIN_SPLIT = 10
+"""Characters of a form that is looked for across the ends of lines; less would be found by chance."""
 
 MOST_FOUND = 500
 """Values of files that are kept in mind; of more, the first."""
@@ -168,6 +172,21 @@ class Redactor:
             raise _failed(type(error).__name__) from None
         if self._known(text) is not None:
             raise _failed("a secret is still there")
+        return self._joined(text)
+
+    def _joined(self, text: str) -> str:
+        """The same without what makes a form when the ends of lines in it are left out: `fold`, `base64`."""
+        if not self._groups or "\n" not in text:
+            return text
+        compact = _LINE_END.sub("", text)
+        known = self._known(compact)
+        spans = [] if known is None else [match.span() for match in known.finditer(compact)]
+        spans = [(start, stop) for start, stop in spans if stop - start >= MIN_SPLIT]
+        if not spans:
+            return text
+        kept = [at for at, letter in enumerate(text) if letter not in "\r\n"]
+        for start, stop in reversed(spans):
+            text = text[: kept[start]] + _KNOWN + text[kept[stop - 1] + 1 :]
         return text
 
     def _known(self, text: str) -> re.Pattern[str] | None:
@@ -332,15 +351,19 @@ _LABELS = (_KNOWN, *map(_label, SHAPES))
 
 
 def _forms(secret: str) -> Iterable[str]:
-    """How a secret may be written: as it is, percent-encoded, escaped in JSON, in hex, in base64."""
+    """How a secret may be written: as it is or backwards, percent-encoded, escaped in JSON, in hex, in base64
+    or base32, rotated by 13."""
     data = secret.encode()
     yield secret
+    yield secret[::-1]
+    yield codecs.encode(secret, "rot13")
     yield quote(secret, safe="")
     escaped = json.dumps(secret, ensure_ascii=False)[1:-1]
     yield from (escaped, escaped.replace("/", "\\/"))
     yield data.hex()
     yield data.hex().upper()
     if len(data) >= 8:
+        yield b32encode(data).decode().rstrip("=")[: len(data) * 8 // 5]
         for offset in range(3):
             # What of the base64 text depends on the secret alone, wherever it starts in the encoded bytes.
             encoded = b64encode(bytes(offset) + data).decode().rstrip("=")

@@ -33,6 +33,7 @@ from spak.workspace import Workspace
 from spak.workspace.secret_files import other_names, walk
 
 _SECRET = Name("/secret")
+GIT_CONFIG = ".git/config"
 _SETTLED_NS = 100_000_000
 
 
@@ -116,7 +117,8 @@ class Reader:
             if held is not None:
                 found.append(path)
                 values.append(held)
-        self._known = {path: self._known[path] for path in found if path in self._known}
+        values.append(self._values(GIT_CONFIG) or ())  # which git needs, so that it is not masked
+        self._known = {path: self._known[path] for path in (*found, GIT_CONFIG) if path in self._known}
         in_turn = chain.from_iterable(zip_longest(*values))
         return tuple(found), dict.fromkeys(value for value in in_turn if value is not None).keys()
 
@@ -135,9 +137,8 @@ class Reader:
         except (UserError, OSError):
             data = b""
         public = path.lower().endswith(".pem") and secret_values.is_public(data)
-        held = (
-            None if public else sorted(secret_values.values(path, data), key=lambda item: (len(item), item))
-        )
+        held_ = secret_values.of_git(data) if path == GIT_CONFIG else secret_values.values(path, data)
+        held = None if public else sorted(held_, key=lambda item: (len(item), item))
         if max(info.st_mtime_ns, info.st_ctime_ns) < time.time_ns() - _SETTLED_NS:
             self._known[path] = mark, held
         return held
