@@ -26,6 +26,7 @@ POLLS = "tests/kernel/test_polls.py"
 GATE = "tests/kernel/test_gate.py"
 NARROW = "tests/policy/test_specs_only_narrow.py"
 BARRIER = "tests/runner/test_commit_barrier.py"
+FOLDS = "tests/policy/test_fold_state.py"
 SNAPSHOT = "tests/kernel/test_snapshot.py"
 TAKING = "tests/runner/test_taking_up.py"
 
@@ -560,6 +561,48 @@ MUTANTS = [
         """    if False:
         raise discarded(""",
         f"{TAKING}::test_a_snapshot_in_doubt_is_thrown_away_and_all_is_replayed",
+    ),
+    Mutant(
+        "a window is open at its end",
+        "policy/history/state.py",
+        "return ago <= fold.window.amount",
+        "return ago < fold.window.amount",
+        f"{FOLDS}::test_both_ends_belong_to_a_window",
+    ),
+    Mutant(
+        "a clock that is set back frees what a window holds",
+        "policy/history/state.py",
+        "step=history.step + 1, now=max(history.now, at))",
+        "step=history.step + 1, now=at)",
+        f"{FOLDS}::test_a_clock_that_is_set_back_frees_nothing",
+    ),
+    Mutant(
+        "what an answer feeds is dropped where there is no room",
+        "policy/history/state.py",
+        "            full[name] = mark",
+        "            pass",
+        f"{FOLDS}::test_what_happened_already_and_finds_no_room_blocks_all_that_follows",
+    ),
+    Mutant(
+        "a spec feeds a fold of the law",
+        "policy/closed.py",
+        "for below in (fold.feed, fold.close) for way in (1, -1)",
+        "for below in () for way in ()",
+        "tests/policy/test_history_cases.py::test_a_spec_feeds_no_fold_of_the_law",
+    ),
+    Mutant(
+        "a request for which a fold has no room is permitted",
+        "kernel/permit.py",
+        'return judged._replace(allow=False, code="policy.limit", reason=trouble) if trouble else judged',
+        "return judged",
+        "tests/runner/test_history_runs.py::test_a_full_fold_denies_and_says_which",
+    ),
+    Mutant(
+        "an action that was rolled back uses up what it closed",
+        "kernel/answer.py",
+        'done = pending.act != "tool" or proposal.body.get("outcome") == "exited"',
+        "done = True",
+        "tests/runner/test_history_runs.py::test_a_tool_that_was_rolled_back_gives_its_permission_back",
     ),
     Mutant(
         "records before a snapshot are not looked at",

@@ -141,6 +141,21 @@ def test_the_proof_of_a_denial_names_the_records_that_were_counted(tmp_path: Pat
     run.close()
 
 
+def test_a_full_fold_denies_and_says_which(tmp_path: Path) -> None:
+    law = LAW.replace('descr [fold("count")]', 'descr [fold("count"), keys(1)]')
+    run = start(tmp_path, STARING, law=law)
+    run.advance("full_auto")
+    assert run.state.r7.codes == ("policy.limit",)
+    found = records(ledger_of(tmp_path / "run-1"))
+    denied = next(item for item in found if item.kind == Kind.PERMIT and not item.body["allow"])
+    assert (denied.step, found[-1].body["cause"]["reason"]) == (
+        "b",
+        "the fold looked is full: more than 1 keys",
+    )
+    assert replay(found).difference is None
+    run.close()
+
+
 def test_a_law_without_folds_keeps_nothing(tmp_path: Path) -> None:
     run = start(tmp_path, HONEST)
     run.advance("full_auto")
