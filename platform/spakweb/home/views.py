@@ -42,6 +42,7 @@ def home(request: HttpRequest) -> HttpResponse:
 def team_home(request: HttpRequest, team: str) -> HttpResponse:
     """The first page of a team."""
     found = access.find(request.user, "team.view", Team, slug=team)
+    may_edit, may_manage = access.can_each(request.user, found, "spec.edit", "team.manage")
     if request.session.get(LAST_TEAM) != found.slug:
         request.session[LAST_TEAM] = found.slug
     specs = Spec.objects.filter(team=found, archived_at=None).select_related("head", "head__author")
@@ -70,8 +71,8 @@ def team_home(request: HttpRequest, team: str) -> HttpResponse:
             "patches": inbox.waiting(request.user, found)[:6],
             "broken": broken[:6],
             "member_count": found.memberships.count(),
-            "may_edit": access.can(request.user, "spec.edit", found),
-            "may_manage": access.can(request.user, "team.manage", found),
+            "may_edit": may_edit,
+            "may_manage": may_manage,
         },
     )
 
