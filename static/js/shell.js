@@ -165,8 +165,8 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
   const two = before + event.key;
   before = event.key === "g" ? "g" : "";
-  const places = { gh: ".nav a:nth-of-type(1)", gs: ".nav a:nth-of-type(2)", gr: ".nav a:nth-of-type(3)", gp: ".nav a:nth-of-type(4)", gf: ".nav a:nth-of-type(5)" };
-  if (places[two]) document.querySelector(places[two])?.click();
+  const place = two.length === 2 && [...document.querySelectorAll(".nav [data-go]")].find((one) => two === `g${one.dataset.go}`);
+  if (place) place.click();
   else if (event.key === "?") show("keys");
   else if (event.key === "/") {
     const filter = document.querySelector("[data-filter]");

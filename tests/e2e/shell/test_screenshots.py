@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from platform_kit import ROOT, Watched, environment
+from platform_kit import ROOT, Watched, environment, manage
 from process_kit import start
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -73,6 +73,34 @@ def test_pictures(
     folder = Path(pytestconfig.getoption("--screenshots") or tmp_path)
     alice = window("alice", color_scheme=look, reduced_motion="reduce")
     take(alice, path, ready, folder, name)
+
+
+PATCH = """
+from spakweb.reviews import actions, checks, talk
+from spakweb.specs.models import Spec
+from spakweb.teams.models import User
+alice, bob = (User.objects.get(username=name) for name in ("alice", "bob"))
+spec = Spec.objects.get(slug="cuda-optimizer")
+text = spec.head.text.replace("patience: 3", "patience: 5").replace("plateau -> finalize", "plateau -> look")
+look = '  TASK look {\\n    step list: tool.run { cmd: "ls" }\\n    NEXT { success -> finalize }\\n  }\\n\\n'
+text = text.replace("  TASK finalize", look + "  TASK finalize", 1)
+why = "The loop stops too early in half of the runs."
+patch = actions.propose(bob, spec, text, 1, "More patience, then a look", why)
+checks.check(patch.latest.pk)
+talk.comment(alice, patch, "Why 5? The median run needs 4.", "tasks/optimize_loop/RULE/patience")
+actions.judge(alice, patch, 1, True, "Good.")
+"""
+
+
+def test_picture_of_a_patch(
+    window: Callable[..., Watched], pytestconfig: pytest.Config, data: Path, tmp_path: Path
+) -> None:
+    """Last of all: the other pictures show no patch."""
+    made = manage(data, "shell", "--no-imports", "-c", PATCH)
+    assert made.returncode == 0, made.stderr
+    alice = window("alice", color_scheme="light", reduced_motion="reduce")
+    folder = Path(pytestconfig.getoption("--screenshots") or tmp_path)
+    take(alice, "/t/demo-team/specs/cuda-optimizer/patches/1/", '.pill:has-text("Passed")', folder, "review")
 
 
 def take(alice: Watched, path: str, ready: str, folder: Path, name: str) -> None:

@@ -88,9 +88,10 @@ def test_by_keyboard_to_a_spec(window: Callable[..., Watched]) -> None:
     alice.page.keyboard.type("cudaopt")
     alice.page.keyboard.press("Enter")
     alice.page.wait_for_url("**/specs/cuda-optimizer/")
-    alice.page.keyboard.press("g")
-    alice.page.keyboard.press("s")
-    alice.page.wait_for_url("**/specs/")
+    for key, where in (("p", "reviews"), ("f", "fleet"), ("u", "suites"), ("r", "runs"), ("s", "specs")):
+        alice.page.keyboard.press("g")
+        alice.page.keyboard.press(key)
+        alice.page.wait_for_url(f"**/{where}/")
     alice.page.keyboard.press("/")
     alice.page.keyboard.type("build_feature")
     expect(alice.page.locator("#list tbody tr")).to_have_count(1)
