@@ -17,7 +17,6 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +155,9 @@ def _row(name: str, ours: float, floor: float, unit: str, aim: str) -> dict[str,
     return {"name": name, "ours": round(ours, 3), "floor": round(floor, 3), "unit": unit, "aim": aim}
 
 
-NO_LAW = {"none.mg": "Decl act(Action, Act) bound [/name, /name].\npermitted(Action) :- act(Action, _).\n"}
+NO_LAW = Law(
+    {"none.mg": "Decl act(Action, Act) bound [/name, /name].\npermitted(Action) :- act(Action, _).\n"}
+)
 OWN = "permitted(Action) :- tool(Action, /write).\n"
 
 
@@ -175,7 +176,7 @@ def _run(
     folder: Path,
     tool: str,
     steps: int,
-    law: Mapping[str, str] | None = NO_LAW,
+    law: Law | None = NO_LAW,
     argument: str = "a",
     mark: str = "",
 ) -> dict[str, float]:
@@ -185,7 +186,7 @@ def _run(
     catalog = Catalog(tools={key: item.entry for key, item in TOOLS.items()})
     place = _Timed(folder / name / "workspace", folder / name / "store")
     compile_program(parse(text), catalog, {})
-    made = Law(law) if law else Law(constitution(), {"own.mg": OWN})
+    made = Law(constitution(), {"own.mg": OWN}) if law is None else law
     body = genesis(text, catalog, {}, place.snapshot(), 1, {"run": name}, law=made)
     run = Run.create(FileLedgers(folder), name, body, Host(tools=TOOLS), place)
     fsyncs, workspace_fsyncs, memory = run.ledger.fsyncs, place.fsyncs, _resident()  # type: ignore[attr-defined]

@@ -114,6 +114,18 @@ def test_a_module_that_has_ended_is_ended_again(bench: ModuleType) -> None:
     bench._end(process)
 
 
+def test_the_platform_does_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `platform` and `peers` measure, with one run of two steps."""
+    code = "from bench import bench_platform as b; b.RUNS = b.THREADS = 1; b.STEPS = 2; print(b.whole())"
+    monkeypatch.syspath_prepend(str(BENCH.parent))
+    environment = importlib.import_module("bench.bench_platform")._environment(tmp_path, {})
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=BENCH.parent, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "'steps_per_s': " in done.stdout
+
+
 # ---- peers
 
 
