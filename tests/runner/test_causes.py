@@ -136,5 +136,23 @@ def test_of_a_long_detail_both_ends_are_shown(tmp_path: Path) -> None:
     run.close()
 
 
+@pytest.mark.parametrize(
+    ("condition", "shown"),
+    [
+        ("exit_code(w) == 1", ""),  # asks nothing about files: there are no facts to count
+        ('exit_code(w) == 1 and file_exists("c.txt")', " (1 of 1 file conditions hold)"),
+        ('file_exists("c.txt") and file_exists("d.txt")', " (1 of 2 file conditions hold)"),
+    ],
+)
+def test_success_conditions_that_do_not_hold(tmp_path: Path, condition: str, shown: str) -> None:
+    text = f'task a {{ step w: tool.write {{ path: "c.txt" text: "x" }} success: {condition} }}'
+    run = start(tmp_path, text)
+    run.advance("full_auto")
+    found = [record for record, _ in run.ledger.read()]
+    wanted = f"the check of the success conditions failed{shown}: record {acts(found)[-1]}"
+    assert causes.sentence(found) == wanted
+    run.close()
+
+
 def test_many_records_are_shown_by_their_ends() -> None:
     assert causes._listed(range(20)) == "0 to 19"

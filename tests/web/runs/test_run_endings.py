@@ -159,7 +159,7 @@ def test_nodes_and_edges_show_a_failure_that_was_allowed(cast: Any, ran: Ran) ->
 def test_a_failure_says_what_did_not_hold_with_its_record(cast: Any, ran: Ran) -> None:
     run = ran(UNMET)
     said = run_parts.outcome(run)
-    assert "1 of 2 hold" in said and "success conditions do not hold" in said
+    assert "1 of 2 file conditions hold" in said and "success conditions do not hold" in said
     seq = re.search(r"record (\d+)", said)[1]  # type: ignore[index]
     assert f'?tab=records&amp;seq={seq}#record">{seq}</a>' in page(cast, run)
     assert run.reason.startswith("run.success_unmet") and "run.success_unmet" in page(cast, run)

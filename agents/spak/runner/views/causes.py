@@ -184,7 +184,8 @@ class Trail:
             what = "a patch did not fit" if len(alike) == 1 else f"{len(alike)} patches did not fit"
             return f"{what}: {records}. The last one: {last.why}" if last.why else f"{what}: {records}"
         times = "" if len(alike) == 1 else f" {len(alike)} times"
-        what = f"{last.name} in step {last.step}" if last.step and not last.judged else last.name
+        stepped = last.step and not last.judged and last.name != CHECK
+        what = f"{last.name} in step {last.step}" if stepped else last.name
         return f"{what} failed{times}{f' ({last.why})' if last.why else ''}: {records}"
 
     def polled(self, cause: Mapping[str, Any]) -> str:
@@ -216,6 +217,7 @@ _SENTENCES_BY_FAMILY: Mapping[str, Callable[[Trail, Mapping[str, Any]], str]] = 
 }
 
 
+CHECK = "the check of the success conditions"
 WHY = 160
 """Characters of what a result says."""
 
@@ -231,7 +233,7 @@ def _failure(permit: Record, act: Record) -> Failure:
         code, why = str(first.get("code") or code), str(first["message"])
     elif isinstance(facts := body.get("facts"), list):
         held = sum(fact is True for fact in facts)
-        name, why = "the check of the success conditions", f"{held} of {len(facts)} hold"
+        name, why = CHECK, f"{held} of {len(facts)} file conditions hold" if facts else ""
     elif wrong:
         code, why = judged[0], _detail(act.side, str(wrong[0].get("name", "")))
     elif body.get("exit") not in (None, 0):
