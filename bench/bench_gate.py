@@ -23,7 +23,7 @@ from spak.datalog.values import Fact, Name
 from spak.policy.actions import Action, World
 from spak.policy.judge import judge
 
-AIMS = {"shell": ("<= 1", ">= 95"), "fresh": ("<= 1", ">= 95")}
+AIMS = {"shell": ("<= 1", ">= 95"), "fresh": ("<= 1", ">= 95"), "sandboxed": ("", ">= 95")}
 
 
 def rows() -> list[dict[str, Any]]:
@@ -56,7 +56,7 @@ def _against_tables(folder: Path) -> list[dict[str, Any]]:
     held: list[Fact] = [*gate_kit.CHECKED, ("sandboxed", (Name("/action"), Name("/restricted")))]
     return [
         row
-        for name, known in (("fresh tables", gate_kit.CHECKED), ("in a sandbox", held))
+        for name, known in (("fresh_tables", gate_kit.CHECKED), ("sandboxed_tables", held))
         for row in _file(name, attacks, stocked, known) + _file(name, ordinary, plain, known)[:1]
     ]
 
