@@ -4,5 +4,7 @@ from django.apps import AppConfig
 
 
 class SuitesConfig(AppConfig):
+    """The configuration of the app."""
+
     name = "spakweb.suites"
     label = "suites"

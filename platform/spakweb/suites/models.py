@@ -17,6 +17,8 @@ from spakweb.teams.models import Team
 
 
 class Suite(models.Model):
+    """A named set of cases of a team."""
+
     TEAM_PATH = "team"
 
     team = models.ForeignKey(Team, models.PROTECT, related_name="suites")
@@ -89,10 +91,13 @@ class Experiment(models.Model):
 
     @property
     def team(self) -> Team:
+        """The team of its suite."""
         return self.suite.team
 
 
 class Cell(AppendOnly):
+    """One run of an experiment: a case under a version for the k-th time."""
+
     TEAM_PATH = "experiment__suite__team"
 
     experiment = models.ForeignKey(Experiment, models.PROTECT, related_name="cells")

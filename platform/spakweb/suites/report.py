@@ -29,6 +29,7 @@ class Shown:
 
 
 def of(experiment: Experiment) -> Shown:
+    """The report on an experiment, finished or not."""
     plan = Plan.from_json(experiment.plan)
     done: dict[Place, Done] = {}
     runs: dict[Place, Run] = {}

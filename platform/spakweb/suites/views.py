@@ -29,6 +29,7 @@ MARKS = {"pass": "succeeded", "fail": "failed", "void": "refused"}
 
 
 def find_suite(request: HttpRequest, team: str, suite: str, action: str = "suite.view") -> Suite:
+    """The suite, or 404 for whom it does not exist."""
     return access.find(
         request.user, action, Suite.objects.select_related("team"), team__slug=team, slug=suite
     )
@@ -37,6 +38,7 @@ def find_suite(request: HttpRequest, team: str, suite: str, action: str = "suite
 def find_experiment(
     request: HttpRequest, team: str, suite: str, number: int, action: str = "suite.view"
 ) -> Experiment:
+    """The experiment, or 404 for whom it does not exist."""
     rows = Experiment.objects.select_related("suite__team", "made_by")
     lookup = {"suite__team__slug": team, "suite__slug": suite, "number": number}
     return access.find(request.user, action, rows, **lookup)
@@ -44,6 +46,7 @@ def find_experiment(
 
 @require_safe
 def suite_list(request: HttpRequest, team: str) -> HttpResponse:
+    """The team's suites with the number of their cases by split."""
     found = access.find(request.user, "suite.view", Team, slug=team)
     counts = {split: Count("cases", filter=Q(cases__split=split), distinct=True) for split in SPLITS}
     rows = Suite.objects.filter(team=found).annotate(**counts, tried=Count("experiments", distinct=True))
@@ -53,6 +56,7 @@ def suite_list(request: HttpRequest, team: str) -> HttpResponse:
 
 @require_POST
 def new(request: HttpRequest, team: str) -> HttpResponse:
+    """Create an empty suite."""
     found = access.find(request.user, "suite.edit", Team, slug=team)
     made = actions.make(request.user, found, request.POST.get("name", ""))
     return redirect("spak-suite", team=team, suite=made.slug)
@@ -82,6 +86,7 @@ def suite_page(request: HttpRequest, team: str, suite: str) -> HttpResponse:
 
 @require_POST
 def begin(request: HttpRequest, team: str, suite: str) -> HttpResponse:
+    """Begin an experiment with the versions of the form, the base first."""
     found, given = find_suite(request, team, suite, "suite.edit"), request.POST
     keys = [as_number(key) for key in (given.get("base", ""), *given.getlist("version")) if key]
     rows = {
@@ -124,6 +129,7 @@ def experiment_page(request: HttpRequest, team: str, suite: str, number: int) ->
 
 @require_POST
 def stop(request: HttpRequest, team: str, suite: str, number: int) -> HttpResponse:
+    """Stop an experiment: cancel its open runs."""
     found = find_experiment(request, team, suite, number, "suite.edit")
     actions.stop(request.user, found)
     return redirect("spak-experiment", team=team, suite=suite, number=number)

@@ -63,6 +63,7 @@ class Individual:
 
     @property
     def total(self) -> tuple[float, float]:
+        """The mean of the scores over all cases that were run."""
         scores = [self.score(case) for case in self.runs]
         count = max(len(scores), 1)
         return sum(one for one, _ in scores) / count, sum(other for _, other in scores) / count

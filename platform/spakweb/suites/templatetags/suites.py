@@ -13,4 +13,5 @@ register = template.Library()
 
 @register.simple_tag
 def suites_of(team: Team) -> QuerySet[Suite]:
+    """The suites of a team, by name."""
     return Suite.objects.filter(team=team)
