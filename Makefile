@@ -26,11 +26,12 @@ demo: users ## tune a C attention kernel on this machine, verify its ledger, rep
 test: setup ## the tests, without the long fault and fuzz walks
 	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not (slow and (faults or fuzz))" $(ARGS)
 
-lint: setup ## ruff, mypy, the import contracts
+lint: setup ## ruff, mypy, the import contracts, figures of the sources
 	$(PYTHON_BIN) -m ruff check .
 	$(PYTHON_BIN) -m ruff format --check .
 	$(PYTHON_BIN) -m mypy
 	.venv/bin/lint-imports
+	$(PYTHON_BIN) scripts/house.py
 
 check: lint test ## what CI runs
 

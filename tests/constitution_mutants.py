@@ -11,7 +11,7 @@ from dataclasses import replace
 from spak.datalog import Policy
 from spak.datalog.check import check
 from spak.datalog.syntax import Clause, Literal_, Part, Source
-from spak.datalog.text.format import plain
+from spak.datalog.text.format import numbered
 
 ELSEWHERE = "guards.mg"
 """Its rules have cases and mutants of their own (test_guards)."""
@@ -41,7 +41,7 @@ def mutants(policy: Policy) -> Iterator[tuple[str, Policy]]:
             kept = (*clauses[:index], *((changed,) if changed else ()), *clauses[index + 1 :])
             if any(item.severity == "error" for item in check((Source("all.mg", kept, decls, ()),))):
                 continue
-            yield f"{clause.place.file}: {what}: {plain(clause)}", Policy(kept, decls, ())
+            yield f"{clause.place.file}: {what}: {numbered(clause)}", Policy(kept, decls, ())
 
 
 def _changes(clause: Clause) -> Iterator[tuple[str, Clause | None]]:

@@ -255,7 +255,7 @@ class Site:
         from spakweb import clock
         from spakweb.ledger import store
         from spakweb.promptly import locked
-        from spakweb.runs.actions import want
+        from spakweb.runs.actions import request_control
         from spakweb.runs.models import Run
         from spakweb.teams.models import User
         from spakweb.worker import tasks
@@ -274,7 +274,7 @@ class Site:
         said["swept"] = tasks.sweep_up(at_once=True)
         said["open"]["after the sweep"] = open_transactions()
         try:
-            want(User.objects.get(), Run.objects.get(key=key), "cancel")
+            request_control(User.objects.get(), Run.objects.get(key=key), "cancel")
             said["cancel"] = "done"
         except DatabaseError as error:
             said["cancel"] = "refused" if locked(error) else str(error)

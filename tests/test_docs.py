@@ -243,3 +243,25 @@ def test_versioning_names_the_numbers_in_the_code() -> None:
     text = (ROOT / "VERSIONING.md").read_text()
     assert f"| kernel semantics | {SEMANTICS} |" in text
     assert f"| record format | {records.FORMAT} |" in text
+
+
+def chapter(page: str, name: str) -> str:
+    """The text under the heading of a tool or validator; empty where there is none."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    found = re.search(rf"^## `?{re.escape(name)}`?$(.*?)(?=^## |\Z)", text, re.M | re.S)
+    return found[1] if found else ""
+
+
+def test_every_tool_and_validator_has_a_chapter_with_its_options() -> None:
+    from spak import config
+
+    known = config.catalog()
+    entries = [("tools.md", item) for item in known.tools.values()]
+    entries += [("validators.md", item) for item in known.validators.values()]
+    missing = [
+        f"{page}: {entry.name} {option}"
+        for page, entry in entries
+        for option in ("", *entry.schema.get("properties", {}))
+        if f"`{option}`" not in chapter(page, entry.name) and (option or not chapter(page, entry.name))
+    ]
+    assert missing == []

@@ -17,8 +17,8 @@ EVIL = "a\x1b]0;title\x07\x1b[2Jb\x9b31mc\rd\x08e\x7ff\u202eg"
 
 
 def test_controls_are_written_out_and_text_stays() -> None:
-    assert common.plain(EVIL) == r"a\x1b]0;title\x07\x1b[2Jb\x9b31mc\x0dd\x08e\x7ff\u202eg"
-    assert common.plain("tab\tline\nümläut → 漢字 😀") == "tab\tline\nümläut → 漢字 😀"
+    assert common.printable(EVIL) == r"a\x1b]0;title\x07\x1b[2Jb\x9b31mc\x0dd\x08e\x7ff\u202eg"
+    assert common.printable("tab\tline\nümläut → 漢字 😀") == "tab\tline\nümläut → 漢字 😀"
 
 
 def test_json_holds_no_control_and_says_the_same(capfdbinary: pytest.CaptureFixture[bytes]) -> None:

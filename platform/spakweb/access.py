@@ -94,11 +94,11 @@ def find(user: Any, action: str, queryset: QuerySet | type[Model], **lookup: Any
         raise Http404
     rows = queryset if isinstance(queryset, QuerySet) else queryset._default_manager.all()
     found = get_object_or_404(visible_to(user, rows), **lookup)
-    demand(user, action, found)
+    require(user, action, found)
     return found
 
 
-def demand(user: Any, action: str, thing: Any) -> None:
+def require(user: Any, action: str, thing: Any) -> None:
     """Nothing, or Http404 for a stranger, or PermissionDenied for a role too low."""
     role = role_in(user, team_of(thing))
     if role is None:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from policy_kit import CONSTANTS, EDB, IDB, Facts, clingo_rows, given, naive, random_program, text_of
-from spak.datalog import Name, Session, families, load
+from spak.datalog import Name, Session, load, rule_tables
 from spak.datalog.checker import accepts
 from spak.datalog.explain import prove
 from spak.datalog.why_not import why_not
@@ -43,7 +43,7 @@ def test_rows_are_those_of_the_naive_evaluator_and_stay_so_when_facts_change(see
 def test_tables_of_constants_change_no_row_and_no_proof(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rules, facts = random_program(seed)
     plain = load({"random.mg": text_of(rules)}).session(given(facts))
-    monkeypatch.setattr(families, "LEAST", 1)
+    monkeypatch.setattr(rule_tables, "LEAST", 1)
     merged = load({"random.mg": text_of(rules)}).session()
     for fact in given(facts):
         merged.assert_facts([fact])

@@ -17,12 +17,12 @@ from spak.kernel.memory import (
     NAMED,
     UNSEEN,
     Memory,
+    compact_json,
     entry,
     gist,
     length,
     literals,
     long,
-    plain,
     settle,
 )
 
@@ -227,7 +227,7 @@ def test_the_gist_is_what_is_copied_and_not_rephrased(text: str, found: str) -> 
     ],
 )
 def test_json_is_written_plainly(value: str, written: str) -> None:
-    assert plain(value) == written
+    assert compact_json(value) == written
 
 
 WORDS = st.text(alphabet='ab1.:,|{}[]="\\ \n-é', max_size=6)
@@ -241,7 +241,7 @@ JSON = st.recursive(
 @given(JSON)
 def test_plain_is_total_and_keeps_every_literal(value: Any) -> None:
     text = json.dumps(value)
-    written = plain(text)
+    written = compact_json(text)
     assert len(written) <= len(text)
     for word in literals(text):
         assert word in written

@@ -157,7 +157,7 @@ MUTANTS = [
     Mutant(
         "TOOLS is not asked",
         "kernel/fit.py",
-        "if entry is None or not listed(rules, task, name):",
+        "if entry is None or not in_tools(rules, task, name):",
         "if entry is None:",
         f"{STEP}::test_select_takes_the_best_valid_candidate_and_the_lowest_index_among_equals",
     ),

@@ -16,8 +16,10 @@ import pytest
 
 from gate_kit import workspace, world
 from policy_kit import LAW
-from spak.commandline.commands import Judge
+from spak.commandline import flow
+from spak.commandline.commands import PROGRAMS
 from spak.commandline.findings import Reading
+from spak.commandline.judge import Judge
 from spak.errors import UserError
 from spak.shell import parse
 
@@ -86,10 +88,10 @@ def test_bash_has_what_the_judge_holds_possible(tmp_path: Path) -> None:
     script = f'look() {{ printf "{form}" $seed "$1" "${{f-}}" "${{g-}}" "$(pwd -P)" >> {log}; }}\n'
     for seed in range(LAW.max_examples):
         text = line_of(seed)
-        judge = Watch(eyes, Reading())
+        judge = Watch(eyes, Reading(), PROGRAMS)
         judge.root, judge.seen = str(root), {}
         try:
-            judge.line(parse(text))
+            flow.walk(judge, parse(text))
         except UserError:
             continue
         lost = {"not_understood", "sets_environment"}

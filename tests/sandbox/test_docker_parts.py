@@ -309,7 +309,8 @@ def test_no_engine_no_run(monkeypatch: pytest.MonkeyPatch, address: str, name: s
 
 
 def test_an_engine_that_is_gone_is_told_in_words() -> None:
-    with pytest.raises(docker_engine.EngineError, match="does not answer") as told, docker_engine.told():
+    gone = pytest.raises(docker_engine.EngineError, match="does not answer")
+    with gone as told, docker_engine.engine_errors():
         raise requests.ConnectionError("Connection aborted.", ConnectionRefusedError(111, "refused"))
     assert "(" not in str(told.value)
 

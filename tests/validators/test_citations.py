@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spak.validators import citations
-from spak.validators.static_checks import beside, judge
+from spak.validators.static_checks import folder_files, judge
 
 BEES = "# Bees\n\nThe drones gather\nno food at all.\n"
 DIGEST = '# Digest\n\n- Drones eat\n  what others bring. [bees.md: "The drones gather no food"]\n'
@@ -46,12 +46,12 @@ def folder(tmp_path: Path) -> Path:
 )
 def test_what_a_digest_may_say(folder: Path, text: str, cites: list[str], quotes: list[str]) -> None:
     for check, expected in (("cites", cites), ("quotes", quotes)):
-        found = judge(check, {"folder": "docs"}, text.encode(), "digest.md", beside(folder))
+        found = judge(check, {"folder": "docs"}, text.encode(), "digest.md", folder_files(folder))
         assert [item.code for item in found] == expected
 
 
 def test_the_least_number_of_claims_and_of_characters(folder: Path) -> None:
-    files = beside(folder)
+    files = folder_files(folder)
     data = DIGEST.encode()
     assert judge("cites", {"folder": "docs", "min": 2}, data, "d.md", files)[0].code == "too_few_claims"
     assert judge("quotes", {"folder": "docs", "min_chars": 99}, data, "d.md", files)[0].code == "short_quote"

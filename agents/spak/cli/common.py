@@ -119,16 +119,16 @@ def errors() -> BinaryIO:
 
 def say(text: str = "") -> None:
     """A line for people."""
-    click.echo(plain(text), err=True)
+    click.echo(printable(text), err=True)
 
 
 def out(text: str, nl: bool = True) -> None:
     """Text on standard output: exact for a file or a pipe, harmless on a terminal."""
     terminal = sys.stdout is not None and sys.stdout.isatty()
-    click.echo(plain(text) if terminal else text, nl=nl)
+    click.echo(printable(text) if terminal else text, nl=nl)
 
 
-def plain(text: str) -> str:
+def printable(text: str) -> str:
     """The text with every character that a terminal would obey written out: others made it."""
     return text.translate(_WRITTEN_OUT)
 

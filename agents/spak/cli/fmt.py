@@ -125,7 +125,7 @@ def read(file: Path) -> bytes:
 def put(text: str) -> None:
     """A spec's text on standard output: the exact bytes for a file or a pipe, harmless on a terminal."""
     terminal = sys.stdout is not None and sys.stdout.isatty()
-    click.echo(common.plain(text) if terminal else text.encode(), nl=False)
+    click.echo(common.printable(text) if terminal else text.encode(), nl=False)
 
 
 def unified(old: str, new: str, name: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from spak.cli.common import plain
+from spak.cli.common import printable
 from spak.runner.live import Live
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def progress(held: Session, enabled: bool) -> Iterator[None]:
         watcher = Watcher(held, console, status)
         held.listen(watcher.see)
         if console.is_terminal:
-            held.run.performer.on_text = watcher.said
+            held.run.performer.on_text = watcher.text
             held.run.performer.hearing = watcher.hearing
         yield
 
@@ -59,7 +59,7 @@ class Watcher:
         self.tool = ""
         self.looked = 0.0
 
-    def said(self, text: str) -> None:
+    def text(self, text: str) -> None:
         """Some text of an answer; an empty one when it begins again."""
         if not text:
             self._line(f"{self.line} … and again, from the beginning:")
@@ -100,13 +100,13 @@ class Watcher:
         from rich.text import Text
 
         room = self.console.width - len(self.place) - 6
-        tail = plain(words)[-room:] if room > 0 else ""
+        tail = printable(words)[-room:] if room > 0 else ""
         return Text(f"{self.place}  {tail}")
 
     def _line(self, text: str) -> None:
         if text.strip():
             self.console.print(
-                f"  │ {plain(text)}", style="dim", highlight=False, markup=False, soft_wrap=True
+                f"  │ {printable(text)}", style="dim", highlight=False, markup=False, soft_wrap=True
             )
 
     def see(self, record: Record, state: State) -> None:
@@ -114,11 +114,11 @@ class Watcher:
         if record.kind == "permit":
             name = record.body.get("name", record.body["act"])
             place = f"TASK {record.task}, step {record.step}: {name}"
-            self.place = plain(f"{place}{self._count(record.task, state)}{self._best(state)}")
+            self.place = printable(f"{place}{self._count(record.task, state)}{self._best(state)}")
             self._under_way()
         rows = self.held.run.history.rows
         for row in rows[self.shown :]:
-            self.console.print(plain(candidate_line(row)), highlight=False, markup=False, soft_wrap=True)
+            self.console.print(printable(candidate_line(row)), highlight=False, markup=False, soft_wrap=True)
         self.shown = len(rows)
 
     def _count(self, task: str, state: State) -> str:

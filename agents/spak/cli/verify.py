@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 def command(artifact: Path, spec: Path, as_json: bool) -> int:
     """Check a file against a spec's AXIOMs: 0 if all that have a CHECK hold, 1 if not or none has one."""
     from spak.validators.compliance import MAX_BYTES, comply
-    from spak.validators.static_checks import beside
+    from spak.validators.static_checks import folder_files
 
     wanted, policy = axioms(spec)
     data = common.read_input(artifact, limit=MAX_BYTES)
-    found = comply(data, artifact.name, wanted, beside(artifact.parent), _ask(wanted))
+    found = comply(data, artifact.name, wanted, folder_files(artifact.parent), _ask(wanted))
     report = _with_rules(found, wanted, policy)
     if as_json:
         common.emit(_document(artifact, spec, report, wanted))

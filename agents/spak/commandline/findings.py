@@ -66,7 +66,9 @@ class Reading:
 class Findings:
     """Where deeds and paths are noted while a line is read."""
 
-    def __init__(self, world: World, reading: Reading) -> None:
+    def __init__(self, world: World, reading: Reading, listed: Callable[[Sequence[Command]], None]) -> None:
+        """`listed` reads the commands whose output is read as paths."""
+        self.listed = listed
         self.world = world
         self.reading = reading
         self.index = 0
@@ -165,10 +167,6 @@ class Findings:
             self.deed("deletes_widely", text, "a pattern that may take more than files made by a build")
         elif last.startswith((".*", ".?", ".[")):
             self.deed("deletes_widely", text, "a pattern that matches ..")
-
-    def listed(self, feed: Sequence[Command]) -> None:
-        """Paths that commands list are read; the judge's own."""
-        raise NotImplementedError
 
     def tree(self, found: Arg, links: bool, kept: Callable[[str], bool] = bool) -> None:
         """A folder that is read with all that is below it: no secret, and no link out where these are

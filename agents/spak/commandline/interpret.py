@@ -9,41 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from spak.commandline import kinds
+from spak.commandline.judge import Judge
+from spak.commandline.parsed import Parsed
 from spak.commandline.table import Grammar, Kind, Option, Slot, When
 from spak.commandline.words import READERS_OF_PIPES, Arg
 from spak.shell import Command
 
-if TYPE_CHECKING:
-    from spak.commandline.commands import Judge
-
-
 _COUNTED = re.compile(r"(-[A-Za-z])\"?\$\(nproc\)\"?\Z")
 """`-j$(nproc)`: the option is known, and its value is a number."""
-
-
-@dataclass(slots=True)
-class Parsed:
-    """The words of a command, sorted."""
-
-    given: list[tuple[Option, list[Arg]]] = field(default_factory=list)
-    operands: list[Arg] = field(default_factory=list)
-    after: list[Arg] = field(default_factory=list)
-    """The words that are not looked at: a verb's, or another command's."""
-    fits: bool = True
-    first_after_dashes: int = -1
-    """Which operand is the first after `--`; -1 without one."""
-
-    def names(self) -> set[str]:
-        """The options that were given."""
-        return {option.name for option, _ in self.given}
-
-    def values(self, *names: str) -> list[Arg]:
-        """The values of some options, in the order given."""
-        return [value for option, values in self.given if option.name in names for value in values]
 
 
 def interpret(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
@@ -54,9 +29,7 @@ def interpret(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[
     if grammar.name in READERS_OF_PIPES:
         rest = [Arg("/dev/stdin", ("/dev/stdin",)) if item.piped else item for item in rest]
     if grammar.code:
-        from spak.commandline import languages
-
-        languages.READERS[grammar.code](judge, grammar, rest, before)
+        judge.programs.readers[grammar.code](judge, grammar, rest, before)
         return
     parsed = parse(judge, grammar, rest)
     if grammar.verbs:

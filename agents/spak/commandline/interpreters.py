@@ -10,18 +10,16 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from spak.commandline import pythontext, scripts, table
-from spak.commandline.interpret import Parsed, apply, interpret, parse
+from spak.commandline import flow, pythontext, scripts, table
+from spak.commandline.interpret import apply, interpret, parse
+from spak.commandline.judge import Judge
+from spak.commandline.parsed import Parsed
 from spak.commandline.table import Grammar
 from spak.commandline.words import Arg, texts_of, words
 from spak.errors import UserError
 from spak.shell import Command
 from spak.shell import parse as parse_line
-
-if TYPE_CHECKING:
-    from spak.commandline.commands import Judge
 
 
 def shell(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
@@ -61,7 +59,7 @@ def of_text(judge: Judge, name: str, text: str | None) -> None:
     if line.background or any(command.operator == "&" for command in line.every()):
         judge.deed("background", "&", "a command that goes on after the line")
     known, judge.known = judge.known, {}
-    judge.inside(line)
+    flow.inside(judge, line)
     judge.known = known
 
 

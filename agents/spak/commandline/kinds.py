@@ -27,24 +27,17 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 from spak.commandline import environment, places, scripts
 from spak.commandline.findings import SAFE_DEVICES
+from spak.commandline.judge import Judge
+from spak.commandline.parsed import Parsed
 from spak.commandline.table import Grammar, Kind
 from spak.commandline.words import Arg
-
-if TYPE_CHECKING:
-    from spak.commandline.commands import Judge
-    from spak.commandline.interpret import Parsed
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SECRET_NAME = re.compile(r"\$\{?\w*(KEY|TOKEN|SECRET|PASS|CRED|AUTH|AWS_|DATABASE_URL)", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?\d[\w.]*%?\Z|auto\Z")
-_DATA = re.compile(
-    r".*\.(md|rst|txt|log|csv|tsv|json|jsonl|ya?ml|toml|ini|cfg|xml|html?|css|png|jpe?g|gif|svg|pdf|patch|diff|lock)\Z",
-    re.IGNORECASE,
-)
 _PICTURE = re.compile(r"[\w./%-]+\.(png|jpe?g|gif|webp|tiff?|bmp|ico|p[pgbn]m)", re.IGNORECASE)
 _SUFFIX = re.compile(r"(\.(gz|bz2?|xz|zst|lzma|lz4?|[zZ]|tgz|taz|tbz2?|txz|tlz|tzst)|[-_](gz|[zZ]))\Z")
 _INCLUDES = re.compile(r"include|incbin|embed|import", re.IGNORECASE)
@@ -53,11 +46,6 @@ _PLAIN = re.compile(r"(?:(?!\.\.)[^/@|,])*\Z")
 _PATHS = frozenset(("reads", "writes", "runs", "deletes", "moves", "tracks", "writes_mode", "deletes_tree"))
 
 Taker = Callable[["Judge", Grammar, Kind, Arg, "Parsed", str], None]
-
-
-def is_data(name: str) -> bool:
-    """Whether a name is one of text or data, which is no program."""
-    return _DATA.match(name) is not None
 
 
 def take(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str = "") -> None:
@@ -184,7 +172,7 @@ def _settings(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Par
 def _program(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """The project's own program; a text or data file is none, whatever it holds."""
     _path(judge, grammar, "runs", item)
-    if any(map(is_data, item.texts)):
+    if any(map(places.is_data, item.texts)):
         what = f"{grammar.name} {item.written}"
         judge.deed("executes", what, "a file of text or data is run as a program")
     elif grammar.does == "computes":
@@ -394,9 +382,7 @@ def _unpacks(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Pars
 
 def _line(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:
     """A command line given as a word."""
-    from spak.commandline.interpreters import of_text
-
-    of_text(judge, grammar.name, item.text)
+    judge.programs.of_text(judge, grammar.name, item.text)
 
 
 def _plugin(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:

@@ -10,17 +10,14 @@ import posixpath
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from spak.commandline import environment, interpreters, remotes, table, walkers
 from spak.commandline.interpret import apply, parse
+from spak.commandline.judge import Judge
 from spak.commandline.members import is_patch, patched
 from spak.commandline.table import Grammar
 from spak.commandline.words import Arg, is_number, texts_of, words
 from spak.shell import Command
-
-if TYPE_CHECKING:
-    from spak.commandline.commands import Judge
 
 Reader = Callable[["Judge", Grammar, list[Arg], Sequence[Command]], None]
 

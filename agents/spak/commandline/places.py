@@ -6,6 +6,11 @@ import re
 
 from spak.commandline.world import Seen
 
+_DATA = re.compile(
+    r".*\.(md|rst|txt|log|csv|tsv|json|jsonl|ya?ml|toml|ini|cfg|xml|html?|css|png|jpe?g|gif|svg|pdf|patch|diff|lock)\Z",
+    re.IGNORECASE,
+)
+
 _SECRET = re.compile(
     r"\.env(\.(?!example|sample|template|dist)[\w.-]+)?|\.netrc|_netrc|\.pgpass|\.git-credentials|\.npmrc|\.pypirc|"
     r"id_(rsa|dsa|ecdsa|ed25519)|.*\.(pem|p12|pfx|keystore|jks|kdbx)|.*_rsa|\.htpasswd|credentials(\.json)?|"
@@ -130,3 +135,8 @@ def place(seen: Seen, how: str, asked: str) -> str:
     if generated(seen.path):
         return "generated"
     return "inside"
+
+
+def is_data(name: str) -> bool:
+    """Whether a name is one of text or data, which is no program."""
+    return _DATA.match(name) is not None

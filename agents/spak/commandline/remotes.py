@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from spak.commandline.judge import Judge
 from spak.commandline.words import Arg
 from spak.shell import Command
-
-if TYPE_CHECKING:
-    from spak.commandline.commands import Judge
 
 _HOST = r"(?:[A-Za-z0-9_][\w.-]*@)?([A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)"
 _URL = re.compile(rf"(?:ssh|git\+ssh|ssh\+git)://{_HOST}(?::\d{{1,5}})?/[\w./~+-]+\Z", re.ASCII)

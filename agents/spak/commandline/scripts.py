@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from spak.commandline.judge import Judge
 from spak.commandline.table import Grammar
 from spak.commandline.words import Arg
-
-if TYPE_CHECKING:
-    from spak.commandline.commands import Judge
 
 _SED_PLAIN = "pdDPnNgGhHxFz="
 _SED_ADDRESS = re.compile(r"(?:\d+(?:~\d+)?|\$|[+~]\d+)")

@@ -6,21 +6,18 @@ pipeline. It notes what is read of the files that are found, and hands an inner 
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from spak.commandline.interpret import parse
+from spak.commandline.judge import Judge
 from spak.commandline.outputs import lists_paths
 from spak.commandline.table import Grammar
 from spak.commandline.words import Arg, arg, texts_of, words
 from spak.shell import Command
-
-if TYPE_CHECKING:
-    from spak.commandline.commands import Judge
-
 
 _CONDITIONS = words(
     "name iname path ipath wholename iwholename regex iregex regextype type xtype size mtime mmin "
@@ -204,3 +201,27 @@ def _echoed(judge: Judge, feed: tuple[Command, ...]) -> list[Arg]:
     skip = 1 if texts[:1] == ["echo"] else 2 if texts[:2] == ["printf", "%s\\n"] else 0
     plain = skip and all(re.match(r"[\w./*][\w./*-]*\Z", text) for text in texts[skip:])
     return words[skip:] if plain else []
+
+
+def listed(judge: Judge, feed: Sequence[Command]) -> None:
+    """What `find` or `ls` lists is read: secrets in it, and links out of the workspace."""
+    args = [arg(word, judge.known) for word in feed[0].words] if feed else []
+    if args and args[0].text == "find":
+        at = next((at for at, item in enumerate(args) if (item.text or "-")[0] in "-(!"), len(args))
+        found(judge, args, args[1:at])
+    elif args and args[0].text == "ls":
+        folders = [item for item in args[1:] if not (item.text or "-").startswith("-")]
+        for item in folders or [Arg(".", (".",))]:
+            judge.tree(item, True, _in_folder(judge, item))
+    elif args and args[0].text in ("fd", "fdfind"):
+        paths = [item for item in args[1:] if not (item.text or "-").startswith("-")][1:]
+        for item in paths or [Arg(".", (".",))]:
+            judge.tree(item, False)
+
+
+def _in_folder(judge: Judge, item: Arg) -> Callable[[str], bool]:
+    """Says of a path whether it lies in the folder itself and not further down."""
+    folders = {
+        judge.world.look(posixpath.join(base, text)).path for base in judge.folders for text in item.texts
+    }
+    return lambda path: (posixpath.dirname(path) or ".") in folders

@@ -385,3 +385,34 @@ def texts_of(rest: Iterable[Arg]) -> list[str]:
 def words(text: str) -> frozenset[str]:
     """The words of a list that is written as one text."""
     return frozenset(text.split())
+
+
+def joined(*states: Known) -> Known:
+    """What is known when any of these may be so."""
+    first, *others = states
+    found = dict(first)
+    for state in others:
+        for name in list(found):
+            if name not in state:
+                del found[name]
+            elif found[name] != state[name]:
+                found[name] = _either(found[name], state[name])
+    return found
+
+
+def _either(one: Arg, two: Arg) -> Arg:
+    texts = tuple(dict.fromkeys((*one.texts, *two.texts)))
+    known = bool(one.texts) and bool(two.texts) and len(texts) <= MAX_FORMS
+    return Arg(
+        one.written,
+        tuple(sorted(texts)) if known else (),
+        one.glob or two.glob,
+        one.tilde or two.tilde,
+        one.lists_paths and two.lists_paths,
+        (one.mild or bool(one.texts)) and (two.mild or bool(two.texts)),
+        one.odd or two.odd,
+        literal=False,
+        number=is_number(one) and is_number(two),
+        here=one.here or two.here,
+        feed=tuple(dict.fromkeys((*one.feed, *two.feed))),
+    )

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from spak.canon import content_hash
-from spak.datalog.explain import said
+from spak.datalog.explain import statement
 from spak.datalog.functions import REDUCERS
 from spak.datalog.lint import GIVEN
 from spak.datalog.plan import Body, Item, names_of
 from spak.datalog.session import Policy
 from spak.datalog.syntax import Wild
 from spak.datalog.terms import Known, bind, computed, value_of
-from spak.datalog.text.format import plain
+from spak.datalog.text.format import numbered
 from spak.datalog.values import Fact, encode, from_json, order_row, show_atom, to_json
 from spak.errors import UserError
 
@@ -43,7 +43,7 @@ def _accepts(policy: Policy, facts: Iterable[Fact], document: Any, answers: list
             return False
         if (pred, len(row)) in policy.closures:
             leaves.add((how, GIVEN.format(pred), row, source))
-    rules = {content_hash(plain(body.clause)): body for body in policy.written.bodies}
+    rules = {content_hash(numbered(body.clause)): body for body in policy.written.bodies}
     model = _model(policy, leaves, [rules[node["rule"]] for node in document["nodes"] if "rule" in node])
     proven: dict[str, tuple[Any, set[Any]]] = {}
     for node in document["nodes"]:
@@ -69,7 +69,8 @@ def _applies(policy: Policy, body: Body, node: Any, row: Any, proven: Any, model
             entry: Any = {} if item.part is None else next(entries)
             is_row = item.kind == "row"
             known = next(_ways(item, known, dict([proven[entry["node"]]]) if is_row else model))
-            if item.part is not None and entry != ({"node": entry["node"]} if is_row else said(item, known)):
+            expected = {"node": entry["node"]} if is_row else statement(item, known)
+            if item.part is not None and entry != expected:
                 return False
             if item.kind == "neg" and item.key in policy.externals:  # absent is only what was asked for
                 args = [None if isinstance(arg, Wild) else to_json(value_of(arg, known)) for arg in item.args]

@@ -207,7 +207,7 @@ class _Prover:
         for item in body.items:
             if item.part is None:
                 continue
-            found.append({"node": done[next(rows)]["id"]} if item.kind == "row" else said(item, known))
+            found.append({"node": done[next(rows)]["id"]} if item.kind == "row" else statement(item, known))
         return found
 
     def _children(self, body: Body, binding: Row) -> list[Node]:
@@ -312,7 +312,7 @@ def _value(arg: Any, known: dict[str, Inner], body: Body) -> Inner | None:
     return value_of(arg, known)
 
 
-def said(item: Item, known: dict[str, Inner]) -> dict[str, str]:
+def statement(item: Item, known: dict[str, Inner]) -> dict[str, str]:
     """What a proof says of a literal that no row stands for; `known` holds the values of all variables."""
     if item.kind != "neg":
         return {"holds": _filled(item, known)}

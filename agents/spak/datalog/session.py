@@ -15,16 +15,16 @@ from spak.datalog.check import check
 from spak.datalog.errors import PolicyError, PolicyLimit
 from spak.datalog.evaluate import Evaluation, Limits, Rules
 from spak.datalog.externals import TRUE, Answers, Ask, Mode, Request, asking, externals_of
-from spak.datalog.families import merge
 from spak.datalog.folds import Fold, folds_of
 from spak.datalog.intervals import MARK
 from spak.datalog.lint import GIVEN, linear
 from spak.datalog.plan import Key, prepare
+from spak.datalog.rule_tables import merge
 from spak.datalog.strata import components
 from spak.datalog.syntax import Clause, Const, Decl, Finding, Var, Wild
 from spak.datalog.terms import value_of
 from spak.datalog.text.decl import show_bound
-from spak.datalog.text.format import plain, show_part
+from spak.datalog.text.format import numbered, show_part
 from spak.datalog.text.parse import parse, parse_atom
 from spak.datalog.types import included, misfit
 from spak.datalog.values import Fact, Row, Value, decode, encode, order_row, show_atom, size_of
@@ -92,7 +92,7 @@ class Policy:
     @cached_property
     def readings(self) -> tuple[list[str], dict[Key, list[int]]]:
         """Each rule with its variables numbered; and the rules of each head, in the order of those texts."""
-        texts = [plain(body.clause) for body in self.written.bodies]
+        texts = [numbered(body.clause) for body in self.written.bodies]
         heads: dict[Key, list[int]] = {}
         for rule in sorted(range(len(texts)), key=lambda rule: texts[rule]):
             heads.setdefault(self.written.bodies[rule].head.key, []).append(rule)
@@ -101,7 +101,7 @@ class Policy:
     @cached_property
     def hash(self) -> str:
         """The same for any order of files, rules and facts, any names of variables, any layout."""
-        lines = sorted(plain(clause) for clause in (*self.clauses, *self.inclusions))
+        lines = sorted(numbered(clause) for clause in (*self.clauses, *self.inclusions))
         decls = sorted(
             f"{decl.atom.pred}/{len(decl.atom.args)}: "
             + "; ".join(", ".join(show_bound(bound) for bound in row) for row in decl.bounds)

@@ -32,16 +32,16 @@ CUT = "\u2026"
 def misfit(rules: Rules, task: Task, candidate: Any) -> list[Mapping[str, Any]]:
     """Why a candidate can not be taken, as R4 values; empty when it can."""
     if not isinstance(candidate, Mapping) or not isinstance(candidate.get("tool"), str):
-        return [r4("plan.malformed", "an object with tool and args", shape(candidate), "name a tool")]
+        return [r4("plan.malformed", "an object with tool and args", type_name(candidate), "name a tool")]
     name, args = candidate["tool"], candidate.get("args", {})
     entry = rules.catalog.tool(name)
-    if entry is None or not listed(rules, task, name):
+    if entry is None or not in_tools(rules, task, name):
         known = ", ".join(task.tools) or "none"
         shown = name[:NAMED] if rules.decides.r4_payload else name
         told = r4("policy.not_in_tools", known, shown, f"TASK {task.name} may use: {known}")
         return [with_payload(rules, told, args)]
     if not isinstance(args, Mapping):
-        told = r4("schema.type", "an object", shape(args), "args is an object of the tool's fields")
+        told = r4("schema.type", "an object", type_name(args), "args is an object of the tool's fields")
         return [with_payload(rules, told, args, entry.schema)]
     return misfits(rules, entry, args)
 
@@ -84,7 +84,7 @@ def _cut(value: Any) -> Any:
     return [_cut(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def listed(rules: Rules, task: Task, name: str) -> bool:
+def in_tools(rules: Rules, task: Task, name: str) -> bool:
     """Whether TOOLS of the task has a tool, under this name or another of its names."""
     entry = rules.catalog.tool(name)
     return entry is not None and any(item == name or rules.catalog.tool(item) is entry for item in task.tools)
@@ -166,6 +166,6 @@ def score(candidate: Mapping[str, Any]) -> int:
     return score if type(score) is int else 0
 
 
-def shape(value: Any) -> str:
+def type_name(value: Any) -> str:
     """The kind of a value, for a message."""
     return type(value).__name__

@@ -101,7 +101,7 @@ def enter_tool(
         _deny(turn, name, args, "policy.unknown_tool", f"install or correct the tool {name}")
         return None
     bound = step.kind == "plan" if turn.rules.decides.step_tools else bool(task.tools)
-    if bound and not fit.listed(turn.rules, task, name):
+    if bound and not fit.in_tools(turn.rules, task, name):
         _deny(turn, name, args, "policy.not_in_tools", f"TOOLS [{name}] in TASK {task.name}")
         return None
     found = fit.misfits(turn.rules, entry, args)

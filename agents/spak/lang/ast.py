@@ -418,7 +418,7 @@ class Spec:
     @property
     def hash(self) -> str:
         """The hash of the meaning: spans, layout, comments and the case of keys of settings left out."""
-        return canon.content_hash([shape(item) for item in self.items])
+        return canon.content_hash([without_spans(item) for item in self.items])
 
     @property
     def agent(self) -> Agent | None:
@@ -445,20 +445,20 @@ class Spec:
 _SETTINGS_BELOW = frozenset({"CONFIG", "BUDGET", "RULE"})
 
 
-def shape(node: Any, setting: bool = True) -> Any:
+def without_spans(node: Any, setting: bool = True) -> Any:
     """The node as plain JSON without spans; `setting` says that an entry's key is one of a setting."""
     if isinstance(node, Entry):
         key = node.key.upper() if setting else node.key
         below = setting and key in _SETTINGS_BELOW
-        return ["Entry", key, shape(node.value, below), shape(node.default, False)]
+        return ["Entry", key, without_spans(node.value, below), without_spans(node.default, False)]
     if isinstance(node, MapValue):
-        return ["MapValue", [shape(item, setting) for item in node.entries]]
+        return ["MapValue", [without_spans(item, setting) for item in node.entries]]
     if isinstance(node, Text):
         return ["Text", node.value]
     if isinstance(node, tuple):
-        return [shape(item, setting) for item in node]
+        return [without_spans(item, setting) for item in node]
     if node is None or isinstance(node, (str, int, float)):
         return node
     inside = setting and isinstance(node, (Agent, Task, SystemModel))
     names = [name for name in node.__slots__ if name not in ("start", "end")]
-    return [type(node).__name__, *(shape(getattr(node, name), inside) for name in names)]
+    return [type(node).__name__, *(without_spans(getattr(node, name), inside) for name in names)]

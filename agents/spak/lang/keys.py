@@ -166,7 +166,7 @@ class Keys:
         setting = settings.find(place, entry.key)
         if setting is None or self.missing(entry):
             return None if setting is None else setting.default
-        value = values.plain(entry.value, self.report, values.as_text)
+        value = values.json_value(entry.value, self.report, values.as_text)
         choices = setting.schema.get("enum", ())
         if isinstance(value, str) and choices:
             value = next((word for word in choices if word.lower() == value.lower()), value)

@@ -30,7 +30,7 @@ Leaf = Callable[[ast.Text | ast.Name], Any]
 """What a text or a bare word that is no constant stands for."""
 
 
-def plain(value: ast.Value, report: Report, leaf: Leaf) -> Any:
+def json_value(value: ast.Value, report: Report, leaf: Leaf) -> Any:
     """The JSON of a value; a call or a tagged map is an error here."""
     match value:
         case ast.Text():
@@ -41,7 +41,7 @@ def plain(value: ast.Value, report: Report, leaf: Leaf) -> Any:
             word = value.value.lower()
             return CONSTANTS[word] if word in CONSTANTS else leaf(value)
         case ast.ListValue():
-            return tuple(plain(item, report, leaf) for item in value.items)
+            return tuple(json_value(item, report, leaf) for item in value.items)
         case ast.MapValue():
             return plain_map(value, report, leaf)
         case ast.Tagged() | ast.Call():
@@ -56,7 +56,7 @@ def plain_map(value: ast.MapValue | None, report: Report, leaf: Leaf) -> dict[st
     """The members of a map, each key once."""
     found: dict[str, Any] = {}
     for entry in entries(value, report):
-        found[entry.key] = plain(entry.value, report, leaf)
+        found[entry.key] = json_value(entry.value, report, leaf)
     return found
 
 
@@ -192,13 +192,13 @@ def _input(entry: ast.Entry, report: Report) -> Input | None:
         kind = value.value
     elif isinstance(value, ast.Call):
         kind = value.name
-        choices = tuple(plain(item, report, as_text) for item in value.args)
+        choices = tuple(json_value(item, report, as_text) for item in value.args)
         if not all(isinstance(choice, (str, int, float)) for choice in choices):
             hint = 'enum("a", "b") or enum(1, 2, 4)'
             report.error("lang.input_type", "a choice is a text, a number, true or false", hint, value)
             return None
     else:
-        default = plain(value, report, as_text)
+        default = json_value(value, report, as_text)
         kind = {bool: "bool", int: "int", float: "float", str: "string"}.get(type(default), "")
         if kind and entry.default is None:
             return Input(entry.key, kind, (), default)
@@ -206,7 +206,7 @@ def _input(entry: ast.Entry, report: Report) -> Input | None:
         hint = did_you_mean(kind, INPUT_TYPES) or 'types: int, float, string, bool, enum("a", "b")'
         report.error("lang.input_type", f"'{kind or 'this'}' is not a type of input", hint, value)
         return None
-    default = None if entry.default is None else plain(entry.default, report, as_text)
+    default = None if entry.default is None else json_value(entry.default, report, as_text)
     declared = Input(entry.key, kind, choices, default, entry.default is None)
     if entry.default is not None and (wanted := declared.problem(default)):
         report.error("lang.input_type", f"the default of '{entry.key}' does not fit", wanted, entry.default)
@@ -246,7 +246,7 @@ def _parameter(entry: ast.Entry, report: Report) -> tuple[str, Any]:
             return "", [item.value for item in texts if isinstance(item, ast.Text)]
         return 'wants a list of texts: ["ROWS * TILE <= 256"]', None
     if isinstance(value, ast.ListValue):
-        items = [plain(item, report, as_text) for item in value.items]
+        items = [json_value(item, report, as_text) for item in value.items]
         if not items or not all(isinstance(item, (str, int, float)) for item in items):
             return "wants a list of numbers, texts or true and false", None
         if len({(type(item), item) for item in items}) < len(items):

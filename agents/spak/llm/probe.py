@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,8 +18,8 @@ from spak.ports import Answer, Prompt
 PROBE_S = 10.0
 
 
-class Models:
-    """A backend that knows which models it has. Subclasses give what has no value or raises here."""
+class Models(ABC):
+    """A backend that knows which models it has. Each says how it lists, writes and sends."""
 
     entry: NamedEntry
     address: str
@@ -28,17 +29,17 @@ class Models:
         chosen = choice or Choice(mode=self.entry.name)
         self.choice = replace(chosen, base_url=chosen.base_url or self.address)
 
+    @abstractmethod
     async def models(self) -> tuple[str, ...]:
         """The models that are there. Raises: Trouble."""
-        raise NotImplementedError
 
+    @abstractmethod
     def body(self, prompt: Prompt, params: Mapping[str, Any]) -> dict[str, Any]:
         """The request as it is sent."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def attempt(self, body: Mapping[str, Any], put: Put) -> Reply:
         """Send it and read the reply. Raises: Trouble."""
-        raise NotImplementedError
 
     def params(self, prompt: Prompt) -> dict[str, Any]:
         """What the answer is drawn with."""

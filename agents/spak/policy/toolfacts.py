@@ -97,7 +97,7 @@ def declared(action: Action, world: World, arguments_: Mapping[str, str]) -> lis
     return found
 
 
-def listed(action: Action, world: World) -> list[Fact]:
+def listing(action: Action, world: World) -> list[Fact]:
     """The facts of a tool that lists a folder."""
     path = argument(action, "path", ".")
     return [use("reads", path, world) if isinstance(path, str) else path]
@@ -238,7 +238,7 @@ BUILDERS: dict[str, Builder] = {
     "nsight": program,
     "read_file": files(path="reads"),
     "read_ast": files(path="reads"),
-    "list_files": listed,
+    "list_files": listing,
     "write_file": files(path="edits"),
     "delete_file": files(path="deletes"),
     "instantiate": files(template="reads", path="edits"),

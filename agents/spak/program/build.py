@@ -243,7 +243,7 @@ class _Compiler:
             for entry in body
         }
         takes = getattr(choice.entry, "axioms", "")
-        if takes and takes not in args and (stated := axioms.listed(self.made)):
+        if takes and takes not in args and (stated := axioms.for_validator(self.made)):
             args[takes] = stated
         line = self.source.line(choice.at.start)
         return Step(_free("validate", task), "validate", choice.name, args, line=line)
@@ -276,7 +276,7 @@ class _Compiler:
 
     def value(self, value: ast.Value) -> Value:
         """JSON with Refs and Templates where variables stand."""
-        return values.plain(value, self.made.report, self.leaf)  # type: ignore[no-any-return]
+        return values.json_value(value, self.made.report, self.leaf)  # type: ignore[no-any-return]
 
     def leaf(self, value: ast.Text | ast.Name) -> Value:
         if isinstance(value, ast.Name):
@@ -298,7 +298,7 @@ class _Compiler:
 
     def fixed(self, value: ast.Value) -> Any:
         """JSON with inputs filled in."""
-        return values.plain(value, self.made.report, self.fixed_leaf)
+        return values.json_value(value, self.made.report, self.fixed_leaf)
 
     def fixed_leaf(self, value: ast.Text | ast.Name) -> Any:
         if isinstance(value, ast.Name):

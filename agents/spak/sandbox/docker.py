@@ -101,7 +101,7 @@ class Docker:
             ) from error
         self._client = docker_engine.connect()
         try:
-            with docker_engine.told():
+            with docker_engine.engine_errors():
                 self._info: Mapping[str, Any] = self._client.info()
         except EngineError as error:
             raise UnavailableError(

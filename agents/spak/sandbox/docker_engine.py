@@ -54,7 +54,7 @@ class EngineError(Exception):
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def engine_errors() -> Iterator[None]:
     """The SDK's exceptions as EngineError."""
     import docker.errors  # type: ignore[import-untyped]
     import requests
@@ -83,7 +83,7 @@ def connect() -> Any:
     address = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     where = (os.getpid(), address)
     try:
-        with told():
+        with engine_errors():
             if address.startswith("unix://"):  # the SDK leaves sockets open that nobody listened to
                 with socket.socket(socket.AF_UNIX) as knock:
                     knock.connect(address.removeprefix("unix://"))
@@ -120,7 +120,7 @@ def image_id(client: Any, name: str, guest: str, gpu: bool = False) -> str:
     import docker.errors
 
     try:
-        with told():
+        with engine_errors():
             found = client.inspect_image(name)
     except EngineError as error:
         if isinstance(error.__cause__, docker.errors.ImageNotFound):
@@ -243,7 +243,7 @@ def alive(label: str) -> bool:
 
 def sweep(client: Any) -> int:
     """Remove the containers of processes that ended; how many."""
-    with told():
+    with engine_errors():
         found = client.containers(all=True, filters={"label": [LABEL]})
     gone = [one["Id"] for one in found if not alive(one["Labels"].get(LABEL, ""))]
     for number in gone:
@@ -253,9 +253,9 @@ def sweep(client: Any) -> int:
 
 def remove(client: Any, number: str) -> None:
     """End a container and everything in it; one that is gone already is fine."""
-    with suppress(EngineError), told():
+    with suppress(EngineError), engine_errors():
         client.kill(number)
-    with suppress(EngineError), told():
+    with suppress(EngineError), engine_errors():
         client.remove_container(number, force=True, v=True)
 
 
@@ -275,7 +275,7 @@ def _started(pid: int) -> str:
 
 def oom_counter(client: Any, number: str) -> Path | None:
     """The kernel's file that counts kills for want of memory in the container, where it can be read here."""
-    with suppress(EngineError, OSError), told():
+    with suppress(EngineError, OSError), engine_errors():
         pid = client.inspect_container(number)["State"]["Pid"]
         for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
             _, names, path = line.split(":", 2)
@@ -322,7 +322,7 @@ class Watcher:
         with self._guard:
             heard = self._heard[number] = Heard()
             if self._thread is None or not self._thread.is_alive():
-                with told():
+                with engine_errors():
                     wanted = {"event": ["oom", "die"], "label": [f"{LABEL}={owner()}"]}
                     self._stream = self._client.events(filters=wanted, decode=True)
                     self._thread = threading.Thread(
@@ -339,12 +339,12 @@ class Watcher:
     def close(self) -> None:
         """Hear nothing any more."""
         if self._thread is not None and self._thread.is_alive():
-            with suppress(EngineError), told():
+            with suppress(EngineError), engine_errors():
                 self._stream.close()
             self._thread.join(1)
 
     def _listen(self, stream: Any) -> None:
-        with suppress(EngineError), told():
+        with suppress(EngineError), engine_errors():
             for told_of in stream:
                 number = str(told_of.get("id", ""))
                 with self._guard:
@@ -353,5 +353,5 @@ class Watcher:
                     heard.ended.set()
                 elif heard is not None:
                     heard.oom.set()
-                    with suppress(EngineError), told():
+                    with suppress(EngineError), engine_errors():
                         self._client.kill(number)

@@ -24,7 +24,7 @@ from spak.ports import Heard, Limits
 from spak.sandbox import chain, slots
 from spak.sandbox import docker_engine as engine
 from spak.sandbox.awake import Awake
-from spak.sandbox.docker_engine import EngineError, told
+from spak.sandbox.docker_engine import EngineError, engine_errors
 from spak.sandbox.docker_wire import Frames, Held, Report, report
 from spak.sandbox.streams import Collector
 
@@ -126,7 +126,7 @@ class Warm:
 
     def _begin(self) -> Any:
         """The engine's stream to a guest that waits for a job. Raises: EngineError."""
-        with told():
+        with engine_errors():
             made = self.client.exec_create(
                 self.number, ["/opt/spak/guest", "step"], stdin=True, stdout=True, stderr=True
             )
@@ -261,7 +261,7 @@ def _created(client: Any, key: Key, labels: Mapping[str, str], more: Mapping[str
         key.image, key.user, key.workspace, key.writable, key.binds, key.memory_bytes, key.processes,
         labels, more, key.closed is not None, [one[:2] for one in key.masked], notice,
     )  # fmt: skip
-    with told():
+    with engine_errors():
         return str(client.create_container_from_config(body, f"spak-{secrets.token_hex(8)}")["Id"])
 
 
@@ -297,7 +297,7 @@ def open_container(
     hold = None
     try:
         heard = watcher.watch(number)
-        with told():
+        with engine_errors():
             hold = client.attach_socket(number, params={"stdin": 1, "stream": 1})
             client.start(number)
     except BaseException:

@@ -269,7 +269,7 @@ def _status(text: str) -> Iterator[str]:
 @contextmanager
 def _asked() -> Iterator[None]:
     try:
-        with docker_engine.told():
+        with docker_engine.engine_errors():
             yield
     except docker_engine.EngineError as error:
         raise _cannot(

@@ -63,15 +63,15 @@ def read(text: str) -> Digest:
         else:
             loose.append(number)
             inside = False
-    claims = (_claim(number, plain(" ".join(lines))) for number, lines in items)
+    claims = (_claim(number, single_spaced(" ".join(lines))) for number, lines in items)
     return Digest(tuple(claims), tuple(loose))
 
 
-def plain(text: str) -> str:
+def single_spaced(text: str) -> str:
     """The text with every run of blanks as one space."""
     return " ".join(text.split())
 
 
 def _claim(line: int, text: str) -> Claim:
-    found = tuple(Citation(match[1].strip(), plain(match[2])) for match in _CITATION.finditer(text))
+    found = tuple(Citation(match[1].strip(), single_spaced(match[2])) for match in _CITATION.finditer(text))
     return Claim(_CITATION.sub("", text).strip(), line, found)

@@ -152,7 +152,7 @@ class Compliance:
             detail = f"more than {MAX_BYTES} bytes"
             return Measurement("checked", checks=(launch.check("artifact", False, "too_large", detail),))
         axioms = call.options.get("axioms", ())
-        report = comply(artifact, name, axioms, static_checks.beside(call.workspace))
+        report = comply(artifact, name, axioms, static_checks.folder_files(call.workspace))
         return _measurement(report, name, axioms)
 
 

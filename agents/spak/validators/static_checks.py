@@ -94,7 +94,7 @@ def read(workspace: Path, name: str, limit: int) -> bytes | None:
     return None if len(data) > limit else data
 
 
-def beside(folder: Path) -> Files:
+def folder_files(folder: Path) -> Files:
     """The files in a folder, of up to MAX_SOURCE bytes; no link is followed."""
 
     def get(name: str) -> bytes | None:
@@ -233,7 +233,7 @@ def _documents(args: Args, files: Files) -> Callable[[str], str | None]:
     def text(path: str) -> str | None:
         inside = ".." not in Path(path).parts and not path.startswith("/")
         data = files(f"{folder}/{path}") if inside else None
-        return None if data is None else citations.plain(data.decode("utf-8", "replace"))
+        return None if data is None else citations.single_spaced(data.decode("utf-8", "replace"))
 
     return text
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from spak.ports import Blobs
 from spak.workspace.store import Store
-from spak.workspace.tree import listed
+from spak.workspace.tree import entries
 
 
 class Pushed:
@@ -36,6 +36,6 @@ def push(store: Store, digest: str, blobs: Blobs, kind: str = "d") -> None:
         return
     data = store.read(digest)
     if kind == "d":
-        for below, of, _, _ in listed(data):
+        for below, of, _, _ in entries(data):
             push(store, of, blobs, below)
     blobs.put(data)

@@ -259,7 +259,7 @@ def load(store: Store, digest: str) -> Node:
             "workspace.object", f"the stored file {digest} is no list of a folder", "use another root"
         )
     node = Node("d", 0o755, digest)
-    for kind, of, size, child in listed(data):
+    for kind, of, size, child in entries(data):
         match kind:
             case "d":
                 node.children[child] = load(store, of)
@@ -279,14 +279,14 @@ def content_at(store: Store, root: str, path: str) -> str | None:
     for part in path.split("/"):
         if kind != "d":
             return None
-        found = {child: (of_kind, of) for of_kind, of, _, child in listed(store.read(digest))}
+        found = {child: (of_kind, of) for of_kind, of, _, child in entries(store.read(digest))}
         if part not in found:
             return None
         kind, digest = found[part]
     return digest if kind in ("f", "x") else None
 
 
-def listed(data: bytes) -> Iterator[tuple[str, str, int, str]]:
+def entries(data: bytes) -> Iterator[tuple[str, str, int, str]]:
     """The entries of a folder's list: kind, digest, size, name."""
     for line in data[len(TREE) :].split(b"\0")[:-1]:
         kind, of, size, filename = line.split(b" ", 3)

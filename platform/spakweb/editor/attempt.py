@@ -19,10 +19,10 @@ from spak.kernel.state import Effect, State
 from spak.kernel.step import step
 from spak.records import Authority, Kind, Record
 from spak.runner.observe import observe
-from spakweb.editor.compiled import plain, rules_of
+from spakweb.editor.compiled import json_value, rules_of
 from spakweb.editor.services import see
 from spakweb.errors import Refused
-from spakweb.specs.beside import Beside
+from spakweb.specs.team_files import TeamFiles
 
 MAX_ANSWERS = 200
 MAX_OBSERVATIONS = 8
@@ -35,12 +35,12 @@ MEASURES = (("well", "all checks are well"), ("failed", "a check fails"), TIMEOU
 HOLDS = (("well", "the condition holds"), ("failed", "it does not hold"))
 
 
-def attempt(request: Mapping[str, Any], beside: Beside | None = None) -> dict[str, Any]:
+def attempt(request: Mapping[str, Any], team_files: TeamFiles | None = None) -> dict[str, Any]:
     """Raises: SpecError when the text does not compile, Refused for answers that are none."""
     answers = request.get("answers", [])
     if not isinstance(answers, list) or len(answers) > MAX_ANSWERS:
         raise Refused("web.request", f"Answers are a list, of at most {MAX_ANSWERS}.")
-    walk = _Walk(request.get("text"), beside)
+    walk = _Walk(request.get("text"), team_files)
     for answer in answers:
         walk.answer(answer)
     state = walk.state
@@ -53,8 +53,8 @@ def attempt(request: Mapping[str, Any], beside: Beside | None = None) -> dict[st
 
 
 class _Walk:
-    def __init__(self, text: object, beside: Beside | None) -> None:
-        self.rules = rules_of(see(text, beside))
+    def __init__(self, text: object, team_files: TeamFiles | None) -> None:
+        self.rules = rules_of(see(text, team_files))
         self.state = State()
         self.records: list[Record] = []
         self.feed(Kind.GENESIS, {})
@@ -171,13 +171,13 @@ def _effect(effect: Effect) -> dict[str, Any]:
         "label": note,
         "suggestion": suggestion,
         "outcomes": [{"value": value, "label": label} for value, label in outcomes],
-        "args": plain(effect.args),
+        "args": json_value(effect.args),
         "items": [dict(item) for item in effect.items],
     }
 
 
 def _told(record: Record) -> dict[str, Any]:
-    body = orjson.dumps(plain(record.body), default=str).decode()
+    body = orjson.dumps(json_value(record.body), default=str).decode()
     return {
         "kind": str(record.kind),
         "authority": str(record.authority),

@@ -26,19 +26,19 @@ from spak.program import Program, Ref, Step, Task, Template
 from spak.program import compile as compile_program
 from spak.runner.genesis import genesis
 from spakweb.editor.services import Seen, see
-from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
+from spakweb.specs.team_files import TeamFiles
 
 MAX_PROMPTS = 100
 
 
-def compiled(request: Mapping[str, Any], beside: Beside | None = None) -> dict[str, Any]:
+def compiled(request: Mapping[str, Any], team_files: TeamFiles | None = None) -> dict[str, Any]:
     """Raises: SpecError when no Program can be built, Refused when the request has no text."""
-    seen = see(request.get("text"), beside)
+    seen = see(request.get("text"), team_files)
     rules = rules_of(seen)
     program = rules.program
     return {
-        "program": plain(program),
+        "program": json_value(program),
         "facts": list(_facts(program)),
         "capabilities": list(_capabilities(seen)),
         "prompts": [
@@ -80,16 +80,16 @@ def _inputs(seen: Seen) -> dict[str, Any]:
     return found
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Frozen data as JSON; a part that is one of several kinds says which."""
     if is_dataclass(value) and not isinstance(value, type):
-        found = {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+        found = {item.name: json_value(getattr(value, item.name)) for item in fields(value)}
         kind = type(value).__name__
         return found if kind in ("Program", "Task", "Step", "Budgets") else {"kind": kind} | found
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): json_value(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return [plain(item) for item in value]
+        return [json_value(item) for item in value]
     return value
 
 

@@ -18,8 +18,8 @@ from spak.lang.features import words
 from spak.lang.outline import META, ON_FAIL
 from spak.lang.settings import Setting
 from spakweb.editor.services import Seen, see
-from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
+from spakweb.specs.team_files import TeamFiles
 
 Field = dict[str, Any]
 MAX_FIELDS = 400
@@ -31,27 +31,27 @@ BLOCKS = ("SPACE", "RULE", "BUDGET")
 AGENT = ("MEMORY", "RETRIES")
 
 
-def panel(text: object, task: object, beside: Beside | None = None) -> dict[str, Any]:
+def panel(text: object, task: object, team_files: TeamFiles | None = None) -> dict[str, Any]:
     """The form of a task; `task` is None in it where the text does not parse or has no such task itself."""
-    seen = see(text, beside)
+    seen = see(text, team_files)
     tasks = [node for node in seen.view.spec.tasks() if node.name == task]
     if not seen.view.parsed.ok or len(tasks) != 1:
         return {"task": None, "kinds": [], "sections": [], "steps": [], "checks": [], "agent": []}
     return _Panel(seen, tasks[0]).made()
 
 
-def answer(request: Mapping[str, Any], beside: Beside | None = None) -> dict[str, Any]:
+def answer(request: Mapping[str, Any], team_files: TeamFiles | None = None) -> dict[str, Any]:
     """The form of `{"text", "task"}`."""
-    return panel(request.get("text"), request.get("task"), beside)
+    return panel(request.get("text"), request.get("task"), team_files)
 
 
-def analysed(request: Mapping[str, Any], beside: Beside | None = None) -> dict[str, Any]:
+def analysed(request: Mapping[str, Any], team_files: TeamFiles | None = None) -> dict[str, Any]:
     """What `analyse` answers, and with it the form of `task`, or of the first one where that is empty."""
     text, task = request.get("text"), request.get("task")
-    seen = see(text, beside)
+    seen = see(text, team_files)
     if not isinstance(task, str):
         return seen.analysis
-    return {**seen.analysis, "panel": panel(text, task or first(seen), beside)}
+    return {**seen.analysis, "panel": panel(text, task or first(seen), team_files)}
 
 
 def first(seen: Seen) -> str:

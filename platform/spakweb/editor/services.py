@@ -2,7 +2,7 @@
 completion, hover, definition, references, rename and format.
 
 Takes texts and plain data of a request; gives JSON-ready dicts whose offsets are UTF-16 units of the text
-that was sent. Nothing is stored or run; files that a text names come from a Beside, if one is given. A text
+that was sent. Nothing is stored or run; files that a text names come from TeamFiles, if one is given. A text
 is held to MAX_BYTES, its graph to MAX_TASKS; the last few stay parsed, as a person asks about one often.
 
 Raises: EditRefused and SpecError of `spak.lang.edit`, Refused for what is too large or no request.
@@ -42,8 +42,8 @@ from spak.lang.parser import MAX_BYTES
 from spak.policy.law import Law
 from spakweb.editor.units import Units
 from spakweb.errors import Refused
-from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
+from spakweb.specs.team_files import TeamFiles
 from spakweb.teams.law import law_of
 
 MAX_TASKS = 2_000
@@ -57,14 +57,14 @@ KEPT = 500_000
 class Seen:
     """A parsed text, and what was made of it so far."""
 
-    def __init__(self, text: str, beside: Beside | None = None, law: Law | None = None) -> None:
-        self.beside = beside
+    def __init__(self, text: str, team_files: TeamFiles | None = None, law: Law | None = None) -> None:
+        self.team_files = team_files
         self.law = law_of() if law is None else law
         self.text = text
         self.units = Units(text)
-        parsed = parse(text) if beside is None else beside.parse(text)
-        self.whole = resolve(parsed, _nothing) if beside is None else beside.resolve(parsed)
-        self.view = View(parsed, catalog(), None if beside is None else lambda _: self.whole.parsed)
+        parsed = parse(text) if team_files is None else team_files.parse(text)
+        self.whole = resolve(parsed, _nothing) if team_files is None else team_files.resolve(parsed)
+        self.view = View(parsed, catalog(), None if team_files is None else lambda _: self.whole.parsed)
         found = check_law(self.whole, self.law)
         denied = foresee(self.view.outline, self.whole, self.law)
         self.diagnostics = in_order([*self.view.diagnostics, *found, *denied])
@@ -91,7 +91,7 @@ def _nothing(path: str) -> bytes | None:
     return None
 
 
-def see(text: object, beside: Beside | None = None) -> Seen:
+def see(text: object, team_files: TeamFiles | None = None) -> Seen:
     """The text, parsed. Raises: Refused when it is none, or too large."""
     if not isinstance(text, str):
         raise Refused("web.request", "The request has no text.")
@@ -103,11 +103,11 @@ def see(text: object, beside: Beside | None = None) -> Seen:
             "Move tasks into files of their own and IMPORT them.",
             413,
         )
-    stamp = beside.stamp(text) if beside is not None else None
-    law = law_of(beside.team if beside is not None else None)
+    stamp = team_files.stamp(text) if team_files is not None else None
+    law = law_of(team_files.team if team_files is not None else None)
     key = (text, (stamp, *law.team.values()))
     with _lock:
-        found = _kept.pop(key, None) or Seen(text, beside if stamp is not None else None, law)
+        found = _kept.pop(key, None) or Seen(text, team_files if stamp is not None else None, law)
         _kept[key] = found
         while len(_kept) > 1 and sum(len(kept) for kept, _ in _kept) > KEPT:
             _kept.popitem(last=False)
@@ -121,9 +121,9 @@ _lock = Lock()
 # ---- analyse -------------------------------------------------------------------------------------------
 
 
-def analyse(text: object, beside: Beside | None = None) -> dict[str, Any]:
+def analyse(text: object, team_files: TeamFiles | None = None) -> dict[str, Any]:
     """All that the page shows of a text."""
-    return see(text, beside).analysis
+    return see(text, team_files).analysis
 
 
 def _analysis(seen: Seen) -> dict[str, Any]:
@@ -276,20 +276,20 @@ def triggers() -> list[str]:
 # ---- edit ----------------------------------------------------------------------------------------------
 
 
-def edit(text: object, operations: object, beside: Beside | None = None) -> dict[str, Any]:
+def edit(text: object, operations: object, team_files: TeamFiles | None = None) -> dict[str, Any]:
     """The changes that operations make, and the analysis of the text after them."""
-    seen = see(text, beside)
+    seen = see(text, team_files)
     many = ops_from_json(operations)
     done = apply_all(seen.view.parsed, many)
-    after = see(done.text, beside)
+    after = see(done.text, team_files)
     return {
         "changes": seen.changes(done.patches),
-        "said": ", ".join(said(op) for op in many),
+        "said": ", ".join(describe(op) for op in many),
         "analysis": after.analysis,
     }
 
 
-def said(op: Op) -> str:
+def describe(op: Op) -> str:
     """What an operation did, for the message that tells of it."""
     match op:
         case ops.AddTask() | ops.CreateMissingTask():
@@ -328,9 +328,9 @@ def said(op: Op) -> str:
             return "done"
 
 
-def format_(text: object, beside: Beside | None = None) -> dict[str, Any]:
+def format_(text: object, team_files: TeamFiles | None = None) -> dict[str, Any]:
     """The changes that lay a text out. Raises: SpecError when it does not parse."""
-    seen = see(text, beside)
+    seen = see(text, team_files)
     made = format_text(seen.view.parsed)
     if not made.ok:
         first = next(item for item in made.diagnostics if item.severity == Severity.ERROR)
@@ -364,9 +364,9 @@ def _lines_changed(old: str, new: str) -> list[tuple[int, int, str]]:
 # ---- at a place ----------------------------------------------------------------------------------------
 
 
-def complete_(text: object, unit: object, beside: Beside | None = None) -> dict[str, Any]:
+def complete_(text: object, unit: object, team_files: TeamFiles | None = None) -> dict[str, Any]:
     """The choices at a place."""
-    seen, offset = _at(text, unit, beside)
+    seen, offset = _at(text, unit, team_files)
     found = complete(seen.view, offset)[:MAX_COMPLETIONS]
     return {
         "items": [
@@ -384,18 +384,18 @@ def complete_(text: object, unit: object, beside: Beside | None = None) -> dict[
     }
 
 
-def hover_(text: object, unit: object, beside: Beside | None = None) -> dict[str, Any]:
+def hover_(text: object, unit: object, team_files: TeamFiles | None = None) -> dict[str, Any]:
     """What is known of the word at a place: Markdown, of which the page shows the text."""
-    seen, offset = _at(text, unit, beside)
+    seen, offset = _at(text, unit, team_files)
     found = hover(seen.view, offset)
     if found is None:
         return {"text": ""}
     return {"text": found.markdown, **seen.range(found.start, found.end)}
 
 
-def definition_(text: object, unit: object, beside: Beside | None = None) -> dict[str, Any]:
+def definition_(text: object, unit: object, team_files: TeamFiles | None = None) -> dict[str, Any]:
     """Where the name at a place is given; what an import gives has a file."""
-    seen, offset = _at(text, unit, beside)
+    seen, offset = _at(text, unit, team_files)
     return {
         "places": [
             {**seen.range(place.start, place.end), "file": place.file}
@@ -404,15 +404,15 @@ def definition_(text: object, unit: object, beside: Beside | None = None) -> dic
     }
 
 
-def references_(text: object, unit: object, beside: Beside | None = None) -> dict[str, Any]:
+def references_(text: object, unit: object, team_files: TeamFiles | None = None) -> dict[str, Any]:
     """Every place that names what is at an offset."""
-    seen, offset = _at(text, unit, beside)
+    seen, offset = _at(text, unit, team_files)
     return {"places": [seen.range(place.start, place.end) for place in references(seen.view, offset)]}
 
 
-def rename_(text: object, unit: object, new: object, beside: Beside | None = None) -> dict[str, Any]:
+def rename_(text: object, unit: object, new: object, team_files: TeamFiles | None = None) -> dict[str, Any]:
     """The changes that rename what stands at a place; without a new name, what it is called now."""
-    seen, offset = _at(text, unit, beside)
+    seen, offset = _at(text, unit, team_files)
     place = prepare_rename(seen.view, offset)
     if place is None:
         raise EditRefused("edit.arguments", "there is no name here that this spec gives")
@@ -426,32 +426,32 @@ def rename_(text: object, unit: object, new: object, beside: Beside | None = Non
     return {"changes": seen.changes(found.edits)}
 
 
-def _at(text: object, unit: object, beside: Beside | None = None) -> tuple[Seen, int]:
+def _at(text: object, unit: object, team_files: TeamFiles | None = None) -> tuple[Seen, int]:
     if type(unit) is not int:
         raise Refused("web.request", "The request names no place.")
-    seen = see(text, beside)
+    seen = see(text, team_files)
     return seen, min(seen.units.from_browser(unit), len(seen.view.text))
 
 
-def answer(what: str, given: Mapping[str, Any], beside: Beside | None = None) -> dict[str, Any]:
+def answer(what: str, given: Mapping[str, Any], team_files: TeamFiles | None = None) -> dict[str, Any]:
     """The answer to a request of that name. Raises: Refused when there is none such."""
     text, at = given.get("text"), given.get("at")
     match what:
         case "analyse":
-            return analyse(text, beside)
+            return analyse(text, team_files)
         case "edit":
-            return edit(text, given.get("ops"), beside)
+            return edit(text, given.get("ops"), team_files)
         case "format":
-            return format_(text, beside)
+            return format_(text, team_files)
         case "complete":
-            return complete_(text, at, beside)
+            return complete_(text, at, team_files)
         case "hover":
-            return hover_(text, at, beside)
+            return hover_(text, at, team_files)
         case "definition":
-            return definition_(text, at, beside)
+            return definition_(text, at, team_files)
         case "references":
-            return references_(text, at, beside)
+            return references_(text, at, team_files)
         case "rename":
-            return rename_(text, at, given.get("new"), beside)
+            return rename_(text, at, given.get("new"), team_files)
         case _:
             raise Refused("web.request", "There is no such question.", "", 404)

@@ -25,8 +25,8 @@ from spakweb import access
 from spakweb.editor import services
 from spakweb.errors import Refused
 from spakweb.specs import actions
-from spakweb.specs.beside import Beside
 from spakweb.specs.models import Draft, Spec
+from spakweb.specs.team_files import TeamFiles
 from spakweb.specs.views import find_spec
 
 QUESTIONS = (
@@ -100,7 +100,7 @@ def config_of(request: HttpRequest, spec: Spec, draft: Draft | None) -> dict[str
 # ---- answers
 
 
-def said(view: View) -> View:
+def refusals_as_json(view: View) -> View:
     """What was refused, as JSON with a code and a hint. An edit that this text does not allow is an answer
     like any other ({"refused": ...}, with status 200): nothing is wrong with the request."""
 
@@ -130,11 +130,11 @@ def body_of(request: HttpRequest) -> dict[str, Any]:
 
 @gzip_page
 @require_POST
-@said
+@refusals_as_json
 def ask(request: HttpRequest, team: str, spec: str, what: str) -> HttpResponse:
     """One question about a text; nothing is kept."""
     named = find_spec(request, team, spec)
-    beside = Beside.of(named)
+    team_files = TeamFiles.of(named)
     if what == "compiled":
         from spakweb.editor.compiled import compiled as found
     elif what == "try":
@@ -145,11 +145,11 @@ def ask(request: HttpRequest, team: str, spec: str, what: str) -> HttpResponse:
         from spakweb.editor.panel import analysed as found
     else:
         found = functools.partial(services.answer, what)
-    return HttpResponse(orjson.dumps(found(body_of(request), beside)), content_type="application/json")
+    return HttpResponse(orjson.dumps(found(body_of(request), team_files)), content_type="application/json")
 
 
 @require_POST
-@said
+@refusals_as_json
 def draft(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """Keeps what was typed so far; `{"drop": true}` throws it away and gives the newest text."""
     found = find_spec(request, team, spec, "spec.edit")

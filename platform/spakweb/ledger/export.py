@@ -41,7 +41,7 @@ from spakweb.ledger.salvage import Compared
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.ledger.workspaces import store_of
 from spakweb.runs.models import SANDBOXES, Run, RunRecord, State
-from spakweb.runs.unsafe_text import plain, signs
+from spakweb.runs.unsafe_text import reveal, without_nul
 from spakweb.teams.models import Team
 from spakweb.text import one_line
 
@@ -122,7 +122,7 @@ def bring(user: Any, team: Team, file: BinaryIO, size: int) -> Run:
 
     Raises: Refused `web.run_import`.
     """
-    access.demand(user, "run.start", team)
+    access.require(user, "run.start", team)
     if size > IMPORT_BYTES:
         most = IMPORT_BYTES >> 20
         raise Refused("web.run_import", f"The file is larger than {most} MiB.", "Use spak import.", 413)
@@ -177,7 +177,7 @@ def _known(found: Run) -> None:
     """Read what was imported; it may go on when its law is ours and its records follow from it."""
     body = decode(bytes(RunRecord.objects.get(run=found, seq=0).line)).body
     about = body.get("host")
-    about = plain(about) if isinstance(about, dict) else {}
+    about = without_nul(about) if isinstance(about, dict) else {}
     found.name = one_line(str(about.get("spec") or ""), 120).removesuffix(".spak") or found.key[:120]
     found.mode = str(about.get("mode", ""))[:12]
     launcher = str(about.get("launcher", ""))
@@ -185,12 +185,12 @@ def _known(found: Run) -> None:
     why = only_shown(found.team, body)
     if not why and not (told := checked(found))["equal"]:
         why = f"its records do not follow from each other: see record {told['difference']}"
-    found.only_shown, found.reason = plain(why[:200]), ""
+    found.only_shown, found.reason = without_nul(why[:200]), ""
     found.state = State.PAUSED if why else State.QUEUED
     try:
         rebuild(found, DatabaseLedgers().reader(found.key).read())
     except UserError as error:  # the chain is whole; its rules are not ones that this version knows
-        found.reason = plain(f"{error.code}: {error.message}"[:200])
+        found.reason = without_nul(f"{error.code}: {error.message}"[:200])
     now = ((found.summary or {}).get("registers") or {}).get("R3")
     if not found.only_shown and not found.ended and not (now and store_of(found).knows(now)):
         found.only_shown, found.state = "the file has not the files that it works on", State.PAUSED
@@ -277,7 +277,7 @@ def artifacts(run: Run) -> list[dict[str, Any]]:
         for row in summary.get("artifacts") or []
     ]
     return found + [
-        {"name": signs(path), "key": key_of(path), "size": node.size} for path, node in _made(run)
+        {"name": reveal(path), "key": key_of(path), "size": node.size} for path, node in _made(run)
     ]
 
 

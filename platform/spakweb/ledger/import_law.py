@@ -18,8 +18,8 @@ from spak.policy.law import Law, rules_of
 from spak.program import compile as compile_program
 from spak.runner.genesis import genesis
 from spakweb.runs.signing import approvers
-from spakweb.specs.beside import Beside
 from spakweb.specs.models import SpecVersion
+from spakweb.specs.team_files import TeamFiles
 from spakweb.teams.law import law_of
 from spakweb.teams.models import Team
 
@@ -73,7 +73,7 @@ def _wholes(team: Team, text: str, host: Mapping[str, Any]) -> Iterator[Resolved
     name = str(host.get("spec", ""))
     for rows in (versions.filter(text=text)[:1], versions.filter(spec__name=name)[:NEWEST]):
         for version in rows:
-            yield Beside.of(version.spec).whole(version.text)
+            yield TeamFiles.of(version.spec).whole(version.text)
 
 
 def _bytes(value: Any) -> bytes:

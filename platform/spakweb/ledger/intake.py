@@ -18,7 +18,7 @@ from spak.ledger.chain import check_run_id
 from spak.records import decode
 from spakweb.ledger.blobs import name_of, store
 from spakweb.runs.models import Run, RunBlob, RunRecord
-from spakweb.runs.unsafe_text import plain
+from spakweb.runs.unsafe_text import without_nul
 
 PAGE = 500
 YEAR_10000 = 253_402_300_800_000
@@ -84,7 +84,7 @@ def _row_of(run: int, line: bytes) -> RunRecord:
         raise LedgerError("ledger.import", "record 0: no run begins like this", "export the run again")
     return RunRecord(
         run_id=run, seq=record.seq, kind=record.kind[:20], authority=record.authority,
-        task=plain(record.task[:120]), step=plain(record.step[:120]), at=record.at, line=line,
+        task=without_nul(record.task[:120]), step=without_nul(record.step[:120]), at=record.at, line=line,
     )  # fmt: skip
 
 

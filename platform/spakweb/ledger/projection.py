@@ -24,7 +24,7 @@ from spakweb.ledger.blobs import StoredBlobs
 from spakweb.ledger.writer_sql import PROJECTED
 from spakweb.runs.models import ENDED, Run, State
 from spakweb.runs.times import is_held
-from spakweb.runs.unsafe_text import plain
+from spakweb.runs.unsafe_text import without_nul
 
 POINTS = 200
 """Values of the metric that a sparkline keeps; beyond that every second one goes."""
@@ -208,8 +208,8 @@ def put(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: 
         row.state = State.RUNNING
     if row.only_shown and row.state not in ENDED:
         row.state = State.PAUSED
-    row.task = plain(shown.task[:120])
-    row.reason = plain(_reason(shown.refusal)[:200])
+    row.task = without_nul(shown.task[:120])
+    row.reason = without_nul(_reason(shown.refusal)[:200])
     clock = seen.data["clock"]
     row.started_at = _moment(clock["first"])
     row.ended_at = _moment(clock["last"]) if row.state in ENDED else None
@@ -224,7 +224,7 @@ def put(row: Run, seen: Projection, state: KernelState, stop: str = "", prompt: 
         "summary_hash": shown.summary_hash,
         "registers": shown.registers,
     }
-    row.summary = plain(summary)
+    row.summary = without_nul(summary)
     row.projected = row.count
 
 

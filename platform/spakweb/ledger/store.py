@@ -149,7 +149,7 @@ class DatabaseLedger:
 
     def show(self, row: Run, done: str = "") -> None:
         """Hand the row's projected columns in: written with the records so far or after them, if the lease is
-        still held then. `done` is the wish of people that is fulfilled. `close` waits for it."""
+        still held then. `done` is the request of people that is fulfilled. `close` waits for it."""
         batch = self._batch()
         batch.count, batch.shown = row.count, shown(row, self.fence, done)
         self._shown = writing.writer.submit(batch)

@@ -136,7 +136,7 @@ def free(cursor: Any, rows: Iterable[tuple[int, int]]) -> None:
 
 
 def shown(row: Run, fence: int, done: str) -> tuple[Any, ...]:
-    """The projected columns of a row as the database takes them; `done` is the wish that was fulfilled. Of
+    """The projected columns of a row as the database takes them; `done` is the request that was fulfilled. Of
     one that ended nothing is wanted any more."""
     values = (_FIELDS[name].get_db_prep_save(getattr(row, name), connection) for name in PROJECTED)
     return (*values, done, row.ended, row.pk, fence)

@@ -29,7 +29,7 @@ from django.db import DatabaseError, close_old_connections, connection
 from spakweb import clock
 from spakweb.live import news
 from spakweb.live.summaries import HEADER, header
-from spakweb.live.viewers import HOLDS_S, People, Viewer, over, told
+from spakweb.live.viewers import HOLDS_S, People, Viewer, over, people_message
 from spakweb.live.watches import LOOK_S, Message, Reader, TeamWatch, Watch, Watching, as_json
 from spakweb.runs.models import Run
 
@@ -244,7 +244,7 @@ class Hub:
             watch = self.runs.get(key)
             if watch is None:
                 continue
-            text = as_json(told(self.people.of(key)))
+            text = as_json(people_message(self.people.of(key)))
             if text != watch.people:
                 watch.people = text
                 for reader in watch.readers:

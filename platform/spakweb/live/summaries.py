@@ -15,8 +15,8 @@ from spak.records import Record
 from spakweb.ledger.storage import FULL, no_room
 from spakweb.runs.models import TRIES, State
 from spakweb.runs.times import is_held
-from spakweb.runs.unsafe_text import signs
-from spakweb.runs.words import said
+from spakweb.runs.unsafe_text import reveal
+from spakweb.runs.words import sentence
 
 HEADER = (
     *("pk", "key", "team_id", "name", "state", "reason", "task", "count", "projected", "holder"),
@@ -43,7 +43,7 @@ def row(record: Record) -> dict[str, Any]:
         "step": record.step,
         "attempt": record.attempt,
         "at": record.at,
-        "text": signs(said(record)),
+        "text": reveal(sentence(record)),
     }
 
 
@@ -80,7 +80,7 @@ def _checked(found: Mapping[str, Any]) -> bool | None:
     return checks > 0 if found["state"] == State.SUCCEEDED and isinstance(checks, int) else None
 
 
-def listed(found: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+def list_row(found: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """The same for a list of runs."""
     more = {"name": found["name"], "made_at": _moment(found["made_at"]), "labels": found["labels"]}
     return {**header(found, now), **more}

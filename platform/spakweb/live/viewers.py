@@ -152,7 +152,7 @@ class People:
         return about
 
 
-def told(found: list[tuple[int, str]]) -> dict[str, Any]:
+def people_message(found: list[tuple[int, str]]) -> dict[str, Any]:
     """The message of a page."""
     shown = [{"id": pk, "name": name} for pk, name in found[:NAMED]]
     return {"type": "people", "people": shown, "count": len(found)}

@@ -23,7 +23,7 @@ from spak.records import decode
 from spakweb import clock
 from spakweb.ledger.projection import Projection, edges, node_state
 from spakweb.live import output
-from spakweb.live.summaries import HEADER, header, listed, row
+from spakweb.live.summaries import HEADER, header, list_row, row
 from spakweb.live.viewers import Viewer
 from spakweb.runs.models import ENDED, Run, RunRecord, State
 
@@ -104,7 +104,7 @@ class Watching:
         self.dirty = asyncio.Event()
         self.ready = asyncio.Event()
         self.dirty.set()
-        self.task = asyncio.create_task(self._keep_up())
+        self.task = asyncio.create_task(self._follow())
 
     async def refresh(self) -> None:
         """Read what changed; each watch says its own."""
@@ -130,7 +130,7 @@ class Watching:
         for reader in self.readers:
             reader.wake.set()
 
-    async def _keep_up(self) -> None:
+    async def _follow(self) -> None:
         while True:
             await self.dirty.wait()
             self.dirty.clear()
@@ -342,7 +342,7 @@ class TeamWatch(Watching):
                 Run.objects.filter(team=self.team, deleted_at=None).order_by("-pk").values(*HEADER)[:LISTED]
             )
             now = clock.now()
-            return [listed(one, now) for one in found]
+            return [list_row(one, now) for one in found]
 
         rows = await self.hub.read(read)
         self.revision += 1

@@ -34,7 +34,7 @@ def protect(
 ) -> None:
     """So many people must approve what changes the spec; 0: who may edit saves. `by_admin`: privileged
     changes need an admin. `required`: checks that have to pass. Raises: Refused `web.approvals`."""
-    access.demand(user, "spec.protect", spec)
+    access.require(user, "spec.protect", spec)
     if not 0 <= approvals <= 9:
         raise Refused("web.approvals", "Between 0 and 9 people can be asked to approve.", "Type a number.")
     with transaction.atomic():
@@ -65,7 +65,7 @@ def propose(
 
     Raises: Refused `web.patch_base`, `web.patch_text`, `web.patch_empty`, `web.archived`, as for a version.
     """
-    access.demand(user, "spec.propose", spec)
+    access.require(user, "spec.propose", spec)
     base = spec.versions.filter(number=base_version).first()
     if base is None:
         raise Refused("web.patch_base", "The version that it was made from is not there.", "Reload.", 409)
@@ -102,7 +102,7 @@ def patched(base: str, text: str) -> str:
 
 def revise(user: Any, patch: Patch, seen: int, text: str, why: str = "") -> Revision:
     """A new revision on the same base. Raises: Refused, also `web.patch_moved`, `web.patch_closed`."""
-    access.demand(user, "spec.propose", patch)
+    access.require(user, "spec.propose", patch)
     with transaction.atomic():
         patch, latest = _open(patch, seen)
         made = _revise(patch, user, latest.base, patched(latest.base.text, text), why)
@@ -112,7 +112,7 @@ def revise(user: Any, patch: Patch, seen: int, text: str, why: str = "") -> Revi
 
 def drop_edit(user: Any, patch: Patch, seen: int, place: int, why: str = "") -> Revision:
     """A new revision without the edit at this place of `edits`. Raises: Refused `web.patch_edit`."""
-    access.demand(user, "spec.propose", patch)
+    access.require(user, "spec.propose", patch)
     latest = patch.latest
     old, new = (text.splitlines(keepends=True) for text in (latest.base.text, latest.text))
     found = [one for one in opcodes(old, new) if one[0] != "equal"]
@@ -129,7 +129,7 @@ def drop_edit(user: Any, patch: Patch, seen: int, place: int, why: str = "") -> 
 
 def keep_edit(user: Any, patch: Patch, seen: int, place: int, why: str = "") -> Revision:
     """A new revision with this edit alone. Raises: Refused `web.patch_edit`."""
-    access.demand(user, "spec.propose", patch)
+    access.require(user, "spec.propose", patch)
     latest = patch.latest
     old, new = (text.splitlines(keepends=True) for text in (latest.base.text, latest.text))
     found = [one for one in opcodes(old, new) if one[0] != "equal"]
@@ -150,7 +150,7 @@ def _no_edit() -> Refused:
 
 def check_again(user: Any, patch: Patch, seen: int) -> None:
     """Run the checks of the newest revision again: their evidence is stale, or was lost."""
-    access.demand(user, "spec.propose", patch)
+    access.require(user, "spec.propose", patch)
     with transaction.atomic():
         _, latest = _open(patch, seen)
         checks.begin(latest)
@@ -158,7 +158,7 @@ def check_again(user: Any, patch: Patch, seen: int) -> None:
 
 def judge(user: Any, patch: Patch, seen: int, approves: bool, text: str = "") -> Verdict:
     """Approve the newest revision, or ask for changes. The authors of its texts do not approve them."""
-    access.demand(user, "spec.review", patch)
+    access.require(user, "spec.review", patch)
     with transaction.atomic():
         patch, latest = _open(patch, seen)
         if approves and user.pk in rules.authors(patch):
@@ -174,7 +174,7 @@ def judge(user: Any, patch: Patch, seen: int, approves: bool, text: str = "") ->
 
 def update(user: Any, patch: Patch, seen: int) -> Revision:
     """A revision on the spec's newest version, with both changes. Raises: Refused `web.patch_conflict`."""
-    access.demand(user, "spec.propose", patch)
+    access.require(user, "spec.propose", patch)
     with transaction.atomic():
         patch, latest = _open(patch, seen)
         head = patch.spec.head
@@ -197,7 +197,7 @@ def decide(user: Any, patch: Patch, seen: int, head: int, choices: Mapping[str, 
 
     Raises: Refused `web.patch_moved` when `head` is the newest version no more, `web.patch_conflict`.
     """
-    access.demand(user, "spec.propose", patch)
+    access.require(user, "spec.propose", patch)
     with transaction.atomic():
         patch, _ = _open(patch, seen)
         newest = patch.spec.head
@@ -225,7 +225,7 @@ def merge(user: Any, patch: Patch, seen: int) -> SpecVersion:
 
     Raises: Refused `web.patch_closed`, `web.patch_moved`, `web.patch_waits`, `web.archived`.
     """
-    access.demand(user, "spec.propose", patch)
+    access.require(user, "spec.propose", patch)
     with transaction.atomic():
         patch, latest = _open(patch, seen)
         Spec.objects.select_for_update().get(pk=patch.spec_id)
@@ -292,7 +292,7 @@ def provenance(user: Any, patch: Patch, revision: Revision, approvals: list[Verd
 
 def close(user: Any, patch: Patch, seen: int) -> None:
     """Close a patch without merging it. Raises: Refused where it changed since the person saw it."""
-    access.demand(user, "spec.propose", patch)
+    access.require(user, "spec.propose", patch)
     with transaction.atomic():
         patch, _ = _open(patch, seen)
         Patch.objects.filter(pk=patch.pk).update(state=Patch.State.CLOSED)
@@ -304,7 +304,7 @@ def revert(user: Any, patch: Patch) -> Patch:
 
     Raises: Refused `web.patch_closed`, `web.patch_conflict`.
     """
-    access.demand(user, "spec.propose", patch)
+    access.require(user, "spec.propose", patch)
     if patch.merged is None:
         raise Refused("web.patch_closed", "It was not merged.", "Close it instead.", 409)
     latest, head = patch.latest, patch.spec.head

@@ -39,7 +39,7 @@ NAME = "campaign"
 
 def bring(user: Any, spec: Spec, ledger: bytes) -> list[Patch]:
     """The patches that were made. Raises: Refused `web.campaign`, `web.campaign_base`, as for a patch."""
-    access.demand(user, "spec.propose", spec)
+    access.require(user, "spec.propose", spec)
     campaign = _read(ledger)
     base = spec.versions.filter(content_hash=digest(campaign.plan.base)).first()
     if base is None:

@@ -33,9 +33,9 @@ from spakweb.ledger.store import DatabaseLedgers
 from spakweb.reviews.models import Check, Patch, Revision
 from spakweb.reviews.rules import CHECKS, law_hash
 from spakweb.runs.models import ENDED, Run
-from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog, findings
 from spakweb.specs.models import Spec
+from spakweb.specs.team_files import TeamFiles
 from spakweb.teams.law import law_of
 from spakweb.text import plural
 
@@ -108,7 +108,7 @@ Found = tuple[str, str, dict[str, Any]]
 
 def _text(row: Check, revision: Revision) -> Found:
     spec = revision.patch.spec
-    found = findings(Beside.of(spec).whole(revision.text), law_of(spec.team))
+    found = findings(TeamFiles.of(spec).whole(revision.text), law_of(spec.team))
     errors = [one for one in found if one.severity == "error"]
     told = [{"line": one.line, "file": one.file, "message": one.message, "code": one.code} for one in errors]
     result = {"errors": told[:SHOWN], "count": len(errors), "warnings": len(found) - len(errors)}
@@ -142,7 +142,7 @@ def records_of(run: Run) -> Iterator[Record]:
 
 def side(spec: Spec, text: str, name: str) -> Side:
     """A text of the spec under the team's law. Raises: SpecError, PolicyError."""
-    whole = Beside.of(spec).whole(text)
+    whole = TeamFiles.of(spec).whole(text)
     program = compile_program(whole.parsed, config.catalog(), {})
     used = config.used(catalog(), program).to_json()
     law = law_of(spec.team)

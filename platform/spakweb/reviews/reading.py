@@ -16,9 +16,9 @@ from django.utils.safestring import SafeString, mark_safe
 from spak.lang.diff import Difference, compare
 from spak.lang.graph import Graph, graph_difference, lay_out, to_svg
 from spak.outer.gate.privileges import privileged
-from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import Spec
+from spakweb.specs.team_files import TeamFiles
 
 KEPT = 32
 
@@ -40,13 +40,13 @@ class Reading:
 
 
 def read(spec: Spec, old: str, new: str) -> Reading:
-    beside = Beside.of(spec)
-    return _read(beside, (beside.stamp(old), beside.stamp(new)), old, new)
+    team_files = TeamFiles.of(spec)
+    return _read(team_files, (team_files.stamp(old), team_files.stamp(new)), old, new)
 
 
 @lru_cache(maxsize=KEPT)
-def _read(beside: Beside, stamps: tuple[Hashable, Hashable], old: str, new: str) -> Reading:
-    before, after = beside.whole(old).parsed, beside.whole(new).parsed
+def _read(team_files: TeamFiles, stamps: tuple[Hashable, Hashable], old: str, new: str) -> Reading:
+    before, after = team_files.whole(old).parsed, team_files.whole(new).parsed
     found = compare(before, after, catalog())
     joined = graph_difference(before.spec, after.spec, found.renames)
     stage = privileged(old, new, catalog())

@@ -37,7 +37,7 @@ def comment(
 
     Raises: Refused `web.comment`, `web.comment_place`.
     """
-    access.demand(user, "spec.propose", patch)
+    access.require(user, "spec.propose", patch)
     text, suggestion = _bounded(text).strip(), None if suggestion is None else _bounded(suggestion)
     if not text and suggestion is None:
         raise _refused()
@@ -71,7 +71,7 @@ def _refused() -> Refused:
 
 
 def resolve(user: Any, patch: Patch, key: int, resolved: bool = True) -> None:
-    access.demand(user, "spec.propose", patch)
+    access.require(user, "spec.propose", patch)
     patch.comments.filter(pk=key, parent=None).update(resolved_at=timezone.now() if resolved else None)
 
 
@@ -86,7 +86,7 @@ def outdated(comment: Comment, latest: Revision, paths: set[str]) -> bool:
 
 def take(user: Any, patch: Patch, seen: int, key: int) -> Revision:
     """The suggestion of a comment as an edit: a new revision. Raises: Refused `web.suggestion`."""
-    access.demand(user, "spec.propose", patch)
+    access.require(user, "spec.propose", patch)
     with transaction.atomic():
         found = patch.comments.filter(pk=key).exclude(suggestion="").first()
         latest = patch.latest
@@ -107,7 +107,7 @@ def take(user: Any, patch: Patch, seen: int, key: int) -> Revision:
 
 def view(user: Any, patch: Patch, part: str, digest: str, viewed: bool = True) -> None:
     """The person has viewed a part, as it is with this digest."""
-    access.demand(user, "spec.view", patch)
+    access.require(user, "spec.view", patch)
     row = {"patch": patch, "user": user, "part": part[:200]}
     if viewed:
         Viewed.objects.update_or_create(**row, defaults={"digest": digest[:43]})

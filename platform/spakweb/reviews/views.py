@@ -183,7 +183,7 @@ def blame_page(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 def act(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
     """One form of the page: `do` names what, `revision` the one that the page showed."""
     found = find_patch(request, team, spec, patch)
-    access.demand(request.user, "spec.propose", found)
+    access.require(request.user, "spec.propose", found)
     given, user = request.POST, request.user
     seen, text = _whole(given.get("revision")), given.get("text", "")
     match given.get("do"):

@@ -31,8 +31,8 @@ from spakweb.runs.deleted import gone
 from spakweb.runs.models import ENDED, SANDBOXES, Command, KeptFiles, Run, SavedView, State, Upload
 from spakweb.runs.spec_text import spec_text
 from spakweb.runs.times import free
-from spakweb.specs.beside import Beside
 from spakweb.specs.models import Spec, SpecVersion
+from spakweb.specs.team_files import TeamFiles
 from spakweb.teams.models import Team
 from spakweb.worker import retention
 from spakweb.worker.queue import enqueue
@@ -66,12 +66,12 @@ def start(
 ) -> Run:
     """A queued run of a version (the newest when none is named). It begins with `files`, else with those kept
     with the spec unless it is `bare`. Raises: Refused `web.run_mode`, `web.run_labels`."""
-    access.demand(user, "run.start", spec)
-    unsafe_text.demand(dict(inputs or {}), backend, queue)
+    access.require(user, "run.start", spec)
+    unsafe_text.require_no_nul(dict(inputs or {}), backend, queue)
     version = version or spec.head
     if version is None or version.spec_id != spec.pk:
         raise Refused("web.run_version", "This spec has no such version.", "Choose one from its page.")
-    modes.demand(mode, Beside.of(spec).whole(version.text).parsed)
+    modes.require_permitted(mode, TeamFiles.of(spec).whole(version.text).parsed)
     if sandbox not in SANDBOXES:
         hint = f"One of: {', '.join(SANDBOXES[1:])}."
         raise Refused("web.run_sandbox", f"A run cannot ask for {sandbox[:40]!r}.", hint)
@@ -102,7 +102,7 @@ def bring_files(
 
     Raises: Refused `upload.*`.
     """
-    access.demand(user, "run.start", spec)
+    access.require(user, "run.start", spec)
     limits = uploads.limits()
     try:
         if size > limits.size_bytes:
@@ -131,7 +131,7 @@ def bring_files(
 
 def keep_files(user: Any, spec: Spec, upload: Upload | None) -> None:
     """Begin later runs of the spec with these files; with none as before there were any."""
-    access.demand(user, "run.start", spec)
+    access.require(user, "run.start", spec)
     with transaction.atomic():
         if upload is None:
             KeptFiles.objects.filter(spec=spec).delete()
@@ -145,9 +145,9 @@ def fork(user: Any, parent: Run, at: int, mode: str = "") -> Run:
 
     Raises: Refused `web.run_fork`, `web.run_mode`.
     """
-    access.demand(user, "run.start", parent)
+    access.require(user, "run.start", parent)
     _own(parent)
-    modes.demand(mode, parse(spec_text(parent)))
+    modes.require_permitted(mode, parse(spec_text(parent)))
     if not 0 < at <= parent.count:
         raise Refused("web.run_fork", f"There is no record {at} to fork at.", f"1 to {parent.count}.")
     run = Run(
@@ -171,9 +171,9 @@ def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any)
     A call may name the `backend` of a run that has none; from then on it is the run's. The first one counts;
     the same again is that one. Raises: Refused `web.run_ended`, `web.run_answered`, `web.run_backend`.
     """
-    access.demand(user, "run.approve" if kind in ("approve", "deny") else "run.answer", run)
+    access.require(user, "run.approve" if kind in ("approve", "deny") else "run.answer", run)
     _own(run)
-    unsafe_text.demand(of, body)
+    unsafe_text.require_no_nul(of, body)
     if backend not in ("", *BACKENDS):
         hint = f"One of: {', '.join(BACKENDS)}."
         raise Refused("web.run_backend", f"There is no backend {backend[:40]!r}.", hint)
@@ -213,11 +213,11 @@ def _late(why: str) -> Refused:
     )
 
 
-def want(user: Any, run: Run, word: str) -> None:
+def request_control(user: Any, run: Run, word: str) -> None:
     """Pause or cancel; a run that nobody holds is seen to by the next worker. An ended run stays, and so does
     the wish to cancel one. One never begun is cancelled here: a worker would have to begin it first, and a
     thousand of them for minutes."""
-    access.demand(user, "run.control", run)
+    access.require(user, "run.control", run)
     _own(run)
     with promptly():
         now = clock.now()
@@ -237,7 +237,7 @@ def want(user: Any, run: Run, word: str) -> None:
 
 def resume(user: Any, run: Run) -> None:
     """Go on with a paused run, unless it is to be cancelled."""
-    access.demand(user, "run.control", run)
+    access.require(user, "run.control", run)
     _own(run)
     with promptly():
         free = Q(state=State.PAUSED) | Q(wanted="pause")
@@ -249,7 +249,7 @@ def resume(user: Any, run: Run) -> None:
 
 def label(user: Any, run: Run, labels: Sequence[str]) -> None:
     """Raises: Refused `web.run_labels`."""
-    access.demand(user, "run.control", run)
+    access.require(user, "run.control", run)
     found = labels_of(labels)
     with promptly():
         Run.objects.filter(pk=run.pk).update(labels=found)
@@ -261,7 +261,7 @@ def delete(user: Any, run: Run) -> None:
 
     Raises: Refused `web.run_delete`, `web.run_deleted`.
     """
-    access.demand(user, "run.delete", run)
+    access.require(user, "run.delete", run)
     if retention.mark(run, user, "an admin"):
         return
     now = Run.objects.select_related("deleted_by").get(pk=run.pk)
@@ -279,7 +279,7 @@ def delete(user: Any, run: Run) -> None:
 def keep_view(user: Any, team: Team, name: str, query: str) -> str:
     """Keep a filter under a name for the team, or change the one of that name; without a filter drop it.
     Gives what was done, in a word. Raises: Refused `web.run_view`."""
-    access.demand(user, "run.control", team)
+    access.require(user, "run.control", team)
     if not name or (query and team.run_views.exclude(name=name).count() >= VIEWS):
         raise Refused("web.run_view", f"A view needs a name; a team keeps {VIEWS}.", "Drop one first.")
     if len(query) > SavedView._meta.get_field("query").max_length:
@@ -303,7 +303,7 @@ def new_key() -> str:
 
 def labels_of(labels: Sequence[str]) -> list[str]:
     """The labels that texts name, without doubles. Raises: Refused where they are too many or unsafe."""
-    unsafe_text.demand(list(labels))
+    unsafe_text.require_no_nul(list(labels))
     words = (unsafe_text.visible(str(label))[:40].strip() for label in labels)
     found = list(dict.fromkeys(word for word in words if word))
     if len(found) > LABELS:

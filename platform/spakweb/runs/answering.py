@@ -131,7 +131,7 @@ def _unedited(message: str, hint: str) -> Refused:
     return Refused("web.answer_edit", f"{message}.", hint)
 
 
-def demand(run: Run, wanted: Wanted, text: str) -> None:
+def require_fit(run: Run, wanted: Wanted, text: str) -> None:
     """Nothing, when the patch fits the files as they are. Raises: NoFit."""
     found = apply(text, partial(files.read, run))
     if isinstance(found, PatchRefused):

@@ -46,7 +46,7 @@ def barred(mode: str, parsed: Parsed) -> str:
     return f"Requires LEVEL {least}; the AGENT has LEVEL {level}." if least > level else ""
 
 
-def demand(mode: str, parsed: Parsed) -> None:
+def require_permitted(mode: str, parsed: Parsed) -> None:
     """Raises: Refused `web.run_mode`."""
     if mode not in MODES:
         raise Refused("web.run_mode", f"There is no mode {mode[:40]!r}.", f"One of: {', '.join(MODES[1:])}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spak.records import decode
 from spakweb.runs.models import Run, RunRecord
-from spakweb.specs.beside import Beside
+from spakweb.specs.team_files import TeamFiles
 
 
 def spec_text(run: Run) -> str:
@@ -14,4 +14,4 @@ def spec_text(run: Run) -> str:
         found = (decode(bytes(first.line)).body.get("rules") or {}).get("spec")
         if isinstance(found, str):
             return found
-    return Beside.of(run.version.spec).whole(run.version.text).parsed.text if run.version else ""
+    return TeamFiles.of(run.version.spec).whole(run.version.text).parsed.text if run.version else ""

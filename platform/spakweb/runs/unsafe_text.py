@@ -26,16 +26,16 @@ _PAGES = ("spak-run", "spak-team-home", "spak-fleet")
 T = TypeVar("T")
 
 
-def plain(value: T) -> T:
+def without_nul(value: T) -> T:
     """The same JSON without NUL."""
     text = value if isinstance(value, str) else json.dumps(value)
     return _without(value) if "\0" in text or "\\u0000" in text else value
 
 
-def demand(*values: Any) -> None:
+def require_no_nul(*values: Any) -> None:
     """Raises: Refused `web.text` when one of them holds a NUL."""
     sent = list(values)
-    if plain(sent) != sent:
+    if without_nul(sent) != sent:
         raise Refused("web.text", "The text holds a NUL character.", "Take it out.")
 
 
@@ -44,7 +44,7 @@ def visible(text: str) -> str:
     return " ".join("".join(one for one in text if one.isprintable() or one.isspace()).split())
 
 
-def signs(text: str) -> str:
+def reveal(text: str) -> str:
     """Control characters as their pictures, marks that turn the direction of a text by their numbers."""
     return _SIGNS.sub(_picture, text)
 
@@ -70,7 +70,7 @@ class Seen:
         if of_runs and page and not response.streaming and "Content-Disposition" not in response.headers:
             text = response.content.decode()
             if _SIGNS.search(text):
-                response.content = signs(text).encode()
+                response.content = reveal(text).encode()
         return response
 
 

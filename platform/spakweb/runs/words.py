@@ -133,7 +133,7 @@ def one_line(value: Any, most: int = LINE) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def said(record: Record) -> str:
+def sentence(record: Record) -> str:
     """What a record says, on one line."""
     try:
         return one_line(_SAID.get(str(record.kind), _other)(record))

@@ -19,7 +19,7 @@ from django.utils import timezone
 from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
-from spakweb.specs.beside import Beside, slug_of
+from spakweb.specs.team_files import TeamFiles, slug_of
 from spakweb.specs.facts import facts_of
 from spakweb.specs.merge import Merge, merge
 from spakweb.specs.models import TAG, Draft, Spec, SpecVersion, Tag
@@ -60,7 +60,7 @@ class Stale:
 
 def create_spec(user: Any, team: Team, name: str, text: str, message: str = "") -> Spec:
     """A spec with its first version. Raises: Refused `web.name`, `web.text`, `web.text_size`."""
-    access.demand(user, "spec.edit", team)
+    access.require(user, "spec.edit", team)
     name = one_line(name, 80)
     slug = slug_of(name)
     if not slug:
@@ -92,7 +92,7 @@ def save_version(
     but a file or an old version. A protected spec takes `reviewed` texts alone, which come with their provenance.
     Raises: Refused `web.text`, `web.text_size`, `web.archived`, `web.protected`.
     """
-    access.demand(user, "spec.edit", spec)
+    access.require(user, "spec.edit", spec)
     text = clean(text, settings.UPLOAD_BYTES)
     with transaction.atomic():
         spec = _locked(spec.pk)
@@ -123,7 +123,7 @@ def save_version(
 
 def restore(user: Any, version: SpecVersion) -> SpecVersion:
     """An old version's text as a new version; the head itself when that is its text already."""
-    access.demand(user, "spec.edit", version)
+    access.require(user, "spec.edit", version)
     with transaction.atomic():
         spec = _locked(version.spec_id)
         message = f"Restore version {version.number}"
@@ -134,7 +134,7 @@ def restore(user: Any, version: SpecVersion) -> SpecVersion:
 
 def save_draft(user: Any, spec: Spec, text: str, base_version: int) -> Draft:
     """The person's draft, the last write wins: it is only theirs. Raises: Refused as for a version."""
-    access.demand(user, "spec.edit", spec)
+    access.require(user, "spec.edit", spec)
     text = clean(text, settings.UPLOAD_BYTES)
     draft, _ = Draft.objects.update_or_create(
         spec=spec,
@@ -153,7 +153,7 @@ def draft_moved(user: Any, spec: Spec, text: str, seen: object) -> bool:
 
 def drop_draft(user: Any, spec: Spec) -> bool:
     """True when there was one."""
-    access.demand(user, "spec.view", spec)
+    access.require(user, "spec.view", spec)
     return bool(Draft.objects.filter(spec=spec, user=user).delete()[0])
 
 
@@ -162,7 +162,7 @@ def set_tag(user: Any, version: SpecVersion, name: str) -> Tag:
 
     Raises: Refused `web.tag`, `web.tag_rule`.
     """
-    access.demand(user, "spec.tag", version)
+    access.require(user, "spec.tag", version)
     try:
         TAG(name)
     except ValidationError as error:
@@ -199,7 +199,7 @@ def _not_promoted(user: Any, version: SpecVersion, name: str) -> str:
 def remove_tag(user: Any, tag: Tag) -> None:
     """Remove a tag of a version. Raises: PermissionDenied, Http404 where the person may not."""
     needed = "spec.protect" if tag.name in PROMOTED and tag.spec.approvals else "spec.tag"
-    access.demand(user, needed, tag)
+    access.require(user, needed, tag)
     with transaction.atomic():
         record(
             user,
@@ -214,7 +214,7 @@ def remove_tag(user: Any, tag: Tag) -> None:
 
 def archive(user: Any, spec: Spec, archived: bool = True) -> None:
     """Hide a spec from lists, or show it again; its versions stay."""
-    access.demand(user, "spec.archive", spec)
+    access.require(user, "spec.archive", spec)
     with transaction.atomic():
         Spec.objects.filter(pk=spec.pk).update(archived_at=timezone.now() if archived else None)
         record(user, "spec.archived" if archived else "spec.unarchived", spec.slug, spec.team)
@@ -242,7 +242,7 @@ def _append(
         message=one_line(message, 500),
         author=user,
         restored_from=restored_from,
-        facts=facts_of(Beside.of(spec).whole(text), law_of(spec.team)),
+        facts=facts_of(TeamFiles.of(spec).whole(text), law_of(spec.team)),
         provenance=dict(provenance or {}),
     )
     spec.head = version

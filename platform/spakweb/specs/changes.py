@@ -25,7 +25,7 @@ from spakweb.errors import Refused
 from spakweb.error_pages import wants_json
 from spakweb.specs import actions, show
 from spakweb.specs.actions import Stale
-from spakweb.specs.beside import NAMED
+from spakweb.specs.team_files import NAMED
 from spakweb.specs.merge import MINE, THEIRS
 from spakweb.specs.examples import examples
 from spakweb.specs.models import Spec, SpecVersion, Tag

@@ -1,6 +1,6 @@
 """What lists and pages say about a version without parsing it again: `facts_of(whole, law)`.
 
-Takes a text with its IMPORTs put in (beside.py) and the law that its team is under, gives a small dictionary of plain values. A text with
+Takes a text with its IMPORTs put in (team_files.py) and the law that its team is under, gives a small dictionary of plain values. A text with
 mistakes has facts too: what could be read, and how many mistakes there are. `findings` are the mistakes.
 """
 

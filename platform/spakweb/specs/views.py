@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from spakweb import access
 from spakweb.specs import show
-from spakweb.specs.beside import Beside, slug_of
+from spakweb.specs.team_files import TeamFiles, slug_of
 from spakweb.specs.facts import facts_of, findings
 from spakweb.specs.examples import examples
 from spakweb.specs.models import Draft, Spec, SpecVersion
@@ -98,7 +98,7 @@ def gallery(request: HttpRequest, team: str) -> HttpResponse:
     found = access.find(request.user, "team.view", Team, slug=team)
     cards, law = [], law_of(found)
     for place, (name, text) in enumerate(examples().items()):
-        whole = Beside(found, slug_of(name)).whole(text)
+        whole = TeamFiles(found, slug_of(name)).whole(text)
         cards.append(
             {
                 "name": name,
@@ -117,7 +117,7 @@ def gallery(request: HttpRequest, team: str) -> HttpResponse:
 def spec_detail(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """The page of a spec."""
     found = find_spec(request, team, spec)
-    whole = Beside.of(found).whole(found.head.text)
+    whole = TeamFiles.of(found).whole(found.head.text)
     context = around(request, found, "overview") | {
         "version": found.head,
         "svg": show.graph(whole.parsed.spec),
@@ -145,7 +145,7 @@ def version(request: HttpRequest, team: str, spec: str, number: int) -> HttpResp
     """The page of one version."""
     found = find_version(request, team, spec, number)
     lines = show.lines_of(found.text)
-    whole = Beside.of(found.spec).whole(found.text)
+    whole = TeamFiles.of(found.spec).whole(found.text)
     context = around(request, found.spec, "history") | {
         "version": found,
         "svg": show.graph(whole.parsed.spec),
@@ -178,13 +178,13 @@ def compare(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     new = _number(request.GET.get("new"), head)
     old = _number(request.GET.get("old"), max(1, new - 1))
     before, after = (find_version(request, team, spec, number) for number in (old, new))
-    beside = Beside.of(found)
+    team_files = TeamFiles.of(found)
     context = around(request, found, "compare") | {
         "numbers": numbers,
         "before": before,
         "after": after,
         "same": before.content_hash == after.content_hash,
-        **show.difference(before.text, after.text, lambda text: beside.whole(text).parsed),
+        **show.difference(before.text, after.text, lambda text: team_files.whole(text).parsed),
     }
     return render(request, "specs/compare.html", context)
 

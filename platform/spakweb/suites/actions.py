@@ -21,8 +21,8 @@ from spakweb.errors import Refused
 from spakweb.runs import actions as runs
 from spakweb.runs import unsafe_text
 from spakweb.runs.models import ENDED, Run, State
-from spakweb.specs.beside import Beside
 from spakweb.specs.models import SpecVersion
+from spakweb.specs.team_files import TeamFiles
 from spakweb.suites.models import Case, Cell, Experiment, Suite
 from spakweb.teams.models import Team
 
@@ -33,8 +33,8 @@ CANDIDATE = ("train", "gate")
 
 def make(user: Any, team: Team, name: str) -> Suite:
     """A new suite without cases. Raises: Refused `web.suite_name`."""
-    access.demand(user, "suite.edit", team)
-    unsafe_text.demand(name)
+    access.require(user, "suite.edit", team)
+    unsafe_text.require_no_nul(name)
     called = name.strip()[:80]
     slug = slugify(called)[:60]
     if not slug:
@@ -52,8 +52,8 @@ def make(user: Any, team: Team, name: str) -> Suite:
 
 def keep(user: Any, run: Run, suite: Suite, name: str) -> Case:
     """Freeze a run that ended as a case. Raises: Refused `web.case`."""
-    access.demand(user, "suite.edit", suite)
-    access.demand(user, "run.view", run)
+    access.require(user, "suite.edit", suite)
+    access.require(user, "run.view", run)
     called = name.strip() or run.key
     if run.state not in ENDED or run.only_shown or run.deleted_at is not None or suite.team_id != run.team_id:
         why = "Only a run of this team that has ended can be a case."
@@ -90,7 +90,7 @@ def begin(
 
     Raises: Refused `web.experiment`; what `runs.actions.start` raises.
     """
-    access.demand(user, "suite.edit", suite)
+    access.require(user, "suite.edit", suite)
     chosen = [case for case in suite.cases.select_related("files") if case.split in splits]
     unique = list(dict.fromkeys(versions))
     _fits(suite, unique, times, splits, chosen)
@@ -129,13 +129,13 @@ def begin(
 
 def stop(user: Any, experiment: Experiment) -> None:
     """Cancel the runs that have not ended; what ended stays."""
-    access.demand(user, "suite.edit", experiment)
+    access.require(user, "suite.edit", experiment)
     with transaction.atomic():
         if not Experiment.objects.filter(pk=experiment.pk, stopped_at=None).update(stopped_at=clock.now()):
             return
         record(user, "experiment.stopped", str(experiment), experiment.suite.team)
     for cell in experiment.cells.exclude(run__state__in=ENDED).select_related("run__team"):
-        runs.want(user, cell.run, "cancel")
+        runs.request_control(user, cell.run, "cancel")
 
 
 def _fits(
@@ -161,4 +161,4 @@ def _labels(versions: Sequence[SpecVersion]) -> Mapping[str, SpecVersion]:
 
 def _hash(version: SpecVersion) -> str:
     """The hash of a version as its runs record it, with its imports."""
-    return spec_hash(Beside.of(version.spec).whole(version.text).parsed.text)
+    return spec_hash(TeamFiles.of(version.spec).whole(version.text).parsed.text)

@@ -43,7 +43,7 @@ def create_team(user: Any, name: str) -> Team:
 
 def invite(user: Any, team: Team, role: str, note: str = "") -> tuple[Invitation, str]:
     """An invitation and its secret, which is told this once."""
-    access.demand(user, "team.manage", team)
+    access.require(user, "team.manage", team)
     secret = secrets.token_urlsafe(32)
     with transaction.atomic():
         made = Invitation.objects.create(
@@ -93,7 +93,7 @@ def join(user: Any, secret: str) -> Team:
 
 def withdraw(user: Any, made: Invitation) -> None:
     """Withdraw an invitation; idempotent. Raises: Refused where the person may not."""
-    access.demand(user, "team.manage", made)
+    access.require(user, "team.manage", made)
     with transaction.atomic():
         if Invitation.objects.filter(pk=made.pk, used_at=None, withdrawn_at=None).update(
             withdrawn_at=timezone.now()
@@ -106,7 +106,7 @@ def keep_runs(user: Any, team: Team, days: str) -> None:
 
     Raises: Refused `web.keep_days`.
     """
-    access.demand(user, "team.manage", team)
+    access.require(user, "team.manage", team)
     days = days.strip()
     if days and not (days.isascii() and days.isdigit() and len(days) < 6 and int(days) <= MOST_DAYS):
         hint = f"0 to {MOST_DAYS}, or nothing."
@@ -121,7 +121,7 @@ def keep_runs(user: Any, team: Team, days: str) -> None:
 
 def set_role(user: Any, member: Membership, role: str) -> None:
     """Raises: Refused `web.last_admin`, `web.role`."""
-    access.demand(user, "team.manage", member)
+    access.require(user, "team.manage", member)
     wanted = _role(role)
     with transaction.atomic():
         _keep_an_admin(member, wanted == Role.ADMIN)
@@ -131,7 +131,7 @@ def set_role(user: Any, member: Membership, role: str) -> None:
 
 def remove(user: Any, member: Membership) -> None:
     """Take a member out of the team; everyone may take out themselves. Raises: Refused `web.last_admin`."""
-    access.demand(user, "team.view" if member.user_id == user.pk else "team.manage", member)
+    access.require(user, "team.view" if member.user_id == user.pk else "team.manage", member)
     with transaction.atomic():
         _keep_an_admin(member, False)
         record(user, "team.left", member.user.username, member.team, was=member.role)
@@ -140,7 +140,7 @@ def remove(user: Any, member: Membership) -> None:
 
 def set_rules(user: Any, team: Team, text: str) -> None:
     """The rules of runs that begin from now on. Raises: Refused `web.team_rules`, `web.text`."""
-    access.demand(user, "team.manage", team)
+    access.require(user, "team.manage", team)
     if len(text.encode("utf-8", "surrogatepass")) > RULES_BYTES:
         raise Refused("web.team_rules", f"Rules have at most {RULES_BYTES // 1024} KB.", "Say less.", 413)
     text = clean(text).strip()

@@ -89,7 +89,7 @@ def revoke(made: Token) -> None:
             _note("token.revoked", made)
 
 
-def listed(user: Any) -> QuerySet[Token]:
+def tokens_of(user: Any) -> QuerySet[Token]:
     """Of a person: those that work, and those whose days are over since not too long."""
     recent = timezone.now() - SHOWN
     return Token.objects.filter(user=user, revoked_at=None, ends_at__gt=recent).select_related("team")

@@ -154,7 +154,7 @@ def account(request: HttpRequest) -> HttpResponse:
         "passkeys": kinds.count("webauthn"),
         "codes": "recovery_codes" in kinds,
         "events": Event.objects.filter(team=None, actor=request.user)[:10],
-        "tokens": tokens.listed(request.user),
+        "tokens": tokens.tokens_of(request.user),
         "now": timezone.now(),
     }
     return render(request, "teams/account.html", context)

@@ -27,7 +27,7 @@ from spakweb.ledger.store import DatabaseLedgers
 from spakweb.ledger.workspaces import folder_of
 from spakweb.runs.models import Run, RunBlob
 from spakweb.runs.signing import approvers
-from spakweb.specs.beside import EXAMPLES, Beside
+from spakweb.specs.team_files import EXAMPLES, TeamFiles
 from spakweb.teams.law import law_of
 from spakweb.worker.team_secrets import knowing
 
@@ -42,8 +42,8 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     if row.version is None:
         raise RunError("run.no_spec", "the version of this run is gone", "start it again from its spec")
     slug = row.version.spec.slug
-    beside = Beside.of(row.version.spec)
-    whole = beside.resolve(beside.parse(row.version.text))
+    team_files = TeamFiles.of(row.version.spec)
+    whole = team_files.resolve(team_files.parse(row.version.text))
     mode = row.mode if row.mode in config.MODES else None
     made = plan(whole, row.inputs, mode=mode, backend=row.backend, sandbox=row.sandbox,
                 approvers=approvers(), law=law_of(row.team))  # fmt: skip

@@ -34,7 +34,7 @@ from spakweb.ledger.writer import lost_lease
 from spakweb.live import output
 from spakweb.runs.models import Command, Run
 from spakweb.runs.signing import signed
-from spakweb.runs.unsafe_text import plain
+from spakweb.runs.unsafe_text import without_nul
 from spakweb.worker import slots
 from spakweb.worker.taking import NOTHING
 
@@ -72,7 +72,7 @@ class Holding:
         """Held while the watcher does something to the run; after `_leave` it does nothing more."""
         self._left = self._broken = False
         runner.listeners.append(self._heard)
-        runner.performer.away = lambda: slots.away(lambda: self._broken)
+        runner.performer.away = lambda: slots.without_slot(lambda: self._broken)
         runner.performer.hearing = self._hearing
 
     def go(self, slice_s: float) -> bool:
@@ -88,7 +88,7 @@ class Holding:
                 else:
                     self._route(self.runner.state)
                 connection.close()  # while it works a run needs none: the writer has its own
-            self.keep_up()
+            self.save_progress()
             watcher.add(self)
             try:
                 stop = self.runner.advance(self._mode(), self._auto(), called, until)
@@ -117,7 +117,7 @@ class Holding:
             self._broken, self.wanted = True, wanted
             self.runner.performer.cancel.set()
 
-    def keep_up(self) -> None:
+    def save_progress(self) -> None:
         """Write the projection if something happened since the last time."""
         with self._edge:
             if not self._left and self.news:
@@ -169,7 +169,7 @@ class Holding:
         waits = not state.ended and state.r6 is not None and state.r6.cls == "ask"
         prompt = self.runner.performer.prompt(self.runner.pending()) if waits and stop else None
         put(self.row, seen, state, stop, prompt)
-        self.row.reason = plain(reason) or self.row.reason
+        self.row.reason = without_nul(reason) or self.row.reason
         self.ledger.show(self.row, done)
 
     def _asked(self) -> list[Command]:
@@ -196,7 +196,7 @@ class Holding:
             mine = Run.objects.select_for_update(no_key=True).filter(pk=self.row.pk, fence=self.ledger.fence)
             if not mine.values_list("pk").first():
                 raise lost_lease(self.row.key)
-            command.outcome, command.done_at = plain(outcome[:200]), timezone.now()
+            command.outcome, command.done_at = without_nul(outcome[:200]), timezone.now()
             command.save(update_fields=["outcome", "done_at"])
 
     def _do(self, command: Command) -> str:
@@ -283,7 +283,7 @@ class Watcher:
         new = [holding for holding in held.values() if holding.news][:SAVED]
         if new:
             for holding in new:
-                holding.keep_up()
+                holding.save_progress()
             with self._lock:  # these go behind the others
                 for holding in new:
                     if self._held.pop(holding.row.pk, None) is not None:
@@ -306,7 +306,7 @@ stopping = threading.Event()
 """Set when this process is to end: runs are put down where they are."""
 
 
-def put_down() -> list[str]:
+def stop_advancing() -> list[str]:
     """Stop advancing in this process; gives the runs that are still held."""
     stopping.set()
     writing.writer.hurry()

@@ -94,7 +94,7 @@ def _stop(stop: threading.Event) -> None:
     while not stop.wait(1):
         pass
     ends = time.monotonic() + STOP_S
-    holding.put_down()
+    holding.stop_advancing()
     while store.leases.held() and time.monotonic() < ends:
         time.sleep(0.02)
     left = store.leases.held()

@@ -27,7 +27,7 @@ from spakweb.ledger import store
 from spakweb.live import news
 from spakweb.runs.models import ENDED, TRIES, Run, RunRecord, State
 from spakweb.runs.times import MOST_PAUSE, free
-from spakweb.runs.unsafe_text import plain
+from spakweb.runs.unsafe_text import without_nul
 from spakweb.worker.queue import let_go
 
 PAUSE = timedelta(seconds=10)
@@ -112,7 +112,7 @@ def refuse(row: Run, error: UserError) -> None:
         holder="",
         lease_until=None,
         left_at=None,
-        summary=plain({"error": {"code": error.code, "message": error.message, "hint": error.hint}}),
+        summary=without_nul({"error": {"code": error.code, "message": error.message, "hint": error.hint}}),
     )
 
 
@@ -133,4 +133,4 @@ def _left(row: Run, fence: int | None = None) -> QuerySet[Run]:
 
 
 def _reason(text: str) -> str:
-    return str(plain(text[:200]))
+    return str(without_nul(text[:200]))

@@ -114,7 +114,7 @@ def use(work: Callable[[], None]) -> None:
 
 
 @contextmanager
-def away(leave: Callable[[], bool]) -> Iterator[None]:
+def without_slot(leave: Callable[[], bool]) -> Iterator[None]:
     """Around a call of a model; `leave` says that the run is to stop, and needs no slot for that."""
     turn: Turn | None = getattr(_here, "turn", None)
     if turn is None or not turn.slots.goes():

@@ -218,7 +218,7 @@ def watch(stop: threading.Event, sweep_s: float, swept: Callable[[], int] = swee
 def _put_down(**ignored: object) -> None:
     """It ends: its runs stop where they are."""
     _ended.set()
-    holding.put_down()
+    holding.stop_advancing()
 
 
 @worker_shutdown.connect

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,8 @@ from spakweb.suites.models import Experiment, Suite
 from spakweb.teams import actions as teams
 from spakweb.teams import tokens
 from spakweb.teams.models import Membership, Role
+
+ROOT = Path(__file__).resolve().parents[3]
 
 PEOPLE = {Role.VIEWER: "vera", Role.EDITOR: "bob", Role.REVIEWER: "rita", Role.ADMIN: "alice"}
 REFUSED = {403, 404}
@@ -197,6 +200,12 @@ def test_every_address_is_in_a_table() -> None:
 def test_every_action_has_a_role() -> None:
     assert set(access.ACTIONS.values()) <= set(Role)
     assert list(access.RANK) == [VIEWER, EDITOR, REVIEWER, ADMIN]
+
+
+def test_every_action_is_asked_for_somewhere() -> None:
+    files = [path for path in (ROOT / "platform/spakweb").rglob("*.py") if path.name != "access.py"]
+    text = "".join(path.read_text() for path in [*files, *(ROOT / "templates").rglob("*.html")])
+    assert [name for name in access.ACTIONS if f'"{name}"' not in text] == []
 
 
 @pytest.fixture

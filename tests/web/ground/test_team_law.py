@@ -21,8 +21,8 @@ from spakweb.runs.models import Run
 from spakweb.runs.pages.record_parts import parts
 from spakweb.runs.signing import approvers
 from spakweb.specs.actions import create_spec
-from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog, findings
+from spakweb.specs.team_files import TeamFiles
 from spakweb.teams.actions import set_rules
 from spakweb.teams.law import law_of
 from spakweb.teams.models import Team
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db
 
 
 def codes(team: Team, text: str) -> list[str]:
-    spec = Beside(team, "x")
+    spec = TeamFiles(team, "x")
     return [item.code for item in findings(spec.whole(text), law_of(team))]
 
 
@@ -49,7 +49,7 @@ def test_rules_of_a_team_count_for_its_specs_and_no_others(cast: Any) -> None:
 
 def test_the_editor_judges_by_them_at_once(cast: Any) -> None:
     def denied() -> bool:
-        found = services.analyse(PUSH, Beside(cast.team, "x"))
+        found = services.analyse(PUSH, TeamFiles(cast.team, "x"))
         return "lang.denied" in str(found["diagnostics"])
 
     assert denied()
@@ -128,7 +128,7 @@ def test_an_import_goes_on_only_under_the_law_of_its_team(cast: Any, settings: A
     spec = create_spec(cast["alice"], cast.team, "push", PUSH)
 
     def body(team: Team) -> dict[str, Any]:
-        whole = Beside.of(spec).whole(PUSH)
+        whole = TeamFiles.of(spec).whole(PUSH)
         program = compile_program(whole.parsed, catalog(), {})
         used, axioms = config.used(catalog(), program), rules_of(program.axioms)
         return genesis(

@@ -20,7 +20,7 @@ from spak.runner import run as runner
 from spakweb.ledger import export, store
 from spakweb.ledger.projection import rebuild
 from spakweb.ledger.store import DatabaseLedgers
-from spakweb.runs.actions import ask, start, want
+from spakweb.runs.actions import ask, request_control, start
 from spakweb.runs.models import Run, RunSnapshot, State
 from spakweb.specs.actions import create_spec
 from spakweb.teams.actions import create_team
@@ -110,7 +110,7 @@ def test_the_projection_goes_on_from_where_it_was(user: User, run: Run) -> None:
 
 def test_of_a_run_that_ended_none_is_kept(user: User, run: Run) -> None:
     assert 6 <= kept(run).count <= run.count
-    want(user, run, "cancel")
+    request_control(user, run, "cancel")
     execute.advance(run.key)
     run.refresh_from_db()
     assert run.state == State.CANCELLED and not RunSnapshot.objects.exists()

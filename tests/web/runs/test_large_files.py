@@ -21,7 +21,7 @@ from run_kit import with_file
 from spak.errors import LedgerError
 from spak.runner import Run as Runner
 from spakweb.ledger import export
-from spakweb.runs.actions import fork, want
+from spakweb.runs.actions import fork, request_control
 from spakweb.runs.models import Run, RunRecord, State
 from spakweb.runs.pages import checks, run_parts
 from spakweb.worker import beginning, execute
@@ -146,7 +146,7 @@ def test_who_cancels_a_fork_does_not_wait_for_all_that_it_takes_over(
     def adopted(run: Runner, proposals: Any) -> None:
         adopt(run, proposals)
         seen.append(RunRecord.objects.filter(run=made).count())
-        want(cast["alice"], made, wanted)
+        request_control(cast["alice"], made, wanted)
 
     monkeypatch.setattr(beginning, "PIECE", 1)
     monkeypatch.setattr(Runner, "adopt", adopted)

@@ -23,7 +23,7 @@ from spakweb.live.summaries import row
 from spakweb.runs.actions import ask, start
 from spakweb.runs.models import Command, Run, RunRecord, State
 from spakweb.runs.pages import run_parts
-from spakweb.runs.unsafe_text import signs
+from spakweb.runs.unsafe_text import reveal
 from spakweb.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -156,15 +156,15 @@ task Names {
 
 
 def test_signs_that_nobody_sees_are_shown() -> None:
-    assert signs("a\x1b[1m\0\x7f\n\tb") == "a\u241b[1m\u2400\u2421\n\tb"
+    assert reveal("a\x1b[1m\0\x7f\n\tb") == "a\u241b[1m\u2400\u2421\n\tb"
     assert (
-        signs("x\u202ey\u2069\x9b\udcff") == "x\u27e8U+202E\u27e9y\u27e8U+2069\u27e9\u27e8U+009B\u27e9\ufffd"
+        reveal("x\u202ey\u2069\x9b\udcff") == "x\u27e8U+202E\u27e9y\u27e8U+2069\u27e9\u27e8U+009B\u27e9\ufffd"
     )
-    assert signs("a\u200eb\u200fc\u061cd\u2028") == "".join(
+    assert reveal("a\u200eb\u200fc\u061cd\u2028") == "".join(
         f"{one}\u27e8U+{code}\u27e9"
         for one, code in zip("abcd", ("200E", "200F", "061C", "2028"), strict=True)
     )
-    assert signs("שלום f\u00fc\u4e2d \u200d\U0001f600") == "שלום f\u00fc\u4e2d \u200d\U0001f600"
+    assert reveal("שלום f\u00fc\u4e2d \u200d\U0001f600") == "שלום f\u00fc\u4e2d \u200d\U0001f600"
 
 
 @pytest.mark.sandbox
@@ -179,11 +179,11 @@ def test_no_page_holds_signs_that_nobody_sees(cast: Any, ran: Ran) -> None:
     seen = 0
     for address in addresses:
         text = vera.get(address).content.decode()
-        assert signs(text) == text and "<b>\u27e8" not in text, address
+        assert reveal(text) == text and "<b>\u27e8" not in text, address
         seen += "U+202E\u27e9\u241b[31m" in text
     assert seen >= 3
     lines = [decode(bytes(line)) for line in RunRecord.objects.filter(run=run).values_list("line", flat=True)]
-    assert all(signs(row(record)["text"]) == row(record)["text"] for record in lines)
+    assert all(reveal(row(record)["text"]) == row(record)["text"] for record in lines)
     given = b"".join(vera.get(f"{run_parts.address(run)}files/file/word.txt"))
     assert given == HOSTILE.encode()  # files are as they were written
 

@@ -21,7 +21,7 @@ from spakweb import appendonly
 from spakweb.ledger import workspaces
 from spakweb.ledger.projection import rebuild
 from spakweb.ledger.store import DatabaseLedgers, leases
-from spakweb.runs.actions import ask, fork, start, want
+from spakweb.runs.actions import ask, fork, request_control, start
 from spakweb.runs.models import Run, State
 from spakweb.specs.actions import create_spec
 from spakweb.teams.actions import create_team
@@ -202,7 +202,7 @@ def test_a_run_whose_files_are_gone_can_still_be_cancelled(user: User, word: str
     execute.advance(run.key)
     for name in ("workspace", "store"):
         shutil.rmtree(workspaces.folder_of(run.key) / name)
-    want(user, run, word)
+    request_control(user, run, word)
     tasks.stop_wanted()
     run.refresh_from_db()
     assert (run.state, run.wanted) == (("cancelled", "") if word == "cancel" else ("queued", "pause"))

@@ -12,7 +12,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from spakweb.runs.actions import want
+from spakweb.runs.actions import request_control
 from spakweb.runs.models import Run, State
 from spakweb.runs.pages import compare, dashboards, timeline
 from spakweb.runs.pages.timeline import FOLDED, Axis, Bar
@@ -282,7 +282,7 @@ def test_a_question_that_is_open_is_work_while_a_backend_is_asked(
 @pytest.mark.django_db(transaction=True)
 def test_the_bar_of_a_step_that_was_broken_off_is_no_success(cast: Any, ran: Ran) -> None:
     run = ran(ASKING, mode="stepwise")
-    want(cast["alice"], run, "cancel")
+    request_control(cast["alice"], run, "cancel")
     execute.advance(run.key)
     run.refresh_from_db()
     assert [bar.state for bar in timeline.bars_of(run)] == ["cancelled"]

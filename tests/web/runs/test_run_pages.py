@@ -317,7 +317,7 @@ def test_figures_have_the_unit_of_their_name(name: str, value: Any, said: tuple[
     ],
 )
 def test_records_in_words(kind: str, body: dict[str, Any], said: str) -> None:
-    assert words.said(Record(kind, "commit", body, "t")) == said
+    assert words.sentence(Record(kind, "commit", body, "t")) == said
 
 
 def test_what_was_measured_is_told_before_its_circumstances() -> None:
@@ -380,7 +380,7 @@ def test_who_stopped_it_is_named_and_its_like_is_a_click_away(cast: Any, ran: Ra
     page = body(client.get(url("spak-run", run)))
     assert f"{cast['bob']} cancelled it." in page
     run.refresh_from_db()
-    form = body(client.get(run_parts.again(run)))
+    form = body(client.get(run_parts.retry_address(run)))
     assert 'value="7"' in form and 'value="a&amp;b"' in form and "Run again" in page
     assert "Run again" not in body(cast.client("vera").get(url("spak-run", run)))
 

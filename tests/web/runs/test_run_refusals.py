@@ -50,7 +50,7 @@ def test_what_no_action_takes(cast: Any, ran: Callable[..., Run]) -> None:
     Run.objects.update(only_shown="its policy is another")
     run.refresh_from_db()
     for ask in (
-        lambda: actions.want(alice, run, "cancel"),
+        lambda: actions.request_control(alice, run, "cancel"),
         lambda: actions.resume(alice, run),
         lambda: actions.fork(alice, run, 1),
         lambda: actions.ask(alice, run, "answer", of, text="x"),

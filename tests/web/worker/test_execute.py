@@ -30,7 +30,7 @@ from spakweb.ledger import workspaces
 from spakweb.ledger.projection import rebuild
 from spakweb.ledger.store import DatabaseLedgers, leases
 from spakweb.live.summaries import HEADER, header
-from spakweb.runs.actions import ask, fork, resume, start, want
+from spakweb.runs.actions import ask, fork, request_control, resume, start
 from spakweb.runs.models import Run, State
 from spakweb.runs.pages import run_parts
 from spakweb.specs.actions import create_spec
@@ -139,7 +139,7 @@ def stopped(user: User, word: str, text: str, begun_well: Callable[[Run], bool])
 
     until(under_way)
     asked = time.monotonic()
-    want(user, run, word)
+    request_control(user, run, word)
     worker.join(WAIT_S)
     took = time.monotonic() - asked
     assert not worker.is_alive()
@@ -329,7 +329,7 @@ def test_what_is_to_stop_needs_no_slot(user: User, settings: Any, word: str) -> 
     asking, queued = begun(user, ASKING), begun(user, HELLO)
     execute.advance(asking.key)
     for run in (asking, queued):
-        want(user, run, word)
+        request_control(user, run, word)
     settings.WORKER_QUEUES = ["gpu"]
     assert tasks.stop_wanted() == 0
     settings.WORKER_QUEUES = ["default"]
@@ -370,7 +370,7 @@ def test_a_begin_that_fails_says_nothing_of_what_others_did_meanwhile(
             until = clock.now() + timedelta(seconds=9)
             Run.objects.update(holder=holder, lease_until=until)
         else:
-            want(user, run, "cancel")
+            request_control(user, run, "cancel")
         raise UnavailableError("sandbox.missing", "no sandbox", "")
 
     monkeypatch.setattr(taking, "begin", fails)
@@ -449,12 +449,12 @@ def test_a_run_whose_sandbox_is_away_is_stopped(
 
     with monkeypatch.context() as patched:
         patched.setattr(taking, "host_of", no_engine)
-        want(user, run, word)
+        request_control(user, run, word)
         assert tasks.stop_wanted() == 1 and tasks.stop_wanted() == 0
         run.refresh_from_db()
         assert (run.state, run.holder, run.wanted) == (state, "", "")
         assert not (workspaces.folder_of(run.key) / "workspace" / "hello.txt").exists()
-        want(user, run, "pause")
+        request_control(user, run, "pause")
         row = Run.objects.get(pk=run.pk)
         resume(user, run)  # when it was taken up already
         assert execute._advanced(row, 60) in ("again", "stopped")
@@ -469,7 +469,7 @@ def test_who_resumes_a_run_that_comes_to_a_stop_has_it_go_on(
 ) -> None:
     run = begun(user, HELLO)
     assert execute.advance(run.key, slice_s=0) is True
-    want(user, run, "pause")
+    request_control(user, run, "pause")
     stop = Holding.break_off
 
     def stopped_and_resumed(holding: Holding, wanted: str) -> None:
@@ -488,8 +488,8 @@ def test_who_resumes_a_run_that_comes_to_a_stop_has_it_go_on(
 def test_a_run_that_is_to_be_cancelled_is(user: User) -> None:
     run = begun(user, ASKING)
     execute.advance(run.key)
-    want(user, run, "cancel")
-    want(user, run, "pause")
+    request_control(user, run, "cancel")
+    request_control(user, run, "pause")
     Run.objects.update(state=State.PAUSED)
     resume(user, run)
     execute.advance(run.key)

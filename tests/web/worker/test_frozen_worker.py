@@ -80,7 +80,7 @@ def test_a_cancel_that_finds_the_row_locked_is_answered(cast: Any, monkeypatch: 
         ) from psycopg.errors.LockNotAvailable()
 
     run = Run.objects.create(team=cast.team, key="r1", name="r1")
-    monkeypatch.setattr(actions, "want", want)
+    monkeypatch.setattr(actions, "request_control", want)
     found = cast.client("alice").post(
         reverse("spak-run-control", args=[cast.team.slug, run.key]), {"do": "cancel"},
         headers={"accept": "application/json"},

@@ -167,7 +167,7 @@ def test_a_run_that_a_fork_goes_on_from_is_not_deleted(user: User, team: Team) -
     with pytest.raises(CommandError, match=fork.key):
         call_command("delete_run", run.key)
     execute.advance(fork.key)
-    actions.want(user, fork, "cancel")
+    actions.request_control(user, fork, "cancel")
     execute.advance(fork.key)
     actions.delete(user, run)
     retention.go_on()

@@ -21,7 +21,7 @@ from spak.runner.perform import Proposed
 from spakweb import clock
 from spakweb.ledger import storage, store, writer
 from spakweb.live.summaries import HEADER, header
-from spakweb.runs.actions import resume, start, want
+from spakweb.runs.actions import request_control, resume, start
 from spakweb.runs.models import TRIES, Run, State
 from spakweb.runs.pages import run_parts
 from spakweb.runs.times import MOST_LEASE, MOST_PAUSE
@@ -163,7 +163,7 @@ def test_a_run_that_kills_its_worker_can_be_cancelled(run: Run, monkeypatch: pyt
     for _ in range(2):
         assert dies(run, monkeypatch) == "died"
     assert execute.advance_or_busy(run.key) == "stopped" and rested(run) == 10
-    want(run.team.memberships.get().user, run, "cancel")
+    request_control(run.team.memberships.get().user, run, "cancel")
     execute.advance(run.key)
     run.refresh_from_db()
     assert run.state == State.CANCELLED
@@ -338,7 +338,7 @@ def test_a_cancel_of_one_that_fails_is_not_tried_twice_a_second(
     run: Run, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert execute.advance(run.key, slice_s=0) is True
-    want(user, run, "cancel")
+    request_control(user, run, "cancel")
     with monkeypatch.context() as broken:
         broken.setattr(taking, "workspace_of", raising(ZeroDivisionError()))
         assert tasks.stop_wanted() == 1 and tasks.stop_wanted() == 0

@@ -33,7 +33,7 @@ def test_a_wait_for_a_model_gives_its_slot_to_others(one: Slots) -> None:
     heard: list[str] = []
 
     def asks() -> None:
-        with slots.away(lambda: False):
+        with slots.without_slot(lambda: False):
             asked.set()
             answered.wait(WAIT_S)
         heard.append("asks")
@@ -50,7 +50,7 @@ def test_back_from_the_model_it_waits_for_a_slot(one: Slots) -> None:
     answered, go, back = threading.Event(), threading.Event(), threading.Event()
 
     def asks() -> None:
-        with slots.away(lambda: False):
+        with slots.without_slot(lambda: False):
             answered.wait(WAIT_S)
         back.set()
 
@@ -69,7 +69,7 @@ def test_what_is_to_stop_waits_for_no_slot(one: Slots) -> None:
     answered, go, back, leave = (threading.Event() for _ in range(4))
 
     def asks() -> None:
-        with slots.away(leave.is_set):
+        with slots.without_slot(leave.is_set):
             answered.wait(WAIT_S)
         back.set()
 
@@ -89,7 +89,7 @@ def test_only_so_many_are_away(one: Slots, monkeypatch: pytest.MonkeyPatch) -> N
     done: list[int] = []
 
     def asks() -> None:
-        with slots.away(lambda: False):
+        with slots.without_slot(lambda: False):
             time.sleep(0.05)
         done.append(1)
 
@@ -112,7 +112,7 @@ def test_without_slots_work_is_done_in_place(monkeypatch: pytest.MonkeyPatch) ->
     here: list[int] = []
 
     def work() -> None:
-        with slots.away(lambda: False):
+        with slots.without_slot(lambda: False):
             here.append(threading.get_ident())
 
     slots.use(work)

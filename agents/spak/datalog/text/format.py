@@ -62,7 +62,7 @@ def show_stages(clause: Clause) -> str:
     return ", ".join(stages)
 
 
-def plain(clause: Clause) -> str:
+def numbered(clause: Clause) -> str:
     """The clause with its variables numbered: the same for every choice of their names.
 
     What stands for a constant in a family of rules (`#0`) keeps its name: it is no variable of the author's.

@@ -106,7 +106,7 @@ class Memory:
 def entry(ref: int, role: Role, name: str, text: str, call: Any = "") -> Entry:
     """An entry of a whole text and, for a tool, its arguments; JSON in them is rewritten by `plain`."""
     data = text.encode("utf-8", "replace")
-    shown = plain(text) if len(text) <= UNSEEN else ""
+    shown = compact_json(text) if len(text) <= UNSEEN else ""
     return Entry(
         ref, role, name, called(name, call), shown, len(data), canon.digest(data), gist([brief(call), text])
     )
@@ -141,7 +141,7 @@ def head(text: Any) -> str:
 
 def called(name: str, call: Any) -> str:
     """A call as a prompt shows it; a long value in it by its size alone."""
-    text = f"{name} {plain(brief(call))}" if call else ""
+    text = f"{name} {compact_json(brief(call))}" if call else ""
     return text if len(text) <= WHOLE else text[:GIST]
 
 
@@ -242,7 +242,7 @@ def _texts(value: Any) -> Iterable[str]:
         yield canon.dumps(value).decode()
 
 
-def plain(value: Any) -> str:
+def compact_json(value: Any) -> str:
     """JSON without the quotes and repeated names that only a parser needs; any other text as it is.
 
     `[{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]` becomes `[a,b|1,x|2,y]`. Nothing is left out: a string that

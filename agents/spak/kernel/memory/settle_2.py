@@ -20,9 +20,9 @@ from spak.kernel.memory import (
     Reference,
     Role,
     brief,
+    compact_json,
     gist,
     lines,
-    plain,
 )
 
 LIMIT = 24_000
@@ -38,7 +38,7 @@ def entry(ref: int, role: Role, name: str, text: str, call: Any = "") -> Entry:
     called = _called(name, call)
     if len(text) + len(called) > WHOLE:
         return Entry(ref, role, name, called[:GIST], "", len(data), canon.digest(data), kept)
-    return Entry(ref, role, name, called, plain(text), len(data), canon.digest(data), kept)
+    return Entry(ref, role, name, called, compact_json(text), len(data), canon.digest(data), kept)
 
 
 def long(ref: int, role: Role, name: str, value: Mapping[str, Any], call: Any = "") -> Entry:
@@ -49,7 +49,7 @@ def long(ref: int, role: Role, name: str, value: Mapping[str, Any], call: Any = 
 
 
 def _called(name: str, call: Any) -> str:
-    return f"{name} {plain(brief(call))}" if call else ""
+    return f"{name} {compact_json(brief(call))}" if call else ""
 
 
 def remember(memory: Memory, item: Entry, policy: str, limit: int = LIMIT) -> Memory:

@@ -32,7 +32,7 @@ def stated(spec: ast.Spec, report: Report) -> list[dict[str, Any]]:
     return found
 
 
-def listed(made: Outline) -> tuple[dict[str, Any], ...]:
+def for_validator(made: Outline) -> tuple[dict[str, Any], ...]:
     """The axioms for a validator that was given none: all but rules of the policy; empty where none of them
     has a CHECK."""
     found = stated(made.spec, Report(made.spec.source))
@@ -60,7 +60,7 @@ def check_option(made: Outline, choice: Choice, given: Mapping[str, Any]) -> Non
     if not name:
         return
     if name not in given:
-        if not listed(made):
+        if not for_validator(made):
             hint = 'AXIOM "..." CHECK max_lines { lines: 80 } in the SYSTEM_MODEL'
             message = f"{choice.name} has nothing to check: no AXIOM has a CHECK"
             report = made.report.warn if choice.options is None else made.report.error

@@ -125,7 +125,7 @@ class _Inside:
     # ---- values
 
     def value(self, entry: ast.Entry) -> Any:
-        return values.plain(entry.value, self.report, self.leaf)
+        return values.json_value(entry.value, self.report, self.leaf)
 
     def leaf(self, value: ast.Text | ast.Name) -> Any:
         """UNKNOWN for variables, a stand-in for texts with variables in them."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spak.lang import ast, settings
-from spak.lang.ast import shape
+from spak.lang.ast import without_spans
 
 Node = Any
 CONSTANTS = {"true": True, "false": False, "none": None, "null": None}
@@ -96,7 +96,7 @@ def _model(node: ast.SystemModel, made: View) -> None:
         if isinstance(item, ast.Entry):
             _flatten(item, "", "SYSTEM_MODEL/", made.settings)
         else:
-            made.items[type(item).__name__.lower()].append(Part(item, shape(item)))
+            made.items[type(item).__name__.lower()].append(Part(item, without_spans(item)))
 
 
 def _task(node: ast.Task) -> TaskView:
@@ -121,7 +121,7 @@ def _task(node: ast.Task) -> TaskView:
             case ast.BareCondition():
                 conditions.setdefault(joined, []).append(item.condition)
     for kind, found in conditions.items():
-        made.conditions[kind] = Part(tuple(found), shape(tuple(found), False))
+        made.conditions[kind] = Part(tuple(found), without_spans(tuple(found), False))
     return made
 
 
@@ -129,7 +129,7 @@ def _step(node: ast.Step | ast.Check) -> StepView:
     made = StepView(node.name, node.kind, node)
     for entry in node.body.entries if node.body is not None else ():
         whole = entry.value if entry.default is None else (entry.value, entry.default)
-        made.parts[_free(entry.key, made.parts)] = Part(whole, shape(whole, False), False)
+        made.parts[_free(entry.key, made.parts)] = Part(whole, without_spans(whole, False), False)
     return made
 
 
@@ -147,7 +147,7 @@ def _flatten(entry: ast.Entry, place: str, above: str, into: dict[str, Part]) ->
     if body is None or (not body.entries and value is body) or entry.default is not None:
         if path not in into or entry.default is not None:
             whole = value if entry.default is None else (value, entry.default)
-            into[path] = Part(whole, shape(whole, False))
+            into[path] = Part(whole, without_spans(whole, False))
         return
     inner = row.table if row is not None and row.kind == "map" else ""
     for item in body.entries:

@@ -39,7 +39,7 @@ _PLACES = {
 }
 
 
-def plain(text: str) -> str:
+def escaped(text: str) -> str:
     """A text that Markdown shows as it is, cut where it is long."""
     text = " ".join(text.split())
     if len(text) > _LONGEST:
@@ -73,7 +73,7 @@ def setting(found: Setting) -> str:
     since = f" Since {found.since}."
     where = _PLACES.get(found.where, found.where)
     fits = schema(found.schema)
-    about = f"**{found.key}** in {where}: {plain(found.about)}.{says}{since}"
+    about = f"**{found.key}** in {where}: {escaped(found.about)}.{says}{since}"
     return "\n\n".join(part for part in (about, fits and f"Takes {fits}.", block(found.example)) if part)
 
 
@@ -102,7 +102,7 @@ def named(what: str, entry: NamedEntry) -> str:
 
 
 def _entry(what: str, entry: ToolEntry | ValidatorEntry | NamedEntry, traits: str) -> str:
-    summary = plain(entry.summary)
+    summary = escaped(entry.summary)
     summary = summary if summary.endswith(".") else f"{summary}."
     parts = [f"**{entry.name}** ({what}): {summary}", traits, "\n".join(_members(entry.name, entry.schema))]
     return "\n\n".join(part for part in parts if part)
@@ -112,7 +112,7 @@ def _members(entry: str, found: Mapping[str, Any]) -> Iterator[str]:
     required = found.get("required", ())
     properties = found.get("properties", {})
     for key in sorted(properties, key=lambda key: key not in required):
-        says = plain(words.option(entry, key, properties[key]))
+        says = escaped(words.option(entry, key, properties[key]))
         needed = " *required*" if key in required else ""
         fits = schema(properties[key])
         about = ". ".join(part for part in (fits, says) if part)
@@ -121,7 +121,7 @@ def _members(entry: str, found: Mapping[str, Any]) -> Iterator[str]:
 
 def member(key: str, found: Mapping[str, Any], required: bool) -> str:
     """A field of a step or an option, from its schema."""
-    says = plain(str(found.get("description", "")))
+    says = escaped(str(found.get("description", "")))
     fits = schema(found)
     default = f" Default: {code(str(found['default']))}." if "default" in found else ""
     needed = " (required)" if required else ""
@@ -162,7 +162,7 @@ def task(view: View, name: str) -> str:
     parts = [f"**TASK** {code(name)}"]
     goal = plan.settings.get("GOAL")
     if goal is not None and isinstance(goal.value, ast.Text):
-        parts.append(plain(goal.value.value))
+        parts.append(escaped(goal.value.value))
     parts += _of_task(plan)
     return "\n\n".join(parts)
 
@@ -195,7 +195,7 @@ def variable(view: View, path: str) -> str:
         "prediction": made.predictions,
     }
     if head in texts and rest.isdigit() and 1 <= int(rest) <= len(texts[head]):
-        return f"{code(path)}: {plain(texts[head][int(rest) - 1])}"
+        return f"{code(path)}: {escaped(texts[head][int(rest) - 1])}"
     setters = view.scope.setters.get(path, ()) if not dot else ()
     if setters:
         places = [f"{view.scope.setter(owner, index, '`')} of task {code(owner)}" for owner, index in setters]
@@ -209,7 +209,7 @@ def step(view: View, owner: str, name: str) -> str:
     for found in (*plan.steps, *plan.checks) if plan is not None else ():
         if found.node.name == name:
             what = "check" if found.evaluation else "step"
-            summary = f"\n\n{plain(found.tool.summary)}" if found.tool is not None else ""
+            summary = f"\n\n{escaped(found.tool.summary)}" if found.tool is not None else ""
             output = f" Sets {code(found.output_var)}." if found.output_var else ""
             return f"{code(name)} ({what} of {code(owner)}): {code(found.node.kind)}.{output}{summary}"
     return ""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from spak.lang.ast import Next, Spec, shape
+from spak.lang.ast import Next, Spec, without_spans
 from spak.lang.graph.model import Change, Edge, Graph, Node, graph_of
 
 
@@ -38,7 +38,7 @@ def _bodies(spec: Spec) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for task in spec.tasks():
         if task.name and task.name not in found:
-            found[task.name] = shape(tuple(item for item in task.items if not isinstance(item, Next)))
+            found[task.name] = without_spans(tuple(item for item in task.items if not isinstance(item, Next)))
     return found
 
 

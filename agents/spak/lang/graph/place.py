@@ -17,7 +17,7 @@ INSET, SPACING = 22, 28
 """How near a corner a link may meet a box, and how far links stand apart where there is room."""
 WORK = 7_000
 """Items that all sweeps together may place, about, beyond two sweeps down and up."""
-Wishes = list[tuple[int, float]]
+Pulls = list[tuple[int, float]]
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ def _steps(made: Skeleton, layer: list[int]) -> list[float]:
     return steps
 
 
-def _wishes(made: Skeleton, found: Ports) -> tuple[list[Wishes], list[Wishes]]:
+def _wishes(made: Skeleton, found: Ports) -> tuple[list[Pulls], list[Pulls]]:
     """Of each item, beside each neighbour above and below: how far right of it the item wants to stand.
 
     A label of a link to the next rank keeps the same distance from both boxes, that of the port where it
@@ -107,33 +107,33 @@ def _wishes(made: Skeleton, found: Ports) -> tuple[list[Wishes], list[Wishes]]:
     trunk follows its box and pulls nothing, and a trunk pulls its box only where no such label does: else
     they would bend a long chain more and more.
     """
-    above: list[Wishes] = [[] for _ in made.layer]
-    below: list[Wishes] = [[] for _ in made.layer]
+    above: list[Pulls] = [[] for _ in made.layer]
+    below: list[Pulls] = [[] for _ in made.layer]
 
-    def wish(item: int, other: int, shift: float) -> None:
+    def pull(item: int, other: int, shift: float) -> None:
         (above if made.layer[other] < made.layer[item] else below)[item].append((other, shift))
 
     farthest = {pieces[-1] for pieces in made.trunks.values() if pieces}
     for number, link in enumerate(made.links):
         label, leave = made.label(number), found.leave[number]
-        wish(label, link.source, leave)
+        pull(label, link.source, leave)
         if made.lane[number]:
             continue
         if label not in made.ahead:
-            wish(link.source, label, -leave)
-            wish(label, link.target, leave)
-            wish(link.target, label, -leave)
+            pull(link.source, label, -leave)
+            pull(label, link.target, leave)
+            pull(link.target, label, -leave)
         elif made.ahead[label] in farthest:
-            wish(made.ahead[label], label, 0.0)
+            pull(made.ahead[label], label, 0.0)
     for (box, turn), pieces in made.trunks.items():
         if pieces:
             enter = (found.enter_bottom if turn else found.enter_top)[box]
-            wish(pieces[0], box, enter)
+            pull(pieces[0], box, enter)
             if not (below if turn else above)[box]:
-                wish(box, pieces[0], -enter)
+                pull(box, pieces[0], -enter)
         for near, far in pairwise(pieces):
-            wish(near, far, 0.0)
-            wish(far, near, 0.0)
+            pull(near, far, 0.0)
+            pull(far, near, 0.0)
     return above, below
 
 
@@ -141,7 +141,7 @@ def _settle(
     layer: list[int],
     steps: list[float],
     x: list[float],
-    near: list[Wishes],
+    near: list[Pulls],
     weight: list[float],
 ) -> None:
     """Place one layer as near to its wishes as its order allows."""

@@ -207,7 +207,7 @@ def first_difference(one: Run, two: Run) -> dict[str, Any] | None:
         pair = [None if line is None else decode(bytes(line)) for line in (first, second)]
         if pair[0] is None or pair[1] is None or pair[0].content != pair[1].content:
             shown = [
-                {"record": record, "said": words.said(record), "run": run}
+                {"record": record, "said": words.sentence(record), "run": run}
                 for record, run in zip(pair, (one, two), strict=True)
                 if isinstance(record, Record)
             ]

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from spakweb import access, clock
 from spakweb.errors import Refused
 from spakweb.ledger import export
-from spakweb.live.summaries import HEADER, listed
+from spakweb.live.summaries import HEADER, list_row
 from spakweb.runs.models import Run
 from spakweb.runs.pages.filters import RunFilter
 from spakweb.runs.pages.views import find_run
@@ -46,7 +46,7 @@ def runs(request: HttpRequest, team: str) -> JsonResponse:
     now = clock.now()
     shown = [
         {
-            **listed(one, now),
+            **list_row(one, now),
             "spec": one["version__spec__slug"],
             "version": one["version__number"],
             **_left(one),

@@ -26,7 +26,7 @@ from spakweb.runs import words
 from spakweb.runs.models import Run, RunRecord, State
 from spakweb.runs.pages.filters import went_wrong
 from spakweb.runs.pages.record_parts import opened
-from spakweb.runs.unsafe_text import signs
+from spakweb.runs.unsafe_text import reveal
 
 PAGE = 100
 SHOWN = 4_000
@@ -74,7 +74,7 @@ def entries(rows: Iterable[bytes], blobs: Blobs, most: int | None = SHOWN) -> It
 def _entry(record: Record, line: bytes, permit: Record | None, blobs: Blobs, most: int | None) -> Entry:
     what, out = str(record.kind), ""
     if record.kind == Kind.PERMIT:
-        what, result = words.action(record.body), words.said(record).rpartition(": ")[2]
+        what, result = words.action(record.body), words.sentence(record).rpartition(": ")[2]
     elif permit is not None and permit.task == record.task and record.kind != Kind.END:
         what, result = words.action(permit.body), _result(record)
     else:
@@ -95,10 +95,10 @@ def _result(record: Record) -> str:
     """Its line without the output, which stands below."""
     body = record.body
     if record.kind == Kind.ACT and isinstance(body.get("out"), str | dict):
-        return words.said(
+        return words.sentence(
             Record(record.kind, record.authority, {**body, "out": ""}, side=record.side)
         ).rstrip(": ")
-    return words.said(record)
+    return words.sentence(record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def _piece(run: Run, after: int) -> tuple[bytes, int]:
         lines.pop()
     text = b""
     for entry in entries(lines, DatabaseLedgers().reader(run.key).blobs, None):
-        text += signs(str(entry)).encode("utf-8", "replace")
+        text += reveal(str(entry)).encode("utf-8", "replace")
         if len(text) > PIECE:
             return text, entry.seq
     done = not again and len(lines) < STRIDE

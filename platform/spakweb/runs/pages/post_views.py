@@ -25,9 +25,9 @@ from spakweb.runs.models import Run
 from spakweb.runs.pages import checks, log, run_parts, start_files, workspace
 from spakweb.runs.pages.filters import RunFilter, clean, word
 from spakweb.runs.pages.views import find_run, fork_point, honest, show_run, start_form
-from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import SpecVersion
+from spakweb.specs.team_files import TeamFiles
 from spakweb.specs.views import find_spec, named_version
 from spakweb.teams.models import Team
 from spakweb.text import plural
@@ -60,7 +60,7 @@ def start(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 
 def _inputs(version: SpecVersion, given: Any) -> dict[str, str]:
     """What the form says of each declared input; an empty field is the spec's default."""
-    whole = Beside.of(version.spec).whole(version.text)
+    whole = TeamFiles.of(version.spec).whole(version.text)
     declared = examine(whole.parsed.spec, catalog()).inputs
     found: dict[str, str] = {}
     for name, item in declared.items():
@@ -92,7 +92,7 @@ def answer(request: HttpRequest, team: str, run: str) -> HttpResponse:
         if given.get("call"):
             actions.ask(request.user, found, "call", of, given.get("backend", ""))
         else:
-            access.demand(request.user, "run.answer", found)
+            access.require(request.user, "run.answer", found)
             skip = "skip" in given
             answer_ = "" if skip else _answer(found, of, text, edits, anyway="anyway" in given)
             actions.ask(request.user, found, "answer", of, text=answer_)
@@ -124,7 +124,7 @@ def _answer(run: Run, of: str, text: str, edits: list[tuple[str, str]], *, anywa
             "Clear one of them: one is handed in.",
         )
     if not anyway:
-        answering.demand(run, wanted, text)
+        answering.require_fit(run, wanted, text)
     return text
 
 
@@ -160,7 +160,7 @@ def control(request: HttpRequest, team: str, run: str) -> HttpResponse:
         case "resume":
             actions.resume(request.user, found)
         case "pause" | "cancel" as word:
-            actions.want(request.user, found, word)
+            actions.request_control(request.user, found, word)
             if not found.ended:
                 messages.success(request, f"Asked to {word}: what is under way is broken off.")
         case _:
@@ -220,12 +220,12 @@ def bulk(request: HttpRequest, team: str) -> HttpResponse:
         response = redirect("spak-run-compare", team=found.slug)
         response["Location"] += f"?{urlencode({'one': keys[1], 'two': keys[0]})}"
         return response
-    access.demand(request.user, "run.control", found)
+    access.require(request.user, "run.control", found)
     if do != "cancel":
         raise Refused("web.run_control", "There is no such act.", "One of cancel, compare.")
     chosen = [run for run in Run.objects.filter(team=found, key__in=keys, only_shown="") if not run.ended]
     for run in chosen:
-        actions.want(request.user, run, "cancel")
+        actions.request_control(request.user, run, "cancel")
     messages.success(request, f"Asked {len(chosen)} run{'' if len(chosen) == 1 else 's'} to cancel.")
     return _list(found, RunFilter.of(QueryDict(request.POST.get("query", "")[:2000])).query)
 

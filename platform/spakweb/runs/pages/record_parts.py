@@ -27,7 +27,7 @@ from spakweb.ledger.store import DatabaseLedgers
 from spakweb.ledger.workspaces import store_of
 from spakweb.runs import words
 from spakweb.runs.models import Run, RunRecord
-from spakweb.runs.unsafe_text import signs
+from spakweb.runs.unsafe_text import reveal
 
 MOST = 64 * 1024
 """Characters of one text that a page shows; the download has all."""
@@ -250,10 +250,10 @@ def changed_files(run: Run, before: str, now: str) -> list[Part]:
             if any(node is not None and node.kind == "d" for node in nodes):
                 continue
             if places.secret(path):
-                found.append(Part(signs(path), "text", "By its name a file of secrets: not shown."))
+                found.append(Part(reveal(path), "text", "By its name a file of secrets: not shown."))
                 continue
             texts = [_file(store, node) for node in nodes]
-            found.append(_diff(signs(path), *texts))
+            found.append(_diff(reveal(path), *texts))
         return found
     except (UserError, OSError, ValueError) as error:
         return [Part("Workspace", "text", f"The workspace's store cannot be read: {error}")]

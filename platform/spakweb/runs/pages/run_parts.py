@@ -107,7 +107,7 @@ def head(run: Run) -> dict[str, Any]:
         "best": _best(metrics),
         "denied": summary.get("denied", 0),
         "checked": checked,
-        "again": again(run) if run.ended else "",
+        "again": retry_address(run) if run.ended else "",
         "elapsed_ms": _elapsed(run),
     }
 
@@ -239,7 +239,7 @@ def _who(run: Run, action: str) -> str:
     return str(asked.actor or asked.actor_name) if asked else ""
 
 
-def again(run: Run) -> str:
+def retry_address(run: Run) -> str:
     """The form that starts its like: the same version, inputs, mode, backend, sandbox and labels."""
     if run.version is None:
         return ""
@@ -322,7 +322,7 @@ def records_page(run: Run, wanted: RecordFilter) -> dict[str, Any]:
     shown = []
     for seq, line in rows[:PAGE]:
         record = decode(bytes(line))
-        shown.append({"seq": seq, "record": record, "said": words.said(record)})
+        shown.append({"seq": seq, "record": record, "said": words.sentence(record)})
     return {
         "rows": shown,
         "filter": wanted,

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_POST
 from spakweb.errors import Refused
 from spakweb.runs import actions
 from spakweb.runs.models import Upload
-from spakweb.runs.unsafe_text import signs
+from spakweb.runs.unsafe_text import reveal
 from spakweb.specs.models import Spec
 from spakweb.specs.views import find_spec
 from spakweb.worker.beginning import source_of
@@ -42,9 +42,9 @@ def bring(request: HttpRequest, team: str, spec: str) -> JsonResponse:
             "name": upload.name,
             "files": upload.files,
             "size": upload.size,
-            "folder": signs(contents.folder),
+            "folder": reveal(contents.folder),
             "left_out": len(contents.left_out),
-            "shown": [{"path": signs(item.path), "size": item.size} for item in contents.items[:SHOWN]],
+            "shown": [{"path": reveal(item.path), "size": item.size} for item in contents.items[:SHOWN]],
         }
     )
 

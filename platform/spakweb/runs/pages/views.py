@@ -31,9 +31,9 @@ from spakweb.runs.pages.dashboards import usual_time
 from spakweb.runs.pages.filters import RecordFilter, RunFilter, clean
 from spakweb.runs.pages.list_rows import filled
 from spakweb.runs.spec_text import spec_text
-from spakweb.specs.beside import Beside
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import Spec
+from spakweb.specs.team_files import TeamFiles
 from spakweb.specs.views import find_spec, named_version
 from spakweb.teams.models import Team
 from spakweb.text import as_number
@@ -248,7 +248,7 @@ def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, A
     given = request.POST if request.method == "POST" else request.GET
     name = given.get("version", "")
     version = named_version(request, spec, name)
-    parsed = Beside.of(spec).whole(version.text).parsed
+    parsed = TeamFiles.of(spec).whole(version.text).parsed
     made = examine(parsed.spec, catalog())
     declared, least = made.inputs, str(made.config.get("SANDBOX", "RESTRICTED"))
     inputs = [
@@ -341,7 +341,7 @@ def _record(run: Run, seq: str) -> dict[str, Any]:
     neighbours = RunRecord.objects.filter(run=run)
     return {
         "record": record,
-        "record_said": words.said(record),
+        "record_said": words.sentence(record),
         "commit": record_parts.is_commit(record),
         "source": source(record),
         "parts": record_parts.parts(run, record, DatabaseLedgers().reader(run.key).blobs),

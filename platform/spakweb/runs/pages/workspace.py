@@ -12,7 +12,7 @@ from spakweb.ledger import export
 from spakweb.runs import files
 from spakweb.runs.models import Run
 from spakweb.runs.pages import record_parts
-from spakweb.runs.unsafe_text import signs
+from spakweb.runs.unsafe_text import reveal
 
 MOST = 2_000
 """Files that a page lists."""
@@ -45,7 +45,7 @@ def opened_file(run: Run, path: str) -> dict[str, Any] | None:
     found = next((file for file in files.files_of(run) if file.path == path), None)
     if found is None:
         return None
-    shown: dict[str, Any] = {"file": found, "name": signs(path), "kind": "hidden"}
+    shown: dict[str, Any] = {"file": found, "name": reveal(path), "kind": "hidden"}
     if not found.readable:
         return shown
     data = files.content(run, found)
@@ -63,7 +63,7 @@ def as_file(run: Run, key: str, *, shown: bool = False) -> HttpResponseBase:
         raise KeyError(path)
     kind = files.image_type(data) if shown else ""
     if not kind:
-        return export.as_file(data, signs(path))
+        return export.as_file(data, reveal(path))
     response = HttpResponse(data, content_type=kind)
     response["X-Content-Type-Options"] = "nosniff"
     response["Content-Security-Policy"] = export.SANDBOX

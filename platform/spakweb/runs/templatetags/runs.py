@@ -57,7 +57,7 @@ def in_words(reason: str) -> str:
 @register.filter
 def signs(text: str) -> str:
     """A name of somebody's with control characters and marks of direction made visible."""
-    return unsafe_text.signs(text)
+    return unsafe_text.reveal(text)
 
 
 @register.filter

@@ -10,9 +10,9 @@ from spak.errors import SpecError
 from spakweb.editor import services
 from spakweb.editor.compiled import compiled
 from spakweb.specs.actions import create_spec, save_version
-from spakweb.specs.beside import Beside, slug_of
 from spakweb.specs.facts import findings
 from spakweb.specs.models import Spec
+from spakweb.specs.team_files import TeamFiles, slug_of
 from spakweb.teams.law import law_of
 
 MAIN = """\
@@ -28,10 +28,8 @@ AGENT Main LEVEL 1 {
 SHARED = 'TASK finish {\n  step two: tool.list_files { path: "." }\n}\n'
 
 
-def codes(beside: Beside, text: str) -> list[str]:
-    return [
-        item.code for item in findings(beside.whole(text), law_of(beside.team)) if item.severity == "error"
-    ]
+def codes(files: TeamFiles, text: str) -> list[str]:
+    return [item.code for item in findings(files.whole(text), law_of(files.team)) if item.severity == "error"]
 
 
 @pytest.fixture
@@ -62,58 +60,58 @@ def test_the_pages_of_a_spec_show_what_it_imports(cast: Any, main: Spec) -> None
 )  # fmt: skip
 def test_nothing_else_is_given(cast: Any, main: Spec, name: str, code: str) -> None:
     create_spec(cast["charlie"], cast.other_team, "next doors", SHARED)
-    assert code in codes(Beside(cast.team, "main"), MAIN.replace("shared_end.spak", name))
+    assert code in codes(TeamFiles(cast.team, "main"), MAIN.replace("shared_end.spak", name))
 
 
 def test_an_example_has_its_files_and_a_spec_of_the_team_comes_first(cast: Any) -> None:
-    beside = Beside(cast.team, "anything")
-    assert b"AGENT" in (beside.read("attention_tuner.spak") or b"")
+    files = TeamFiles(cast.team, "anything")
+    assert b"AGENT" in (files.read("attention_tuner.spak") or b"")
     create_spec(cast["alice"], cast.team, "attention_tuner", SHARED)
-    assert beside.read("attention_tuner.spak") == SHARED.encode()
+    assert files.read("attention_tuner.spak") == SHARED.encode()
 
 
 def test_the_editor_knows_what_is_imported(cast: Any, main: Spec) -> None:
-    beside = Beside(cast.team, "main")
-    seen = services.analyse(MAIN, beside)
+    files = TeamFiles(cast.team, "main")
+    seen = services.analyse(MAIN, files)
     assert seen["ok"]
     files = {node["id"]: node.get("file") for node in seen["graph"]["nodes"]}
     assert files == {"look": None, "finish": "shared_end.spak"}
     assert [item["name"] for item in seen["outline"][-1]["children"] if item["kind"] == "task"] == ["look"]
-    assert set(compiled({"text": MAIN}, beside)["program"]["tasks"]) == {"look", "finish"}
+    assert set(compiled({"text": MAIN}, files)["program"]["tasks"]) == {"look", "finish"}
     op = {"op": "retarget_edge", "task": "look", "trigger": "success", "target": "look"}
-    assert len(services.edit(MAIN, [op], beside)["changes"]) == 1
+    assert len(services.edit(MAIN, [op], files)["changes"]) == 1
 
 
 def test_the_editor_asks_again_when_the_other_spec_was_saved(cast: Any, main: Spec) -> None:
-    beside = Beside(cast.team, "main")
-    assert services.analyse(MAIN, beside)["ok"]
+    files = TeamFiles(cast.team, "main")
+    assert services.analyse(MAIN, files)["ok"]
     save_version(cast["bob"], Spec.objects.get(slug="shared-end"), SHARED.replace("finish", "stop"), 1)
-    found = services.analyse(MAIN, beside)["diagnostics"]
+    found = services.analyse(MAIN, files)["diagnostics"]
     assert [(item["code"], item["line"]) for item in found if item["severity"] == "error"] == [
         ("lang.unknown_task", 6)
     ]
 
 
 def test_what_is_wrong_in_an_imported_file_stands_at_the_import(cast: Any, main: Spec) -> None:
-    beside = Beside(cast.team, "main")
+    files = TeamFiles(cast.team, "main")
     text = f"// one\n{MAIN}"
     save_version(cast["bob"], Spec.objects.get(slug="shared-end"), SHARED.replace("list_files", "no_such"), 1)
-    found = [item for item in services.analyse(text, beside)["diagnostics"] if item["severity"] == "error"]
+    found = [item for item in services.analyse(text, files)["diagnostics"] if item["severity"] == "error"]
     assert found[0]["line"] == 2
     assert found[0]["message"].startswith("shared_end.spak:2: ")
     assert text[found[0]["from"] : found[0]["to"]] == 'IMPORT "shared_end.spak"'
 
 
 def test_teams_do_not_share_what_was_parsed(cast: Any, main: Spec) -> None:
-    assert services.analyse(MAIN, Beside(cast.team, "main"))["ok"]
-    assert not services.analyse(MAIN, Beside(cast.other_team, "main"))["ok"]
+    assert services.analyse(MAIN, TeamFiles(cast.team, "main"))["ok"]
+    assert not services.analyse(MAIN, TeamFiles(cast.other_team, "main"))["ok"]
     assert not services.analyse(MAIN)["ok"]
 
 
 def test_a_policy_that_does_not_load_is_told_in_the_editor(cast: Any) -> None:
     text = MAIN.replace('IMPORT "shared_end.spak"\n', "").replace("finish", "look")
     text = text.replace("  START", '  POLICY """\nno policy at all\n"""\n  START')
-    found = services.analyse(text, Beside(cast.team, "main"))["diagnostics"]
+    found = services.analyse(text, TeamFiles(cast.team, "main"))["diagnostics"]
     assert ("error", 3) in {(item["severity"], item["line"]) for item in found}
     with pytest.raises(SpecError) as refused:
         compiled({"text": text})

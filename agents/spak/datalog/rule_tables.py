@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from spak.datalog.plan import Body, Key, prepare
 from spak.datalog.syntax import Apply, Atom, Clause, Compare, Const, Literal_, Part, Term, Var
-from spak.datalog.text.format import plain
+from spak.datalog.text.format import numbered
 from spak.datalog.values import Row, order_row
 
 LEAST = 3
@@ -23,13 +23,13 @@ def merge(bodies: tuple[Body, ...]) -> tuple[tuple[Body, ...], dict[Key, tuple[R
     for body in bodies:
         lifted, constants = _lift(body.clause)
         if constants and body.clause.transform is None:
-            shapes.setdefault(plain(lifted), []).append((lifted, constants))
+            shapes.setdefault(numbered(lifted), []).append((lifted, constants))
         else:
             left.append(body)
     tables: dict[Key, tuple[Row, ...]] = {}
     small = {shape for shape, rules in shapes.items() if len(rules) < LEAST}
     for body in bodies:
-        if body.clause.transform is None and plain(_lift(body.clause)[0]) in small:
+        if body.clause.transform is None and numbered(_lift(body.clause)[0]) in small:
             left.append(body)
     for shape in sorted(shapes.keys() - small):
         rules = shapes[shape]

@@ -1,6 +1,6 @@
 """The files that a spec of a team may name with IMPORT and POLICY.
 
-`Beside(team, slug)` is asked for a name and gives bytes: `shared_model.spak` is the newest version of the
+`TeamFiles(team, slug)` is asked for a name and gives bytes: `shared_model.spak` is the newest version of the
 team's spec `shared-model`; what no spec is called is looked for beside the shipped examples. Folders are
 those of the examples. `whole` puts the imports into a text; `stamp` changes when another answer may be
 given, so that whoever keeps what was parsed asks again. Texts of other teams are never given.
@@ -33,14 +33,14 @@ def slug_of(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class TeamFiles:
     """The specs of a team, for imports."""
 
     team: Team
     slug: str
 
     @classmethod
-    def of(cls, spec: Spec) -> Beside:
+    def of(cls, spec: Spec) -> TeamFiles:
         """What a version of the spec may name."""
         return cls(spec.team, spec.slug)
 

@@ -1,0 +1,331 @@
+"""The judge of a command line: what is known of it so far, and what one simple command does.
+
+Takes a command with those before it on the line; notes deeds and paths (spak.commandline.findings), the
+folder and the variables that later commands see. The order of commands is flow.py's. What the words of a
+program mean is read by Programs, which are given from outside: some of them read a command line again.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from spak.commandline import environment, places, table
+from spak.commandline.findings import Findings, Reading
+from spak.commandline.table import Grammar
+from spak.commandline.words import READERS_OF_PIPES, Arg, Known, arg, is_number, joined, spread, words
+from spak.commandline.world import Eyes as World
+from spak.shell import Command, Substitution, Word
+
+MAX_WRAPPED = 32
+"""Commands that each run the next, as timeout, env and xargs do."""
+
+_BINDERS = frozenset(["read", "export", "local", "unset"])
+"""Programs of a shell that set variables, and that the judge permits."""
+
+_OWN = re.compile(
+    r"(_|RANDOM|SECONDS|LINENO|PWD|OLDPWD|REPLY|OPT(ARG|IND|ERR)|DIRSTACK|FUNCNAME|PIPESTATUS|PPID|E?UID|GROUPS|"
+    r"SRANDOM|(BASH|COMP|EPOCH|HIST).*)\Z"
+)
+
+
+def sets_itself(name: str) -> bool:
+    """True for a variable that a shell changes without being told to."""
+    return _OWN.match(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """What reads the words of single programs."""
+
+    interpret: Callable[[Judge, Grammar, list[Arg], Sequence[Command]], None]
+    """A program of the tables, with its words and the commands before it on the line."""
+    readers: Mapping[str, Callable[[Judge, Grammar, list[Arg], Sequence[Command]], None]]
+    """By name: programs whose words are a language."""
+    of_text: Callable[[Judge, str, str | None], None]
+    """A command line that a program is given as one of its words."""
+    listed: Callable[[Judge, Sequence[Command]], None]
+    """Commands whose output is read as paths."""
+
+
+class Judge(Findings):
+    """One pass over the commands of a line; knows the variables and the folder that the line has set."""
+
+    def __init__(self, world: World, reading: Reading, programs: Programs) -> None:
+        super().__init__(world, reading, lambda feed: programs.listed(self, feed))
+        self.programs = programs
+        self.known: Known = {}
+        self.depth = 0
+        self.walked = 0
+        self.last = False
+        """True for the command that ends the whole line."""
+        self.been = [""]
+        """Every folder that the line has stood in."""
+        self.loops = 0
+        self.left: Known | None = None
+        """What was known where one of the loops around was left or begun again early."""
+        self.wrapped = 0
+        self.stdin: Arg | None = None
+        """The file that the command reads as its input, where the line names one."""
+        self.body: str | None = None
+        """The text that the command gets as its input, where the line holds it."""
+
+    def starts(self, folder: str, env: Mapping[str, str]) -> None:
+        """Where the line is run and with which variables: judged as `cd` and as `VAR=x` before a command."""
+        if folder:
+            self.path("reads", Arg(folder, (folder,), tilde=folder.startswith("~")))
+            self.folders = self.been = [folder]
+        for name, value in env.items():
+            found = Arg(value, (value,))
+            self.assign(name, [found], True, False)
+            self.known[name] = replace(found, glob=any(char in value for char in "*?["), literal=False)
+
+    def bound(self, args: Sequence[Arg]) -> None:
+        """`read`, `export` and their kin leave variables that are not known."""
+        if args[0].text in ("break", "continue"):
+            self.left = joined(self.known if self.left is None else self.left, self.known)
+        if args[0].text == "printf" and len(args) > 1 and (args[1].text or "-v").startswith("-v"):
+            found = args[1] if args[1].text != "-v" else args[2] if len(args) > 2 else args[0]
+            self._unknown(found, (found.text or "").removeprefix("-v"))
+        for item in args[1:] if args[0].text in _BINDERS else ():
+            for text in item.texts:
+                name, sign, _ = text.partition("=")
+                if sign or args[0].text != "export":
+                    # `-ra name` may be written as one word
+                    for start in range(len(name)) if name.startswith("-") else [0]:
+                        self._unknown(item, name[start:].rstrip("+"), args[0].text == "read")
+            if not item.texts:
+                self.known = {}
+
+    def _unknown(self, item: Arg, name: str, judged: bool = True) -> None:
+        """A variable that gets a value which is not known."""
+        self.known.pop(name, None)
+        if not item.texts:
+            self.known = {}
+        elif judged and environment.matters(name):
+            self.deed("sets_environment", name, "programs go by this variable")
+
+    def change_folder(self, name: str, rest: list[Arg], loose: bool) -> None:
+        """`cd`, `pushd` and `popd`. A shell takes `..` from the name that it went by, a program from the
+        folder that it is in: where these differ nothing is known."""
+        targets = [item for item in rest if item.text not in ("--", "-P", "-L")]
+        back = len(targets) == 1 and re.match(r"-\Z|[-+]\d+\Z", targets[0].text or "") is not None
+        if (name == "popd" or back) and len(self.been) > 1:  # to one of those before
+            self.deed("computes", name)
+            self._stand(list(self.been))
+            return
+        if len(targets) != 1 or targets[0].text is None or targets[0].glob or back or name == "popd":
+            self.deed("unknown_word", name, "a folder that is not written out")
+            return
+        self.deed("computes", name)
+        goal = targets[0].text
+        stays = [
+            f"{old}/{goal}" for old in self.folders if self.world.look(f"./{old}/{goal}").place == "inside"
+        ]
+        if not (
+            self.last and stays and set(goal.rstrip("/").split("/")) == {".."}
+        ):  # back, and nothing is done there
+            self.path("reads", targets[0])
+        moved = []
+        for old in self.folders:
+            whole = goal if goal.startswith("/") or not old else f"{old}/{goal}"
+            named = posixpath.normpath(whole) if goal else old
+            there, told = self.world.look(whole or "."), self.world.look(named or ".")
+            if (
+                ".." in whole
+                and (there.place, there.path) != (told.place, told.path)
+                and "inside"
+                in (
+                    there.place,
+                    told.place,
+                )
+            ):
+                self.deed("not_understood", goal, "a folder that a link leads to, and above it")
+            moved.append("" if named == "." else named)
+        self._stand([*self.folders, *moved] if loose else moved)
+
+    def _stand(self, folders: list[str]) -> None:
+        self.folders = list(dict.fromkeys(folders))
+        if len(self.folders) > 8:
+            self.deed("not_understood", "cd", "too many changes of the folder")
+            self.folders = self.folders[:8]
+        self.been = list(dict.fromkeys([*self.been, *self.folders]))[:8]
+        self.known = {name: found for name, found in self.known.items() if not found.here}
+
+    def shadows(self, path: str) -> bool:
+        """Whether a python of the line may import what lies at the path, in the place of the library's."""
+        parts = posixpath.splitext(path)
+        heads = {self.world.look(folder or ".").path for _, folder in self.imports}
+        return any(
+            posixpath.dirname(path) in ("" if head == "." else head, head)
+            and (parts[1] in (".py", ".pyc", ".so", ".zip") or self.world.look(path).kind == "folder")
+            for head in heads
+        )
+
+    def command(self, command: Command, before: Sequence[Command], loose: bool) -> None:
+        """Read one command: its assignments, redirections and program, after those before it on the line."""
+        for assignment in command.assignments:
+            if assignment.name == "IFS" and command.words and command.words[0].value == "read":
+                continue  # for this one reading of a line
+            head = bool(command.path) and command.path[-1][0] == "for"
+            whole = [arg(word, self.known, head) for word in assignment.values]
+            self._odd(whole)
+            values = (
+                [form for word in assignment.values for form in spread(word, self.known)] if head else whole
+            )
+            if not assignment.name:
+                self._odd(values)
+                continue
+            self.assign(assignment.name, values, bool(command.words), assignment.append)
+        self.stdin = self.body = None
+        for redirection in command.redirections:
+            if redirection.op.startswith("<") and redirection.fd in ("", "0"):  # the last one counts
+                held = redirection.body is not None
+                self.stdin = None if held or redirection.op != "<" else arg(redirection.target, self.known)
+                self.body = arg(redirection.body, self.known).text if redirection.body is not None else None
+            self._odd([arg(word, self.known) for word in (redirection.target, redirection.body) if word])
+            if redirection.op == "<" and _reads_output(command, redirection.target):
+                continue  # what a command, itself judged, prints
+            self._redirect(redirection.op, redirection.fd, redirection.target, redirection.body)
+        args = [item for word in command.words for item in spread(word, self.known)]
+        self._odd(args)
+        if not args:
+            if not command.assignments and any(r.op in (">", ">|", "&>") for r in command.redirections):
+                self.deed("writes", "redirection", "an empty file")
+            else:
+                self.deed("computes", "assignment")
+            return
+        if command.operator in ("|", "|&") and args[0].text in ("sh", "bash", "zsh", "dash", "ksh", "fish"):
+            self.deed("executes", args[0].text or "", "a shell that runs what it is sent")
+            return
+        self.run(args, before, loose)
+        if args[0].text in _KEEPING:  # shells differ about what stays set after these
+            for assignment in command.assignments:
+                self.known.pop(assignment.name, None)
+
+    def _odd(self, args: list[Arg]) -> None:
+        if any(item.odd for item in args):
+            self.deed("not_understood", "expansion", "it can run commands, or make very many words")
+
+    def assign(self, name: str, values: list[Arg], for_one: bool, append: bool) -> None:
+        """Note an assignment, and why it could change what a later command does."""
+        why = environment.trouble(name, [text for value in values for text in value.texts])
+        if why is None and not all(value.texts or value.mild or not for_one for value in values):
+            why = "a value that is not known before the line runs"
+        if why is not None and not (for_one is False and not environment.matters(name)):
+            self.deed("sets_environment", name, why)
+        if environment.is_path_list(name):
+            for value in values:
+                for text in value.texts:
+                    for item in text.split(":"):
+                        if item and item not in (f"${name}",):
+                            self.path("runs", Arg(item, (item,), tilde=item.startswith("~")))
+        if for_one:
+            return
+        if sets_itself(name):
+            return
+        texts = tuple(text for value in values for text in value.texts)
+        certain = bool(values) and all(value.texts for value in values) and not append
+        self.known[name] = Arg(
+            "$" + name,
+            texts if certain else (),
+            any(value.glob for value in values),
+            any(value.tilde for value in values),
+            bool(values) and all(value.lists_paths for value in values),
+            all(value.mild or value.texts for value in values),
+            literal=False,
+            number=bool(values) and not append and all(is_number(value) for value in values),
+            here=any(value.here for value in values),
+            feed=tuple(command for value in values for command in value.feed),
+        )
+        if any(
+            not value.texts and not value.number and ".." in value.written and "{" in value.written
+            for value in values
+        ):
+            self.deed("wastes", name, "a range that is long or not understood")
+
+    def _redirect(self, op: str, fd: str, target: object, body: object) -> None:
+        assert isinstance(target, Word)
+        if op in ("<<", "<<-", "<<<"):
+            return
+        found = arg(target, self.known)
+        if op in (">&", "<&") and found.text is not None and re.match(r"\d?-?\Z", found.text):
+            return
+        if fd.startswith("{"):
+            self.deed("not_understood", fd, "a redirection into a variable")
+        if any(not hasattr(part, "value") and hasattr(part, "line") for part in target.parts):
+            self.deed("not_understood", target.text, "a redirection into another command")
+            return
+        how = "reads" if op in ("<", "<&") else "writes"
+        if found.text is not None and re.match(r"/dev/(tcp|udp)/", found.text):
+            self.deed("connects", found.text, "a network connection of the shell")
+            return
+        if found.glob:
+            self.deed("unknown_word", found.written, "a pattern as the target of a redirection")
+            return
+        self.path("redirects" if how == "writes" else how, found)
+
+    # ---- one command
+
+    def run(self, args: Sequence[Arg], before: Sequence[Command] = (), loose: bool = False) -> None:
+        """One command: its name is known or nothing of it is permitted."""
+        self.wrapped += 1
+        if self.wrapped > MAX_WRAPPED:
+            self.deed("not_understood", args[0].written, "commands that run commands, nested too deeply")
+        else:
+            self._run(args, before, loose)
+            self.bound(args)
+        self.wrapped -= 1
+
+    def _run(self, args: Sequence[Arg], before: Sequence[Command], loose: bool) -> None:
+        head = args[0]
+        name = head.text
+        if name is None or not head.literal or head.glob or head.tilde:
+            self.deed("unknown_word", head.written, "the name of the program is not written out")
+            return
+        rest = list(args[1:])
+        if "/" in name:
+            folder, _, last = name.rpartition("/")
+            if folder + "/" in STANDARD_FOLDERS:
+                name = last
+            else:
+                self._own_program(name, last, rest, before)
+                return
+        if name in ("cd", "pushd", "popd"):
+            self.change_folder(name, rest, loose)
+            return
+        listed = table.grammar(name)
+        if listed is not None:
+            if listed.name == "git":
+                self.own_repository((".",))
+            self.programs.interpret(self, listed, rest, before)
+            return
+        if self.only_asks(rest):
+            self.deed("computes", name, "a version or a help text")
+        else:
+            self.deed("unknown_binary", name, "nothing is known about this program")
+
+    def _own_program(self, name: str, last: str, rest: list[Arg], before: Sequence[Command]) -> None:
+        """A program by its path: the workspace's own, or a known one from an environment in it."""
+        self.use("runs", name)
+        if re.search(r"(^|/)(\.?venv|env|\.tox/[^/]+|node_modules/\.bin|vendor/bin)(/bin)?/[^/]+\Z", name):
+            self.run([Arg(last, (last,)), *rest], before)
+            return
+        if places.is_data(name):
+            self.deed("executes", name, "a file of text or data is run as a program")
+            return
+        self.deed("builds", name, "the project's own program")
+        self.plain_paths(rest)
+
+
+STANDARD_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/")
+_KEEPING = words(": . break continue exit export readonly return set shift times trap unset")
+
+
+def _reads_output(command: Command, target: Word) -> bool:
+    """`< <(..)` for a loop, or for a program that does nothing with what it reads but print of it."""
+    first = target.parts[0] if len(target.parts) == 1 else None
+    calm = not command.words or command.words[0].value in READERS_OF_PIPES
+    return isinstance(first, Substitution) and first.form == "<(" and calm
