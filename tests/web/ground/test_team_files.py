@@ -74,8 +74,8 @@ def test_the_editor_knows_what_is_imported(cast: Any, main: Spec) -> None:
     files = TeamFiles(cast.team, "main")
     seen = services.analyse(MAIN, files)
     assert seen["ok"]
-    files = {node["id"]: node.get("file") for node in seen["graph"]["nodes"]}
-    assert files == {"look": None, "finish": "shared_end.spak"}
+    places = {node["id"]: node.get("file") for node in seen["graph"]["nodes"]}
+    assert places == {"look": None, "finish": "shared_end.spak"}
     assert [item["name"] for item in seen["outline"][-1]["children"] if item["kind"] == "task"] == ["look"]
     assert set(compiled({"text": MAIN}, files)["program"]["tasks"]) == {"look", "finish"}
     op = {"op": "retarget_edge", "task": "look", "trigger": "success", "target": "look"}
