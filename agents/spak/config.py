@@ -31,7 +31,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from spak import canon
+from spak import canon, data
 from spak.errors import UnavailableError, UsageError
 from spak.inputs import read_text
 from spak.lang.catalog import Catalog, NamedEntry, backend_name
@@ -476,7 +476,7 @@ def _law_files(items: Sequence[Any], folder: Path) -> tuple[Path, ...]:
     for item in items:
         if not isinstance(item, str) or not item:
             raise _bad("policy", "law", item, 'name the files of the operator\'s law: law = ["law.mg"]')
-        file = folder / Path(item).expanduser()
+        file = data.law(item) or folder / Path(item).expanduser()
         if any(file.name == other.name for other in found):
             raise _bad("policy", "law", item, "give each file a name of its own")
         found.append(file)

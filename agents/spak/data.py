@@ -22,3 +22,9 @@ def path(name: str) -> Path:
         if found.exists():
             return found
     raise BugError("bug.data", f"{name} did not ship with spak", "install spak again")
+
+
+def law(item: str) -> Path | None:
+    """The law of specs/laws that `spak:NAME` names; None for any other text. It need not exist."""
+    name = item.removeprefix("spak:")
+    return None if name == item else path("specs/laws") / f"{Path(name).name}.mg"

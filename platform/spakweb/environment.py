@@ -77,9 +77,11 @@ def words(name: str, default: str = "") -> list[str]:
 
 def operators_law(name: str) -> dict[str, str]:
     """The texts of the files that a list names, by their names; together they are a law that loads."""
+    from spak.data import law as shipped_law
+
     found: dict[str, str] = {}
     for part in words(name):
-        path = Path(part)
+        path = shipped_law(part) or Path(part)
         if path.name in found:
             raise BadSetting(name, f"has two files {path.name!r}", "a name of its own for each", "rename one")
         try:

@@ -11,6 +11,7 @@ Decl unreadable(Action, Code, Message) bound [/name, /string, /string].
 Decl event(Action) bound [/name].
 Decl result(Action, Name, Value) bound [/name, /string, /any].
 Decl uses_path(Action, How, Place, Path) bound [/name, /name, /name, /string].
+Decl missing_path(Action, Path) bound [/name, /string].
 
 # Facts of the run around the action. Its kernel states them, no policy and no model does.
 Decl in_task(Task) bound [/string].

@@ -36,6 +36,7 @@ from spak.policy.history.deciding import past as remembered
 from spak.policy.history.state import Fed, History
 from spak.policy.judge import decide, denied
 from spak.policy.law import Law, compiled
+from spak.policy.toolfacts import text as text_of
 from spak.program.semantics import LATEST, Decisions
 
 ROUNDS = 4
@@ -52,6 +53,9 @@ EVENT: Fact = ("event", (ACTION,))
 
 KEPT = 256
 """Sessions and proofs that are kept."""
+
+MISSING = ("missing_path", 2)
+"""The predicate of paths that do not exist."""
 
 MOVING = ("spent", 2)
 """The predicate of facts that change with each step."""
@@ -196,11 +200,18 @@ class Gate:
         )
         found = self._briefs.pop(text, None)
         if found is None:
-            found = tuple(_facts(wish, seen))
+            found = (*_facts(wish, seen), *self._missing(observed))
             if len(text) > SHORT or seen.questions():
                 return found
         _keep(self._briefs, text, found)
         return found
+
+    def _missing(self, observed: Facts) -> Iterable[Fact]:
+        """The paths that were looked at and not there, where the policy asks."""
+        if MISSING in self.reads:
+            for _, _, path, kind, *_ in observed.get("paths", ()):
+                if kind == "missing":
+                    yield "missing_path", (ACTION, text_of(path))
 
     def _decide(
         self, known: tuple[Fact, ...], wish: Wish, seen: Observed, observed: Facts

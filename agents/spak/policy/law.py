@@ -27,7 +27,7 @@ RESERVED = frozenset(
     names_secret looks_secret act validator in_task at_level declared_tool sandboxed diagnostic
     checks_ran spent allowance takes signed_approval admin_override role dependency_link
     test_coverage entropy held as_strict connects works_in sets_variable declares_use
-    event result
+    event result missing_path
     """.split()  # noqa: SIM905
 )
 """Predicates whose rows the runtime states, or the world answers: no rule or fact of a spec makes one."""

@@ -8,8 +8,10 @@ Takes a policy and JSON lines; gives a Verdict for each request. A line is one e
 
 `kind` is `request` (the default), `response` or `error`; `at` is a date in UTC or a number of milliseconds,
 by default the time of the line before; `id` is what pairs an answer with its call, by default the oldest call
-under way of that action. `expect` says what a test wants. `{"case": "NAME"}` begins anew. It carries nothing
-out; a request that is permitted is under way until a line answers it.
+under way of that action. `expect` says what a test wants. `{"case": "NAME"}` begins anew. What a run would
+know of a request besides is given with it: `act` (`tool`, which is the default, `ask` or `plan`), `signed`
+(who approved it), `missing` (its paths that do not exist), `checks` (what checks of the present files found).
+It carries nothing out; a request that is permitted is under way until a line answers it.
 """
 
 from __future__ import annotations
@@ -22,21 +24,24 @@ from functools import cached_property
 from typing import Any
 
 from spak import canon
-from spak.datalog import Fact, Policy, Session
+from spak.datalog import Fact, Name, Policy, Session
 from spak.datalog.errors import PolicyError
 from spak.datalog.syntax import Const, Literal_
 from spak.errors import UsageError, UserError
 from spak.policy.actions import Action, Seen, World
 from spak.policy.facts import ACTION, facts
 from spak.policy.history import state
-from spak.policy.history.deciding import Past, answers, fed, folds_of, past, results
+from spak.policy.history.deciding import Past, answers, fed, feeding, folds_of, past, results
 from spak.policy.history.state import History
 from spak.policy.judge import Decision, decide, denied
+from spak.policy.toolfacts import text
 
 KINDS = ("request", "response", "error")
 EXPECT = ("allow", "deny")
 MAX_LINE = 1 << 20
-_MEMBERS = {"at", "kind", "id", "action", "input", "output", "expect", "case"}
+ACTS = ("tool", "ask", "plan")
+_ABOUT = {"act", "signed", "missing", "checks"}
+_MEMBERS = {"at", "kind", "id", "action", "input", "output", "expect", "case", *_ABOUT}
 _EARLIEST, _LATEST = 0, 2**53
 
 BLIND = World(lambda path: Seen("inside", path), lambda pattern: (), None)
@@ -56,6 +61,10 @@ class Event:
     input: Mapping[str, Any] | None = None
     output: Mapping[str, Any] | None = None
     expect: str = ""
+    act: str = "tool"
+    signed: str = ""
+    missing: tuple[str, ...] = ()
+    checks: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +97,17 @@ class Trace:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.folds = folds_of(policy)
+        self._feeding = feeding(policy)
         self.history = History()
         self.case = ""
         self._waiting: dict[str, Event] = {}
+        self._denied: dict[str, str] = {}
 
     def run(self, events: Iterable[Event]) -> Iterator[Verdict]:
         """The verdicts, in order. Raises: UsageError `policy.events` for an answer to no call."""
         for event in events:
             if event.case:
-                self.history, self.case, self._waiting = History(), event.case, {}
+                self.history, self.case, self._waiting, self._denied = History(), event.case, {}, {}
             elif event.kind == "request":
                 yield self.request(event)
             else:
@@ -126,6 +137,8 @@ class Trace:
             decision = denied("policy.limit", trouble, "declare more keys or entries, or a shorter window")
         elif allow:
             self._waiting[call] = event
+        if decision.decision != "allow":
+            self._denied[call] = event.action
         return Verdict(event, self.case, decision, seen)
 
     def _reasoned(self, decision: Decision, event: Event, seen: tuple[Past, ...]) -> Decision:
@@ -162,18 +175,29 @@ class Trace:
         )
         asked = self._waiting.pop(call, None)
         if asked is None:
+            if event.id in self._denied or event.action in self._denied.values():
+                return  # of a call that never was: whoever wrote the trace expected another answer
             raise _bad(event.line, f"no call of {event.id or event.action or 'this action'} is under way")
         done = event.kind == "response"
         rows: state.Fed = ()
-        if done and any(fold.counts == "done" for fold in self.folds.values()):
-            rows = fed(self.folds, self._session([*self._facts(asked), *results(event.output or {})]))
+        if done and self._feeding is not None:
+            known = [*self._facts(asked), *results(event.output or {})]
+            rows = fed(self.folds, self._feeding.session(known))
         at = self.history.now if event.at is None else event.at
         self.history = state.settled(
             self.folds, self.history, call, at, done=done, record=event.line, fed=rows
         )
 
     def _facts(self, event: Event) -> list[Fact]:
+        """The facts of a request in a run whose sandbox holds every tool."""
         known: list[Fact] = [("event", (ACTION,))] if self.folds else []
+        known += [("act", (ACTION, Name(f"/{event.act}"))), ("sandboxed", (ACTION, Name("/restricted")))]
+        known += [("missing_path", (ACTION, text(path))) for path in event.missing]
+        known += [("checks_ran", (name, Name(f"/{signal}"))) for name, signal in event.checks]
+        known += [("signed_approval", (ACTION, event.signed))] if event.signed else []
+        known = [fact for fact in known if (fact[0], len(fact[1])) in self.policy.predicates]
+        if event.act != "tool":
+            return known
         return [*known, *facts(Action(event.action, event.input or {}), BLIND)]
 
     def _session(self, known: list[Fact]) -> Session:
@@ -213,9 +237,19 @@ def _event(number: int, line: str) -> Event:
     kind = found.get("kind", "request")
     if kind not in KINDS:
         raise _bad(number, f"a kind is one of {', '.join(KINDS)}")
-    for name in ("id", "action", "expect"):
+    for name in ("id", "action", "expect", "act", "signed"):
         if not isinstance(found.get(name, ""), str):
             raise _bad(number, f"{name} is a string")
+    about = _ABOUT & found.keys()
+    if about and kind != "request":
+        raise _bad(number, f"{min(about)} is told of a request")
+    missing, checks = found.get("missing", []), found.get("checks", {})
+    if not isinstance(missing, list) or not all(isinstance(path, str) for path in missing):
+        raise _bad(number, "missing is a list of paths")
+    if not isinstance(checks, dict) or not all(_is_signal(signal) for signal in checks.values()):
+        raise _bad(number, "checks name validators with success, fail or timeout")
+    if found.get("act", "tool") not in ACTS:
+        raise _bad(number, f"an act is one of {', '.join(ACTS)}")
     for name in ("input", "output"):
         if not isinstance(found.get(name, {}), dict):
             raise _bad(number, f"{name} is an object")
@@ -234,7 +268,15 @@ def _event(number: int, line: str) -> Event:
         input=found.get("input"),
         output=found.get("output"),
         expect=found.get("expect", ""),
+        act=found.get("act", "tool"),
+        signed=found.get("signed", ""),
+        missing=tuple(missing),
+        checks=tuple(checks.items()),
     )
+
+
+def _is_signal(signal: Any) -> bool:
+    return signal in ("success", "fail", "timeout", "metric_improved", "plateau")
 
 
 def _time(number: int, value: Any) -> int:

@@ -1,0 +1,16 @@
+# After a run used a secret, or read a file of secrets that a person let it read, nothing reaches the network but
+# by a person's signature.
+
+Decl used_secret(Ago) bound [/number] descr [fold("seen"), counts("held")].
+
+secret_use(E) :- names_secret(E, _, _).
+secret_use(E) :- uses_path(E, _, /secret, _).
+feed_used_secret() :-
+    event(E),
+    secret_use(E).
+
+# Requests and command lines alike: what connects to a host by any protocol.
+forbidden(Action) :-
+    connects(Action, _, _),
+    used_secret(_),
+    !approved(Action).

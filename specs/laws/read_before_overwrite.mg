@@ -1,0 +1,26 @@
+# A file that exists is changed only after the run has read it, or has written it itself.
+
+Decl seen_file(Path) bound [/string] descr [fold("open"), counts("done"), keys(4096)].
+
+feed_seen_file(Path) :-
+    event(E),
+    uses_path(E, /reads, _, Path),
+    result(E, "exit", 0).
+feed_seen_file(Path) :-
+    event(E),
+    overwrites(E, Path),
+    result(E, "exit", 0).
+close_seen_file(Path) :-
+    event(E),
+    uses_path(E, /deletes, _, Path),
+    result(E, "exit", 0).
+
+# Ways to give a file another content: by a file tool or a patch, by a command line, by a redirection.
+overwrites(Action, Path) :- uses_path(Action, /edits, _, Path).
+overwrites(Action, Path) :- uses_path(Action, /writes, _, Path).
+overwrites(Action, Path) :- uses_path(Action, /redirects, _, Path).
+
+forbidden(Action) :-
+    overwrites(Action, Path),
+    !missing_path(Action, Path),
+    !seen_file(Path).

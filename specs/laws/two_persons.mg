@@ -1,0 +1,40 @@
+# A release is signed by two persons: one signs an attempt, which is denied and remembered, and within a day another
+# signs the next one. A release uses both signatures up. What a release is, the operator says:
+# release_tool(/deploy). release_command("git push").
+
+Decl release_tool(Tool) bound [/name].
+Decl release_command(About) bound [/string].
+Decl half_signed(What) bound [/name] descr [fold("open"), within("24h"), counts("asked")].
+Decl last_signer(Signer) bound [/string] descr [fold("last"), within("24h"), counts("asked")].
+
+release(Action) :-
+    tool(Action, Tool),
+    release_tool(Tool).
+release(Action) :-
+    command_does(Action, _, _, About, _),
+    release_command(About).
+
+feed_half_signed(/release) :-
+    event(E),
+    release(E),
+    signed_approval(E, _).
+close_half_signed(/release) :-
+    event(E),
+    release(E),
+    result(E, "exit", 0).
+feed_last_signer(Signer) :-
+    event(E),
+    release(E),
+    signed_approval(E, Signer).
+
+same_person(Action) :-
+    signed_approval(Action, Signer),
+    last_signer(Signer).
+second_signature(Action) :-
+    signed_approval(Action, _),
+    half_signed(/release),
+    !same_person(Action).
+
+forbidden(Action) :-
+    release(Action),
+    !second_signature(Action).

@@ -1,0 +1,114 @@
+"""The laws of specs/laws: each loads beside the one that ships, answers its cases, and holds in a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli_kit import raw, spak
+from spak import config
+from spak.datalog import Policy
+from spak.errors import UsageError
+from spak.ledger.chain import is_record_line
+from spak.policy.history.trace import Trace, Verdict, read_events
+from spak.policy.law import Law, compiled
+from spak.records import decode
+from spak.runner.genesis import constitution
+
+LAWS = sorted((Path(__file__).parents[2] / "specs/laws").glob("*.mg"))
+WORLD = """
+allowed_host("api.example.com").
+permitted(A) :- tool(A, /deploy).
+secret_may_go("DEPLOY_KEY", /deploy, "key").
+"""
+"""What an operator of these cases says besides."""
+SETTINGS = {
+    "checks_before_commit": 'must_pass("Tests").',
+    "money_per_day": "money_per_day(/micro_dollars, 1000).",
+    "two_persons": 'release_tool(/deploy). release_command("git push").',
+}
+
+
+def policy(law: Path, text: str | None = None) -> Policy:
+    own = {law.name: law.read_text() if text is None else text, "world.mg": WORLD}
+    return compiled(Law(constitution(), {**own, "set.mg": SETTINGS.get(law.stem, "")}), "", {})
+
+
+def verdicts(law: Path, made: Policy) -> list[Verdict]:
+    return list(Trace(made).run(read_events(law.with_suffix(".cases.jsonl").read_text().splitlines())))
+
+
+def test_there_are_five() -> None:
+    assert len(LAWS) == 5
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.stem)
+def test_a_law_loads_without_a_finding_and_answers_its_cases(law: Path) -> None:
+    made = policy(law)
+    assert [item for item in made.diagnostics if item.place.file.startswith("operator/")] == []
+    found = verdicts(law, made)
+    assert {item.event.expect for item in found} >= {"allow", "deny"}
+    assert [item.to_json() for item in found if not item.expected] == []
+
+
+def rules(law: Path) -> list[int]:
+    lines = law.read_text().replace("\n    ", " ").splitlines()
+    return [number for number, line in enumerate(lines) if ":-" in line]
+
+
+@pytest.mark.parametrize(
+    ("law", "line"),
+    [(law, line) for law in LAWS for line in rules(law)],
+    ids=lambda value: value.stem if isinstance(value, Path) else str(value),
+)
+def test_every_rule_taken_away_changes_an_answer(law: Path, line: int) -> None:
+    lines = law.read_text().replace("\n    ", " ").splitlines()
+    head, body = lines[line].split(":-", 1)
+    lines[line] = f"{head} :- tool(_, /never_asked), {body}"
+    assert not all(item.expected for item in verdicts(law, policy(law, "\n".join(lines))))
+
+
+def test_a_law_that_ships_is_named_in_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "spak.toml").write_text('[policy]\nlaw = ["spak:two_persons"]\n')
+    assert list(config.law(config.settings(tmp_path, {})).operator) == ["two_persons.mg"]
+    (tmp_path / "spak.toml").write_text('[policy]\nlaw = ["spak:../policy/base"]\n')
+    with pytest.raises(UsageError) as caught:
+        config.law(config.settings(tmp_path, {}))
+    assert caught.value.code == "usage.config"
+
+
+EDITS = """
+AGENT Edits LEVEL 2 {
+  START -> t
+  TASK t {
+    %s
+    step new: tool.write_file { path: "new.txt" content: "n" }
+    step again: tool.write_file { path: "new.txt" content: "m" }
+    step old: tool.write_file { path: "old.txt" content: "o" }
+  }
+}
+"""
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(
+    ("first", "state"),
+    [("", "refused"), ('step read: tool.read_file { path: "old.txt" }', "succeeded")],
+    ids=["blind", "read"],
+)
+def test_a_run_under_a_law_that_ships(tmp_path: Path, first: str, state: str) -> None:
+    (tmp_path / "spak.toml").write_text('[policy]\nlaw = ["spak:read_before_overwrite"]\n')
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/old.txt").write_text("old\n")
+    (tmp_path / "edits.spak").write_text(EDITS % first)
+    _, document = spak(tmp_path, "run", "edits.spak", "--workspace", "work", "--json")
+    assert document["state"] == state, document
+    assert spak(tmp_path, "replay", "latest", "--json")[0] == 0
+    if state == "refused":
+        (ledger,) = tmp_path.rglob("trace.jsonl")
+        lines = ledger.read_bytes().splitlines(keepends=True)
+        records = [decode(line) for line in lines if is_record_line(line)]
+        denied = next(item.seq for item in records if item.kind == "permit" and not item.body["allow"])
+        shown = raw(tmp_path, "show", "latest", "--proof", str(denied)).stdout
+        assert 'no seen_file("old.txt")' in shown
