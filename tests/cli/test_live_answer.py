@@ -31,7 +31,7 @@ def watcher(width: int = 40) -> tuple[Watcher, io.StringIO, list[str]]:
 def test_a_line_without_end_is_broken_and_the_rest_stands_in_the_status_line() -> None:
     seen, out, told = watcher()
     for piece in ("word " * 9, "and a tail", "\n", "[bold]x[/]\n", "half", "", "new\n"):
-        seen.said(piece)
+        seen.text(piece)
     lines = out.getvalue().splitlines()
     assert all(len(line) <= 40 for line in lines[:2])
     shown = "".join(line.removeprefix("  │ ") for line in lines)

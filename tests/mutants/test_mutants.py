@@ -353,8 +353,8 @@ MUTANTS = [
     Mutant(
         "a kept session is not told what was spent",
         "kernel/gate.py",
-        "elif held.moving != moving:",
-        "elif False:",
+        "            if held.moving != moving:",
+        "            if False:",
         f"{GATE}::test_the_same_action_is_judged_by_what_is_spent_now",
     ),
     Mutant(

@@ -69,9 +69,10 @@ def _applies(policy: Policy, body: Body, node: Any, row: Any, proven: Any, model
             entry: Any = {} if item.part is None else next(entries)
             is_row = item.kind == "row"
             known = next(_ways(item, known, dict([proven[entry["node"]]]) if is_row else model))
-            expected = {"node": entry["node"]} if is_row else statement(item, known)
-            if item.part is not None and entry != expected:
-                return False
+            if item.part is not None:  # not an expression that was taken out of a literal
+                expected = {"node": entry["node"]} if is_row else statement(item, known)
+                if entry != expected:
+                    return False
             if item.kind == "neg" and item.key in policy.externals:  # absent is only what was asked for
                 args = [None if isinstance(arg, Wild) else to_json(value_of(arg, known)) for arg in item.args]
                 asked = [wants for (name, wants), _ in answers if (name, len(wants)) == item.key]

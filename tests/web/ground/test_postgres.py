@@ -70,7 +70,7 @@ def cluster() -> Iterator[str]:
 @pytest.mark.timeout(500)
 @pytest.mark.skipif(UNDER in os.environ, reason="this is the run on PostgreSQL")
 def test_models_and_views_on_postgresql(cluster: str) -> None:
-    names = ("access", "attacks", "beside", "specs_actions", "pages")
+    names = ("access", "attacks", "team_files", "specs_actions", "pages")
     tests = [ROOT / "tests/web/ground" / f"test_{name}.py" for name in names]
     tests += [ROOT / f"tests/web/reviews/test_{name}.py" for name in ("reviews", "inbox", "evidence")]
     tests.append(ROOT / "tests/web/runs/test_many_runs.py")

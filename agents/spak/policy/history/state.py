@@ -14,7 +14,6 @@ Time is an input and never goes back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from spak import canon
@@ -44,7 +43,7 @@ class Moment(NamedTuple):
     record: int
 
 
-class Entry(NamedTuple):
+class Addend(NamedTuple):
     """One addend of a window."""
 
     mark: Moment
@@ -74,9 +73,9 @@ class Last(NamedTuple):
     value: Any
 
 
-Cell = Moment | Open | Last | Total | tuple[Entry, ...]
+Cell = Moment | Open | Last | Total | tuple[Addend, ...]
 Table = Mapping[Row, Cell]
-_NONE: Mapping[str, Any] = MappingProxyType({})
+_NONE: Mapping[str, Any] = {}
 
 
 class Call(NamedTuple):
@@ -336,7 +335,7 @@ def _merged(
             cell = _added(known if isinstance(known, Total) else None, value, mark)
         case _:
             entries = _within(fold, history, known if known is not None else ())
-            cell = tuple(sorted((*entries, Entry(mark, value)), key=lambda entry: entry.mark.seq))
+            cell = tuple(sorted((*entries, Addend(mark, value)), key=lambda entry: entry.mark.seq))
             _number(sum(entry.value for entry in cell))
             others = {} if roomy else {other: item for other, item in table.items() if other != key}
             if sum(map(_length, others.values())) + len(cell) > fold.most_entries and not roomy:
@@ -383,7 +382,7 @@ def is_within(fold: Fold, history: History, mark: Moment) -> bool:
     return ago <= fold.window.amount
 
 
-def _within(fold: Fold, history: History, entries: Any) -> tuple[Entry, ...]:
+def _within(fold: Fold, history: History, entries: Any) -> tuple[Addend, ...]:
     return tuple(entry for entry in entries if is_within(fold, history, entry.mark))
 
 
@@ -444,6 +443,6 @@ def _cell(data: list[Any]) -> Cell:
         case "total":
             return Total(*rest)
         case "ring":
-            return tuple(Entry(Moment(*item[:4]), item[4]) for item in rest)
+            return tuple(Addend(Moment(*item[:4]), item[4]) for item in rest)
         case _:
             raise ValueError(f"no cell of a fold: {kind}")
