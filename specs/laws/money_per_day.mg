@@ -2,8 +2,9 @@
 # a row there is no limit. A question counts once it is answered and its cost is known.
 
 Decl money_per_day(Unit, Amount) bound [/name, /number].
-Decl spent_today(Unit, Amount) bound [/name, /number]
-    descr [fold("sum"), within("24h"), counts("done"), keys(1), entries(16384)].
+Decl spent_today(Unit, Amount)
+    descr [fold("sum"), within("24h"), counts("done"), keys(1), entries(16384)]
+    bound [/name, /number].
 
 feed_spent_today(/micro_dollars, Cost) :-
     event(E),

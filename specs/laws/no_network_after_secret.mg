@@ -1,7 +1,7 @@
 # After a run used a secret, or read a file of secrets that a person let it read, nothing reaches the network but
 # by a person's signature.
 
-Decl used_secret(Ago) bound [/number] descr [fold("seen"), counts("held")].
+Decl used_secret(Ago) descr [fold("seen"), counts("held")] bound [/number].
 
 secret_use(E) :- names_secret(E, _, _).
 secret_use(E) :- uses_path(E, _, /secret, _).

@@ -1,6 +1,6 @@
 # A file that exists is changed only after the run has read it, or has written it itself.
 
-Decl seen_file(Path) bound [/string] descr [fold("open"), counts("done"), keys(4096)].
+Decl seen_file(Path) descr [fold("open"), counts("done"), keys(4096)] bound [/string].
 
 feed_seen_file(Path) :-
     event(E),

@@ -4,8 +4,8 @@
 
 Decl release_tool(Tool) bound [/name].
 Decl release_command(About) bound [/string].
-Decl half_signed(What) bound [/name] descr [fold("open"), within("24h"), counts("asked")].
-Decl last_signer(Signer) bound [/string] descr [fold("last"), within("24h"), counts("asked")].
+Decl half_signed(What) descr [fold("open"), within("24h"), counts("asked")] bound [/name].
+Decl last_signer(Signer) descr [fold("last"), within("24h"), counts("asked")] bound [/string].
 
 release(Action) :-
     tool(Action, Tool),
