@@ -3,7 +3,7 @@
 A scripted model passes an attempt with chance RATE, or LOSS less where the spec says HURRY. Each run goes
 through the kernel and is judged by its validator; `Pool.pairs` then draws one run of each spec, each by
 itself, so that equal specs differ by chance as those of a model would. Drawing again from a few hundred
-runs of each spec instead of making every run anew is what lets thousands of pairs be measured.
+runs of each spec instead of repeating every run is what lets thousands of pairs be measured.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Token:
         self._set = False
 
     def set(self) -> None:
-        """Cancel the work; twice is once, and there is no way back."""
+        """Cancel the work; idempotent, and there is no way back."""
         self._set = True
 
     def is_set(self) -> bool:

@@ -118,13 +118,13 @@ class Bundles(BaseFinder):
         return []
 
     def list(self, ignore_patterns: Any) -> Iterator[tuple[str, FileSystemStorage]]:
-        """Every bundle, made anew where its parts have changed."""
+        """Every bundle, rebuilt where its parts have changed."""
         for name in NAMES:
             self.find(name)
             yield name, self.storage
 
     def find(self, path: str, find_all: bool = False, **options: Any) -> Any:
-        """The path of a bundle, made anew where its parts have changed; an empty list for other names."""
+        """The path of a bundle, rebuilt where its parts have changed; an empty list for other names."""
         if path not in NAMES:
             return []
         text, _ = make(path, self.root)

@@ -1,7 +1,7 @@
 """`spak policy eval --events` and `spak policy test`: a policy over what happened, line by line.
 
 Takes a loaded policy and files of events (spak.policy.history.trace); prints each answer with what the past
-had to do with it. `test` runs the cases that are beside a policy, NAME.cases.jsonl for NAME.mg.
+had to do with it. `test` runs the cases next to a policy, NAME.cases.jsonl for NAME.mg.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def evaluate(policy: Policy, events: Path, why: bool, as_json: bool) -> int:
 @click.option("--law", "with_law", is_flag=True, help="Under the law of new runs here besides.")
 @common.json_option
 def test_command(files: tuple[Path, ...], with_law: bool, as_json: bool) -> int:
-    """Run the cases beside each of FILES (NAME.cases.jsonl for NAME.mg): 0, or 1 when an answer differs."""
+    """Run the cases next to each of FILES (NAME.cases.jsonl for NAME.mg): 0, or 1 when an answer differs."""
     from spak import config
     from spak.datalog import load
     from spak.errors import UsageError
@@ -107,6 +107,6 @@ def _why(verdict: Verdict) -> str:
     """The facts of the past that were read, then the proof or what is missing, indented."""
     import json
 
-    told = [f"  {item.text}" for item in verdict.past]
+    lines = [f"  {item.text}" for item in verdict.past]
     found = verdict.decision.proof if verdict.decision.decision == "allow" else verdict.decision.why_not
-    return "\n".join([*told, "  " + json.dumps(found, ensure_ascii=False, sort_keys=True)])
+    return "\n".join([*lines, "  " + json.dumps(found, ensure_ascii=False, sort_keys=True)])

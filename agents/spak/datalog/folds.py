@@ -89,15 +89,15 @@ class Fold:
 
 def fold_of(decl: Decl) -> Fold | None:
     """The fold that is declared, None for another predicate. Raises: ValueError with what is wrong."""
-    told: dict[str, Atom] = {}
+    words: dict[str, Atom] = {}
     for atom in decl.descr:
-        if atom.pred in _WORDS and told.setdefault(atom.pred, atom) is not atom:
+        if atom.pred in _WORDS and words.setdefault(atom.pred, atom) is not atom:
             raise ValueError(f"{atom.pred} is given twice")
-    if "fold" not in told:
-        if told:
-            raise ValueError(f'{min(told)} says how a fold is kept, and there is no fold("...")')
+    if "fold" not in words:
+        if words:
+            raise ValueError(f'{min(words)} says how a fold is kept, and there is no fold("...")')
         return None
-    kind, counts = _word(told["fold"], KINDS), _word(told.get("counts"), COUNTS)
+    kind, counts = _word(words["fold"], KINDS), _word(words.get("counts"), COUNTS)
     columns = len(decl.names) - (kind != "open")
     if columns < 0:
         raise ValueError(f"a fold of {kind} has a column more than its keys: the last one is its value")
@@ -109,18 +109,18 @@ def fold_of(decl: Decl) -> Fold | None:
     if value and not (_keyed(value[0]) if kind == "last" else value[0].kind == "number"):
         wanted = "a name, a string or a number" if kind == "last" else "a /number"
         raise ValueError(f"the last column of a fold of {kind} is {wanted}")
-    if "entries" in told and (kind not in ("count", "sum") or "within" not in told):
+    if "entries" in words and (kind not in ("count", "sum") or "within" not in words):
         raise ValueError("entries are what a count or a sum within a window keeps")
-    if kind == "pending" and ("within" in told or "counts" in told):
+    if kind == "pending" and ("within" in words or "counts" in words):
         raise ValueError("what is pending is under way now: it has no window and counts nothing else")
     return Fold(
         decl.atom.pred,
         kind,
         columns,
-        _window(told["within"]) if "within" in told else None,
+        _window(words["within"]) if "within" in words else None,
         counts or "held",
-        _size(told.get("keys"), MAX_KEYS, 256),
-        _size(told.get("entries"), MAX_ENTRIES, 1024),
+        _size(words.get("keys"), MAX_KEYS, 256),
+        _size(words.get("entries"), MAX_ENTRIES, 1024),
         decl.place,
     )
 

@@ -261,7 +261,7 @@ class Session:
         self._answers[key, mode, inputs] = answer
 
     def forget(self, keys: Collection[Key]) -> None:
-        """Take back all answers about these predicates: they are asked for anew. Raises: PolicyLimit."""
+        """Take back all answers about these predicates: they are requested again. Raises: PolicyLimit."""
         old = [asked for asked in self._answers if asked[0] in keys]
         if old:
             self._update([(asked[0], row) for asked in old for row in self._answers[asked]], [])

@@ -302,8 +302,8 @@ class Gate:
             session = self._session(judged)
             found = decide(self.policy, known, True, session)
             if found.decision == ("allow" if judged.allow is True else "deny"):
-                told = [item.to_json() for item in remembered(self.folds, judged.history, session)]
-                return found.to_json() | ({"past": told} if told else {})
+                recalled = [item.to_json() for item in remembered(self.folds, judged.history, session)]
+                return found.to_json() | ({"past": recalled} if recalled else {})
         return denied(judged.code, judged.reason).to_json()
 
 

@@ -147,7 +147,7 @@ class FileLedger:
             self._known = Scan(snapshot.count, snapshot.head, self._size, 0)
 
     def close(self) -> None:
-        """Flush and give the lease back, also when the flush fails; twice is once."""
+        """Flush and give the lease back, also when the flush fails; idempotent."""
         if self._lease is None:
             return
         try:

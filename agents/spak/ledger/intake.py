@@ -77,7 +77,7 @@ class FileIntake:
             raise _taken(run, f"{there.count} records with another head")
 
     def drop(self) -> None:
-        """Leave nothing behind; twice is once."""
+        """Leave nothing behind; idempotent."""
         self._close()
         _remove(self._folder)
 

@@ -45,7 +45,7 @@ class Lease:
         return cls(fd)
 
     def release(self) -> None:
-        """Give it back; twice is once."""
+        """Give it back; idempotent."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

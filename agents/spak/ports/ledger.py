@@ -54,7 +54,7 @@ class Ledger(Protocol):
         """Ask whoever grants leases whether this one is held. Raises: LedgerError `ledger.lost_lease`."""
 
     def close(self) -> None:
-        """Flush and give the lease back; twice is once."""
+        """Flush and give the lease back; idempotent."""
 
 
 class Ledgers(Protocol):

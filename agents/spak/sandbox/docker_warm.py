@@ -186,7 +186,7 @@ class Warm:
         engine.remove(self.client, self.number)
 
     def close(self) -> None:
-        """Remove it and give its user back; twice is once."""
+        """Remove it and give its user back; idempotent."""
         with self._guard:
             if self._closed:
                 return

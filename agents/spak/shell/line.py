@@ -43,7 +43,7 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """A command whose output stands in a word."""
+    """A command whose output is part of a word."""
 
     form: str
     """`$(`, backtick, `<(` or `>(`."""

@@ -158,7 +158,7 @@ class Process:
         )
 
     def close(self) -> None:
-        """End the child and everything of it; twice is once."""
+        """End the child and everything of it; idempotent."""
         child, self._child = self._child, None
         if child is not None:
             child.kill()

@@ -155,7 +155,7 @@ class DatabaseLedger:
         self._shown = writing.writer.submit(batch)
 
     def close(self) -> None:
-        """Flush and give the lease back, also when the flush fails; twice is once."""
+        """Flush and give the lease back, also when the flush fails; idempotent."""
         if not self._writable:
             return
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from abc import ABC, abstractmethod
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -33,7 +34,7 @@ MOST_HEARD = 20
 """Messages of a page, beside a ping each second, before its socket is closed."""
 
 
-class Stream(AsyncWebsocketConsumer):
+class Stream(AsyncWebsocketConsumer, ABC):
     """One socket: opened for what `find` gives, then one task that sends what there is."""
 
     channel_layer_alias = "none"
@@ -59,13 +60,13 @@ class Stream(AsyncWebsocketConsumer):
         else:
             self.task = asyncio.create_task(self._pump(self.reader))
 
+    @abstractmethod
     def find(self, user: Any) -> Any:
         """Raises: Http404, PermissionDenied."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def join(self, found: Any, viewer: Viewer) -> Reader:
-        """The reader of what was found; each stream says its own."""
-        raise NotImplementedError
+        """The reader of what was found; each stream has its own."""
 
     async def _pump(self, reader: Reader) -> None:
         with contextlib.suppress(OSError, RuntimeError):  # it went away meanwhile

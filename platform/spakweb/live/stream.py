@@ -85,11 +85,10 @@ class Hub:
         return await self._reader(Reader(watch, viewer))
 
     def leave(self, reader: Reader) -> None:
-        """Twice is once."""
+        """Remove a reader; idempotent."""
         watch = reader.watch
         if reader not in watch.readers:
             return
-        watch.readers.discard(reader)
         self.readers -= 1
         user = reader.viewer.user
         self._each[user] -= 1

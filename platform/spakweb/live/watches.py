@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -92,7 +93,7 @@ class Reader:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Watching:
+class Watching(ABC):
     """What watches of runs and teams share: readers, and a task that reads after each hint, at a pace."""
 
     pace_s = PACE_S
@@ -106,24 +107,25 @@ class Watching:
         self.dirty.set()
         self.task = asyncio.create_task(self._follow())
 
+    @abstractmethod
     async def refresh(self) -> None:
-        """Read what changed; each watch says its own."""
-        raise NotImplementedError
+        """Read what changed."""
 
+    @abstractmethod
     async def unsent(self, reader: Reader) -> list[Message]:
-        """What the reader has not been sent yet; its cursors are moved behind it."""
-        raise NotImplementedError
+        """What the reader has not been sent yet; its cursors move past it."""
 
+    @abstractmethod
     def forget(self) -> None:
-        """Its owner drops it: nobody reads it any more."""
-        raise NotImplementedError
+        """Remove it from its owner: it has no readers left."""
 
     def behind(self, reader: Reader) -> bool:
         """Whether there are records that the reader does not have."""
         return False
 
     def left(self, reader: Reader) -> None:
-        """The reader went."""
+        """Remove a reader whose page was closed."""
+        self.readers.discard(reader)
 
     def _told(self) -> None:
         self.ready.set()
@@ -255,7 +257,8 @@ class Watch(Watching):
         return reader.next < self.count
 
     def left(self, reader: Reader) -> None:
-        """Its page was closed."""
+        """Remove a reader whose page was closed, and report it to the viewers of the run."""
+        super().left(reader)
         self.hub.looks_on_no_more(self.key, reader.viewer)
 
     def forget(self) -> None:

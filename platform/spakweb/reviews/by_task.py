@@ -2,7 +2,7 @@
 
 A task that only one side changed is taken from it; one that both changed alike is taken once; one that both
 changed differently is merged by its own lines, and where they overlap it is a conflict of that task. What
-stands between tasks is merged by lines, as one part with the name "". `decided` is the text once each
+is between tasks is merged by lines, as one part with the name "". `decided` is the text once each
 conflict has a choice.
 """
 
@@ -31,7 +31,7 @@ class Conflict:
 @dataclass(frozen=True, slots=True)
 class Merged:
     skeleton: str
-    """What stands between tasks, with a mark for each of them."""
+    """What is between tasks, with a mark for each of them."""
     tasks: Mapping[str, str]
     conflicts: tuple[Conflict, ...]
 
@@ -135,7 +135,7 @@ def _cut(text: str) -> tuple[str, dict[str, str]] | None:
             return None
         first = text.rfind("\n", 0, start) + 1
         if text[first:start].strip():
-            return None  # something stands before it on its line
+            return None  # something precedes it on its line
         last = text.find("\n", end)
         last = len(text) if last < 0 else last + 1
         if text[end:last].strip():

@@ -1,4 +1,4 @@
-"""A campaign as its ledger tells it: the plan, the candidates, what each stage and each pair said.
+"""A campaign as its ledger records it: the plan, the candidates, what each stage and each pair said.
 
     genesis    the plan, with the text of the base
     candidate  {"number", "candidate"}               verdict  {"number", "verdict", "why"}
@@ -94,7 +94,7 @@ class Tested:
 
 @dataclass(slots=True)
 class Campaign:
-    """A campaign as its ledger tells it: the plan and each candidate that was tested."""
+    """A campaign as its ledger records it: the plan and each candidate that was tested."""
 
     name: str
     plan: Plan

@@ -236,7 +236,7 @@ def verify(campaign: Campaign, catalog: Catalog) -> list[str]:
     """What in a campaign's ledger does not follow from the rest of it; empty when everything does.
 
     Form, privileges, golden verdicts and the betting are derived again, and a grammar patch that passed is
-    judged anew beside the base; replay of recorded runs is not, since the ledger names their outcome alone.
+    judged again with the base; replay of recorded runs is not, since the ledger names their outcome alone.
     """
     wrong = []
     for tested in campaign.tested:

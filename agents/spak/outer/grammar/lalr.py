@@ -1,6 +1,6 @@
 """LALR(1) tables of a grammar, and for each conflict both derivations that lead to it.
 
-Made from LR(0) states by propagating lookaheads (Aho, Sethi, Ullman, section 4.7). A conflict is told as
+Made from LR(0) states by propagating lookaheads (Aho, Sethi, Ullman, section 4.7). A conflict is reported as
 Bison does: for each of the two actions the shortest derivation from the start that comes to it with that
 next token, found by a search over states with exact lookaheads (Isradisaikul and Myers 2015). No conflict is
 ever settled here.
@@ -84,7 +84,7 @@ class Automaton:
         return {origin: frozenset(items) for origin, items in found.items()}
 
     def _first_of_rest(self, item: Item) -> tuple[frozenset[str], bool]:
-        """What can follow the symbol behind the dot within its rule, and whether nothing may."""
+        """What can follow the symbol after the dot within its rule, and whether nothing may."""
         found: set[str] = set()
         for symbol in self.rules[item[0]].symbols[item[1] + 1 :]:
             begins = self.firsts.get(symbol, frozenset((symbol,)))

@@ -49,7 +49,7 @@ class GrammarPatch:
         for line in lines[1:]:
             if line[0].isspace():
                 if not rules:
-                    raise broken("a template stands before its rule")
+                    raise broken("a template comes before its rule")
                 templates[-1].append(line)
                 continue
             origin, colon, body = line.partition(":")

@@ -1,4 +1,4 @@
-"""Between a session of the policy and the state of folds: what it is told of the past, and what it feeds.
+"""Between a session of the policy and the state of folds: the past that it is given, and what it feeds.
 
 Takes a session that holds the facts of one event, the folds and the history; answers the session's questions
 about folds, reads the rows that the event feeds, and says what the past had to do with a decision. It decides

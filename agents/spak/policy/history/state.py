@@ -140,8 +140,8 @@ def settled(
             history = _take(folds, history, kept, found.mark)
     if done:
         mark = Moment(history.now, history.step, history.seq, record)
-        told = [item for item in fed if item[1] or folds[item[0]].counts == "done"]
-        history = _take(folds, history, [item for item in told if item not in before], mark)
+        answered = [item for item in fed if item[1] or folds[item[0]].counts == "done"]
+        history = _take(folds, history, [item for item in answered if item not in before], mark)
     return history
 
 

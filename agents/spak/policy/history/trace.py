@@ -8,9 +8,9 @@ Takes a policy and JSON lines; gives a Verdict for each request. A line is one e
 
 `kind` is `request` (the default), `response` or `error`; `at` is a date in UTC or a number of milliseconds,
 by default the time of the line before; `id` is what pairs an answer with its call, by default the oldest call
-under way of that action. `expect` says what a test wants. `{"case": "NAME"}` begins anew. What a run would
-know of a request besides is given with it: `act` (`tool`, which is the default, `ask` or `plan`), `signed`
-(who approved it), `missing` (its paths that do not exist), `checks` (what checks of the present files found).
+under way of that action. `expect` says what a test wants. `{"case": "NAME"}` begins a new case. What a run
+would know of a request besides is given with it: `act` (`tool`, which is the default, `ask` or `plan`),
+`signed` (who approved it), `missing` (its paths that do not exist), `checks` (what checks found).
 It carries nothing out; a request that is permitted is under way until a line answers it.
 """
 
@@ -53,7 +53,7 @@ class Event:
 
     line: int
     case: str = ""
-    """The name of the case that begins here; then nothing else is told."""
+    """The name of the case that begins here; the line has no other member."""
     at: int | None = None
     kind: str = "request"
     id: str = ""
@@ -147,10 +147,10 @@ class Trace:
             return decision
         forbidden = decision.code == "policy.forbidden"
         reason = decision.reason
-        if event.action in self._named:  # its rules are not met, or one of them stands against it
+        if event.action in self._named:  # its rules are not met, or one of them forbids it
             reason = "a rule of the policy forbids it" if forbidden else "no rule of the policy permits it"
-        told = canon.dumps(decision.why_not).decode()
-        about = [item.text for item in seen if item.holds == forbidden and f"{item.fold}(" in told]
+        reasons = canon.dumps(decision.why_not).decode()
+        about = [item.text for item in seen if item.holds == forbidden and f"{item.fold}(" in reasons]
         reason = "; ".join([reason, *about[:3]])
         return replace(decision, reason=reason)
 
@@ -242,7 +242,7 @@ def _event(number: int, line: str) -> Event:
             raise _bad(number, f"{name} is a string")
     about = _ABOUT & found.keys()
     if about and kind != "request":
-        raise _bad(number, f"{min(about)} is told of a request")
+        raise _bad(number, f"{min(about)} belongs to a request")
     missing, checks = found.get("missing", []), found.get("checks", {})
     if not isinstance(missing, list) or not all(isinstance(path, str) for path in missing):
         raise _bad(number, "missing is a list of paths")
