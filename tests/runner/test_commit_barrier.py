@@ -171,6 +171,20 @@ def test_a_merge_is_checked_before_it_is_committed(tmp_path: Path) -> None:
     assert len(git(barrier.place, "rev-list", "-n", "1", "--parents", "HEAD").split()) == 3
 
 
+@pytest.mark.parametrize(("door", "ended"), [("git_commit", "ok"), ("commit", "workspace.repository")])
+def test_text_that_git_would_store_in_another_encoding_is_not_committed(
+    tmp_path: Path, door: str, ended: str
+) -> None:
+    """What was checked are the bytes of the file, and git would store others."""
+    barrier = opened(tmp_path / "run")
+    attributes = tool("write_file", path=".gitattributes", content="*.py working-tree-encoding=UTF-16LE\n")
+    for step in (GOOD, attributes, CHECK, ADD):
+        assert barrier.do(step) == "ok"
+    before = barrier.commits()
+    assert barrier.do(DOORS[door]) == ended, "a refusal of the tool is a result"
+    assert barrier.commits() == before
+
+
 def test_another_check_does_not_forget_one_that_failed(tmp_path: Path) -> None:
     from dataclasses import replace
 

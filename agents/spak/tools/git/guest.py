@@ -87,6 +87,14 @@ if nested:
 git("add", "-A", "--", *(paths or ["."]))
 before = git("rev-parse", parent + "^{tree}").decode().strip() if parent else git("mktree").decode().strip()
 tree = git("write-tree").decode().strip()
+changed = parts(git("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", before, tree))
+asked = ("working-tree-encoding",) if order.get("tree") else ("working-tree-encoding", "filter")
+given = b"".join(item + b"\0" for item in changed)
+words = git("check-attr", "-z", "--stdin", *asked, given=given).split(b"\0")
+for name, what, value in zip(words[0::3], words[1::3], words[2::3]):
+    if value not in (b"unspecified", b"unset"):
+        wanted = "%s wants the %s %s" % (ascii(text(name)), text(what), ascii(text(value)))
+        stop("filter", wanted, "other text would be committed than was checked: commit it by hand")
 if order.get("tree"):
     json.dump({"tree": tree, "parent": before}, sys.stdout)
     sys.exit()
@@ -99,12 +107,6 @@ if paths:
              "what was checked is committed whole: leave `paths` out, or ignore the file")
 if tree == before:
     stop("nothing", "nothing changed since the last commit", "change something, or go on without a commit")
-changed = parts(git("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", before, tree))
-words = git("check-attr", "-z", "--stdin", "filter", given=b"\0".join(changed) + b"\0").split(b"\0")
-for name, value in zip(words[0::3], words[2::3]):
-    if value not in (b"unspecified", b"unset"):
-        wanted = "%s wants the filter %s" % (ascii(text(name)), ascii(text(value)))
-        stop("filter", wanted, "filters are programs and are not run: commit it by hand")
 command = ["commit-tree", tree, "-F", "-"] + (["-p", parent] if parent else [])
 commit = git(*command, given=order["message"].encode("utf-8")).decode().strip()
 with open(own + "/index", "rb") as file:
