@@ -30,6 +30,11 @@ _CODE = re.compile(
     r".*\.(py|pyi|[cm]?[jt]sx?|go|rs|java|kt|rb|c|h|cc|cpp|hpp|cs|php|swift|md|rst|html?|css)", re.IGNORECASE
 )
 """Code and pages: no file of secrets, though a folder or a name says `secrets`."""
+SECRET_PATHS = (
+    rf"(?:.*/)?(?:(?:{'|'.join(map(re.escape, sorted(_SECRET_FOLDERS)))})(?:/.*)?"
+    rf"|(?!(?:{_CODE.pattern})\Z)(?:(?:{'|'.join(map(re.escape, sorted(_KEPT)))})/.*|{_SECRET.pattern}))"
+)
+"""All that `secret` calls one, and a little more: a pattern for those who have many paths to ask it of."""
 _CONTROL = re.compile(
     r"package(-lock)?\.json|(GNU)?[Mm]akefile|.*\.mk|setup\.(py|cfg)|pyproject\.toml|conftest\.py|sitecustomize\.py|"
     r"usercustomize\.py|.*\.pth|tox\.ini|noxfile\.py|pytest\.ini|\.?(bash|zsh)(rc|_profile|env)|\.(profile|envrc|npmrc|"

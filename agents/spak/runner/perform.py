@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -233,6 +233,7 @@ class Performer:
                 refused = {"of": effect.id, "outcome": "invalid", "code": error.code}
                 return Proposed(Kind.ACT, refused, {"why": error.message})
             check(self.cancel)
+            self.walls.recall(effect, lock, self.cancel)
             with self.hearing() as heard:
                 call = step.started(Call(
                     effect.id, effect.name, args, self.workspace.directory,
@@ -279,11 +280,13 @@ class Performer:
             return Proposed(Kind.ACT, body, side)
         rule = self.rules.program.tasks[effect.task].rule
         told: dict[str, Any] = {}
-        with self.workspace.lock(self.cancel) as lock, self.hearing() as heard:
+        with ExitStack() as held:
+            lock = held.enter_context(self.workspace.lock(self.cancel))
             if not self._unchanged(effect):
                 return _changed(effect)
             check(self.cancel)
-            options = expand(effect.args, self.blobs)
+            self.walls.recall(effect, lock, self.cancel)
+            heard = held.enter_context(self.hearing())
             measurement = validator.measure(
                 MeasureCall(
                     id=effect.id,

@@ -4,7 +4,8 @@ folder of runs, where a run works in the folder that holds it.
 Takes a host and a workspace; `look`, at the start of each effect, finds the files that the law calls secret
 (spak.commandline.places). `launcher` masks them for every job but one whose action was permitted on them, and
 `redactor` takes the values that stand in them out of whatever becomes a record or is shown. Values are kept
-in memory as long as the process lives, so a file that a tool renamed or removed is still kept out.
+in memory as long as the process lives, so a file that a tool renamed or removed is still kept out; `recall`
+adds those that only git's history still has (spak.runner.secret_history).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
+from spak.cancel import Token
 from spak.commandline import places
 from spak.datalog.values import Name
 from spak.errors import UserError
@@ -24,8 +26,8 @@ from spak.kernel.state import Effect
 from spak.llm.redact import Redactor, tells
 from spak.policy.actions import Action
 from spak.policy.facts import facts
-from spak.ports import Launcher, Measurement, Redacting
-from spak.runner import secret_values
+from spak.ports import Call, Launcher, Measurement, Redacting
+from spak.runner import secret_history, secret_values
 from spak.runner.host import Host
 from spak.sandbox.masked import Masked
 from spak.tools.observe import beneath
@@ -48,7 +50,31 @@ class Walls:
         self._values: tuple[str, ...] = ()
         """Of those that were seen, the ones that can be taken out, the earliest first: what a tool writes
         puts none of them out of mind."""
+        self._old: tuple[str, ...] = ()
+        """Of git's history; last, so that they put none of a file of today out of mind."""
+        self._known: tuple[str, ...] = ()
+        """All of them."""
+        self._recalled: secret_history.Mark = ()
         self._paths: tuple[str, ...] = ()
+
+    def recall(self, effect: Effect, lock: int, cancel: Token) -> None:
+        """Know what stood in files of secrets that git's history has, before a job of this effect runs: the
+        first time, and when objects came from elsewhere. `lock` is the workspace's. Raises: Cancelled."""
+        if self.host.launcher is None or not self._starts_jobs(effect):
+            return
+        directory = self._workspace.directory
+        mark = secret_history.mark(directory)
+        if mark == self._recalled:
+            return
+        call = Call(
+            effect.id, effect.name, {}, directory, self.host.launcher, limits=self.host.limits,
+            toolchain=self.host.toolchain, inherit=(lock,), cancel=cancel,
+        )  # fmt: skip
+        found = secret_history.values(call, self.host.shown_secrets)
+        self._old = tuple(dict.fromkeys((*self._old, *filter(tells, found))))
+        self._recalled = mark
+        if self._old:
+            self._renew()
 
     def look(self, fresh: bool = False) -> None:
         """See which files of secrets there are; `fresh` looks at the folder itself, outside of a step."""
@@ -58,15 +84,21 @@ class Walls:
         if not values <= self._seen:
             self._values += tuple(value for value in values if value not in self._seen and tells(value))
             self._seen |= values
-            self.redactor = (self.host.redactor or Redactor()).knowing(self._values)
+            self._renew()
+
+    def _renew(self) -> None:
+        self._known = (*self._values, *self._old)
+        self.redactor = (self.host.redactor or Redactor()).knowing(self._known)
 
     def look_before(self, effect: Effect) -> None:
         """`look`, at the folder itself where the effect starts jobs of tools in it."""
+        self.look(fresh=self._starts_jobs(effect))
+
+    def _starts_jobs(self, effect: Effect) -> bool:
         tool = self.host.tools.get(effect.name)
-        jobs = effect.act == "validate" or (
+        return effect.act == "validate" or (
             effect.act == "tool" and tool is not None and tool.entry.sandboxed
         )
-        self.look(fresh=jobs)
 
     def clean(self, value: Any) -> Any:
         """A text or a JSON value without secrets. Raises: RunError `llm.redaction`."""
@@ -84,8 +116,8 @@ class Walls:
 
     def recordable(self, found: Measurement) -> Measurement:
         """The same; a failed check where a file that was measured holds a value, since its bytes are kept."""
-        data = b"\n".join(found.subject.files.values()) if self._values else b""
-        if not any(value.encode("utf-8", "replace") in data for value in self._values):
+        data = b"\n".join(found.subject.files.values()) if self._known else b""
+        if not any(value.encode("utf-8", "replace") in data for value in self._known):
             return found
         why = "a measured file holds a value of a file of secrets; it is not kept"
         failed = {"name": "secrets", "ok": False, "code": "secret", "detail": why}
@@ -96,7 +128,7 @@ class Walls:
 
     def seen(self, facts: Any) -> Any:
         """An observation without the values; as it was where there are none. Raises: RunError."""
-        return self.redactor.value(facts) if self._values and self.redactor is not None else facts
+        return self.redactor.value(facts) if self._known and self.redactor is not None else facts
 
 
 class Reader:

@@ -2,8 +2,9 @@
 
 Takes one JSON object on standard input; prints one: the commit, its tree and files, or a code with a hint.
 With `tree` it says which tree a commit of all files would have, with `list` which trees the commits have
-that lead to new values of refs, and those of commits that branches were moved to; both commit nothing and
-work in a workspace that is read-only. `at` names the folder of a repository below the top, `work` that of its
+that lead to new values of refs, and those of commits that branches were moved to, with `tips` what stood in
+files of secrets in the commits below them; all three commit nothing and work in a workspace that is
+read-only. `at` names the folder of a repository below the top, `work` that of its
 files.
 Standard library only. The text runs under the toolchain's Python, isolated, with the workspace at /ws.
 """
@@ -11,7 +12,7 @@ Standard library only. The text runs under the toolchain's Python, isolated, wit
 from __future__ import annotations
 
 GUEST = r"""
-import json, os, subprocess, sys
+import base64, json, os, re, subprocess, sys, threading
 
 MAX_SHOWN = 200
 order = json.load(sys.stdin)
@@ -33,7 +34,7 @@ for name, text in (
     with open(own + "/" + name, "w", encoding="utf-8") as file:
         file.write(text)
 stamp = "%d +0000" % order.get("time", 0)
-looking = order.get("tree") or "list" in order
+looking = order.get("tree") or "list" in order or "tips" in order
 env = {
     "PATH": os.path.dirname(order["git"]) + ":/usr/bin:/bin", "HOME": own, "LC_ALL": "C", "TZ": "UTC",
     "GIT_DIR": own, "GIT_WORK_TREE": ws,
@@ -66,6 +67,55 @@ def parts(data):
 def text(data):
     return data.decode("utf-8", "backslashreplace")
 
+# Each change of a file in the commits below the tips, as raw rows of git with paths: those listed in time.
+def rows_of_history(tips):
+    with open(own + "/tips", "w", encoding="ascii") as file:
+        file.write("\n".join(tips) + "\n")
+    words = ("log", "--ignore-missing", "--stdin", "-m", "--root", "--raw", "--no-abbrev", "--no-renames",
+             "--no-show-signature", "-z", "--format=", "--max-count=%d" % order["commits"])
+    with open(own + "/tips", "rb") as given, subprocess.Popen(
+        [order["git"], *words], cwd=ws, env=env, stdin=given, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as said:
+        clock = threading.Timer(order["seconds"], said.kill)
+        clock.start()
+        row, rest = None, b""
+        while chunk := said.stdout.read(1 << 16):
+            *items, rest = (rest + chunk).split(b"\0")
+            for item in items:
+                if row is not None:
+                    yield row, item
+                    row = None
+                elif item.strip().startswith(b":"):
+                    row = item.strip()[1:].split()
+        clock.cancel()
+
+# Hashes of what stood in files of secrets, the newest first, each with one of its paths.
+def secrets_of_history():
+    pattern, asked, found = re.compile(order["secret"], re.I | re.S), {}, {}
+    for (old_mode, mode, old, new, *_), path in rows_of_history(order["tips"]):
+        if path not in asked:
+            asked[path] = pattern.fullmatch(text(path)) is not None
+        for kind, value in ((mode, new), (old_mode, old)) if asked[path] else ():
+            if kind.startswith(b"100"):
+                found.setdefault(value, path)
+    return dict(list(found.items())[: order["most"]])
+
+if "tips" in order:
+    room, named, small = order["room"], secrets_of_history(), []
+    listed = git("cat-file", "--batch-check", given=b"".join(value + b"\n" for value in named))
+    for line in listed.splitlines():
+        value, *about = line.split()
+        if about[0] == b"blob" and int(about[1]) <= min(order["bytes"], room):
+            room -= int(about[1])
+            small.append((value, int(about[1])))
+    files, data = [], git("cat-file", "--batch", given=b"".join(value + b"\n" for value, _ in small))
+    for value, size in small:
+        at = data.index(b"\n") + 1
+        files.append([text(named[value]), base64.b64encode(data[at : at + size]).decode()])
+        data = data[at + size + 1 :]
+    json.dump({"files": files}, sys.stdout)
+    sys.exit()
 if "list" in order:
     found = b""
     if order["list"]:

@@ -264,6 +264,24 @@ def _moved(known: Before, refs: Mapping[str, str]) -> set[str]:
     return {refs[name] for name in branches if name in refs and refs[name] != known.refs[name]}
 
 
+def tips(workspace: Path) -> set[str]:
+    """Every commit that a ref or git's log of one names; none where there is no plain repository."""
+    if not _is_folder(workspace) or elsewhere(workspace):
+        return set()
+    found = set(_refs(workspace).values())
+    for folder, _, files in os.walk(workspace / GIT / "logs", followlinks=False):
+        for file in files:
+            path = str(Path(folder, file).relative_to(workspace / GIT))
+            for line in (_read(workspace, GIT, path) or "").splitlines():
+                found.update(line.split(" ", 2)[:2])
+    return {value for value in found if _HASH.match(value) and value.strip("0")}
+
+
+def ask(call: Call, order: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the guest (spak.tools.git.guest) says of the repository; without an answer an empty object."""
+    return _ask(call, order, GIT)
+
+
 def _is_folder(workspace: Path) -> bool:
     return _is_dir(workspace / GIT)
 
