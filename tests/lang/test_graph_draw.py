@@ -275,7 +275,13 @@ def test_a_difference_is_told_by_sign_word_and_class() -> None:
     labels = [text for label in with_class(root, "label") for text in texts(label)]
     assert labels.count("− plateau") == 1
     assert labels.count("+ plateau") == labels.count("+ success") == 1
-    assert texts(with_class(root, "legend")[0]) == ["+ added", "− removed", "~ changed", "= unchanged"]
+    assert texts(with_class(root, "legend")[0]) == [
+        "+ added",
+        "− removed",
+        "~ changed",
+        "^ moved",
+        "= unchanged",
+    ]
     assert "Added: review." in texts(root, "desc")[0]
     gone = [edge for edge in to_json(made)["edges"] if edge["change"] == "removed"]
     assert [(edge["from"], edge["trigger"], edge["to"]) for edge in gone] == [("tune", "plateau", "finalize")]

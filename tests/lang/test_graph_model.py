@@ -212,6 +212,15 @@ def test_START_moved() -> None:
     assert made.start == nodes(made)["b"]
 
 
+def test_a_task_at_another_place_is_moved_and_one_that_changed_besides_is_changed() -> None:
+    last, first = "  TASK c { TOOLS [run] }\n", "  START -> a\n"
+    at_front = OLD.replace(last, "").replace(first, first + last)
+    assert changes(difference(at_front)) == {"c": "moved", "a": "same", "b": "same"}
+    assert changes(difference(at_front.replace("c { TOOLS [run]", "c { TOOLS [cc]")))["c"] == "changed"
+    new = at_front.replace("  TASK c", "  TASK n { TOOLS [cc] }\n  TASK c").replace(" b", " d")
+    assert changes(difference(new, {"b": "d"})) == {"n": "added", "c": "moved", "a": "same", "d": "changed"}
+
+
 def test_a_task_that_went_and_is_still_named_is_missing_and_removed() -> None:
     new = OLD.replace("  TASK c { TOOLS [run] }\n", "")
     made = difference(new)

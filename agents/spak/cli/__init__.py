@@ -21,6 +21,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "lsp": ("lsp", "the language server, for editors"),
     "edit": ("edit", "change a spec by typed operations"),
     "diff": ("diff", "what changed in meaning between two specs"),
+    "blame": ("blame", "who gave each field of a spec its value, when and why"),
     "run": ("run", "start a run and advance it until it ends or waits"),
     "step": ("step", "give an answer, or call the backend, and go on to the next stop"),
     "resume": ("resume", "go on after a crash or a stop"),

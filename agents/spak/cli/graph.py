@@ -120,7 +120,7 @@ def _summary(layout: Layout, output: Path | None) -> None:
     parts += [f"{len(graph.edges)} edge{'' if len(graph.edges) == 1 else 's'}"]
     if layout.different:
         changes = [node.change for node in graph.nodes] + [edge.change for edge in graph.edges]
-        for change in ("added", "removed", "changed"):
+        for change in ("added", "removed", "changed", "moved"):
             count = changes.count(change)
             parts += [f"{count} {change}"] if count else []
         if len(parts) == 2:

@@ -123,7 +123,7 @@ def verify(
     signed = message(
         action=action, decision=body["decision"], expires=body["expires"], of=of, run=run, step=step
     )
-    if not _verifies(key["public"], body["signature"], signed):
+    if not is_signed(key["public"], body["signature"], signed):
         return Rejected("policy.approval_signature", "its signature does not fit this action and this key")
     if at >= body["expires"]:
         return Rejected("policy.approval_expired", "it had expired when it came")
@@ -181,7 +181,8 @@ def _approver(keys: Sequence[Mapping[str, Any]], signer: str) -> Mapping[str, An
     return key if key_id(public) == signer else None
 
 
-def _verifies(public: str, signature: str, text: bytes) -> bool:
+def is_signed(public: str, signature: str, text: bytes) -> bool:
+    """Whether it is the key's signature over the text; both in base64url, damaged ones are none."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 

@@ -1,12 +1,14 @@
-"""Who wrote each line of a spec: `lines(texts)` gives for each line of the last text the one it came
-with. Pure but for `context`, which reads the versions of a spec and its history."""
+"""Who wrote each line of a spec, and who gave each field its value: `lines(texts)` gives for each line of the
+last text the one it came with. Pure but for `context`, which reads the versions of a spec and its history."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from spak.lang.diff import fields
 from spakweb.reviews import history
+from spakweb.reviews.parts import shown_value
 from spakweb.specs import show
 from spakweb.specs.merge import opcodes
 from spakweb.specs.models import Spec
@@ -36,10 +38,15 @@ def context(spec: Spec) -> dict[str, Any]:
     for number, (line, owner) in enumerate(zip(show.lines_of(versions[-1].text), owners, strict=True), 1):
         rows.append({"number": number, "line": line, "version": versions[owner], "first": owner != before})
         before = owner
+    found = [
+        {"path": one.path, "value": shown_value(one.value), "version": versions[one.origin]}
+        for one in fields([one.text for one in versions])
+    ]
     records = [{"record": one, **history.read(one)} for one in spec.history.order_by("-number")[:MOST]]
     return {
         "rows": rows[:LINES],
         "more": max(0, len(rows) - LINES),
+        "fields": found[:LINES],
         "records": records,
         "wrong": history.verify(spec),
     }

@@ -2,7 +2,7 @@
 
 Each record is canonical JSON that names the hash of the record before it, and is signed with the platform's
 key (runs/signing.py). `append` writes one inside the transaction of what it reports; `verify` reads a
-spec's records again and says what is wrong with them.
+spec's records again and says what is wrong with them; `export` makes a file that is verified elsewhere.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.utils import timezone
 
 from spak import canon
+from spak.outer import spec_history
 from spak.policy import approval
 from spakweb.reviews.models import HistoryRecord
 from spakweb.runs.signing import private_key
@@ -66,19 +66,32 @@ def read(record: HistoryRecord) -> dict[str, Any]:
 
 def verify(spec: Spec) -> list[str]:
     """What is wrong with the records, in words; empty when chain and signatures hold."""
-    found: list[str] = []
-    previous, (key, name) = canon.ZERO, _key()
-    for place, record in enumerate(spec.history.order_by("number"), 1):
-        line = bytes(record.line)
-        if record.number != place:
-            return [*found, f"record {place} is missing"]
-        if canon.digest(line) != record.hash or canon.loads(line)["previous"] != previous:
-            return [*found, f"record {place} is not the one that was written"]
-        try:
-            if record.key != name:
-                raise InvalidSignature
-            key.public_key().verify(approval.decoded(record.signature, 64) or b"", record.hash.encode())
-        except (InvalidSignature, ValueError):
-            found.append(f"record {place} is not signed by this platform")
-        previous = record.hash
-    return found
+    return spec_history.verify(_records(spec), _public())[1]
+
+
+def export(spec: Spec) -> str:
+    """Versions and records as one file, which `spak blame --history` verifies and reads."""
+    versions = [
+        spec_history.Version(
+            one.number,
+            one.text,
+            one.author.get_username(),
+            int(one.made_at.timestamp() * 1000),
+            one.message,
+            one.provenance or None,
+        )
+        for one in spec.versions.select_related("author").order_by("number")
+    ]
+    rows = spec_history.lines(spec.name, _public(), versions, _records(spec))
+    return "".join(f"{row}\n" for row in rows)
+
+
+def _records(spec: Spec) -> list[spec_history.Record]:
+    return [
+        spec_history.Record(bytes(one.line).decode("utf-8", "replace"), one.hash, one.signature)
+        for one in spec.history.order_by("number")
+    ]
+
+
+def _public() -> str:
+    return approval.encoded(_key()[0].public_key().public_bytes_raw())

@@ -147,13 +147,14 @@ def _change(item: Change, reading: Reading) -> dict[str, Any]:
         "op": item.op,
         "word": WORDS[item.op],
         "path": item.path or "the spec",
-        "before": _value(item.before),
-        "after": _value(item.after),
+        "before": shown_value(item.before),
+        "after": shown_value(item.after),
         "privileged": item.path in reading.marked,
     }
 
 
-def _value(value: Any) -> str:
+def shown_value(value: Any) -> str:
+    """A value of a list of changes as text, clipped."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -14,6 +14,7 @@ urlpatterns = [
     path("specs/<slug:spec>/patches/propose/", views.propose, name="spak-patch-propose"),
     path("specs/<slug:spec>/patches/protect/", views.protect, name="spak-spec-protect"),
     path("specs/<slug:spec>/blame/", views.blame_page, name="spak-spec-blame"),
+    path("specs/<slug:spec>/history.jsonl", views.history_file, name="spak-spec-history-file"),
     path(ONE, views.patch, name="spak-patch"),
     path(f"{ONE}status/", views.status, name="spak-patch-status"),
     path(f"{ONE}graph/", views.graph, name="spak-patch-graph"),

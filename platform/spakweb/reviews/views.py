@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from spakweb import access
 from spakweb.error_pages import wants_json
 from spakweb.errors import Refused
-from spakweb.reviews import actions, blame, campaigns, page, rules, talk
+from spakweb.reviews import actions, blame, campaigns, history, page, rules, talk
 from spakweb.reviews.inbox import waiting as inbox_of
 from spakweb.reviews.models import Patch
 from spakweb.reviews.reading import draw, read
@@ -177,6 +177,15 @@ def blame_page(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """Of each line of the newest version: who, when, why, on whose approval and which evidence."""
     found = find_spec(request, team, spec)
     return render(request, "reviews/blame.html", around(request, found, "blame") | blame.context(found))
+
+
+@require_safe
+def history_file(request: HttpRequest, team: str, spec: str) -> HttpResponse:
+    """Versions and signed records as a file for `spak blame --history`."""
+    found = find_spec(request, team, spec)
+    response = HttpResponse(history.export(found), content_type="application/jsonl; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{found.slug}.history.jsonl"'
+    return response
 
 
 @require_POST

@@ -101,6 +101,7 @@ TEAM_ROUTES = {
     "spak-patch-conflicts": Route(VIEWER, args=PATCH),
     "spak-patch-viewed": Route(VIEWER, "post", {"part": "tasks/a", "digest": "x"}, PATCH),
     "spak-spec-blame": Route(VIEWER, args=SPEC),
+    "spak-spec-history-file": Route(VIEWER, args=SPEC),
     "spak-patch-do": Route(EDITOR, "post", {"do": "comment", "text": "why"}, PATCH),
     "spak-suite-list": Route(VIEWER),
     "spak-suite-new": Route(EDITOR, "post", {"name": "another"}),

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from run_kit import begun
 from spak import canon
+from spak.outer import spec_history
 from spakweb.errors import Refused
 from spakweb.reviews import actions, blame, checks, history, page, rules, talk
 from spakweb.reviews.models import Check, HistoryRecord, Patch
@@ -111,8 +112,8 @@ def test_a_merge_is_signed_in_the_history_of_the_spec(cast: Any, patch: Patch) -
     assert history.verify(cast.spec) == []
     for change, words in (
         ({"hash": "x"}, "record 1 is not the one that was written"),
-        ({"signature": "AAAA"}, "record 1 is not signed by this platform"),
-        ({"number": 2}, "record 1 is missing"),
+        ({"signature": "AAAA"}, "record 1 is not signed with this key"),
+        ({"line": b"{}"}, "record 1 is damaged"),
     ):
         forged = HistoryRecord(**{**_columns(record), **change})
         assert history.verify(_Spec([forged])) == [words]  # type: ignore[arg-type]
@@ -146,6 +147,20 @@ def test_blame_names_patch_and_person_of_each_line(cast: Any, patch: Patch) -> N
     body = cast.client("vera").get(reverse("spak-spec-blame", args=[cast.team.slug, "small"]))
     text = body.content.decode()
     assert "approved by rita" in text and "verified" in text and "patch 1</a> Look elsewhere" in text
+    by_field = {row["path"]: row["version"].number for row in blame.context(cast.spec)["fields"]}
+    assert (by_field["tasks/look/steps/one/path"], by_field["START"]) == (2, 1)
+
+
+def test_the_history_of_a_spec_is_verified_without_the_platform(cast: Any, patch: Patch) -> None:
+    actions.judge(cast["rita"], patch, 1, True)
+    actions.merge(cast["bob"], patch, 1)
+    address = reverse("spak-spec-history-file", args=[cast.team.slug, "small"])
+    text = cast.client("vera").get(address).content.decode()
+    found = spec_history.read(text)
+    assert (found.wrong, found.records, len(found.versions)) == ((), 1, 2)
+    assert found.versions[1].merge and found.versions[1].merge["approved"][0]["by"] == "rita"
+    forged = spec_history.read(text.replace(r"\"docs\"", r"\"src\""))
+    assert forged.wrong == ("version 2 has another text than the one that was merged",)
 
 
 def test_lines_keep_their_origin_through_versions() -> None:

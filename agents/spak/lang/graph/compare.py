@@ -1,8 +1,9 @@
 """The difference of two specs as one graph, in which every node and edge says what became of it.
 
 Tasks are the same task when they have the same name, or when `renames` says so. A task is changed when
-anything in it but its edges is, or when START moved to or from it; edges speak for themselves. What was
-removed is drawn where its edges put it, with the line numbers of the old text.
+anything in it but its edges is, or when START moved to or from it; edges speak for themselves. One that is
+the same at another place in the order of tasks is moved. What was removed is drawn where its edges put it,
+with the line numbers of the old text.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from spak.lang.ast import Next, Spec, without_spans
+from spak.lang.diff.match import moved
 from spak.lang.graph.model import Change, Edge, Graph, Node, graph_of
 
 
@@ -27,10 +29,22 @@ def graph_difference(old: Spec, new: Spec, renames: Mapping[str, str] | None = N
         _node(node, earlier.get(node.name), old_bodies.get(node.name), new_bodies.get(node.name))
         for node in after.nodes
     ]
+    moves = _moves(list(earlier), [node.name for node in after.nodes])
+    nodes = [
+        replace(node, change="moved") if node.change == "same" and node.name in moves else node
+        for node in nodes
+    ]
     nodes += [
         replace(node, start=False, change="removed") for name, node in earlier.items() if name not in names
     ]
     return Graph(after.name or before.name, tuple(nodes), tuple(_edges(before, after, told)))
+
+
+def _moves(before: list[str], after: list[str]) -> set[str]:
+    """The tasks of both whose place among those of both is another."""
+    kept = set(before) & set(after)
+    one, two = ([name for name in names if name in kept] for names in (before, after))
+    return moved(one, two) if one != two else set()
 
 
 def _bodies(spec: Spec) -> dict[str, Any]:

@@ -35,7 +35,7 @@ MOST_TOLD = 40
 """Edges that the description names one by one."""
 _CUT = 10
 """How much of its corners a plan's box lacks."""
-_ORDER = {"removed": 0, "same": 1, "": 1, "changed": 2, "added": 3}
+_ORDER = {"removed": 0, "same": 1, "": 1, "moved": 2, "changed": 2, "added": 3}
 """What is drawn first: where lines run together, the one that stays covers the one that goes."""
 
 NARROW = 560
@@ -85,7 +85,7 @@ def describe(layout: Layout) -> str:
     said += [f"Ends: {_list(ends)}"] if ends else []
     lost = [clean(node.name) for node in graph.nodes if node.kind == "missing"]
     said += [f"Missing: {_list(lost)}"] if lost else []
-    for change in ("added", "removed", "changed"):
+    for change in ("added", "removed", "changed", "moved"):
         names = [clean(node.name) for node in graph.nodes if node.change == change]
         said += [f"{change.capitalize()}: {_list(names)}"] if names else []
     states = [f"{clean(placed.node.name)} {placed.state}" for placed in layout.nodes if placed.state]

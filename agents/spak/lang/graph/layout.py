@@ -173,7 +173,7 @@ def _badges(node: Node) -> list[Badge]:
     return found
 
 
-SIGNS: Mapping[str, str] = {"added": "+", "removed": "−", "changed": "~", "same": "="}
+SIGNS: Mapping[str, str] = {"added": "+", "removed": "−", "changed": "~", "moved": "^", "same": "="}
 LEGEND_WORDS: Mapping[str, str] = {
     change: f"{sign} {'unchanged' if change == 'same' else change}" for change, sign in SIGNS.items()
 }

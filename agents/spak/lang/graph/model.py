@@ -29,7 +29,7 @@ from spak.lang.ast import (
 
 Kind = Literal["steps", "plan", "missing"]
 """A task with steps written out, one that leaves a choice to a proposer, and a target without a TASK."""
-Change = Literal["", "same", "added", "removed", "changed"]
+Change = Literal["", "same", "added", "removed", "changed", "moved"]
 """In a difference of two graphs; empty in the graph of one spec."""
 
 

@@ -56,12 +56,15 @@ stroke-linejoin:round}}
 .spak-graph .d-added>.box{{stroke:var(--g-good);fill:var(--g-good-bg);stroke-width:2}}
 .spak-graph .d-removed>.box{{stroke:var(--g-bad);fill:var(--g-bad-bg);stroke-width:2;stroke-dasharray:2 3}}
 .spak-graph .d-changed>.box{{stroke:var(--g-warn);fill:var(--g-warn-bg);stroke-width:2}}
+.spak-graph .d-moved>.box{{stroke:var(--g-violet);fill:var(--g-violet-bg);stroke-width:2;\
+stroke-dasharray:8 3}}
 .spak-graph .d-added>.line{{stroke:var(--g-good);stroke-width:2.5}}
 .spak-graph .d-removed>.line{{stroke:var(--g-bad);stroke-width:2;stroke-dasharray:2 3}}
 .spak-graph .d-changed>.line{{stroke:var(--g-warn);stroke-width:2}}
 .spak-graph .d-added>.tip,.spak-graph .x-added{{fill:var(--g-good)}}
 .spak-graph .d-removed>.tip,.spak-graph .x-removed{{fill:var(--g-bad)}}
 .spak-graph .d-changed>.tip,.spak-graph .x-changed{{fill:var(--g-warn)}}
+.spak-graph .x-moved{{fill:var(--g-violet)}}
 .spak-graph .x-same{{fill:var(--g-muted)}}
 .spak-graph .b-added rect{{stroke:var(--g-good)}}
 .spak-graph .b-added text{{fill:var(--g-good)}}
@@ -69,6 +72,8 @@ stroke-linejoin:round}}
 .spak-graph .b-removed text{{fill:var(--g-bad)}}
 .spak-graph .b-changed rect{{stroke:var(--g-warn)}}
 .spak-graph .b-changed text{{fill:var(--g-warn)}}
+.spak-graph .b-moved rect{{stroke:var(--g-violet)}}
+.spak-graph .b-moved text{{fill:var(--g-violet)}}
 .spak-graph .state text{{fill:var(--g-text);font-weight:600}}
 .spak-graph .state use{{fill:none;stroke:var(--g-muted);stroke-width:1.75;stroke-linecap:round;\
 stroke-linejoin:round}}

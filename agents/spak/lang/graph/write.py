@@ -91,6 +91,7 @@ _CLASSES = """\
   classDef added stroke:#116d32,stroke-width:3px
   classDef removed stroke:#b3261e,stroke-dasharray:2 3
   classDef changed stroke:#8a5200,stroke-width:3px
+  classDef moved stroke:#6f3cc4,stroke-width:3px
 """
 
 
@@ -106,7 +107,7 @@ def to_mermaid(graph: Graph) -> str:
         gone = all(edge.change == "removed" for edge in edges)
         arrow = ("-.", ".->") if gone else ("--", "-->")
         lines.append(f'  {ids[source]} {arrow[0]} "{label}" {arrow[1]} {ids[target]}')
-    for word in ("start", "missing", "added", "removed", "changed"):
+    for word in ("start", "missing", "added", "removed", "changed", "moved"):
         named = [
             ids[node.name]
             for node in graph.nodes
@@ -126,7 +127,7 @@ def _mermaid(text: str) -> str:
 
 # ---- dot -----------------------------------------------------------------------------------------------
 
-_COLOURS = {"added": "#116d32", "removed": "#b3261e", "changed": "#8a5200"}
+_COLOURS = {"added": "#116d32", "removed": "#b3261e", "changed": "#8a5200", "moved": "#6f3cc4"}
 
 
 def to_dot(graph: Graph) -> str:
