@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from spak.policy.urls import REACHES
 from spakweb import restoring
 from spakweb.database import LIMITS, Limits, database
 from spakweb.environment import BadSetting, flag, number, operators_law, origin, text, words
@@ -110,6 +111,7 @@ INSTALLED_APPS = [
     "spakweb.suites",
     "spakweb.runs",
     "spakweb.fleet",
+    "spakweb.hooks",
     "spakweb.audit",
     "spakweb.home",
 ]
@@ -220,6 +222,11 @@ LAW = operators_law("SPAK_WEB_LAW")
 """The operator's law: the text of each file by its name."""
 SECRETS_DIR = text("SPAK_WEB_SECRETS")
 """On a worker's host: a folder for each team, a file for each secret that its runs may name."""
+WEBHOOK_REACH = words("SPAK_WEB_WEBHOOK_REACH", "public")
+"""The kinds of addresses that webhooks may be sent to."""
+if _unknown := sorted(set(WEBHOOK_REACH) - set(REACHES)):
+    _some = f"some of {', '.join(REACHES)}"
+    raise BadSetting("SPAK_WEB_WEBHOOK_REACH", f"has {_unknown[0]!r}", _some, "mend it, or unset it")
 CELERY_BEAT_SCHEDULE = {
     # workers that come back after a night do not find a night's sweeps
     "sweep": {"task": "runs.sweep", "schedule": 5.0, "options": {"expires": 60.0}}

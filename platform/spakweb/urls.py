@@ -26,6 +26,7 @@ urlpatterns = [
     path("runs/<str:key>/events", events.run_events, name="spak-run-events"),
     path("team/<slug:team>/runs/events", events.team_events, name="spak-team-events"),
     path("team/<slug:team>/runs.json", json_lists.runs, name="spak-team-runs"),
+    path("t/<slug:team>/webhooks/", include("spakweb.hooks.urls")),
     path("t/<slug:team>/audit/", include("spakweb.audit.urls")),
     path("t/<slug:team>/fleet/", include("spakweb.fleet.urls")),
 ]

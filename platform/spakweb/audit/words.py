@@ -59,6 +59,14 @@ WORDS = {
     "view.changed": "Changed a saved view of the runs",
     "view.dropped": "Removed a saved view of the runs",
     "view.kept": "Saved a view of the runs",
+    "webhook.gone": "Turned a webhook off: its receiver is gone",
+    "webhook.made": "Added a webhook",
+    "webhook.off": "Turned a webhook off",
+    "webhook.on": "Turned a webhook on",
+    "webhook.redelivered": "Sent a message of a webhook again",
+    "webhook.removed": "Removed a webhook",
+    "webhook.rotated": "Rotated the secret of a webhook",
+    "webhook.tested": "Sent a test message to a webhook",
 }
 
 

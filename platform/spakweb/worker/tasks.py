@@ -22,6 +22,7 @@ from django.db.models import Q
 
 from spak.errors import UserError
 from spakweb import clock, worker_health
+from spakweb.hooks import deliver
 from spakweb.ledger import store
 from spakweb.ledger.storage import no_room
 from spakweb.live import news
@@ -198,6 +199,7 @@ def watch(stop: threading.Event, sweep_s: float, swept: Callable[[], int] = swee
                 continue
             let_go_owed()
             stop_wanted()
+            deliver.go_on()
             if full:
                 sweep_up(at_once=True)
                 full = False

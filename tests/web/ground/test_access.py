@@ -18,6 +18,7 @@ from django.views.generic import RedirectView
 from run_kit import begun, with_file
 from spak.outer.experiments import Plan
 from spakweb import access
+from spakweb.hooks import actions as hooks
 from spakweb.reviews.actions import propose
 from spakweb.runs.models import Run
 from spakweb.specs.actions import set_tag
@@ -67,6 +68,10 @@ TEAM_ROUTES = {
     "spak-audit": Route(ADMIN),
     "spak-audit-export": Route(ADMIN),
     "spak-fleet": Route(VIEWER),
+    "spak-webhook-list": Route(ADMIN),
+    "spak-webhook-new": Route(ADMIN, "post", {"url": "https://ci.example/", "event": "failed"}),
+    "spak-webhook": Route(ADMIN, args=("team", "webhook")),
+    "spak-webhook-do": Route(ADMIN, "post", {"do": "test"}, ("team", "webhook")),
     "spak-spec-list": Route(VIEWER),
     "spak-spec-new": Route(EDITOR, "post", {"name": "another"}),
     "spak-spec-import": Route(EDITOR, "post"),
@@ -239,6 +244,7 @@ def world(first_cast: Any) -> tuple[Any, dict[str, Any]]:
         "token": tokens.make(cast["nobody"], "script", 7)[0].pk, "secret": "none",
         "member": member.pk, "invitation": invitation.pk, "name": "hello", "key": "ended-run",
         "suite": "nightly",
+        "webhook": hooks.add(cast["alice"], cast.team, "https://ci.example/", ["failed"])[0].pk,
     }  # fmt: skip
 
 
@@ -288,7 +294,7 @@ def test_things_of_another_team_are_not_reached_through_ones_own(
     route = TEAM_ROUTES[name]
     foreign = [
         part
-        for part in ("member", "invitation", "number", "tag", "run", "patch", "suite")
+        for part in ("member", "invitation", "number", "tag", "run", "patch", "suite", "webhook")
         if part in route.args
     ]
     if not foreign:
