@@ -9,7 +9,8 @@ const say = (words) => { document.getElementById("said").textContent = words; };
 
 for (const hidden of document.querySelectorAll("[data-open][hidden], [data-copy][hidden]")) hidden.hidden = false;
 
-document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+const tab = document.querySelector(".tabs [aria-current]"); // sideways alone: the page opens at its top
+if (tab) tab.closest(".tabs").scrollLeft += Math.max(tab.getBoundingClientRect().right - tab.closest(".tabs").getBoundingClientRect().right, 0);
 
 // ---- theme
 

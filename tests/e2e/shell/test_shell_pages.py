@@ -69,6 +69,15 @@ def test_nothing_serious_on_any_page(window: Callable[..., Watched], story: str,
     assert not found, "\n".join(found)
 
 
+def test_a_page_opens_at_its_top(window: Callable[..., Watched]) -> None:
+    """The chosen one of many tabs is brought into view sideways, not by moving the page."""
+    alice = window("alice", viewport={"width": 320, "height": 240})
+    alice.go(f"{TEAM}/specs/hello/health/")
+    chosen = alice.page.locator(".tabs [aria-current]")
+    assert alice.page.evaluate("scrollY") == 0
+    assert chosen.bounding_box()["x"] + chosen.bounding_box()["width"] <= 320
+
+
 def test_the_theme_stays(window: Callable[..., Watched]) -> None:
     alice = window("alice", color_scheme="light")
     alice.go("/")
