@@ -14,6 +14,7 @@ the Host that a run uses. The only module of the library that reads the environm
     [runs]       dir = ".spak/runs"              SPAK_RUNS_DIR
     [approvals]  keys = [{name, public, roles}]  who may approve actions of new runs
     [policy]     law = ["law.mg"]                the operator's law    SPAK_POLICY_LAW, with : between
+                 commands = ["commands"]         tables of programs of your own    SPAK_POLICY_COMMANDS
     [secrets]    NAME = {env = "VAR"}            what `secret://NAME` stands for; or {file = PATH}
 """
 
@@ -31,7 +32,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from spak import canon, data
+from spak import data
 from spak.errors import UnavailableError, UsageError
 from spak.inputs import read_text
 from spak.lang.catalog import Catalog, NamedEntry, backend_name
@@ -40,11 +41,10 @@ from spak.llm.redact import MIN_SECRET, Redactor
 from spak.llm.secret import Secret
 from spak.paths import SETTINGS
 from spak.policy import approval, urls
-from spak.policy.law import Law, compiled
+from spak.policy.law import Law
 from spak.ports import MIB, Launcher, Limits, Toolchain
 from spak.program import Mode, Program
-from spak.runner import Host
-from spak.runner.genesis import constitution
+from spak.runner import Host, laws
 from spak.runner.secrets import Secrets
 
 MODES: tuple[Mode, ...] = ("stepwise", "semi_auto", "full_auto")
@@ -68,7 +68,7 @@ _KNOWN: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "network": {"requests": list, "models": list},
     "runs": {"dir": str},
     "approvals": {"keys": list},
-    "policy": {"law": list},
+    "policy": {"law": list, "commands": list},
 }
 _RANGES: Mapping[tuple[str, str], tuple[float, float]] = {
     ("execution", "steps"): (1, 1_000_000),
@@ -89,6 +89,7 @@ _ENVIRONMENT: Mapping[str, tuple[str, str]] = {
     "SPAK_NETWORK_MODELS": ("network", "models"),
     "SPAK_RUNS_DIR": ("runs", "dir"),
     "SPAK_POLICY_LAW": ("policy", "law"),
+    "SPAK_POLICY_COMMANDS": ("policy", "commands"),
 }
 
 
@@ -114,6 +115,8 @@ class Settings:
     reach: tuple[str, ...] = ("public",)
     """The kinds of addresses that http_request may go to (spak.policy.urls)."""
     law: tuple[Path, ...] = ()
+    commands: tuple[Path, ...] = ()
+    """Tables of command lines that do not ship: files, or folders of them."""
 
 
 def settings(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
@@ -154,6 +157,7 @@ def settings(folder: Path | None = None, environment: Mapping[str, str] | None =
         shown_secrets=_texts("sandbox", box, "shown_secrets"),
         reach=_texts("network", network, "requests", urls.REACHES) if "requests" in network else ("public",),
         law=_law_files(values.get("policy", {}).get("law", ()), folder or Path()),
+        commands=_named_paths(values.get("policy", {}).get("commands", ()), folder or Path()),
     )
 
 
@@ -187,24 +191,8 @@ def law(chosen: Settings | None = None) -> Law:
 
     Raises: UsageError `usage.config` for a file that cannot be read; PolicyError when it does not load.
     """
-    files = (settings() if chosen is None else chosen).law
-    return operators({file.name: _law_text(file) for file in files})
-
-
-def operators(texts: Mapping[str, str], team: Mapping[str, str] | None = None) -> Law:
-    """The shipped law with these texts of the operator and of a team, by the names of their files.
-
-    Raises: PolicyError `policy.invalid`, `policy.reserved`, `policy.closed` when it does not load.
-    """
-    made = Law(constitution(), dict(texts), dict(team or {}))
-    if made.operator or made.team:
-        _loads(made.key)
-    return made
-
-
-@lru_cache(maxsize=64)
-def _loads(key: bytes) -> None:
-    compiled(Law.from_json(canon.loads(key)), "", {})
+    chosen = settings() if chosen is None else chosen
+    return laws.operators(laws.texts("law", chosen.law), commands=laws.tables(chosen.commands))
 
 
 def catalog() -> Catalog:
@@ -379,16 +367,6 @@ def versions() -> Mapping[str, str]:
     return found
 
 
-def _law_text(file: Path) -> str:
-    try:
-        return read_text(file)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UsageError(
-            "usage.config", f"[policy] law: {file} cannot be read: {why}", "mend the name, or leave it out"
-        ) from error
-
-
 def _file(path: Path) -> dict[str, dict[str, Any]]:
     try:
         return tomllib.loads(read_text(path))
@@ -403,7 +381,7 @@ def _file(path: Path) -> dict[str, dict[str, Any]]:
 def _from_text(name: str, text: str, wanted: Any) -> Any:
     """A variable's value; a list has commas between its items, or os.pathsep. Raises: UsageError."""
     if wanted is list:
-        between = os.pathsep if name == "SPAK_POLICY_LAW" else ","
+        between = os.pathsep if name in ("SPAK_POLICY_LAW", "SPAK_POLICY_COMMANDS") else ","
         return [item.strip() for item in text.split(between) if item.strip()]
     return _integer(name, text) if wanted is int else text
 
@@ -481,6 +459,16 @@ def _law_files(items: Sequence[Any], folder: Path) -> tuple[Path, ...]:
             raise _bad("policy", "law", item, "give each file a name of its own")
         found.append(file)
     return tuple(found)
+
+
+def _named_paths(items: Sequence[Any], folder: Path) -> tuple[Path, ...]:
+    """Raises: UsageError `usage.config`."""
+    for item in items:
+        if not isinstance(item, str) or not item:
+            raise _bad(
+                "policy", "commands", item, 'name files or folders: commands = ["specs/policy/commands"]'
+            )
+    return tuple(folder / Path(item).expanduser() for item in items)
 
 
 def _named_secrets(table: Any) -> dict[str, Mapping[str, str]]:

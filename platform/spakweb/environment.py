@@ -90,8 +90,8 @@ def operators_law(name: str) -> dict[str, str]:
             why = getattr(error, "strerror", None) or "not text"
             raise BadSetting(name, f"names {part!r}: {why}", "readable text files", f"mend {name}") from error
     if found:
-        from spak.config import operators
         from spak.errors import UserError
+        from spak.runner.laws import operators
 
         try:
             operators(found)

@@ -19,19 +19,32 @@ def command() -> None:
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @common.json_option
 def check_command(files: tuple[Path, ...], as_json: bool) -> int:
-    """Check that FILES, or the tables that ship, are tables of programs: 0, else 3."""
-    from spak.commandline import check, table
+    """Check that FILES, or the tables that ship and those of the settings, are in order: 0, else 3.
+
+    FILES that do not ship may only describe programs that no shipped table knows."""
+    from spak import config
+    from spak.commandline import added, check, table
     from spak.datalog.syntax import Finding, Place
+    from spak.runner import laws
     from spak.runner.views.report import plural
 
-    found: list[Finding] = []
-    for file in files or sorted(table.FOLDER.glob("*.toml")):
-        text = common.read_input(file).decode("utf-8", "replace")
-        for problem in check.problems(text):
-            place = Place(str(file), _line(text, problem), 1)
-            found.append(
-                Finding("commands.table", "error", problem, place, "docs/gate.md says what a table holds")
-            )
+    named = files or (*table.FOLDER.glob("*.toml"), *laws.table_files(config.settings().commands))
+    texts = {str(file): common.read_input(file).decode("utf-8", "replace") for file in sorted(named)}
+    ships = [str(file) for file in named if file.resolve().parent == table.FOLDER]
+    wrong = [
+        added.Problem("commands.table", name, problem)
+        for name in ships
+        for problem in check.problems(texts[name])
+    ]
+    wrong += added.problems({name: text for name, text in texts.items() if name not in ships})
+    found = [
+        Finding(
+            problem.code, "error", problem.message,
+            Place(problem.file, _line(texts[problem.file], problem.message), 1),
+            "docs/commands.md says what a table holds",
+        )
+        for problem in wrong
+    ]  # fmt: skip
     if as_json:
         shown = [str(file) for file in files]
         common.emit({"files": shown, "ok": not found, "diagnostics": [item.to_json() for item in found]})
@@ -39,7 +52,7 @@ def check_command(files: tuple[Path, ...], as_json: bool) -> int:
     for item in found:
         common.say(item.text())
     if not found:
-        common.say(f"ok: {plural(len(files or tuple(table.FOLDER.glob('*.toml'))), 'file')}")
+        common.say(f"ok: {plural(len(texts), 'file')}")
     return 3 if found else 0
 
 

@@ -118,7 +118,7 @@ def _law() -> list[dict[str, Any]]:
     from spak import config
     from spak.errors import UserError
 
-    files = config.settings().law
+    files = (*config.settings().law, *config.settings().commands)
     if not files:
         return []
     name = "operator's law"

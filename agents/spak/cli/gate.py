@@ -72,6 +72,7 @@ def _policy(files: tuple[Path, ...]) -> Policy:
 
 def _world(workspace: Path, hosts: tuple[str, ...]) -> tuple[World, Answers]:
     """What is seen where paths lead, and what the policy may ask of the workspace's code."""
+    from spak import config
     from spak.policy.actions import World
     from spak.tools import DECLARED
     from spak.tools.observe.code import knowing
@@ -84,7 +85,14 @@ def _world(workspace: Path, hosts: tuple[str, ...]) -> tuple[World, Answers]:
     named = (host.strip().lower() for group in hosts for host in group.split(","))
     known = frozenset(host for host in named if host)
     world = World(
-        eyes.look, eyes.spread, eyes.read, known, below=eyes.below, members=eyes.members, declared=DECLARED
+        eyes.look,
+        eyes.spread,
+        eyes.read,
+        known,
+        below=eyes.below,
+        members=eyes.members,
+        commands=config.law().commands,
+        declared=DECLARED,
     )
     return world, knowing(root)
 

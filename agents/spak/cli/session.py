@@ -35,7 +35,7 @@ from spak.ledger.private import open_file
 from spak.llm import redactor
 from spak.program import Mode
 from spak.records import Record
-from spak.runner import Host, Run, Stop, View, view
+from spak.runner import Host, Run, Stop, View, laws, view
 from spak.runner.blobs import expand
 from spak.runner.views import causes
 from spak.runner.views.run_json import context
@@ -262,7 +262,8 @@ def _source(spec: Path, given: Path | None) -> Path | None:
 
 def _apart(workspace: Path) -> None:
     """Raises: UsageError `usage.law` where a run could change the operator's law in its workspace."""
-    for file in config.settings().law:
+    chosen = config.settings()
+    for file in (*chosen.law, *chosen.commands, *laws.table_files(chosen.commands)):
         if file.resolve().is_relative_to(workspace.resolve()):
             raise UsageError(
                 "usage.law",

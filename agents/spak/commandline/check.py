@@ -59,7 +59,7 @@ def problems(text: str) -> list[str]:
     """What is wrong with the text of a table."""
     try:
         found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         return [f"no TOML: {error}"]
     wrong = [] if found.pop("version", None) == VERSION else [f"no `version = {VERSION}` at the top"]
     heads = {head[1].strip('"') for head in _HEAD.finditer(text)}
@@ -69,29 +69,25 @@ def problems(text: str) -> list[str]:
             continue
         if name not in heads:
             wrong.append(f"[{name}] does not begin a line of its own")
-        wrong += [f"{name}: {item}" for item in _section(section)]
-        if not wrong:
-            wrong += _grammar_of(name, section)
+        try:
+            wrong += [f"{name}: {item}" for item in _section(section)]
+            if not wrong:
+                wrong += _grammar(made(name, section))
+        except (KeyError, ValueError, TypeError, AttributeError, RecursionError, re.error) as error:
+            wrong.append(f"{name}: {error}")
     return wrong
 
 
 def _section(section: Mapping[str, Any]) -> Iterator[str]:
-    for key in section.keys() - _KEYS:
+    for key in sorted(section.keys() - _KEYS):
         yield f"{key} is no part of a table"
     for when in section.get("when", ()):
-        for key in when.keys() - _WHEN:
+        for key in sorted(when.keys() - _WHEN):
             yield f"{key} is no part of a `when`"
     if section.get("style", "") not in _STYLES:
         yield f"style {section['style']} is none of {', '.join(_STYLES[1:])}"
     for verb, inner in section.get("verbs", {}).items():
         yield from (f"{verb}: {item}" for item in _section(inner))
-
-
-def _grammar_of(name: str, section: Mapping[str, Any]) -> list[str]:
-    try:
-        return [f"{item}" for item in _grammar(made(name, section))]
-    except (KeyError, ValueError, TypeError, AttributeError, re.error) as error:
-        return [f"{name}: {error}"]
 
 
 def _grammar(grammar: Grammar) -> Iterator[str]:

@@ -9,12 +9,14 @@ deed of its own kind.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from spak.commandline import flow, languages, walkers
 from spak.commandline.findings import Reading, compiled_and_run
 from spak.commandline.interpret import interpret
 from spak.commandline.interpreters import of_text
 from spak.commandline.judge import Judge, Programs
+from spak.commandline.table import Grammar
 from spak.commandline.world import Eyes as World
 from spak.errors import UserError
 from spak.shell import parse
@@ -22,9 +24,15 @@ from spak.shell import parse
 PROGRAMS = Programs(interpret, languages.READERS, of_text, walkers.listed)
 
 
-def read_line(text: str, world: World, folder: str = "", env: Mapping[str, str] | None = None) -> Reading:
+def read_line(
+    text: str,
+    world: World,
+    folder: str = "",
+    env: Mapping[str, str] | None = None,
+    added: Mapping[str, Grammar] | None = None,
+) -> Reading:
     """The deeds and paths of all commands of a line that is run in a folder, with variables of the
-    environment besides the usual ones."""
+    environment besides the usual ones; `added` are grammars of further programs (added.py)."""
     reading = Reading()
     try:
         line = parse(text)
@@ -34,7 +42,7 @@ def read_line(text: str, world: World, folder: str = "", env: Mapping[str, str] 
     if not line.commands:
         reading.trouble = ("shell.empty", "no command")
         return reading
-    judge = Judge(world, reading, PROGRAMS)
+    judge = Judge(world, reading, replace(PROGRAMS, added=added) if added else PROGRAMS)
     judge.starts(folder, env or {})
     flow.walk(judge, line)
     if line.background or any(command.operator == "&" for command in line.every()):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from spak.commandline import environment, places, table
 from spak.commandline.findings import Findings, Reading
@@ -48,6 +48,12 @@ class Programs:
     """A command line that a program is given as one of its words."""
     listed: Callable[[Judge, Sequence[Command]], None]
     """Commands whose output is read as paths."""
+    added: Mapping[str, Grammar] = field(default_factory=dict)
+    """Programs that no shipped table knows, by the tables that were added."""
+
+    def grammar(self, name: str) -> Grammar | None:
+        """The grammar of a program by its name; no added table comes before one that ships."""
+        return table.grammar(name) or self.added.get(name)
 
 
 class Judge(Findings):
@@ -296,7 +302,7 @@ class Judge(Findings):
         if name in ("cd", "pushd", "popd"):
             self.change_folder(name, rest, loose)
             return
-        listed = table.grammar(name)
+        listed = self.programs.grammar(name)
         if listed is not None:
             if listed.name == "git":
                 self.own_repository((".",))

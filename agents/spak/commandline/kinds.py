@@ -49,7 +49,11 @@ Taker = Callable[["Judge", Grammar, Kind, Arg, "Parsed", str], None]
 
 
 def take(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str = "") -> None:
-    """Judge a word as the kind says; `option` is the option whose value it is."""
+    """Judge a word as the kind says; `option` is the option whose value it is. In an added table a word that
+    could be a path is held to be one that is read, also where the kind is text or a form."""
+    if grammar.added and kind.name in ("text", "word", "match", "like"):
+        _added_text(judge, grammar, kind, item, option)
+        return
     if kind.name in _PATHS or kind.name in _PATHLIKE:
         if any(_ADDRESS.match(text) for text in item.texts):
             judge.deed("connects", item.written, "an address on a command line")
@@ -124,6 +128,21 @@ def _like(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed,
     """A word of a form, which may be a path or hold one."""
     _match(judge, grammar, kind, item, parsed, option)
     judge.plain_paths([item])
+
+
+def _added_text(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, option: str) -> None:
+    """A text or a form in an added table: known, and a path that is read where it could be one. Its pattern
+    is matched in linear time."""
+    if not item.texts:
+        judge.deed("unknown_word", item.written, "a word that is not known before the line runs")
+        return
+    if kind.name in ("match", "like"):
+        import re2
+
+        plain = [text.encode("utf-8", "backslashreplace").decode() for text in item.texts]
+        if not all(re2.fullmatch(kind.detail, text) for text in plain):
+            _unfit(judge, grammar, item, option, "a value that the table does not list")
+    judge.plain_paths([item], kind.detail or "reads" if kind.name == "word" else "reads")
 
 
 def _image(judge: Judge, grammar: Grammar, kind: Kind, item: Arg, parsed: Parsed, option: str) -> None:

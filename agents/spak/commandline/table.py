@@ -27,6 +27,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from spak import canon
@@ -122,6 +123,8 @@ class Grammar:
     """The first word may be letters of options without a dash, whose values follow in their order."""
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     """Names of this table for kinds, as `when` changes them."""
+    added: bool = False
+    """The table does not ship: a word that could be a path is one, whatever kind is named (added.py)."""
 
 
 @cache
@@ -134,9 +137,9 @@ def grammar(name: str) -> Grammar | None:
     return made(name, section)
 
 
-def made(name: str, section: Mapping[str, Any]) -> Grammar:
-    """The grammar of a section. Raises: KeyError, ValueError, TypeError, re.error."""
-    return _grammar(name, section, {})
+def made(name: str, section: Mapping[str, Any], added: bool = False) -> Grammar:
+    """The grammar of a section. Raises: KeyError, ValueError, TypeError, AttributeError, re.error."""
+    return _grammar(name, section, {"added": added})
 
 
 def programs() -> tuple[str, ...]:
@@ -144,18 +147,22 @@ def programs() -> tuple[str, ...]:
     return tuple(sorted(_sections()))
 
 
+def digest(added: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The hash of all tables in use, which the first record of a run names: those that ship, and the texts
+    that were added, by names with a folder (spak.commandline.added)."""
+    return canon.content_hash({**_shipped(), **added})
+
+
 @cache
-def digest() -> str:
-    """The hash of all tables, which the first record of a run names."""
-    return canon.content_hash({file.name: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.toml")})
+def _shipped() -> Mapping[str, str]:
+    return {file.name: file.read_text(encoding="utf-8") for file in sorted(FOLDER.glob("*.toml"))}
 
 
 @cache
 def _sections() -> dict[str, str]:
     """The text of each program's section, found by its head, so that one can be read without the others."""
     found: dict[str, str] = {}
-    for file in sorted(FOLDER.glob("*.toml")):
-        text = file.read_text(encoding="utf-8")
+    for text in _shipped().values():
         heads = list(_HEAD.finditer(text))
         for head, after in zip(heads, [*heads[1:], None], strict=True):
             section = text[head.start() : after.start() if after else len(text)]
@@ -174,7 +181,8 @@ def _grammar(name: str, section: Mapping[str, Any], above: Mapping[str, Any]) ->
         options |= _options(groups[group])
         slots = groups[group].get("operands") if slots is None else slots
     options |= _options(section)
-    handed = {"groups": groups, "options": options if section.get("inherit") else {}}
+    added = above["added"]
+    handed = {"groups": groups, "options": options if section.get("inherit") else {}, "added": added}
     style = section.get("style", above.get("style", ""))
     verbs: dict[str, Grammar] = {}
     for spelled, inner in section.get("verbs", {}).items():
@@ -200,6 +208,7 @@ def _grammar(name: str, section: Mapping[str, Any], above: Mapping[str, Any]) ->
         name,
         **plain,
         style=style,
+        added=added,
         options=options,
         operands=_slots(slots or ()),
         verbs=verbs,

@@ -74,7 +74,7 @@ def foresee(made: Outline, whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:
         gate = _gate(law.key, whole.policy, tuple(axioms.items()))
     except PolicyError:
         return ()  # check_law reports what is wrong with it
-    rules = Rules(program, made.catalog, 0, "", "", frozenset(), gate)
+    rules = Rules(program, made.catalog, 0, "", "", frozenset(), gate, commands=law.commands)
     unsure, checks = settings_touched(made), _checks(made)
     known: dict[bytes, Judged | None] = {}
     found = []
@@ -139,6 +139,7 @@ def _judge(rules: Rules, item: Fixed, checks: Sequence[str]) -> Judged | None:
         moving(rules, State()),
         here,
         uses_of(rules.catalog, item.act, item.name),
+        commands=rules.commands,
     )
     passed = tuple(("checks_ran", (name, Name("/success"))) for name in checks)
     first: Judged | None = None

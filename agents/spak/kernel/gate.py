@@ -28,7 +28,7 @@ from spak.errors import LedgerError, UserError
 from spak.kernel.observed import Facts, Malformed, Observed, Questions
 from spak.lang.catalog import Catalog
 from spak.policy import approval
-from spak.policy.actions import Action
+from spak.policy.actions import Action, World
 from spak.policy.facts import ACTION, facts, is_built
 from spak.policy.history import state as past
 from spak.policy.history.deciding import answers, fed, feeding, folds_of
@@ -75,6 +75,8 @@ class Wish(NamedTuple):
     """How patches are read and judged: git_patches, patch_codes and long_patches."""
     uses: Mapping[str, str] = MappingProxyType({})
     """What the tool's entry says that its arguments are, where its calls are described by that."""
+    commands: Mapping[str, str] = MappingProxyType({})
+    """Tables of command lines that do not ship, where lines are read here and not by the runner."""
     history: History = History()
     """What folds keep of the run, at the time of this request (spak.policy.history)."""
 
@@ -340,10 +342,15 @@ def _gate(text: bytes, is_closed: bool, keeps_folds: bool) -> Gate:
     return made
 
 
+def _unrecorded(wish: Wish, seen: Observed) -> World:
+    """The world where lines are read here, by the tables that the wish names besides those that ship."""
+    return replace(seen.world, line=None, commands=wish.commands)
+
+
 def _facts(wish: Wish, seen: Observed) -> Iterable[Fact]:
     """What the policy is told about a wish."""
     found: list[Fact] = [("act", (ACTION, Name("/" + wish.act)))]
-    plain = seen.world if wish.decides.recorded_lines else replace(seen.world, line=None)
+    plain = seen.world if wish.decides.recorded_lines else _unrecorded(wish, seen)
     if wish.act == "tool":
         world = replace(plain, git_patches=wish.decides.git_patches, declared={wish.name: wish.uses})
         world = world if wish.decides.long_patches else replace(world, patched=None)

@@ -48,6 +48,8 @@ class Rules:
     """Whether a model or a person fills some plan, so that the state has a memory to show them."""
     decides: Decisions = LATEST
     """What the run's semantics decide differently from others."""
+    commands: Mapping[str, str] = field(default_factory=dict)
+    """Tables of command lines that do not ship, by name; for whoever observes, `step` reads none."""
     situations: dict[tuple[str, str], tuple[Fact, ...]] = field(
         default_factory=dict, init=False, compare=False
     )
@@ -97,6 +99,7 @@ class Rules:
                 gate=gate_of(rules["policy"], decides) if decides.policy else None,
                 axioms=axioms,
                 keys=tuple(rules["keys"]) if decides.policy else (),
+                commands=rules["policy"].get("commands", {}) if decides.policy else {},
                 remembers=decides.memory and _reads_memory(program),
             )
         except (KeyError, TypeError, AttributeError) as error:

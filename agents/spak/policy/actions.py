@@ -64,6 +64,8 @@ class World(Eyes):
     """Whether patches are read as git and diff write them; a run of older semantics reads fewer."""
     patched: Callable[[Mapping[str, Any]], PatchSeen | None] | None = None
     """What is in a patch that is given by reference; None where nobody has read it yet."""
+    commands: Mapping[str, str] = field(default_factory=dict)
+    """Tables of command lines that do not ship, by which a line is read here."""
     declared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What the entry of each tool says that its arguments are, for tools that are described by that."""
 

@@ -45,6 +45,8 @@ class Law:
     shipped: Mapping[str, str]
     operator: Mapping[str, str] = field(default_factory=dict)
     team: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, str] = field(default_factory=dict)
+    """Tables of command lines for programs that no shipped table knows, by level and file."""
 
     @property
     def sources(self) -> dict[str, str]:
@@ -54,13 +56,18 @@ class Law:
 
     def to_json(self) -> dict[str, Any]:
         """The members of `genesis.rules.policy`; levels that say nothing are left out."""
-        own = {"operator": dict(self.operator), "team": dict(self.team)}
+        own = {"operator": dict(self.operator), "team": dict(self.team), "commands": dict(self.commands)}
         return {"constitution": dict(self.shipped), **{name: texts for name, texts in own.items() if texts}}
 
     @classmethod
     def from_json(cls, policy: Mapping[str, Any]) -> Law:
         """The law of a genesis record."""
-        return cls(policy["constitution"], policy.get("operator", {}), policy.get("team", {}))
+        return cls(
+            policy["constitution"],
+            policy.get("operator", {}),
+            policy.get("team", {}),
+            policy.get("commands", {}),
+        )
 
     @property
     def key(self) -> bytes:
@@ -69,8 +76,11 @@ class Law:
 
     @property
     def hash(self) -> str:
-        """The hash of the policy of a spec that says nothing. Raises: PolicyError when it does not load."""
-        return compiled(self, "", {}).hash
+        """The hash of the policy of a spec that says nothing, and of the tables that were added, if any.
+
+        Raises: PolicyError when it does not load."""
+        policy = compiled(self, "", {}).hash
+        return canon.content_hash([policy, dict(self.commands)]) if self.commands else policy
 
 
 def compiled(

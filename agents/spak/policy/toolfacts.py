@@ -15,6 +15,7 @@ from functools import partial
 
 from spak import shell
 from spak.commandline import places
+from spak.commandline.added import grammars
 from spak.commandline.commands import read_line
 from spak.commandline.findings import Reading
 from spak.datalog.values import Fact, Name
@@ -199,7 +200,7 @@ def _texts(found: object) -> bool:
 
 
 def _read(world: World, command: str, folder: str, env: Mapping[str, str]) -> Reading:
-    return read_line(command, world, folder, env)
+    return read_line(command, world, folder, env, grammars(world.commands))
 
 
 def _line(action: Action, command: str, world: World) -> list[Fact]:

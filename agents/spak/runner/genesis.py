@@ -34,7 +34,8 @@ def genesis(
     """The body of a genesis record. `spec` has its imports resolved; `proposer` overrides who fills plans
     (`model`: nobody but a model); `policy` is the text of the spec's POLICY, `axioms` its AXIOMs that are
     rules, by name; `keys` are the approvers'; `law` is that of those in charge, else the one that ships. The
-    hash of the tables of command lines is for people: what a line would do is recorded where it is judged.
+    hash of all tables of command lines is for people: what a line would do is recorded where it is judged.
+    The texts of tables that do not ship are among the law, so that a run keeps those that it began with.
 
     Raises: PolicyError when the policy does not load.
     """
@@ -48,7 +49,7 @@ def genesis(
             "axioms": dict(axioms or {}),
             "hash": compiled(law, policy, axioms or {}).hash,
         },
-        "commands": table.digest(),
+        "commands": table.digest(law.commands),
         "inputs": dict(inputs),
         "catalog": catalog.to_json(),
         "limits": {},

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from spak import canon
 from spak.cancel import Cancel
+from spak.commandline.added import grammars
 from spak.commandline.commands import read_line
 from spak.datalog.externals import Request
 from spak.datalog.values import encode, to_json
@@ -31,12 +33,18 @@ MAX_BYTES = 1 << 20
 
 
 def observe(
-    questions: Mapping[str, Any], workspace: Path, blobs: Blobs | None = None, cancel: Cancel | None = None
+    questions: Mapping[str, Any],
+    workspace: Path,
+    blobs: Blobs | None = None,
+    cancel: Cancel | None = None,
+    commands: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The facts that answer the questions, in their order; `blobs` has the texts that they refer to.
+    """The facts that answer the questions, in their order; `blobs` has the texts that they refer to, and
+    `commands` are the tables of command lines that the run began with, besides those that ship.
 
     Raises: Cancelled.
     """
+    added = grammars(commands)
     eyes = Observer(workspace.resolve())
     rows = [Request.from_json(item) for item in questions.get("rows", ())]
     try:
@@ -54,7 +62,7 @@ def observe(
         ],
     }
     found["lines"] = [
-        _plain_all(line_json(asked, read_line(asked[0], eyes.world(), asked[1], asked[2])))
+        _plain_all(line_json(asked, read_line(asked[0], eyes.world(), asked[1], asked[2], added)))
         for asked in questions.get("lines", ())
     ]
     if blobs is not None:
@@ -80,13 +88,14 @@ def unchanged(
     workspace: Path,
     clean: Callable[[Any], Any] = lambda seen: seen,
     cancel: Cancel | None = None,
+    commands: Mapping[str, str] = MappingProxyType({}),
 ) -> bool:
     """Whether the world still is as it was observed; `clean` removes secrets as it did then. Raises:
     Cancelled."""
     questions = questions_of(facts)
     if not questions:
         return True
-    again = canon.loads(canon.dumps(clean(observe(questions, workspace, cancel=cancel))))
+    again = canon.loads(canon.dumps(clean(observe(questions, workspace, cancel=cancel, commands=commands))))
     return all(again.get(kind) == facts[kind] for kind in questions)
 
 

@@ -134,7 +134,13 @@ class Performer:
                 done: Proposed | None = self._tool(effect, history)
             case "observe":
                 seen = self.walls.seen(
-                    observe(effect.args["questions"], self.workspace.directory, self.blobs, self.cancel)
+                    observe(
+                        effect.args["questions"],
+                        self.workspace.directory,
+                        self.blobs,
+                        self.cancel,
+                        self.rules.commands,
+                    )
                 )
                 done = Proposed(Kind.OBSERVE, {"of": effect.id, "facts": seen})
             case "check":
@@ -268,7 +274,9 @@ class Performer:
         return Proposed(Kind.ACT, body, side)
 
     def _unchanged(self, effect: Effect) -> bool:
-        return unchanged(effect.observed, self.workspace.directory, self.walls.seen, self.cancel)
+        return unchanged(
+            effect.observed, self.workspace.directory, self.walls.seen, self.cancel, self.rules.commands
+        )
 
     # ---- validators ------------------------------------------------------------------------------------
 

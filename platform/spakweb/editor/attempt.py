@@ -76,7 +76,7 @@ class _Walk:
             if self.state.ended or effect is None or effect.act != "observe":
                 return
             with tempfile.TemporaryDirectory(prefix="spak-try-") as folder:
-                seen = observe(effect.args["questions"], Path(folder))
+                seen = observe(effect.args["questions"], Path(folder), commands=self.rules.commands)
             body = canon.loads(canon.dumps({"of": effect.id, "facts": seen}))
             record = Record(Kind.OBSERVE, Authority.PROPOSAL, body)
             stepped = step(self.rules, self.state, record)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from spak import config
 from spak.errors import UserError
 from spak.policy.law import Law
+from spak.runner import laws
 from spakweb.errors import Refused
 from spakweb.teams.models import Team
 
@@ -31,4 +31,4 @@ def law_of(team: Team | None = None) -> Law:
 
 def of_rules(text: str) -> Law:
     """The law with these rules of a team. Raises: PolicyError."""
-    return config.operators(settings.LAW, {FILE: text} if text else {})
+    return laws.operators(settings.LAW, {FILE: text} if text else {})

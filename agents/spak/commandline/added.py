@@ -1,0 +1,228 @@
+"""Tables of programs that do not ship: an operator's or a team's, for programs of their own.
+
+Takes their texts, by names that findings give; gives the grammars that the judge reads after the shipped
+ones, or what is wrong. Such a table describes a program that no shipped table knows. It may not replace or
+widen one, name a program that runs what it is given, or grant what only shipped tables grant: an option that
+hands over code has to say so by its kind, and a program that runs files of the workspace says `builds`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from spak.commandline import check, table
+from spak.commandline.scripts import READERS
+from spak.commandline.table import Grammar, Kind, made
+from spak.commandline.words import words
+
+MAX_TEXT = 1 << 16
+"""Characters of one table's text."""
+MAX_TEXTS = 64
+MAX_PATTERN = 200
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}\Z")
+_VERSION = re.compile(r"[-_.]?v?\d[\d.]*\Z")
+_READ_BY_THE_JUDGE = words(
+    "cd pushd popd if then elif else fi for while until do done case esac in select function time coproc"
+)
+"""What the shell's grammar and the judge read without any table."""
+
+_KEYS = words(
+    "names does why style response otherwise bare letters inherit flags options operands verbs"
+) | words("when one_of needs use groups")
+_WHEN = words("any with not does why operands")
+_DEEDS = words("computes reads writes builds")
+_DENIED = check.DEEDS - _DEEDS - words("commits installs_locked talks_to_origin downloads asks_itself")
+_KINDS = words(
+    "reads writes runs deletes deletes_all tree tree_links paths tests local text word plain number size "
+    "name match like choice script line command program none include exclude"
+)
+_PATTERNS = ("match", "like")
+_USES = words("reads writes runs deletes") | {""}
+_DETAILS = {"word": _USES, "paths": _USES, "local": _USES, "deletes_all": {"", "deletes_tree"}}
+_RUNS = words("runs program")
+_HANDS_OVER = re.compile(
+    r"--?(e|c|x|i?eval\w*|exec\w*|command|cmd|run|shell|code|script|expr\w*|hooks?|plugins?|preload|require|import|load|init|"
+    r"rc\w*|pager|editor|browser|filter|with|via|use|wrapper|launcher|(pre|post|on)[-_]\w+|[\w-]+[-_](command|cmd|exec|program|hook|shell))\Z",
+    re.IGNORECASE,
+)
+"""Options by which programs are given code or the name of a program."""
+_OTHER_KINDS = "a `line`, `command`, `script`, `choice`, number, path or narrow `match`"
+_CODE = (
+    "id; id",
+    "id",
+    "rm -rf /",
+    "$(id)",
+    "`id`",
+    "system('id')",
+    "import os",
+    "os.system",
+    "print(1)",
+    "a && b",
+)
+"""Of which the value of such an option may be none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a table: `commands.table`, `commands.shipped` or `commands.grants`."""
+
+    code: str
+    file: str
+    message: str
+
+
+def grammars(texts: Mapping[str, str]) -> Mapping[str, Grammar]:
+    """The grammars of texts without problems, by the names of programs. Their parts are not checked again, so
+    that a run keeps the tables that it began with."""
+    return _grammars(tuple(sorted(texts.items())))
+
+
+@lru_cache(maxsize=16)
+def _grammars(texts: tuple[tuple[str, str], ...]) -> Mapping[str, Grammar]:
+    return {
+        name: made(name, section, added=True)
+        for _, text in texts
+        for head, section in tomllib.loads(text).items()
+        if head != "version"
+        for name in _named(head, section)
+    }
+
+
+def problems(texts: Mapping[str, str]) -> list[Problem]:
+    """What is wrong with added tables, each by itself and all of them together."""
+    return _problems(tuple(texts.items()))
+
+
+@lru_cache(maxsize=16)
+def _problems(texts: tuple[tuple[str, str], ...]) -> list[Problem]:
+    found: list[Problem] = []
+    if len(texts) > MAX_TEXTS:
+        return [Problem("commands.table", texts[0][0], f"more than {MAX_TEXTS} tables")]
+    seen: dict[str, str] = {}
+    for file, text in texts:
+        if len(text) > MAX_TEXT:
+            found.append(Problem("commands.table", file, f"a table of more than {MAX_TEXT} characters"))
+            continue
+        wrong = [Problem("commands.table", file, item) for item in check.problems(text)]
+        found += wrong
+        for head, section in () if wrong else tomllib.loads(text).items():
+            if head == "version":
+                continue
+            found += [Problem("commands.grants", file, item) for item in _granted(head, section)]
+            for name in _named(head, section):
+                if why := _taken(name):
+                    found.append(Problem("commands.shipped", file, f"{head}: {why}"))
+                if name in seen:
+                    found.append(Problem("commands.table", file, f"{head}: {name} is in {seen[name]} too"))
+                seen[name] = file
+    return found
+
+
+def _named(head: str, section: Mapping[str, Any]) -> list[str]:
+    return [head, *str(section.get("names", "")).split()]
+
+
+def _taken(name: str) -> str:
+    """Why no added table may describe a program of this name."""
+    if not _NAME.match(name):
+        return f"{name} is no plain name of a program"
+    known = {other.casefold() for other in table.programs()} | _READ_BY_THE_JUDGE
+    forms = {name.casefold()}
+    while (last := _VERSION.sub("", min(forms, key=len))) and last not in forms:
+        forms.add(last)
+    if taken := sorted(forms & known):
+        same = "" if taken[0] == name else f", of which {name} is a form"
+        return f"{taken[0]} is in a table that ships{same}"
+    return f"{name} is a module of python" if name.startswith("python-m-") else ""
+
+
+def _granted(name: str, section: Mapping[str, Any]) -> Iterator[str]:
+    """What only a shipped table may say."""
+    yield from (f"{name}: {item}" for item in _keys(section))
+    grammar = made(name, section, added=True)
+    for inner in _all(grammar):
+        yield from _of(inner)
+
+
+def _keys(section: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"{key} is only for tables that ship" for key in sorted(section.keys() - _KEYS))
+    for when in section.get("when", ()):
+        yield from (f"{key} is only for tables that ship" for key in sorted(when.keys() - _WHEN))
+    for verb, inner in section.get("verbs", {}).items():
+        yield from (f"{verb}: {item}" for item in _keys(inner))
+
+
+def _all(grammar: Grammar) -> Iterator[Grammar]:
+    yield grammar
+    for inner in {id(verb): verb for verb in grammar.verbs.values()}.values():
+        yield from _all(inner)
+
+
+def _of(grammar: Grammar) -> Iterator[str]:
+    slots = [slot.kind for slot in grammar.operands]
+    slots += [slot.kind for when in grammar.when for slot in when.operands or ()]
+    kinds = [*(kind for option in grammar.options.values() for kind in option.kinds), *slots]
+    for kind in dict.fromkeys(kinds):
+        yield from (f"{grammar.name}: {item}" for item in _kind(kind))
+    does = {grammar.does, *(when.does for when in grammar.when if when.does)}
+    for deed in sorted((does | {grammar.bare or grammar.does}) - _DEEDS - _DENIED):
+        yield f"{grammar.name}: the deed {deed} is only for tables that ship"
+    if grammar.otherwise not in _DENIED:
+        yield f"{grammar.name}: `otherwise` would permit words that the table does not list"
+    if grammar.style == "words":
+        yield f"{grammar.name}: the style words would permit options that the table does not list"
+    if any(_RUNS & {kind.name, *kind.detail.split()} for kind in kinds) and not does <= _DENIED | {"builds"}:
+        yield f"{grammar.name}: it runs files of the workspace, so what it does is `builds`"
+    yield from _code(grammar, slots)
+
+
+def _code(grammar: Grammar, slots: list[Kind]) -> Iterator[str]:
+    """Options and verbs whose names say that they take code, where the kind would let any text through."""
+    verb = grammar.name.rpartition(" ")[2] if " " in grammar.name else ""
+    asks = {f"--{verb}": slots} if verb else {}
+    for spelled, option in grammar.options.items():
+        flag = not option.kinds and len(spelled) > 2
+        asks[spelled.rstrip("=")] = slots if flag else list(option.kinds)
+    for spelled, kinds in asks.items():
+        if _HANDS_OVER.match(spelled) and any(map(_takes_code, kinds)):
+            named = verb if spelled == f"--{verb}" else spelled
+            yield f"{grammar.name}: {named} may hand over code: what follows is to be {_OTHER_KINDS}"
+
+
+def _kind(kind: Kind) -> Iterator[str]:
+    """What a kind grants that only a table that ships may grant."""
+    if kind.name not in _KINDS:
+        yield f"the kind {kind.name} is only for tables that ship"
+    elif kind.name == "script" and kind.detail not in READERS:
+        yield f"script {kind.detail} is no language that is read"
+    elif kind.detail not in _DETAILS.get(kind.name, {kind.detail}):
+        yield f"the kind {kind.name} {kind.detail} is only for tables that ship"
+    elif kind.name in _PATTERNS and len(kind.detail) > MAX_PATTERN:
+        yield f"a pattern of more than {MAX_PATTERN} characters"
+    elif kind.name in _PATTERNS and _matches(kind.detail, "") is None:
+        yield f"{kind.detail} is no RE2 pattern"
+
+
+def _matches(pattern: str, text: str) -> bool | None:
+    """Whether a pattern fits the whole text; None for what is no pattern of RE2, which takes linear time."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.fullmatch(pattern, text, options) is not None
+    except re2.error:
+        return None
+
+
+def _takes_code(kind: Kind) -> bool:
+    """Whether a word of the kind could be code."""
+    if kind.name in _PATTERNS:
+        return any(_matches(kind.detail, code) is not False for code in _CODE)
+    return kind.name in ("text", "word", "plain", "name", "include", "exclude")
