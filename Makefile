@@ -4,6 +4,8 @@
 PYTHON_BIN := .venv/bin/python
 PYTEST := $(PYTHON_BIN) -m pytest
 WORKERS ?= auto
+# Some machines forbid Python to keep what it has compiled: then every process of the tests compiles it all again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup users run demo screenshots test lint check bench faults fuzz format clean
