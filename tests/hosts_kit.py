@@ -7,7 +7,6 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,12 +14,14 @@ from pathlib import Path
 
 import psycopg
 
+import warm_kit
 from platform_kit import ROOT, environment, missing
-from process_kit import WAIT_S, start, until
+from process_kit import WAIT_S, start_warm, until
 from servers_kit import Postgres, Redis, binary
 from spak.kernel.replay import replay
 from spak.ledger import verify
 from spak.records import Record, decode
+from warm_kit import Forked
 
 BEGIN = """
 from django.core.management import call_command
@@ -46,7 +47,7 @@ class Hosts:
 
     def __init__(self, folder: Path, redis: Redis, postgres: Postgres) -> None:
         self.folder, self.redis, self.postgres = folder, redis, postgres
-        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        self.workers: dict[str, Forked] = {}
 
     def env(self, host: str) -> dict[str, str]:
         return environment(
@@ -62,10 +63,8 @@ class Hosts:
 
     def shell(self, *texts: str) -> str:
         """What a program on the web's host prints."""
-        done = subprocess.run(
-            [sys.executable, str(ROOT / "manage.py"), "shell", "--no-imports", "-c", "\n".join(texts)],
-            cwd=ROOT, env=self.env("web"), capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        line = [str(ROOT / "manage.py"), "shell", "--no-imports", "-c", "\n".join(texts)]
+        done = warm_kit.run(line, cwd=ROOT, env=self.env("web"))
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -77,11 +76,13 @@ class Hosts:
         """A host's worker; `first` is done in it before it begins."""
         words = "-A spakweb.celery worker -P threads -c 2 --without-gossip --without-mingle -l WARNING -Q"
         with (self.folder / f"{host}.log").open("ab") as log:
-            self.workers[host] = start(
-                [sys.executable, "-c", first + WORKER, *words.split(), queues],
-                cwd=ROOT, env=self.env(host), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+            self.workers[host] = start_warm(
+                ["-c", first + WORKER, *words.split(), queues],
+                cwd=ROOT,
+                env=self.env(host),
+                output=log,
                 of_fixture=True,
-            )  # fmt: skip
+            )
 
     def vanishes(self, host: str) -> None:
         """The worker and its disk."""

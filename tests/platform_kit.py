@@ -15,7 +15,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -25,7 +24,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from process_kit import WAIT_S, start, until
+import warm_kit
+from process_kit import WAIT_S, start_warm, until
 
 ROOT = Path(__file__).resolve().parents[1]
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
@@ -75,10 +75,8 @@ def environment(data: Path, port: int, **more: str) -> dict[str, str]:
 
 def manage(data: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     """What `manage.py` said and gave."""
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", str(ROOT / "manage.py"), *words],
-        cwd=ROOT, env=environment(data, 8000, **more), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    line = ["-W", "ignore", str(ROOT / "manage.py"), *words]
+    return warm_kit.run(line, cwd=ROOT, env=environment(data, 8000, **more))
 
 
 # ---- servers
@@ -125,11 +123,13 @@ class Server:
 
     def begin(self) -> None:
         with self.log.open("ab") as log:
-            self.process = start(
-                [sys.executable, *self.command, *self.words],
-                cwd=ROOT, env=environment(self.data, self.port, **self.more),
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL, instead_of=self.process,
-            )  # fmt: skip
+            self.process = start_warm(
+                [*self.command, *self.words],
+                cwd=ROOT,
+                env=environment(self.data, self.port, **self.more),
+                output=log,
+                instead_of=self.process,
+            )
 
     @property
     def said(self) -> str:

@@ -16,17 +16,21 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, TypeVar
 
 import pytest
+
+import warm_kit
+from warm_kit import Forked
 
 WAIT_S = 240.0
 STOPS = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)
 
-started: list[subprocess.Popen[Any]] = []
+started: list[subprocess.Popen[Any] | Forked] = []
 """In order, ended ones too."""
-of_fixtures: list[subprocess.Popen[Any]] = []
+of_fixtures: list[subprocess.Popen[Any] | Forked] = []
 """Those that a fixture ends."""
 
 
@@ -56,7 +60,26 @@ def start(
 
     `instead_of` one of a fixture it is that fixture's too; `of_fixture` leaves it to the fixture to end it.
     """
-    process = subprocess.Popen(command, start_new_session=True, **options)
+    return _kept(subprocess.Popen(command, start_new_session=True, **options), instead_of, of_fixture)
+
+
+def start_warm(
+    args: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    output: IO[Any],
+    instead_of: Any = None,
+    of_fixture: bool = False,
+) -> Forked:
+    """`python ARGS` as `start` has it, forked from the warm process: no input, all its words in a file."""
+    return _kept(warm_kit.begin(args, cwd=cwd, env=env, output=output), instead_of, of_fixture)
+
+
+Process = TypeVar("Process", subprocess.Popen[Any], Forked)
+
+
+def _kept(process: Process, instead_of: Any, of_fixture: bool) -> Process:
     if of_fixture:
         of_fixtures.append(process)
     elif instead_of in started:

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
 
+import warm_kit
 from platform_kit import ROOT, Up, environment, free_port
 from process_kit import until
 from spak.kernel.replay import replay
@@ -60,11 +59,8 @@ class Platform:
         self.up.wait()
 
     def _shell(self, text: str) -> str:
-        done = subprocess.run(
-            [sys.executable, str(ROOT / "manage.py"), "shell", "--no-imports", "-c", text],
-            cwd=ROOT, env=environment(self.data, self.port, **self.more),
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        line = [str(ROOT / "manage.py"), "shell", "--no-imports", "-c", text]
+        done = warm_kit.run(line, cwd=ROOT, env=environment(self.data, self.port, **self.more))
         assert done.returncode == 0, done.stderr
         return done.stdout
 

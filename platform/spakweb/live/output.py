@@ -22,10 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from redis import Redis
-from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
-from redis.retry import Retry
 
 from spak.ports import Heard, Redacting
 from spak.runner.live import Live, Shown
@@ -69,7 +65,7 @@ def read(key: str, fence: int, count: int) -> Output | None:
         if (found["fence"], found["seq"]) != (fence, count):
             return None
         return Output(found["seq"], found["text"], found["size"])
-    except (OSError, RedisError, ValueError, KeyError, TypeError):  # not there, or not whole
+    except (OSError, ValueError, KeyError, TypeError):  # not there, or not whole
         return None
 
 
@@ -192,7 +188,11 @@ def _name(key: str) -> str:
 
 @lru_cache(maxsize=1)
 def _redis(url: str) -> Any:
-    """Impatient: nobody may wait for what is never needed."""
+    """Impatient: nobody may wait for what is never needed. Only who has a Redis loads its client."""
+    from redis import Redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
     return Redis.from_url(
         url, socket_timeout=REDIS_S, socket_connect_timeout=REDIS_S, retry=Retry(NoBackoff(), 0)
     )
@@ -204,13 +204,15 @@ _away = float("-inf")
 def _get(key: str) -> bytes | None:
     global _away
     if settings.REDIS_URL:
+        from redis.exceptions import RedisError
+
         if time.monotonic() - _away < AWAY_S:
             return None
         try:
             found: bytes | None = _redis(settings.REDIS_URL).get(_name(key))
         except RedisError:
             _away = time.monotonic()
-            raise
+            return None
         return found
     file = _file(key)
     try:

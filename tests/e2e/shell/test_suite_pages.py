@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from platform_kit import ROOT, Watched, environment
+from platform_kit import Watched, manage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(250)]
 
@@ -57,10 +55,7 @@ execute.advance("KEY")
 
 
 def shell(data: Path, code: str) -> str:
-    words = [sys.executable, str(ROOT / "manage.py"), "shell", "--no-imports", "-c", code]
-    done = subprocess.run(
-        words, cwd=ROOT, env=environment(data, 8000), capture_output=True, text=True, check=False, timeout=120
-    )
+    done = manage(data, "shell", "--no-imports", "-c", code)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from django.core.management import get_commands, load_command_class
 from django.db import connection
 from django.test import Client
 
+import warm_kit
 from platform_kit import ROOT, environment, manage
 from spakweb import restoring
 from spakweb.errors import Refused
@@ -194,10 +194,8 @@ def test_no_command_and_no_worker_begins_while_it_is_half(tmp_path: Path) -> Non
         done = manage(data, *words)
         assert done.returncode == 1 and "web.half_restored" in done.stderr, (words, done.stderr)
         assert "manage.py restore" in done.stderr and "Traceback" not in done.stderr
-    worker = subprocess.run(
-        [sys.executable, "-m", "celery", "-A", "spakweb.celery", "worker", "-P", "threads"],
-        cwd=ROOT, env=environment(data, 8000), capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    line = ["-m", "celery", "-A", "spakweb.celery", "worker", "-P", "threads"]
+    worker = warm_kit.run(line, cwd=ROOT, env=environment(data, 8000), timeout=120)
     assert worker.returncode and "web.half_restored" in worker.stderr, worker.stderr
     assert not (data / "secret_key").exists()
 

@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from django.db import DatabaseError, OperationalError
 from django.test import Client
 
+import warm_kit
 from platform_kit import ROOT, environment, missing
 from servers_kit import Postgres, binary
 from spak import integrity
@@ -72,9 +73,8 @@ class Done:
 
 
 def manage(data: Path, *words: str, **more: str) -> Done:
-    line = [sys.executable, str(ROOT / "manage.py"), *words]
-    env = environment(data, 8000, **more)
-    return Done(subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True, check=False))
+    line = [str(ROOT / "manage.py"), *words]
+    return Done(warm_kit.run(line, cwd=ROOT, env=environment(data, 8000, **more)))
 
 
 def made(data: Path, **more: str) -> list[str]:
