@@ -15,6 +15,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -25,7 +26,7 @@ from typing import Any, TypeVar
 import pytest
 
 import warm_kit
-from process_kit import WAIT_S, start_warm, until
+from process_kit import WAIT_S, start, start_warm, until
 
 ROOT = Path(__file__).resolve().parents[1]
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
@@ -108,8 +109,9 @@ class Server:
 
     command: tuple[str, ...]
 
-    def __init__(self, data: Path, port: int = 0, *words: str, **more: str) -> None:
-        self.data, self.port = data, port or free_port()
+    def __init__(self, data: Path, port: int = 0, *words: str, cold: bool = False, **more: str) -> None:
+        """A `cold` one is a new interpreter, for tests of how it begins."""
+        self.data, self.port, self.cold = data, port or free_port(), cold
         self.url = f"http://127.0.0.1:{self.port}"
         self.words, self.more = words, more
         self.log = data.with_suffix(".log")
@@ -122,14 +124,14 @@ class Server:
         self.begin()
 
     def begin(self) -> None:
+        line, env = [*self.command, *self.words], environment(self.data, self.port, **self.more)
+        kept: Any = {"cwd": ROOT, "env": env, "instead_of": self.process}
         with self.log.open("ab") as log:
-            self.process = start_warm(
-                [*self.command, *self.words],
-                cwd=ROOT,
-                env=environment(self.data, self.port, **self.more),
-                output=log,
-                instead_of=self.process,
-            )
+            if self.cold:
+                named: Any = {"stdout": log, "stderr": log, "stdin": subprocess.DEVNULL}
+                self.process = start([sys.executable, *line], **named, **kept)
+            else:
+                self.process = start_warm(line, output=log, **kept)
 
     @property
     def said(self) -> str:

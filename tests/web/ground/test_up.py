@@ -79,7 +79,7 @@ def test_its_life(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_while_it_is_read_in_is_no_traceback(tmp_path: Path) -> None:
-    up = Up(tmp_path / "data", PYTHONPROFILEIMPORTTIME="1")  # each import is said as it is done
+    up = Up(tmp_path / "data", cold=True, PYTHONPROFILEIMPORTTIME="1")  # each import is said as it is done
     while "django.apps" not in up.said:
         assert up.process.poll() is None, up.said[-500:]
         time.sleep(0.01)
