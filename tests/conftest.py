@@ -3,18 +3,24 @@
 Tests below `tests/faults/` are `faults`, tests with a hypothesis strategy are `fuzz`. Files that take long
 begin first: workers take whole files, and a long one that comes last keeps one busy while others are done.
 
-Also: children of tests have default signal handlers, and those that a test leaves running are ended.
+Also: children of tests have default signal handlers, and those that a test leaves running are ended. Python
+keeps what it compiles, whatever the environment says: tests start many processes with the same imports.
 """
 
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 import process_kit
+
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 settings.register_profile("spak", deadline=None)
 settings.load_profile("spak")  # a busy machine fails no example
