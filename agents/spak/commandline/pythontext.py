@@ -1,7 +1,9 @@
 """Python given on a command line: whether it does no more than import, compute, read files and print.
 
 `understood` takes the text and gives what it opens and imports, or a reason why it may do more. Nodes of the
-syntax, functions and methods are lists of what is known to be harmless; anything else is a reason.
+syntax, functions and methods are lists of what is known to be harmless (pythonpure); all else is a reason.
+No module, and no function of one that does more than compute, becomes a value that could be handed on: so
+what is called of a value is harmless, whichever it is.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import re
 import sys
 from dataclasses import dataclass, field
 
+from spak.commandline.pythonpure import DATA, FUNCTIONS, METHODS, MODULES, PURE
 from spak.commandline.words import words
 
 MAX_TEXT = 4000
@@ -22,32 +25,25 @@ _NODES = (
     *(ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
     *(ast.comprehension, ast.IfExp, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Compare, ast.NamedExpr),
     *(ast.JoinedStr, ast.FormattedValue, ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop),
-    *(ast.Break, ast.Continue),
+    *(ast.Break, ast.Continue, ast.Lambda, ast.arguments, ast.arg),
 )
 _CALLS = words(
     "print len sorted sum min max range str int float bool list dict set tuple repr abs round hex oct "
-    "bin ord chr type enumerate zip any all divmod pow hash isinstance reversed"
+    "bin ord chr type enumerate zip any all divmod pow hash isinstance reversed map filter next frozenset "
+    "bytes ascii complex"
 )
-_METHODS = words(
-    "version python_version join split strip lower upper format encode decode keys values items index "
-    "count startswith endswith cpu_count getcwd machine system platform hexdigest exit read readline "
-    "readlines splitlines get load loads dumps lstrip rstrip replace title isdigit zfill rjust ljust "
-    "group findall match search time now today isoformat"
+_SHOWS = words("print str repr type len ascii isinstance hash")
+"""Functions that keep nothing of what they are given."""
+_KEYWORDS = words(
+    "sep end flush indent start reverse sort_keys ensure_ascii encoding errors mode key default "
+    "maxsplit count flags width initial_indent subsequent_indent fillvalue repeat delimiter quotechar "
+    "fieldnames newline maxlen days hours minutes seconds weeks milliseconds microseconds tzinfo tz "
+    "year month day hour minute second timespec lineterm fromfile tofile separators n k strict "
+    "annotate_fields drop_whitespace break_long_words placeholder prefix ndigits base byteorder "
+    "skipinitialspace lineterminator restval"
 )
-_FUNCTIONS = words(
-    "sys.exit sys.version_info.index os.cpu_count os.getcwd os.path.join os.path.split json.load json.loads "
-    "json.dumps platform.system platform.machine platform.platform platform.version platform.python_version "
-    "re.match re.search re.findall re.split time.time datetime.now datetime.today datetime.datetime.now "
-    "datetime.date.today "
-    "sys.stdin.read sys.stdin.readline sys.stdin.readlines sys.version.split string.ascii_letters.index "
-    "sys.platform.startswith sys.path.index"
-)
-"""What of the standard library's modules is called."""
-_KEYWORDS = words("sep end flush indent start reverse sort_keys ensure_ascii encoding errors mode")
 _DUNDER = frozenset({"__version__", "__file__", "__name__", "__doc__"})
-_FROM = words(
-    "sys json math re platform os time datetime collections itertools functools string textwrap os.path"
-)
+_FROM = PURE | {"sys", "platform", "os", "time", "os.path"}
 _REACHES = words(
     "socket subprocess ctypes pty multiprocessing http urllib ftplib smtplib telnetlib antigravity "
     "idlelib turtledemo imaplib poplib nntplib xmlrpc webbrowser asyncio code codeop runpy importlib"
@@ -56,6 +52,8 @@ _STARTS = words(
     "system popen Popen eval exec run call check_output check_call spawn spawnl spawnv fork execv "
     "execl execvp getoutput import_module __import__ loads_unsafe"
 )
+_INTERNAL = ("gi_", "cr_", "ag_", "f_", "tb_", "co_", "func_", "obj")
+"""How attributes begin that lead to frames, code and modules without an underscore."""
 _HIDES = frozenset({"environ", "environb", "modules", "system"})
 _LARGEST = 1_000_000
 _BUILTINS = frozenset(dir(builtins))
@@ -86,8 +84,6 @@ def understood(text: str) -> Text:
     reading.names(tree)
     for node in ast.walk(tree):
         reading.found.why = reading.found.why or reading.node(node)
-    if reading.found.calls and not reading.found.why:
-        reading.found.why = reading.hands_on(tree)
     return reading.found
 
 
@@ -96,27 +92,34 @@ class _Reading:
         self.found = Text()
         self.own: dict[str, str] = {}
         """Names that stand for modules which are not of the standard library, or for what they give."""
-        self.standard: set[str] = set()
+        self.standard: dict[str, str] = {}
+        """Names that stand for modules of the standard library, or for what is in them: whole names."""
+        self.above: dict[int, ast.AST] = {}
+        """What each node is a part of."""
 
     def names(self, tree: ast.Module) -> None:
         """Which names stand for modules, and for what functions of the project gave."""
         for node in ast.walk(tree):
+            self.above |= {id(part): node for part in ast.iter_child_nodes(node)}
             if isinstance(node, ast.Import):
                 for alias in node.names:
-                    self._imported(alias.name, alias.asname or alias.name.partition(".")[0])
+                    first = alias.name.partition(".")[0]
+                    self._imported(alias.name, alias.asname or first, alias.name if alias.asname else first)
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 for alias in node.names:
-                    self._imported(node.module or "", alias.asname or alias.name)
+                    module = node.module or ""
+                    self._imported(module, alias.asname or alias.name, f"{module}.{alias.name}")
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-                module = self.own.get(_root(node.value.func))
-                for target in node.targets if module else ():
+                of = self.own.get(_root(node.value.func))
+                for target in node.targets if of else ():
                     if isinstance(target, ast.Name):
-                        self.own[target.id] = module or ""
+                        self.own[target.id] = of or ""
 
-    def _imported(self, module: str, name: str) -> None:
+    def _imported(self, module: str, name: str, whole: str) -> None:
         if module.partition(".")[0] in sys.stdlib_module_names:
-            self.standard.add(name)
+            if self.standard.setdefault(name, whole) != whole:
+                self.found.why = "python code that gives a module another name"
         else:
             self.own[name] = module
             self.found.imports.append(module)
@@ -129,22 +132,81 @@ class _Reading:
             case ast.Call():
                 return self._call(node)
             case ast.Attribute():
-                return _attribute(node)
+                return _attribute(node) or self._handed_on(node)
             case ast.Import():
                 return self._import(node)
             case ast.ImportFrom():
                 return self._import_from(node)
             case ast.Name():
-                return self._name(node)
-            case ast.ExceptHandler(name=str(name)) if name in _CALLS | self.standard or name in self.own:
+                return self._name(node) or self._handed_on(node)
+            case ast.ExceptHandler(name=str(name)) | ast.arg(arg=name) if self._taken(name):
                 return "python code that gives a function another meaning"
-            case ast.Subscript(ctx=ast.Store()) | ast.Subscript(ctx=ast.Del()):
+            case ast.Subscript(ctx=ast.Store()) if not self._is_own_value(node.value):
+                return "python code that changes what is not its own"
+            case ast.Subscript(ctx=ast.Del()):
                 return "python code that changes what is not its own"
             case ast.BinOp(op=ast.Pow() | ast.LShift()) if not _small(node):
                 return "python code with a power, whose size is not known"
             case ast.Constant(value=int(value)) if value > _LARGEST:
                 return "python code with a number that may be a size"
         return ""
+
+    def _taken(self, name: str) -> bool:
+        return (
+            name in _CALLS
+            or name in self.standard
+            or name in self.own
+            or name in ("open", "json", "platform")
+        )
+
+    def _is_own_value(self, node: ast.AST) -> bool:
+        return isinstance(node, ast.Name) and not self._taken(node.id)
+
+    def _whole(self, node: ast.AST) -> str:
+        """The whole name of what `a.b.c` is of the standard library; empty for anything else."""
+        root = self.standard.get(_root(node), "")
+        rest = _parts(node) if isinstance(node, ast.Attribute) else []
+        return ".".join([root, *reversed(rest)]) if root else ""
+
+    def _handed_on(self, node: ast.Attribute | ast.Name) -> str:
+        """Why a function or a module may come where somebody else calls it."""
+        above = self.above.get(id(node))
+        called = isinstance(above, ast.Call) and above.func is node
+        if called or isinstance(above, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+            return ""
+        last = node.attr if isinstance(node, ast.Attribute) else node.id
+        if last in ("open", "type", "format", "format_map"):
+            return "python code that hands over what may be called"
+        module, whole = self.own.get(_root(node)), self._whole(node)
+        if module is not None and not self._is_shown(node, ""):
+            self.found.calls.add(module)
+            odd = set(_parts(node)) & _STARTS
+            return f"python code that hands {sorted(odd)[0]} on" if odd else ""
+        pure = whole in FUNCTIONS and whole.partition(".")[0] in PURE
+        if (
+            not whole
+            or pure
+            or whole in DATA
+            or ("." in whole and last.isupper())
+            or self._is_shown(node, whole)
+        ):
+            return ""
+        return "python code that hands a module, or a function of one, on"
+
+    def _is_shown(self, node: ast.AST, whole: str) -> bool:
+        """Whether all that is done with the value is to show it, or to compare it."""
+        match above := self.above.get(id(node)):
+            case ast.FormattedValue() | ast.Compare() | ast.Expr() | ast.ExceptHandler() | ast.Raise():
+                return True
+            case ast.Starred() | ast.BinOp():
+                return self._is_shown(above, "")
+            case ast.Call(func=ast.Name(id=name)) if node in above.args:
+                return name in _SHOWS or (whole == "sys.path" and name in ("sorted", "list", "enumerate"))
+            case ast.Call(func=ast.Attribute(attr="join")) | ast.Subscript():
+                return whole == "sys.path"
+            case ast.For() | ast.comprehension():
+                return whole == "sys.path" and above.iter is node
+        return False
 
     def _call(self, node: ast.Call) -> str:
         name = node.func
@@ -159,18 +221,29 @@ class _Reading:
             odd = [part for part in parts if part in _STARTS or part in sys.stdlib_module_names]
             return f"python code that calls {odd[0]}" if odd or not parts else ""
         if isinstance(name, ast.Name) and name.id in _CALLS:
-            return "python code that makes classes" if name.id == "type" and len(node.args) != 1 else ""
-        if not isinstance(name, ast.Attribute) or name.attr not in _METHODS:
+            return self._type(node) if name.id == "type" else ""
+        whole = self._whole(name)
+        if whole:
+            return "" if whole in FUNCTIONS else f"python code that calls {whole}"
+        if not isinstance(name, ast.Attribute) or name.attr not in METHODS:
             return "python code that calls more than print and arithmetic"
-        if _root(name) in self.standard and _dotted(name) not in _FUNCTIONS and _root(name) != "math":
-            return f"python code that calls {_dotted(name)}"
-        if name.attr == "system" and _dotted(name) != "platform.system":
+        if name.attr == "system":
             return "python code that calls more than print and arithmetic"
         if name.attr == "format" and not _plain_format(name.value):
             return "python code that formats by a text which may reach for internals"
-        if name.attr in ("load", "loads", "dumps") and not _is_json(name.value):
+        if name.attr in ("load", "loads", "dumps"):
             return "python code that loads more than JSON"
         return ""
+
+    def _type(self, node: ast.Call) -> str:
+        """Why a type may be made, or be used to make what `open` gives."""
+        above = self.above.get(id(node))
+        named = isinstance(above, ast.Attribute) and above.attr == "__name__"
+        return (
+            ""
+            if len(node.args) == 1 and (named or self._is_shown(node, ""))
+            else "python code that makes classes"
+        )
 
     def _open(self, node: ast.Call) -> str:
         first, *more = node.args or [ast.Constant(None)]
@@ -188,7 +261,10 @@ class _Reading:
 
     def _name(self, node: ast.Name) -> str:
         if not isinstance(node.ctx, ast.Load):
-            taken = node.id in _CALLS or node.id in ("platform", "json", "open") or node.id in self.standard
+            above = self.above.get(id(node))
+            given = isinstance(above, ast.Assign) and isinstance(above.value, ast.Call)
+            kept = given and _root(above.value.func) in self.own  # type: ignore[union-attr]
+            taken = self._taken(node.id) and not (node.id in self.own and kept)
             return "python code that gives a function another meaning" if taken else ""
         if node.id in _BUILTINS and node.id not in _CALLS and node.id not in ("open", *_DUNDER):
             known = getattr(builtins, node.id)
@@ -214,18 +290,15 @@ class _Reading:
             or alias.name in ("*", *_HIDES, *_CALLS, *_STARTS)
             or (not standard and alias.name in sys.stdlib_module_names)
             or (standard and alias.asname)
+            or (
+                module in PURE
+                and f"{module}.{alias.name}" not in FUNCTIONS | DATA
+                and not alias.name.isupper()
+            )
             for alias in node.names
         )
         if node.level or (standard and module not in _FROM) or hidden:
             return "python code that imports names which hide what is called"
-        return ""
-
-    def hands_on(self, tree: ast.Module) -> str:
-        """Why functions of the project may be given what starts programs."""
-        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and id(node) not in called and _root(node) in self.standard:
-                return "python code that may hand a function of a module to the project's"
         return ""
 
 
@@ -236,6 +309,8 @@ def _attribute(node: ast.Attribute) -> str:
         return "python code that changes what is not its own"
     if node.attr in ("environ", "environb", "modules"):
         return "python code that shows the environment"
+    if node.attr in MODULES or node.attr.startswith(_INTERNAL):
+        return "python code that reaches a module through another"
     return ""
 
 
@@ -252,14 +327,6 @@ def _root(node: ast.AST) -> str:
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
-
-
-def _dotted(node: ast.Attribute) -> str:
-    return ".".join([_root(node), *reversed(_parts(node))])
-
-
-def _is_json(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and node.id == "json"
 
 
 def _plain_format(node: ast.AST) -> bool:
