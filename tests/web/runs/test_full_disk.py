@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -63,6 +64,10 @@ def test_a_run_that_waits_for_room_says_so(ran: Ran, settings: Any, monkeypatch:
     said = header(Run.objects.values(*HEADER).get(pk=run.pk), timezone.now())
     assert said["state"] == State.QUEUED and said["why"] == storage.FULL
     assert storage.FULL in run_parts.outcome(run)
+    run.holder, run.count = "a worker", 7
+    for lease in (timedelta(minutes=-1), timedelta(minutes=1)):  # nobody could write that it was put down
+        run.lease_until = timezone.now() + lease
+        assert storage.FULL in run_parts.outcome(run), run_parts.outcome(run)
 
 
 def test_a_run_that_was_held_up_says_why(ran: Ran) -> None:

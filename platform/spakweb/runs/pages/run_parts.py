@@ -169,6 +169,9 @@ def outcome(run: Run) -> str:
     error = (run.summary or {}).get("error") or {}
     match run.state:
         case State.QUEUED:
+            what = f"to go on{f' with {run.task}' if run.task else ''}" if run.count else "to begin"
+            if no_room():  # then nobody can write that its worker put it down or is gone
+                return f"Waits {what}: {FULL}."
             place = why_waits(run)
             if died := _died(run):
                 return f"{died}{f' {place[:1].upper()}{place[1:]}.' if place else ''}"
@@ -176,9 +179,6 @@ def outcome(run: Run) -> str:
                 if run.parent is not None and not run.projected:
                     return f"Takes over what stands in {run.parent.key} before record {run.parent_seq}."
                 return "A worker takes it up."
-            what = f"to go on{f' with {run.task}' if run.task else ''}" if run.count else "to begin"
-            if no_room():
-                return f"Waits {what}: {FULL}."
             more = f" It was tried: {run.reason}." if run.reason and run.reason not in place else ""
             return f"Waits {what}{f': {place}' if place else ''}.{more}"
         case State.RUNNING:
