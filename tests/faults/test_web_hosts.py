@@ -263,14 +263,14 @@ def test_a_worker_is_told_to_end(site: Hosts) -> None:
     """As in an upgrade, one host after the other: its run goes on elsewhere at once, by a message and not by
     the sweep of what has lost its own."""
     hold(site, "f3")
-    site.worker("a", first=HELD.format(folder=str(site.folder)))
+    site.worker("upgraded", first=HELD.format(folder=str(site.folder)))
     (key,) = site.start("long", LONG)
     reaches(site, "f3")
-    site.worker("b")
-    site.wait(lambda: len(site.query("SELECT 1 FROM fleet_runner WHERE process <> ''")) >= 2, "no b")
-    site.workers["a"].send_signal(signal.SIGTERM)
-    site.workers["a"].wait(WAIT_S)
+    site.worker("next")
+    site.wait(lambda: len(site.query("SELECT 1 FROM fleet_runner WHERE process <> ''")) >= 2, "no other")
+    site.workers["upgraded"].send_signal(signal.SIGTERM)
+    site.workers["upgraded"].wait(WAIT_S)
     go_on(site)
     assert done(site.ends(key)) == 2 * STEPS
-    assert "swept up" not in (site.folder / "b.log").read_text()
-    assert site.query("SELECT process FROM fleet_runner WHERE name = 'a'") == [("",)]
+    assert "swept up" not in (site.folder / "next.log").read_text()
+    assert site.query("SELECT process FROM fleet_runner WHERE name = 'upgraded'") == [("",)]

@@ -15,8 +15,10 @@ from spak.ledger.export import export
 from spak.ledger.memory import MemoryLedgers
 from spak.records import Record, decode
 from spak.workspace.store import Store
+from spakweb.ledger.export import as_jsonl
 from spakweb.runs.models import Command, Run, RunRecord, State
 from spakweb.runs.pages import run_parts
+from spakweb.teams.actions import create_team
 from spakweb.worker import execute
 from spakweb.worker.queue import due, pick
 from spakweb.worker.tasks import sweep_up
@@ -97,6 +99,28 @@ def test_a_run_under_our_law_goes_on_and_not_without_its_files(
     monkeypatch.setattr(Store, "knows", lambda store, digest: True)
     other = brought(cast, file_of(Run.objects.exclude(version=None).get(), None, "theirs-2"), "theirs-2")
     assert (other.only_shown, other.state) == ("", State.QUEUED)
+
+
+def test_each_team_that_imports_a_ledger_has_its_own(cast: Any, ran: Ran) -> None:
+    """Neither is told of the other's: not by a refusal, not by a key, not where the contents differ."""
+    run, third = ran(), create_team(cast["nobody"], "Further away")
+    whole, begun = b"".join(as_jsonl(run)), file_of(run, None, run.key)
+    answers: dict[int, str] = {}
+    for who, team, data in (
+        ("nobody", third, whole), ("charlie", cast.other_team, begun), ("charlie", cast.other_team, begun),
+        ("nobody", third, whole), ("bob", cast.team, whole),
+    ):  # fmt: skip
+        where = reverse("spak-run-import", args=[team.slug])
+        answer = cast.client(who).post(where, {"file": SimpleUploadedFile("r.jsonl", data)})
+        assert answer.status_code == 302, answer.content[:300]
+        assert answers.setdefault(team.pk, answer["Location"]) == answer["Location"], "another one each time"
+    one, other = Run.objects.get(team=third), Run.objects.get(team=cast.other_team)
+    assert Run.objects.get(team=cast.team) == run and len({run.key, one.key, other.key}) == 3
+    assert (one.count, other.count) == (run.count, 1)
+    for who, run_of_others, own in (("nobody", other, one), ("charlie", one, other)):
+        browser = cast.client(who)
+        assert browser.get(run_parts.address(run_of_others)).status_code == 404
+        assert run_of_others.key not in browser.get(run_parts.address(own)).content.decode()
 
 
 def test_what_is_under_another_law_is_only_shown(cast: Any, ran: Ran) -> None:
