@@ -29,6 +29,8 @@ FIRST = 0.1
 """The chance that the first attempt, before any heuristic, passes."""
 TRIES = 3
 PAST, CASES, PAIRS, EVOLVE = 30, 12, 120, 150
+MARGIN = "1/10"
+"""Of campaigns with one: a candidate that only removes has to be no worse by ten points."""
 
 
 def base() -> str:
@@ -61,7 +63,9 @@ def passes(run: list[Record]) -> bool:
     return run[-1].kind == "end" and run[-1].body["state"] == "succeeded"
 
 
-def improve(rounds: int = 4, seed: int = 1, proposer: str = "rules") -> tuple[str, list[tuple[str, str]]]:
+def improve(
+    rounds: int = 4, seed: int = 1, proposer: str = "rules", margin: str = "0"
+) -> tuple[str, list[tuple[str, str]]]:
     """The spec after so many campaigns, each on what the one before gave, and every verdict with its reason.
 
     A person who merges each fit candidate stands in for review.
@@ -75,7 +79,7 @@ def improve(rounds: int = 4, seed: int = 1, proposer: str = "rules") -> tuple[st
                 candidates, _ = evolved(text, EVOLVE, seed + number)
             else:
                 candidates = from_findings(Training.of(past, {}), text)
-            plan = Plan("job.spak", text, "job", f"job-{number}", (), cases, pairs=PAIRS)
+            plan = Plan("job.spak", text, "job", f"job-{number}", (), cases, pairs=PAIRS, margin=margin)
             found = Campaign.create(Path(folder), f"round-{number}", plan)
 
             def pair(case: str, k: int, new: str, old: str = text, number: int = number) -> Pair:
@@ -90,7 +94,7 @@ def improve(rounds: int = 4, seed: int = 1, proposer: str = "rules") -> tuple[st
                 lambda current, made=candidates: made,
                 Judging(config.catalog(), rehearsed, pair),
             )  # type: ignore[misc]
-            told += [(item.candidate.rationale, item.verdict) for item in found.tested]
+            told += [(item.candidate.rationale, f"{item.verdict} ({item.why})") for item in found.tested]
             fit = next((item for item in found.tested if item.verdict == "fit"), None)
             if fit is None:
                 break
@@ -117,13 +121,16 @@ def rate(text: str, runs: int = 200, seed: int = 77) -> float:
     return sum(passes(played(text, (1 << 31) + seed * runs + number)) for number in range(runs)) / runs
 
 
-if __name__ == "__main__":  # python -m bench.heuristics_job [rules|evolution]
+if __name__ == "__main__":  # python -m bench.heuristics_job [rules|evolution] [SEED]
     import sys
 
     how = sys.argv[1] if len(sys.argv) > 1 else "rules"
-    found, verdicts = improve(proposer=how)
-    for why, word in verdicts:
-        print(f"{word}: {why}")
-    for item in (*USELESS, *USEFUL):
-        print(f"{'kept' if item in found else 'dropped'}: {item}")
-    print(f"pass rate on fresh runs: {rate(base()):.3f} before, {rate(found):.3f} after")
+    drawn = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    for chosen in ("0", MARGIN):
+        found, verdicts = improve(proposer=how, margin=chosen, seed=drawn)
+        print(f"margin {chosen}, seed {drawn}")
+        for why, word in verdicts:
+            print(f"  {word}: {why}")
+        for item in (*USELESS, *USEFUL):
+            print(f"  {'kept' if item in found else 'dropped'}: {item}")
+        print(f"  pass rate on fresh runs: {rate(base()):.3f} before, {rate(found):.3f} after")

@@ -38,6 +38,8 @@ ACTIONS: dict[str, Role] = {
     "fleet.view": Role.VIEWER,
     "suite.view": Role.VIEWER,
     "suite.edit": Role.EDITOR,
+    "campaign.view": Role.VIEWER,
+    "campaign.edit": Role.EDITOR,
     "run.view": Role.VIEWER,
     "run.start": Role.EDITOR,
     "run.answer": Role.EDITOR,

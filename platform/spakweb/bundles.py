@@ -28,6 +28,7 @@ SCRIPTS = {
     "merge": "js/editor/merge.js",
     "run": "js/run/run.js",
     "list": "js/run/list.js",
+    "campaign": "js/run/campaign.js",
     "start": "js/start/start.js",
     "review": "js/review/review.js",
 }

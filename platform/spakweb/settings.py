@@ -109,6 +109,7 @@ INSTALLED_APPS = [
     "spakweb.editor",
     "spakweb.reviews",
     "spakweb.suites",
+    "spakweb.campaigns",
     "spakweb.runs",
     "spakweb.fleet",
     "spakweb.hooks",

@@ -22,6 +22,7 @@ urlpatterns = [
     path("t/<slug:team>/specs/<slug:spec>/", include("spakweb.editor.urls")),
     path("t/<slug:team>/", include("spakweb.reviews.urls")),
     path("t/<slug:team>/", include("spakweb.suites.urls")),
+    path("t/<slug:team>/", include("spakweb.campaigns.urls")),
     path("t/<slug:team>/", include("spakweb.runs.urls")),
     path("runs/<str:key>/events", events.run_events, name="spak-run-events"),
     path("team/<slug:team>/runs/events", events.team_events, name="spak-team-events"),

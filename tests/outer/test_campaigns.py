@@ -13,17 +13,18 @@ from bench.planted import planted, work
 from spak import config
 from spak.errors import LedgerError, OuterError
 from spak.lang.edit import read
-from spak.outer.campaigns import Campaign, Judging, Pair, Plan, advance, verify
+from spak.outer.campaigns import Campaign, Judging, Pair, Plan, advance, certain, verify
 from spak.outer.gate import Candidate, rehearse
 from spak.outer.propose import Training
 
 CATALOG = config.catalog()
 BASE = work(6, 'SYSTEM_MODEL M { HEURISTIC "One." }')
 CASES = tuple(f"c{number}" for number in range(6))
+TWO = work(6, 'SYSTEM_MODEL M { HEURISTIC "One." HEURISTIC "Two." }')
 
 
-def plan(**more: object) -> Plan:
-    return Plan("a.spak", BASE, "s", "hash", (), CASES, **more)  # type: ignore[arg-type]
+def plan(base: str = BASE, **more: object) -> Plan:
+    return Plan("a.spak", base, "s", "hash", (), CASES, **more)  # type: ignore[arg-type]
 
 
 def candidates(many: int = 1) -> list[Candidate]:
@@ -252,3 +253,61 @@ def test_a_candidate_that_names_another_file_is_never_run(tmp_path: Path, line: 
     found = Campaign.create(tmp_path, "c", plan())
     advance(found, tmp_path, lambda current: [Candidate(read([line]), "hostile")], judging(pair))
     assert found.tested[0].verdict in ("privileged", "rejected")
+
+
+def removals(many: int = 1) -> list[Candidate]:
+    return [Candidate(read([f"remove-heuristic {number + 1}"]), "test") for number in range(many)]
+
+
+def test_with_a_margin_a_removal_has_to_be_no_worse_and_not_better(tmp_path: Path) -> None:
+    """Pairs that are mostly equal: the same pairs show no gain, and do show that nothing is lost."""
+    equal = coin(Random(4), ties=0.9)
+    for name, margin, verdict in (("without", "0", "not_shown"), ("with", "1/10", "fit")):
+        found = Campaign.create(tmp_path, name, plan(TWO, pairs=200, margin=margin))
+        advance(found, tmp_path, lambda current: removals(), judging(equal))
+        assert (found.tested[0].verdict, verify(Campaign.read(tmp_path, name), CATALOG)) == (verdict, [])
+    assert found.tested[0].stages["fresh"]["evidence"]["margin"] == "1/10"
+    assert "no worse by 1/10" in found.tested[0].why
+
+
+def test_what_adds_something_has_to_be_better_in_any_case(tmp_path: Path) -> None:
+    both = Candidate(read(["add-heuristic 'Hint.'", "remove-heuristic 1"]), "test")
+    found = Campaign.create(tmp_path, "c", plan(TWO, pairs=200, candidates=2, margin="1/10"))
+    advance(found, tmp_path, lambda current: [*candidates(), both], judging(coin(Random(4), ties=0.95)))
+    assert [item.verdict for item in found.tested] == ["not_shown", "not_shown"]
+    assert [item.stages["fresh"]["evidence"]["margin"] for item in found.tested] == ["0", "0"]
+
+
+def test_a_removal_that_costs_the_margin_is_accepted_in_at_most_alpha(tmp_path: Path) -> None:
+    """The null of the margin: a tenth of all pairs is lost, the others are equal or cancel out."""
+    fit = 0
+    for number in range(40):
+        draw = Random(number)
+
+        def pair(case: str, k: int, text: str, draw: Random = draw) -> Pair:
+            return Pair(case, k, draw.choices((1, 0, -1), (5, 80, 15))[0])
+
+        found = Campaign.create(tmp_path, f"n{number}", plan(TWO, pairs=60, margin="1/10"))
+        advance(found, tmp_path, lambda current: removals(), judging(pair))
+        fit += found.tested[0].verdict == "fit"
+    assert fit <= 3
+
+
+def test_the_pairs_that_are_needed_in_any_case_are_known_beforehand(tmp_path: Path) -> None:
+    asked: list[tuple[str, int]] = []
+    foreseen: list[list[tuple[str, int]]] = []
+    draw = coin(Random(6), better=0.8)
+
+    def pair(case: str, k: int, text: str) -> Pair:
+        foreseen.append(certain(found, found.tested[-1]))
+        asked.append((case, k))
+        return draw(case, k, text) if k else Pair(case, k, 0)
+
+    made = Plan("a.spak", BASE, "s", "hash", ("c0", "c1"), CASES, pairs=40, runs=60)
+    found = Campaign.create(tmp_path, "c", made)
+    advance(found, tmp_path, lambda current: candidates(), judging(pair))
+    assert len(asked) > 10
+    for place, ahead in enumerate(foreseen):
+        assert ahead[0] == asked[place]
+        assert asked[place : place + len(ahead)] == ahead, "none of them turned out to be needless"
+    assert max(len(ahead) for ahead in foreseen) > 5

@@ -140,6 +140,12 @@ def gate(
     "--pairs", type=click.IntRange(min=0), default=100, show_default=True, help="Fresh pairs of one."
 )
 @click.option("--budget-runs", type=click.IntRange(min=0), default=0, help="Runs in all; 0 is no limit.")
+@click.option(
+    "--margin",
+    type=click.IntRange(min=0, max=50),
+    default=0,
+    help="Points of the pass rate: a candidate that only removes has to be no worse by so many, not better.",
+)
 @click.option("--resume", "named", metavar="CAMPAIGN", help="Go on with a campaign that stopped.")
 @click.option(
     "--verify", "checked", metavar="CAMPAIGN", help="Derive a campaign's verdicts again; runs nothing."
@@ -157,6 +163,7 @@ def campaign(
     candidates: int,
     pairs: int,
     budget_runs: int,
+    margin: int,
     named: str | None,
     checked: str | None,
     timeout: float | None,
@@ -184,7 +191,7 @@ def campaign(
         raise UsageError("usage.arguments", "no SPEC", "spak outer campaign a.spak --suite DIR")
     else:
         plan = outer_runs.planned(
-            spec, outer_runs.text_of(spec), folder, proposer, candidates, pairs, budget_runs
+            spec, outer_runs.text_of(spec), folder, proposer, candidates, pairs, budget_runs, margin
         )
         made = outer_runs.begun(place, plan)
         outer_runs.power(made)
@@ -226,7 +233,7 @@ def campaign(
 
 def document(found: Campaign, tested: Tested) -> dict[str, Any]:
     """A candidate with its stages and verdict."""
-    betting = tested.betting(found.stake)
+    betting = found.evidence(tested)[-1]
     return {
         "number": tested.number,
         "candidate": tested.candidate.to_json(),

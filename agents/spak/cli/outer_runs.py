@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -15,11 +17,11 @@ from spak.errors import OuterError, UnavailableError, UserError
 from spak.lang import ast
 from spak.lang.imports import settings_of
 from spak.outer.analyze import Trace, read
-from spak.outer.campaigns import Campaign, Judging, Pair, Plan, Tested, advance
+from spak.outer.campaigns import Campaign, Judging, Pair, Plan, Tested, advance, settled
 from spak.outer.experiments import Cell, Done
 from spak.outer.experiments.model import spec_hash
 from spak.outer.gate import Candidate, Rehearsal, rehearse
-from spak.outer.propose import FORMAT, Scored, Training, contract, evolve, from_findings, prompt
+from spak.outer.propose import Scored, Training, asked, evolve, from_findings
 from spak.suites import Suite
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from spak.records import Record
 
 GOLDEN = "golden"
-TRIES = 3
 
 
 def text_of(spec: Path) -> str:
@@ -69,28 +70,12 @@ def proposals(
     if proposer == "rules":
         return found
     from spak.llm import open_backend
-    from spak.outer.analyze import Finding
-    from spak.ports import Prompt
 
     chosen = config.settings()
     name = backend or chosen.backend
     if not name or name == "manual":
         raise UnavailableError("unavailable.backend", "no model is named to propose", "--backend NAME")
-    asked = open_backend(name, chosen.llm, forced=True)
-    listed = [Finding("finding", "", "", (), item.rationale) for item in found]
-    refused = list(refused)
-    error: UserError | None = None
-    for number in range(TRIES):
-        items = tuple(prompt(base, listed, refused))
-        answer = asked.answer(Prompt(f"propose-{number}", items, role="proposer", schema=FORMAT))
-        if answer is None:
-            break
-        try:
-            return [contract(answer.text, base)]
-        except UserError as caught:
-            error = caught
-            refused.append(f"{caught.message} [{caught.code}]")
-    raise error or OuterError("outer.contract", "the model gave no answer", "ask again, or use rules")
+    return asked(open_backend(name, chosen.llm, forced=True), base, found, refused)
 
 
 def evolved(
@@ -135,13 +120,22 @@ def _trace(root: Path, run: str) -> Trace | None:
 
 
 def planned(
-    spec: Path, base: str, folder: Path | None, proposer: str, candidates: int, pairs: int, runs: int
+    spec: Path,
+    base: str,
+    folder: Path | None,
+    proposer: str,
+    candidates: int,
+    pairs: int,
+    runs: int,
+    margin: int = 0,
 ) -> Plan:
-    """The plan of a campaign: cases of the gate split, and of these the golden ones."""
+    """The plan of a campaign: cases of the gate split, of these the golden ones; `margin` is in points."""
+    made = Plan(
+        str(spec), base, "", "", (), (),
+        candidates=candidates, pairs=pairs, runs=runs, proposer=proposer, margin=str(Fraction(margin, 100)),
+    )  # fmt: skip
     if folder is None:
-        return Plan(
-            str(spec), base, "", "", (), (), candidates=candidates, pairs=pairs, runs=runs, proposer=proposer
-        )
+        return made
     suite = Suite.open(folder).sound()
     gate = suite.of(("gate",))
     if not gate:
@@ -149,10 +143,9 @@ def planned(
             "outer.no_cases", f"{folder} has no case in the split gate", "add cases to the suite"
         )
     golden = tuple(case.name for case in gate if GOLDEN in case.tags or case.recording is not None)
-    return Plan(
-        str(spec), base, str(folder), suite.hash, golden, tuple(case.name for case in gate),
-        candidates=candidates, pairs=pairs, runs=runs, proposer=proposer,
-    )  # fmt: skip
+    return replace(
+        made, suite=str(folder), suite_hash=suite.hash, golden=golden, cases=tuple(case.name for case in gate)
+    )
 
 
 def begun(place: Path, plan: Plan) -> Campaign:
@@ -174,8 +167,6 @@ def policy_beside(spec: Path, folder: Path) -> None:
 
 def power(campaign: Campaign) -> None:
     """Say before the start what it takes."""
-    from fractions import Fraction
-
     from spak.outer.stats import Betting, spent
 
     plan = campaign.plan
@@ -272,21 +263,10 @@ class _Pairs:
             if found is None:
                 return None
             done[spec] = found
-        return judged(case, k, done["base"], done["candidate"], spec_hash(base), spec_hash(text))
+        return settled(case, k, done["base"], done["candidate"], spec_hash(base), spec_hash(text))
 
     def _written(self, text: str) -> Path:
         path = self.folder / f"{spec_hash(text)[:16]}.spak"
         if not path.is_file():
             path.write_text(text, encoding="utf-8")
         return path
-
-
-def judged(case: str, k: int, base: Done, candidate: Done, base_hash: str, hash_: str) -> Pair:
-    """Who won a pair. What is void, or ran another spec, counts against the candidate."""
-    runs = (base.run, candidate.run)
-    if candidate.outcome == "void" or base.outcome == "void":
-        return Pair(case, k, -1, runs, f"void: {candidate.why or base.why}")
-    if candidate.ran != hash_ or base.ran != base_hash:
-        return Pair(case, k, -1, runs, "another spec ran")
-    outcome = (candidate.outcome == "pass") - (base.outcome == "pass")
-    return Pair(case, k, outcome, runs, candidate.why if outcome < 0 else "")

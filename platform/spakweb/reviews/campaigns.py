@@ -1,5 +1,5 @@
-"""Patches from a campaign of the outer loop: `bring(user, spec, ledger)` proposes the candidates that its
-gate let through, each with its verdicts as evidence.
+"""Patches from a campaign of the outer loop: `propose(...)` proposes the candidates that its gate let
+through, each with its verdicts as evidence; `bring(user, spec, ledger)` does so with one of the command line.
 
 The ledger is the `trace.jsonl` of `spak outer campaign`. Its chain is checked and every verdict is derived
 again before anything is proposed; a candidate that is a patch here already is left. A campaign approves
@@ -17,16 +17,19 @@ from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from spak.errors import UserError
+from spak.lang import parse
 from spak.ledger.scan import TRACE
 from spak.outer.campaigns import Campaign, verify
 from spak.outer.campaigns.campaign import Tested
+from spak.outer.gate import Candidate
 from spakweb import access
 from spakweb.errors import Refused
 from spakweb.reviews import actions
 from spakweb.reviews.models import Check, Patch
 from spakweb.reviews.rules import law_hash
 from spakweb.specs.facts import catalog
-from spakweb.specs.models import Spec
+from spakweb.specs.models import Spec, SpecVersion
+from spakweb.specs.team_files import TeamFiles
 from spakweb.text import digest
 
 BYTES = 4_000_000
@@ -47,14 +50,24 @@ def bring(user: Any, spec: Spec, ledger: bytes) -> list[Patch]:
             "web.campaign_base", f"The campaign began with a text that no version of {spec.name} has.",
             "Bring it to the spec that it was run for.", 409,
         )  # fmt: skip
-    name, made = f"{campaign.plan.suite} {campaign.head[:10]}", []
+    return propose(user, spec, base, campaign, f"{campaign.plan.suite} {campaign.head[:10]}")
+
+
+def propose(user: Any, spec: Spec, base: SpecVersion, campaign: Campaign, name: str) -> list[Patch]:
+    """Patches to a version from a campaign that is known to hold, each once; `name` is the campaign's.
+
+    A candidate that changes what the version imports makes no patch. Raises: as for a patch.
+    """
+    made = []
     with transaction.atomic():
         for tested in campaign.tested:
             whole = f"{name} candidate {tested.number}"
             if tested.verdict not in PROPOSED or spec.patches.filter(campaign=whole).exists():
                 continue
             candidate = tested.candidate
-            text = candidate.text(campaign.plan.base)
+            text = _of_version(candidate, base, campaign.plan.base)
+            if not text:
+                continue
             title = candidate.rationale or f"Candidate {tested.number} of {candidate.proposer}"
             why = f"{candidate.rationale}\n\n{tested.verdict}: {tested.why}".strip()
             patch = actions.propose(user, spec, text, base.number, title, why, campaign=whole)
@@ -65,6 +78,22 @@ def bring(user: Any, spec: Spec, ledger: bytes) -> list[Patch]:
             )  # fmt: skip
             made.append(patch)
     return made
+
+
+def _of_version(candidate: Candidate, base: SpecVersion, judged: str) -> str:
+    """The version's text with the edits; empty where that is not what was judged, with imports put in, or
+    where only the grammar changes."""
+    if candidate.grammar_patch and not candidate.edits:
+        return ""
+    text = candidate.text(judged)
+    if base.text == judged:
+        return text
+    try:
+        own = candidate.text(base.text)
+    except UserError:
+        return ""
+    same = parse(TeamFiles.of(base.spec).whole(own).parsed.text).spec.hash == parse(text).spec.hash
+    return own if same else ""
 
 
 def _read(ledger: bytes) -> Campaign:
@@ -92,10 +121,9 @@ def _no_campaign(why: str) -> Refused:
 def evidence(campaign: Campaign, tested: Tested) -> dict[str, Any]:
     """Stages, golden and fresh pairs, and the evidence after each fresh one, as JSON."""
     golden = len(campaign.plan.golden)
-    betting, pairs = Tested(tested.number, tested.candidate).betting(campaign.stake), []
+    after, pairs = campaign.evidence(tested), []
     for place, pair in enumerate(tested.pairs):
-        if place >= golden:
-            betting = betting.after(pair.outcome)
+        betting = after[max(place - golden + 1, 0)]
         about = {"case": pair.case, "k": pair.k, "word": WORDS[pair.outcome], "golden": place < golden}
         pairs.append({**about, "evidence": round(float(betting.e), 3)})
     return {

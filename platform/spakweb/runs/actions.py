@@ -28,12 +28,13 @@ from spakweb.live import news
 from spakweb.promptly import promptly
 from spakweb.runs import modes, unsafe_text
 from spakweb.runs.deleted import gone
-from spakweb.runs.models import ENDED, SANDBOXES, Command, KeptFiles, Run, SavedView, State, Upload
+from spakweb.runs.models import ENDED, SANDBOXES, Command, KeptFiles, Run, RunText, SavedView, State, Upload
 from spakweb.runs.spec_text import spec_text
 from spakweb.runs.times import free
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.specs.team_files import TeamFiles
 from spakweb.teams.models import Team
+from spakweb.text import digest
 from spakweb.worker import retention
 from spakweb.worker.queue import enqueue
 
@@ -63,28 +64,37 @@ def start(
     sandbox: str = "",
     files: Upload | None = None,
     bare: bool = False,
+    text: str = "",
+    seed: int | None = None,
 ) -> Run:
     """A queued run of a version (the newest when none is named). It begins with `files`, else with those kept
-    with the spec unless it is `bare`. Raises: Refused `web.run_mode`, `web.run_labels`."""
+    with the spec unless it is `bare`. With a `text` it runs that one, and is a run of no version.
+
+    Raises: Refused `web.run_mode`, `web.run_labels`.
+    """
     access.require(user, "run.start", spec)
     unsafe_text.require_no_nul(dict(inputs or {}), backend, queue)
     version = version or spec.head
     if version is None or version.spec_id != spec.pk:
         raise Refused("web.run_version", "This spec has no such version.", "Choose one from its page.")
-    modes.require_permitted(mode, TeamFiles.of(spec).whole(version.text).parsed)
+    modes.require_permitted(mode, TeamFiles.of(spec).whole(text or version.text).parsed)
     if sandbox not in SANDBOXES:
         hint = f"One of: {', '.join(SANDBOXES[1:])}."
         raise Refused("web.run_sandbox", f"A run cannot ask for {sandbox[:40]!r}.", hint)
     run = Run(
-        team=spec.team, version=version, key=new_key(), name=spec.name, made_by=user, mode=mode,
-        sandbox=sandbox, backend=backend[:40], inputs=dict(inputs or {}), labels=labels_of(labels),
+        team=spec.team, version=None if text else version, key=new_key(), name=spec.name, made_by=user,
+        mode=mode, sandbox=sandbox, backend=backend[:40], inputs=dict(inputs or {}), labels=labels_of(labels),
         files=files or (None if bare else kept_files(spec)), **_queues(queue),
     )  # fmt: skip
     if run.files is not None and run.files.team_id != spec.team_id:
         raise Http404
     with transaction.atomic():
         run.save(force_insert=True)
-        record(user, "run.started", run.key, spec.team, after=version.content_hash)
+        if text or seed is not None:
+            given = secrets.randbits(52) if seed is None else seed
+            RunText.objects.create(run=run, spec=spec, text=text, seed=given)
+        after = digest(text) if text else version.content_hash
+        record(user, "run.started", run.key, spec.team, after=after)
         enqueue(run)
     return run
 

@@ -91,7 +91,7 @@ class Run(models.Model):
     # what was asked for
     team = models.ForeignKey(Team, models.PROTECT, related_name="runs")
     version = models.ForeignKey(SpecVersion, models.PROTECT, related_name="runs", null=True, blank=True)
-    """Null for a run that came in by import: its genesis holds its spec."""
+    """Null for a run that came in by import, as its genesis holds its spec, and for one of a `RunText`."""
     key = models.CharField(max_length=128, unique=True)
     """The run's id, as the ledger and the command line have it."""
     name = models.CharField(max_length=120)
@@ -200,6 +200,22 @@ class Run(models.Model):
     def deletable(self) -> bool:
         """Whether it may be deleted: it has ended, or is an import that is only shown."""
         return self.ended or bool(self.only_shown)
+
+
+class RunText(models.Model):
+    """What a campaign asked of a run beside what people may ask: a seed, and a text that is no version."""
+
+    TEAM_PATH = "run__team"
+
+    run = models.OneToOneField(Run, models.CASCADE, primary_key=True, related_name="own")
+    spec = models.ForeignKey(Spec, models.PROTECT, related_name="+")
+    """The spec whose files the text may import."""
+    text = models.TextField(blank=True)
+    """Empty: the text of the run's version."""
+    seed = models.PositiveBigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.run_id}"
 
 
 class RunRecord(AppendOnly):

@@ -1,9 +1,9 @@
-"""The text that a run runs: what its first record holds, before that the text of its version."""
+"""The text that a run runs: what its first record holds, before that its own or that of its version."""
 
 from __future__ import annotations
 
 from spak.records import decode
-from spakweb.runs.models import Run, RunRecord
+from spakweb.runs.models import Run, RunRecord, RunText
 from spakweb.specs.team_files import TeamFiles
 
 
@@ -14,4 +14,7 @@ def spec_text(run: Run) -> str:
         found = (decode(bytes(first.line)).body.get("rules") or {}).get("spec")
         if isinstance(found, str):
             return found
+    own = RunText.objects.select_related("spec__team").filter(run=run).first()
+    if own is not None and own.text:
+        return TeamFiles.of(own.spec).whole(own.text).parsed.text
     return TeamFiles.of(run.version.spec).whole(run.version.text).parsed.text if run.version else ""

@@ -16,7 +16,7 @@ from spak.outer.experiments import Done, Plan, Report, summarise
 from spak.outer.experiments.model import spec_hash
 from spak.records import decode
 from spakweb.runs.models import Run, RunRecord, State
-from spakweb.suites.models import Cell, Experiment
+from spakweb.suites.models import Case, Experiment
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,33 +37,33 @@ def of(experiment: Experiment) -> Shown:
         place = Place(cell.case.name, cell.label, cell.k)
         runs[place] = cell.run
         if cell.run.ended or cell.run.deleted_at is not None:
-            done[place] = _done(cell)
+            done[place] = done_of(cell.case, cell.run)
     stopped = "stopped" if experiment.stopped_at else ""
     report = summarise(f"{experiment.suite.slug} {experiment.number}", "", plan, done, stopped)
     return Shown(report, runs, len(runs) - len(done))
 
 
-def _done(cell: Cell) -> Done:
-    run = cell.run
+def done_of(case: Case, run: Run) -> Done:
+    """What a run of a case that has ended came to."""
     if run.deleted_at is not None:
         return Done(run.key, "void", "the run was deleted")
-    if run.state == State.CANCELLED and cell.case.state != State.CANCELLED:
+    if run.state == State.CANCELLED and case.state != State.CANCELLED:
         return Done(run.key, "void", "the run was cancelled", run.state)
     summary: Mapping[str, Any] = run.summary or {}
     tokens = summary.get("tokens") or {}
     reason = "" if run.state == State.SUCCEEDED else run.reason
-    right = run.state == cell.case.state and reason == cell.case.reason
+    right = run.state == case.state and reason == case.reason
     why = "" if right else f"it ended as {run.state}" + (f": {run.reason}" if run.reason else "")
     return Done(
         run.key, "pass" if right else "fail", why, run.state, (run.reason,) if run.reason else (),
         int(tokens.get("input", 0)) + int(tokens.get("output", 0)), int(summary.get("cost") or 0),
-        int(summary.get("elapsed_ms") or 0), _ran(run.pk),
+        int(summary.get("elapsed_ms") or 0), _ran(run.key),
     )  # fmt: skip
 
 
 @lru_cache(maxsize=4_096)
-def _ran(run: int) -> str:
+def _ran(run: str) -> str:
     """The hash of the spec that an ended run's first record holds."""
-    first = RunRecord.objects.filter(run=run, seq=0).values_list("line", flat=True).first()
+    first = RunRecord.objects.filter(run__key=run, seq=0).values_list("line", flat=True).first()
     text = (decode(bytes(first)).body.get("rules") or {}).get("spec") if first is not None else None
     return spec_hash(text) if isinstance(text, str) else ""

@@ -25,7 +25,7 @@ from spakweb.ledger import uploads
 from spakweb.ledger.blobs import unleased
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.ledger.workspaces import folder_of
-from spakweb.runs.models import Run, RunBlob
+from spakweb.runs.models import Run, RunBlob, RunText
 from spakweb.runs.signing import approvers
 from spakweb.specs.team_files import EXAMPLES, TeamFiles
 from spakweb.teams.law import law_of
@@ -39,21 +39,22 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     """Raises: SpecError, UnavailableError, LedgerError, RunError."""
     if row.parent is not None:
         return _forked(row, row.parent, ledgers, place)
-    if row.version is None:
+    own = RunText.objects.select_related("spec__team").filter(run=row).first()
+    if row.version is None and own is None:
         raise RunError("run.no_spec", "the version of this run is gone", "start it again from its spec")
-    slug = row.version.spec.slug
-    team_files = TeamFiles.of(row.version.spec)
-    whole = team_files.resolve(team_files.parse(row.version.text))
+    spec = own.spec if own is not None else row.version.spec
+    team_files = TeamFiles.of(spec)
+    whole = team_files.resolve(team_files.parse((own and own.text) or row.version.text))
     mode = row.mode if row.mode in config.MODES else None
     made = plan(whole, row.inputs, mode=mode, backend=row.backend, sandbox=row.sandbox,
                 approvers=approvers(), law=law_of(row.team))  # fmt: skip
-    fill(row, place, source_of(slug))
+    fill(row, place, source_of(spec.slug))
     Run.objects.filter(pk=row.pk).update(mode=made.mode)
     row.mode = made.mode
     root = place.snapshot()
     if place.travels:
         place.push(root, unleased(row.pk))
-    body = made.genesis(row.key, root, spec=row.name)
+    body = made.genesis(row.key, root, own.seed if own is not None else None, spec=row.name)
     return Runner.create(ledgers, row.key, body, knowing(made.host, row.team.slug), place)
 
 

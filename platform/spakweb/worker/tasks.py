@@ -19,6 +19,7 @@ from django.conf import settings
 from django.core.cache import cache
 from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.models import Q
+from django.dispatch import Signal
 
 from spak.errors import UserError
 from spakweb import clock, worker_health
@@ -44,6 +45,9 @@ STOPPED = 20
 """How many of them at a time."""
 SWEEP_S = 2.0
 STOP_S = 3.0
+
+after_sweep = Signal()
+"""Sent after each sweep, to those who have more to put back."""
 
 log = logging.getLogger(__name__)
 _sweeping = threading.Lock()
@@ -146,6 +150,7 @@ def _swept(at_once: bool) -> int:
     if done:
         log.info("swept up %d runs", done)
     retention.go_on()
+    after_sweep.send(sweep_up)
     return done
 
 

@@ -18,12 +18,13 @@ from django.views.generic import RedirectView
 from run_kit import begun, with_file
 from spak.outer.experiments import Plan
 from spakweb import access
+from spakweb.campaigns.actions import begin as begin_campaign
 from spakweb.hooks import actions as hooks
 from spakweb.reviews.actions import propose
 from spakweb.runs.models import Run
 from spakweb.specs.actions import set_tag
 from spakweb.specs.models import Spec
-from spakweb.suites.models import Experiment, Suite
+from spakweb.suites.models import Case, Experiment, Suite
 from spakweb.teams import actions as teams
 from spakweb.teams import tokens
 from spakweb.teams.models import Membership, Role
@@ -114,6 +115,12 @@ TEAM_ROUTES = {
     "spak-experiment-begin": Route(EDITOR, "post", {}, SUITE),
     "spak-experiment": Route(VIEWER, args=(*SUITE, "number")),
     "spak-experiment-stop": Route(EDITOR, "post", {}, (*SUITE, "number")),
+    "spak-campaign-list": Route(VIEWER),
+    "spak-spec-campaigns": Route(VIEWER, args=SPEC),
+    "spak-campaign-begin": Route(EDITOR, "post", {}, SPEC),
+    "spak-campaign": Route(VIEWER, args=("team", "number")),
+    "spak-campaign-ledger": Route(VIEWER, args=("team", "number")),
+    "spak-campaign-control": Route(EDITOR, "post", {"do": "pause"}, ("team", "number")),
     "spak-run-keep": Route(EDITOR, "post", {"new": "kept"}, RUN),
     "spak-spec-findings": Route(VIEWER, args=SPEC),
     "spak-run-list": Route(VIEWER),
@@ -152,6 +159,7 @@ BY_TOKEN = {
 LET_IN_AND_TOLD = {
     "spak-run-bring": 400,
     "spak-experiment-begin": 400,
+    "spak-campaign-begin": 400,
     "spak-run-keep": 409,
     **dict.fromkeys(("spak-spec-import", "spak-run-import"), 400),
     **dict.fromkeys(("spak-run-answer", "spak-run-decide", "spak-run-delete"), 409),
@@ -237,6 +245,9 @@ def world(first_cast: Any) -> tuple[Any, dict[str, Any]]:
     suite = Suite.objects.create(team=cast.team, slug="nightly", name="nightly", seed=1, made_by=cast["bob"])
     plan = Plan("nightly", "h", {"c": "h"}, {"small v1": "h"}, {"small v1": "small v1"})
     Experiment.objects.create(suite=suite, number=1, plan=plan.to_json(), made_by=cast["bob"])
+    case = {"suite": suite, "name": "c", "content_hash": "h", "split": "gate", "state": "succeeded"}
+    Case.objects.create(**case, made_by=cast["bob"])
+    begin_campaign(cast["bob"], cast.spec.head, suite)
     live = begun(cast.team, cast.spec.head, "live-run")
     return cast, {
         "run": live.key, "seq": 0, "file": with_file(live, b"kept"),

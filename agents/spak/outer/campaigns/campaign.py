@@ -12,27 +12,32 @@ was killed goes on where its ledger ends. Nothing here decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from spak.errors import LedgerError, OuterError
-from spak.ledger.files import FileLedger, FileLedgers
+from spak.lang.edit import ops
+from spak.ledger.files import FileLedgers
 from spak.outer.experiments.run import _now
 from spak.outer.gate.candidate import Candidate
-from spak.outer.stats import Betting, spent
+from spak.outer.stats import Betting, Within, spent
 from spak.records import Authority, Kind, Record
 
 VERSION = 1
+REMOVALS = (ops.RemoveModelItem, ops.RemoveStep, ops.RemoveEdge)
+"""Edits that only take something out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Fixed before the first candidate. `pairs` is the most that one candidate may take, `candidates` the
-    most that are tried; 0 runs is no limit. alpha and stake are fractions, as text."""
+    most that are tried; 0 runs is no limit. alpha, stake and margin are fractions, as text. With a margin
+    above 0 a candidate that only takes something out has to be no worse than the base by it, instead of
+    better; all other candidates have to be better."""
 
     spec: str
     base: str
@@ -47,6 +52,7 @@ class Plan:
     pairs: int = 100
     runs: int = 0
     proposer: str = "rules"
+    margin: str = "0"
 
     def to_json(self) -> dict[str, Any]:
         """The plan as the campaign's first record has it."""
@@ -58,7 +64,7 @@ class Plan:
         """The plan of a first record. Raises: KeyError, TypeError where it is none."""
         if value["campaign"] != VERSION:
             raise KeyError("campaign")
-        known = {name: value[name] for name in cls.__dataclass_fields__}
+        known = {name: value[name] for name in cls.__dataclass_fields__ if name in value}
         return cls(**{**known, "golden": tuple(known["golden"]), "cases": tuple(known["cases"])})
 
 
@@ -84,12 +90,13 @@ class Tested:
     verdict: str = ""
     why: str = ""
 
-    def betting(self, stake: Fraction) -> Betting:
-        """The capital after the candidate's pairs, with that stake."""
-        found = Betting(stake)
-        for pair in self.pairs:
-            found = found.after(pair.outcome)
-        return found
+    @property
+    def removal(self) -> bool:
+        """Whether it only takes something out."""
+        edits = self.candidate.edits
+        return (
+            bool(edits) and not self.candidate.grammar_patch and all(isinstance(op, REMOVALS) for op in edits)
+        )
 
 
 @dataclass(slots=True)
@@ -118,6 +125,20 @@ class Campaign:
         before = [item for item in self.tested if item.number < tested.number and "fresh" in item.stages]
         return spent(Fraction(self.plan.alpha), len(before) + 1)
 
+    def beginning(self, tested: Tested) -> Betting:
+        """The evidence for a candidate before its first pair: of a gain, or for a removal in a campaign with
+        a margin that it is no worse by it."""
+        margin = Fraction(self.plan.margin)
+        return Within(margin=margin) if margin and tested.removal else Betting(self.stake)
+
+    def evidence(self, tested: Tested) -> list[Betting]:
+        """The evidence before the first fresh pair and after each. Golden pairs prove nothing: they were
+        chosen because the base passes them."""
+        found = [self.beginning(tested)]
+        for pair in tested.pairs[len(self.plan.golden) :]:
+            found.append(found[-1].after(pair.outcome))
+        return found
+
     def counts(self) -> dict[str, int]:
         """How many candidates had a verdict, in all and by verdict."""
         words = [item.verdict for item in self.tested if item.verdict]
@@ -142,20 +163,26 @@ class Campaign:
             raise OuterError(
                 "outer.campaign", f"there is no campaign {name} in {root}", "spak outer campaign"
             ) from error
+        return cls.of(name, (record for record, _ in reader.read()))
+
+    @classmethod
+    def of(cls, name: str, records: Iterable[Record]) -> Campaign:
+        """The campaign of these records. Raises: OuterError `outer.campaign`."""
         found: Campaign | None = None
         try:
-            for record, _ in reader.read():
+            for record in records:
                 if record.kind == Kind.GENESIS:
                     found = cls(name, Plan.from_json(record.body))
                 elif found is not None:
                     found.see(record.kind, record.body)
+                if found is not None:
+                    found.head = record.hash
             if found is None:
                 raise KeyError("genesis")
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise OuterError(
                 "outer.campaign", f"{name} holds no campaign", "name one of spak outer campaign"
             ) from error
-        found.head = reader.head
         return found
 
     def see(self, kind: str, body: Mapping[str, Any]) -> None:
@@ -187,12 +214,24 @@ class Campaign:
             yield Writer(self, ledger)
 
 
+class Held(Protocol):
+    """The part of a ledger held for writing that a campaign needs."""
+
+    head: str
+
+    def append(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Place records behind the last one."""
+
+    def flush(self) -> None:
+        """Wait until they are durable."""
+
+
 @dataclass(slots=True)
 class Writer:
     """A campaign whose ledger is held for writing."""
 
     campaign: Campaign
-    ledger: FileLedger
+    ledger: Held
 
     def put(self, kind: str, body: Mapping[str, Any]) -> None:
         """One record, durable, and taken in."""

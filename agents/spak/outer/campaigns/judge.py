@@ -20,13 +20,14 @@ from pathlib import Path
 
 from spak.lang.catalog import Catalog
 from spak.outer.campaigns.campaign import Campaign, Pair, Tested, Writer
+from spak.outer.experiments import Done
 from spak.outer.gate.candidate import Candidate
 from spak.outer.gate.counterfactual import Rehearsal, total, under
 from spak.outer.gate.form import form
 from spak.outer.gate.privileges import privileged
 from spak.outer.gate.stage import Stage
 from spak.outer.grammar import judged as judged_grammar
-from spak.outer.stats import Betting
+from spak.outer.stats import Within
 
 Run = Callable[[str, int, str], Pair | None]
 """Runs a case for the k-th time under the base and under a text; None when it was stopped."""
@@ -44,6 +45,8 @@ class Judging:
     unchanged: Callable[[], None] = lambda: None
     shown: Callable[[Tested, str], None] = lambda tested, text: None
     stopping: Callable[[], bool] = lambda: False
+    waiting: Callable[[], bool] = lambda: False
+    """Whether a pair came to nothing because its runs are under way: then nothing stopped."""
     violations: Callable[[], Sequence[str]] = tuple
     """Runs of other splits that the proposer asked for so far."""
     known: Mapping[str, str] = field(default_factory=dict)
@@ -56,27 +59,39 @@ def advance(campaign: Campaign, root: Path, propose: Propose, judging: Judging) 
     Raises: LedgerError `ledger.busy`, OuterError `outer.changed`.
     """
     with campaign.writing(root) as writer:
-        while True:
-            judging.unchanged()
-            waiting = [item for item in campaign.tested if not item.verdict]
-            if not waiting:
-                left = campaign.plan.candidates - len(campaign.tested)
-                known = {item.candidate.hash for item in campaign.tested}
-                try:
-                    proposed = propose(campaign)
-                finally:
-                    for run in judging.violations():
-                        if run not in campaign.violations:
-                            writer.put("violation", {"run": run})
-                fresh = [item for item in proposed if item.hash not in known][: max(left, 0)]
-                if not fresh:
-                    return _stop(writer, "candidates" if left <= 0 else "proposals")
-                for item in fresh:
-                    body = {"number": len(campaign.tested) + 1, "candidate": item.to_json()}
-                    writer.put("candidate", body)
+        return go_on(writer, propose, judging)
+
+
+def go_on(writer: Writer, propose: Propose, judging: Judging) -> str:
+    """The same with a ledger that is held already; "waiting", which is no record, while runs are under way.
+
+    Raises: OuterError `outer.changed`, what `propose` raises.
+    """
+    campaign = writer.campaign
+    while True:
+        judging.unchanged()
+        waiting = [item for item in campaign.tested if not item.verdict]
+        if waiting:
+            if judge(campaign, waiting[0], writer, judging):
                 continue
-            if not judge(campaign, waiting[0], writer, judging):
-                return _stop(writer, "runs" if _used_up(campaign) else "interrupted")
+            if judging.waiting():
+                return "waiting"
+            return _stop(writer, "runs" if _used_up(campaign) else "interrupted")
+        left = campaign.plan.candidates - len(campaign.tested)
+        if left <= 0:
+            return _stop(writer, "candidates")
+        known = {item.candidate.hash for item in campaign.tested}
+        try:
+            proposed = propose(campaign)
+        finally:
+            for run in judging.violations():
+                if run not in campaign.violations:
+                    writer.put("violation", {"run": run})
+        fresh = [item for item in proposed if item.hash not in known][:left]
+        if not fresh:
+            return _stop(writer, "proposals")
+        for item in fresh:
+            writer.put("candidate", {"number": len(campaign.tested) + 1, "candidate": item.to_json()})
 
 
 def _stop(writer: Writer, why: str) -> str:
@@ -145,11 +160,14 @@ def _fresh(
     plan, first = campaign.plan, len(campaign.plan.golden)
     alpha = campaign.alpha(tested)
     if "fresh" not in tested.stages:
-        least = tested.betting(campaign.stake).least_wins(alpha)
-        stage(
-            Stage("fresh", "open", f"{least} wins in a row would do", {"alpha": str(alpha), "least": least})
-        )
-    seen = _evidence(campaign, tested)
+        begun = campaign.beginning(tested)
+        least = begun.least_wins(alpha)
+        told = f"{least} wins in a row would do"
+        if isinstance(begun, Within):
+            told = f"it takes something out and has to be no worse by {begun.margin}: {told}"
+        margin = str(begun.margin) if isinstance(begun, Within) else "0"
+        stage(Stage("fresh", "open", told, {"alpha": str(alpha), "least": least, "margin": margin}))
+    seen = campaign.evidence(tested)[-1]
     for case, k in order(plan.cases, plan.suite_hash, plan.pairs)[len(tested.pairs) - first :]:
         if seen.accepts(alpha):
             break
@@ -163,18 +181,36 @@ def _fresh(
 
 def concluded(campaign: Campaign, tested: Tested, alpha: Fraction) -> tuple[str, str]:
     """The verdict of the fresh pairs."""
-    found = _evidence(campaign, tested)
+    found = campaign.evidence(tested)[-1]
+    about = f" that it is no worse by {found.margin}" if isinstance(found, Within) else ""
     told = (
         f"{found.wins} won, {found.losses} lost, {found.ties} equal; "
-        f"evidence {float(found.peak):.3g} of {float(1 / alpha):.3g}"
+        f"evidence{about} {float(found.peak):.3g} of {float(1 / alpha):.3g}"
     )
     return ("fit", told) if found.accepts(alpha) else ("not_shown", told)
 
 
-def _evidence(campaign: Campaign, tested: Tested) -> Betting:
-    """Golden pairs prove nothing: they were chosen because the base passes them."""
-    only = Tested(tested.number, tested.candidate, pairs=tested.pairs[len(campaign.plan.golden) :])
-    return only.betting(campaign.stake)
+def settled(case: str, k: int, base: Done, candidate: Done, base_hash: str, hash_: str) -> Pair:
+    """Who won a pair. What is void, or ran another spec, counts against the candidate."""
+    runs = (base.run, candidate.run)
+    if candidate.outcome == "void" or base.outcome == "void":
+        return Pair(case, k, -1, runs, f"void: {candidate.why or base.why}")
+    if candidate.ran != hash_ or base.ran != base_hash:
+        return Pair(case, k, -1, runs, "another spec ran")
+    outcome = (candidate.outcome == "pass") - (base.outcome == "pass")
+    return Pair(case, k, outcome, runs, candidate.why if outcome < 0 else "")
+
+
+def certain(campaign: Campaign, tested: Tested) -> list[tuple[str, int]]:
+    """The next pairs that are needed whatever comes of them, so that they may be run side by side: the golden
+    ones that are left, else as many fresh ones as it takes at least to accept, within the budget."""
+    plan, done = campaign.plan, len(tested.pairs)
+    found = [(case, 0) for case in plan.golden[done:]]
+    if not found:
+        least = campaign.evidence(tested)[-1].least_wins(campaign.alpha(tested))
+        first = done - len(plan.golden)
+        found = order(plan.cases, plan.suite_hash, plan.pairs)[first : first + least]
+    return found[: max(plan.runs - campaign.runs + 1, 0) // 2] if plan.runs else found
 
 
 def order(cases: Sequence[str], drawn: str, many: int) -> list[tuple[str, int]]:

@@ -14,7 +14,10 @@ from spak import canon
 from spak.errors import OuterError, UserError
 from spak.outer.analyze import Finding
 from spak.outer.gate.candidate import Candidate, of_diff
+from spak.ports import Backend, Prompt
 
+TRIES = 3
+"""Answers that may break the contract, one after the other."""
 MEMBERS = {"grammar_patch", "dsl_patch", "rationale"}
 MAX_ANSWER = 1 << 20
 SHOWN = 20
@@ -28,6 +31,26 @@ FORMAT: dict[str, Any] = {
     "required": ["grammar_patch", "dsl_patch", "rationale"],
     "additionalProperties": False,
 }
+
+
+def asked(
+    answering: Backend, base: str, known: Sequence[Candidate], refused: Sequence[str] = ()
+) -> list[Candidate]:
+    """A model's candidate; `known` are those that follow from findings. An answer that breaks the contract is
+    asked for again, with the reason. Raises: OuterError `outer.contract`, `outer.untyped`, EditRefused."""
+    listed = [Finding("finding", "", "", (), item.rationale) for item in known]
+    told, error = list(refused), None
+    for number in range(TRIES):
+        items = tuple(prompt(base, listed, told))
+        answer = answering.answer(Prompt(f"propose-{number}", items, role="proposer", schema=FORMAT))
+        if answer is None:
+            break
+        try:
+            return [contract(answer.text, base)]
+        except UserError as caught:
+            error = caught
+            told.append(f"{caught.message} [{caught.code}]")
+    raise error or OuterError("outer.contract", "the model gave no answer", "ask again, or use rules")
 
 
 def prompt(base: str, findings: Sequence[Finding], refused: Sequence[str] = ()) -> list[dict[str, str]]:

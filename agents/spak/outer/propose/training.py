@@ -6,7 +6,7 @@ A run says in its first record which case it was of. Asking for a withheld run i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spak.errors import OuterError
@@ -23,12 +23,16 @@ class Training:
     _open: dict[str, Sequence[Record]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, runs: Iterable[tuple[str, Sequence[Record]]], splits: Mapping[str, str]) -> Training:
+    def of(
+        cls,
+        runs: Iterable[tuple[str, Sequence[Record]]],
+        splits: Mapping[str, str],
+        case_of: Callable[[str, Sequence[Record]], str] = lambda name, records: _labelled(records),
+    ) -> Training:
         """The runs of cases that are open for training; others are left out."""
         made = cls(splits)
         for name, records in runs:
-            labels = records[0].body.get("host", {}).get("labels", {}) if records else {}
-            case = labels.get("case", "") if isinstance(labels, dict) else ""
+            case = case_of(name, records)
             if case and splits.get(case, "sealed") != "train":
                 made.withheld.add(name)
             else:
@@ -49,3 +53,8 @@ class Training:
         if run not in self._open:
             raise OuterError("outer.empty", f"there is no run {run}", "read what names() lists")
         return self._open[run]
+
+
+def _labelled(records: Sequence[Record]) -> str:
+    labels = records[0].body.get("host", {}).get("labels", {}) if records else {}
+    return str(labels.get("case", "")) if isinstance(labels, dict) else ""

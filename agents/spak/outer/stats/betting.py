@@ -5,6 +5,7 @@ null the wealth has expectation at most 1 at every time, so it reaches 1/alpha w
 (Ville's inequality), however often one looks.
 
     Betting      wins and losses of pairs; the null: a win is at most as likely as a loss
+    Within       the same pairs; the null: the mean outcome is a margin below 0, or lower
     mean_above   bounded values; the null: their mean is at most a bound
     spent        the alpha of the k-th candidate of a campaign; over all candidates it sums to alpha
 
@@ -20,6 +21,8 @@ from fractions import Fraction
 from math import exp, log, log1p
 
 STAKE = Fraction(1, 2)
+PARTS = tuple(Fraction(number, 10) for number in (1, 2, 4, 6, 8))
+"""Of the largest safe stake of `Within`; fixed beforehand, so that none has to be guessed."""
 GRID = tuple(number / 20 for number in range(1, 20))
 """Parts of the largest stake that is safe; the wealth is their mean, so no part has to be guessed."""
 
@@ -49,7 +52,7 @@ class Betting:
             case -1:
                 made = replace(self, losses=self.losses + 1)
             case 0:
-                return replace(self, ties=self.ties + 1)
+                made = replace(self, ties=self.ties + 1)
             case _:
                 raise ValueError(f"{outcome} is no outcome of a pair")
         return replace(made, peak=max(self.peak, made.e))
@@ -64,6 +67,31 @@ class Betting:
         while not made.accepts(alpha):
             count, made = count + 1, made.after(1)
         return count
+
+
+@dataclass(frozen=True, slots=True)
+class Within(Betting):
+    """The evidence that a candidate is not worse than its base by `margin` (between 0 and 1, in passes of all
+    pairs): a bet against each outcome plus the margin, the mean over PARTS of the largest stake that is safe.
+    Ties are evidence too. It claims no gain, so it is for candidates that only take something out."""
+
+    margin: Fraction = Fraction(1, 10)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.margin < 1:
+            raise ValueError(f"a margin of {self.margin}")
+
+    @property
+    def e(self) -> Fraction:
+        """The capital now, from 1."""
+        won, tied = ((value + self.margin) / (1 - self.margin) for value in (1, 0))
+        return sum(
+            (
+                (1 + part * won) ** self.wins * (1 + part * tied) ** self.ties * (1 - part) ** self.losses
+                for part in PARTS
+            ),
+            Fraction(0),
+        ) / len(PARTS)
 
 
 def spent(alpha: Fraction, k: int) -> Fraction:

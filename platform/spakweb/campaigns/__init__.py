@@ -1,0 +1,1 @@
+"""Campaigns of a team: candidates of a spec go through the gate in the background and become patches."""

@@ -1,0 +1,171 @@
+"""Every write that people make to campaigns: begin, pause, resume, stop. Rights are asked here.
+
+A pause and a stop take the campaign from the worker that has it: a new fence, and its next write fails. Both
+are records of the campaign's ledger. Runs that were asked for go on through a pause and are cancelled by a
+stop.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Max, Q
+
+from spak.lang.diagnostics import Severity
+from spak.llm import BACKENDS
+from spak.outer.campaigns import Plan
+from spak.records import Authority, Kind, Record
+from spakweb import access, clock
+from spakweb.audit.actions import record
+from spakweb.campaigns import ledger, queue
+from spakweb.campaigns.models import Campaign, State
+from spakweb.campaigns.pairs import hash_of
+from spakweb.errors import Refused
+from spakweb.promptly import promptly
+from spakweb.runs import actions as runs
+from spakweb.runs.models import ENDED
+from spakweb.specs.models import SpecVersion
+from spakweb.specs.team_files import TeamFiles
+from spakweb.suites.models import Suite
+from spakweb.teams.models import Team
+
+MODELS = tuple(name for name in BACKENDS if name not in ("manual", "recorded"))
+"""Backends that may propose."""
+PROPOSERS = ("rules", "model", "evolution")
+MOST_CANDIDATES, MOST_PAIRS, MOST_RUNS, MOST_MARGIN = 100, 400, 5_000, 50
+MOST_RUNNING = 5
+"""Campaigns of a team that run at the same time."""
+GOING = (State.RUNNING, State.PAUSED)
+
+
+def begin(
+    user: Any,
+    version: SpecVersion,
+    suite: Suite,
+    proposer: str = "rules",
+    *,
+    candidates: int = 10,
+    pairs: int = 100,
+    budget_runs: int = 400,
+    margin: int = 0,
+    evolve_runs: int = 0,
+    asks: str = "",
+    backend: str = "",
+) -> Campaign:
+    """A campaign over a version, queued. `margin` is in points of the pass rate (docs/outer-loop.md).
+
+    Raises: Refused `web.campaign_plan`, `web.campaigns`.
+    """
+    access.require(user, "campaign.edit", version.spec)
+    access.require(user, "suite.view", suite)
+    asked = {
+        "candidates": (candidates, 1, MOST_CANDIDATES),
+        "fresh pairs": (pairs, 0, MOST_PAIRS),
+        "runs": (budget_runs, 2, MOST_RUNS),
+        "points of the margin": (margin, 0, MOST_MARGIN),
+        "runs of evolution": (evolve_runs, 3 if proposer == "evolution" else 0, MOST_RUNS),
+    }
+    for what, (number, least, most) in asked.items():
+        if not least <= number <= most:
+            raise _plan(f"{number} {what}: at least {least} and at most {most}.")
+    cases = _cases(suite, version, proposer)
+    if proposer == "model" and asks not in MODELS:
+        raise _plan("A model that proposes needs a backend.", f"One of: {', '.join(MODELS)}.")
+    plan = Plan(
+        str(version), _base(version), suite.slug, hash_of(cases), (), tuple(case.name for case in cases),
+        candidates=candidates, pairs=pairs, runs=budget_runs, proposer=proposer,
+        margin=str(Fraction(margin, 100)),
+    )  # fmt: skip
+    with transaction.atomic():
+        team = Team.objects.select_for_update(no_key=True).get(pk=version.spec.team_id)
+        if team.campaigns.filter(state=State.RUNNING).count() >= MOST_RUNNING:
+            hint = "Wait for one, or pause it."
+            raise Refused("web.campaigns", f"{MOST_RUNNING} campaigns of the team run already.", hint, 409)
+        number = (team.campaigns.aggregate(most=Max("number"))["most"] or 0) + 1
+        made = Campaign.objects.create(
+            team=team, number=number, spec=version.spec, version=version, suite=suite, proposer=proposer,
+            evolve_runs=evolve_runs, asks=asks if proposer == "model" else "", backend=backend[:40],
+            made_by=user,
+        )  # fmt: skip
+        genesis = Record(Kind.GENESIS, Authority.HOST, plan.to_json(), at=_now())
+        ledger.write(made, [genesis], Q())
+        told = {"spec": version.spec.slug, "suite": suite.slug, "proposer": proposer, "runs": budget_runs}
+        record(user, "campaign.begun", str(made), team, after=version.content_hash, **told)
+        transaction.on_commit(lambda: queue.send(made.pk))
+    return made
+
+
+def pause(user: Any, campaign: Campaign) -> None:
+    """Begin no more of it; a paused one stays as it is."""
+    _halt(user, campaign, "campaign.paused", "paused", (State.RUNNING,), state=State.PAUSED, why="")
+
+
+def stop(user: Any, campaign: Campaign) -> None:
+    """End it for good and cancel its runs; one that ended stays as it is."""
+    ended = {"state": State.STOPPED, "ended_at": clock.now(), "why": ""}
+    if _halt(user, campaign, "campaign.stopped", "stopped", GOING, **ended):
+        for asked in campaign.asked.exclude(run__state__in=ENDED).select_related("run__team"):
+            runs.request_control(user, asked.run, "cancel")
+
+
+def resume(user: Any, campaign: Campaign) -> None:
+    """Go on with a paused one. Raises: Refused `web.campaigns`."""
+    access.require(user, "campaign.edit", campaign)
+    with promptly():
+        team = Team.objects.select_for_update(no_key=True).get(pk=campaign.team_id)
+        if team.campaigns.filter(state=State.RUNNING).count() >= MOST_RUNNING:
+            hint = "Wait for one, or pause it."
+            raise Refused("web.campaigns", f"{MOST_RUNNING} campaigns of the team run already.", hint, 409)
+        paused = Campaign.objects.filter(pk=campaign.pk, state=State.PAUSED)
+        if paused.update(state=State.RUNNING, why="", faults=0):
+            record(user, "campaign.resumed", str(campaign), campaign.team)
+            transaction.on_commit(lambda: queue.send(campaign.pk))
+
+
+def _halt(
+    user: Any, campaign: Campaign, event: str, word: str, states: tuple[str, ...], **columns: Any
+) -> bool:
+    """Take it from its worker, with a record that says why; False where there was nothing to halt."""
+    access.require(user, "campaign.edit", campaign)
+    with promptly():
+        row = Campaign.objects.select_for_update().get(pk=campaign.pk)
+        if row.state not in states:
+            return False
+        stopped = Record("stop", Authority.HOST, {"why": word}, at=_now())
+        columns |= {"fence": F("fence") + 1, "holder": "", "lease_until": None, "enqueued_at": None}
+        ledger.write(row, [stopped], Q(), **columns)
+        record(user, event, str(campaign), campaign.team)
+    return True
+
+
+def _cases(suite: Suite, version: SpecVersion, proposer: str) -> list[Any]:
+    """The cases that judge. Raises: Refused `web.campaign_plan`."""
+    if suite.team_id != version.spec.team_id or version.spec.archived_at is not None:
+        raise _plan("There is no such suite or spec.", "Choose from the list.")
+    if proposer not in PROPOSERS:
+        raise _plan(f"There is no proposer {proposer[:40]!r}.", f"One of: {', '.join(PROPOSERS)}.")
+    cases = list(suite.cases.all())
+    gate = [case for case in cases if case.split == "gate"]
+    if not gate:
+        raise _plan(f"{suite.name} has no case in the split gate.", "Keep more runs as cases.")
+    if proposer == "evolution" and not any(case.split == "train" for case in cases):
+        raise _plan(f"{suite.name} has no case in the split train.", "Keep more runs as cases.")
+    return gate
+
+
+def _base(version: SpecVersion) -> str:
+    """The text with its imports put in. Raises: Refused `web.campaign_plan`."""
+    whole = TeamFiles.of(version.spec).whole(version.text)
+    if any(item.severity == Severity.ERROR for item in whole.parsed.diagnostics):
+        raise _plan(f"{version} has errors: it could not run.", "Mend it first.")
+    return whole.parsed.text
+
+
+def _plan(why: str, hint: str = "") -> Refused:
+    return Refused("web.campaign_plan", why, hint)
+
+
+def _now() -> int:
+    return int(clock.now().timestamp() * 1000)

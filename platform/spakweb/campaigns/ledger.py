@@ -1,0 +1,146 @@
+"""A campaign's ledger in the database, and the lease of the worker that goes on with it.
+
+`take(pk)` gives a `Held` for one worker at a time, under a new fence; every write of it carries the fence and
+fails with `ledger.lost_lease` once another worker has the campaign, or a person paused or stopped it. A
+worker that dies leaves a lease that ends by itself. `read(row)` checks the chain.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from django.db import DatabaseError, connection, transaction
+from django.db.models import F, Q
+
+from spak import canon
+from spak.errors import LedgerError
+from spak.ledger.chain import follow
+from spak.outer.campaigns import Campaign as Told
+from spak.records import Record, place
+from spakweb import clock
+from spakweb.campaigns.models import Campaign, CampaignRecord, State
+from spakweb.ledger import store
+from spakweb.runs.times import LEASE_S, free
+
+RENEW_S = LEASE_S / 3
+TRIES = 6
+"""Workers in a row that may die with a campaign until it is paused."""
+
+log = logging.getLogger(__name__)
+
+
+def read(row: Campaign) -> Told:
+    """The campaign as its records tell it.
+
+    Raises: LedgerError `ledger.tampered`, OuterError `outer.campaign`.
+    """
+    lines = row.records.order_by("seq").values_list("line", flat=True)
+    placed = follow((bytes(line) for line in lines.iterator(500)), f"campaign-{row.number}")
+    return Told.of(str(row), (record for record, _ in placed))
+
+
+def write(row: Campaign, records: Sequence[Record], found: Q, **columns: object) -> None:
+    """Append to the ledger of a row if `found` holds for it. Raises: LedgerError `ledger.lost_lease`."""
+    head, made = row.head, []
+    for seq, given in enumerate(records, row.count):
+        record, line = place(given, seq, head or canon.ZERO)
+        head = record.hash
+        made.append(CampaignRecord(campaign=row, seq=seq, line=line))
+    count = row.count + len(made)
+    with transaction.atomic():
+        mine = Campaign.objects.filter(found, pk=row.pk, count=row.count)
+        if not mine.update(count=count, head=head, **columns):
+            raise lost(row)
+        CampaignRecord.objects.bulk_create(made)
+    row.count, row.head = count, head
+
+
+def lost(row: Campaign) -> LedgerError:
+    """What a worker hears that does not have the campaign any more."""
+    return LedgerError("ledger.lost_lease", f"{row} has another worker, or was paused", "")
+
+
+class Held:
+    """The ledger while this worker has the campaign; what `spak.outer.campaigns.Writer` writes to."""
+
+    def __init__(self, row: Campaign) -> None:
+        self.row = row
+        self.fence = row.fence
+        self.head = row.head
+        self._new: list[Record] = []
+
+    @property
+    def mine(self) -> Q:
+        """That nobody else has it, and nobody paused it."""
+        return Q(fence=self.fence, state=State.RUNNING)
+
+    def append(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Keep records for the next `flush`."""
+        self._new += records
+        return records
+
+    def flush(self) -> None:
+        """Write them. Raises: LedgerError `ledger.lost_lease`."""
+        new, self._new = self._new, []
+        write(self.row, new, self.mine, lease_until=_until())
+        self.head = self.row.head
+
+    def check(self) -> None:
+        """Raises: LedgerError `ledger.lost_lease`. Inside a transaction it holds until its end."""
+        rows = Campaign.objects.select_for_update(no_key=True).filter(self.mine, pk=self.row.pk)
+        if not rows.values_list("pk").first():
+            raise lost(self.row)
+
+    def renew(self) -> bool:
+        """False when it is not ours any more."""
+        return bool(Campaign.objects.filter(self.mine, pk=self.row.pk).update(lease_until=_until()))
+
+    def give_back(self, *, failed: bool = False) -> None:
+        """Nobody has it then; idempotent. One that `failed` counts as a fault."""
+        mine = Campaign.objects.filter(pk=self.row.pk, fence=self.fence)
+        mine.update(holder="", lease_until=None, enqueued_at=None, faults=self.row.faults if failed else 0)
+
+
+def take(pk: int) -> Held | None:
+    """The lease of a running campaign that nobody has; None where there is nothing to take."""
+    now = clock.now()
+    open_ones = Campaign.objects.filter(free(now), pk=pk, state=State.RUNNING)
+    row = open_ones.select_related("team", "spec__team", "version", "suite", "made_by").first()
+    if row is None:
+        return None
+    taken = {"fence": F("fence") + 1, "holder": store.leases.process, "lease_until": _until()}
+    if not open_ones.filter(fence=row.fence).update(**taken, faults=F("faults") + 1):
+        return None
+    row.fence, row.faults = row.fence + 1, row.faults + 1
+    return Held(row)
+
+
+@contextmanager
+def renewing(held: Held) -> Iterator[None]:
+    """Keeps the lease while its holder thinks: a model may take minutes for one answer."""
+    done = threading.Event()
+
+    def renew() -> None:
+        while not done.wait(RENEW_S):
+            try:
+                if not held.renew():
+                    break
+            except DatabaseError as error:  # the next time may do it; a lease outlives three
+                log.warning("the lease of %s was not renewed: %s", held.row, type(error).__name__)
+        connection.close()
+
+    thread = threading.Thread(target=renew, name="campaign-lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _until() -> datetime:
+    return clock.now() + timedelta(seconds=LEASE_S)

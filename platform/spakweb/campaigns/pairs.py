@@ -1,0 +1,120 @@
+"""The runs of a campaign: ordinary queued runs of the team, asked for once each, and what they came to.
+
+`Pairs(held, told).pair` is what the gate judges with: it gives a pair whose two runs have ended, else queues
+runs and says that it waits. Runs that are needed in any case are queued side by side, at most AT_ONCE pairs.
+Both runs of a pair have the same inputs, files and seed, and are queued in a drawn order.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from django.db import transaction
+
+from spak import canon
+from spak.errors import OuterError
+from spak.outer.campaigns import Campaign as Told
+from spak.outer.campaigns import Pair, Tested, certain, settled
+from spak.outer.experiments import Done
+from spak.outer.experiments.model import seed_of, spec_hash
+from spakweb.campaigns.ledger import Held
+from spakweb.campaigns.models import Campaign, CampaignRun
+from spakweb.runs import actions as runs
+from spakweb.runs.models import ENDED, Run
+from spakweb.suites import report
+from spakweb.suites.models import Case
+
+AT_ONCE = 4
+
+
+class Pairs:
+    """The runs of one campaign while this worker has it. `waiting`: some run that was asked for goes on."""
+
+    def __init__(self, held: Held, told: Told) -> None:
+        self.held, self.told, self.row = held, told, held.row
+        self.cases = {case.name: case for case in self.row.suite.cases.select_related("files")}
+        self.waiting = False
+
+    def pair(self, case: str, k: int, text: str) -> Pair | None:
+        """None while a run of it goes on."""
+        tested = next(item for item in self.told.tested if not item.verdict)
+        if len(self._both(tested, case, k, text)) < 2:
+            for name, number in certain(self.told, tested)[:AT_ONCE]:
+                self._ask(tested, name, number, text)
+        found = self._both(tested, case, k, text)
+        base, candidate = spec_hash(self.told.plan.base), spec_hash(text)
+        if base not in found or candidate not in found:
+            self.waiting = True
+            return None
+        before, after = self.done(case, found[base]), self.done(case, found[candidate])
+        return settled(case, k, before, after, base, candidate)
+
+    def scored(self, text: str, k: int) -> dict[str, Run] | None:
+        """The k-th runs of all training cases under a text of evolution, by case; None while one goes on."""
+        training = [case for case in self.cases.values() if case.split == "train"]
+        hash_ = spec_hash(text)
+        known = self.row.asked.filter(number=0, k=k, text=hash_).select_related("run", "case")
+        found = {one.case.name: one.run for one in known}
+        with transaction.atomic():
+            self.held.check()
+            for case in training:
+                if case.name not in found:
+                    found[case.name] = self._begun(0, case, k, text)
+        if any(not over(run) for run in found.values()):
+            self.waiting = True
+            return None
+        return found
+
+    def done(self, case: str, run: Run) -> Done:
+        """What an ended run of a case came to."""
+        return report.done_of(self.cases[case], run)
+
+    def _both(self, tested: Tested, case: str, k: int, text: str) -> dict[str, Run]:
+        """The ended runs of a pair, by the hash of their text."""
+        hashes = spec_hash(self.told.plan.base), spec_hash(text)
+        rows = self.row.asked.filter(number=tested.number, case__name=case, k=k, text__in=hashes)
+        return {one.text: one.run for one in rows.select_related("run") if over(one.run)}
+
+    def _ask(self, tested: Tested, case: str, k: int, text: str) -> None:
+        """Queue what of a pair was not asked for yet; nothing once the campaign is not ours."""
+        both = sorted(
+            (self.told.plan.base, text),
+            key=lambda one: sha256(f"{self.told.name}/{case}/{k}/{spec_hash(one)}".encode()).digest(),
+        )
+        with transaction.atomic():
+            self.held.check()
+            known = self.row.asked.filter(number=tested.number, case__name=case, k=k)
+            there = set(known.values_list("text", flat=True))
+            for one in both:
+                if spec_hash(one) not in there:
+                    self._begun(tested.number, self.cases[case], k, one)
+
+    def _begun(self, number: int, case: Case, k: int, text: str) -> Run:
+        row: Campaign = self.row
+        run = runs.start(
+            row.made_by, row.spec, version=row.version, inputs=case.inputs, mode="full_auto",
+            backend=row.backend, labels=[str(row)], files=case.files, bare=case.files is None,
+            text="" if text == row.version.text else text, seed=seed_of(case.content_hash, 0, k),
+        )  # fmt: skip
+        CampaignRun.objects.create(campaign=row, number=number, case=case, k=k, text=spec_hash(text), run=run)
+        return run
+
+    def unchanged(self) -> None:
+        """Raises: OuterError `outer.changed` where a case of the plan is not what it was."""
+        plan = self.told.plan
+        if any(name not in self.cases for name in plan.cases) or plan.suite_hash != hash_of(
+            [self.cases[name] for name in plan.cases]
+        ):
+            raise OuterError(
+                "outer.changed", f"{plan.suite} was changed since the campaign began", "start a new one"
+            )
+
+
+def over(run: Run) -> bool:
+    """Whether it goes on no more."""
+    return run.state in ENDED or run.deleted_at is not None
+
+
+def hash_of(cases: list[Case]) -> str:
+    """The hash of the cases that judge."""
+    return canon.content_hash([[case.name, case.content_hash] for case in cases])

@@ -1,0 +1,47 @@
+"""Campaigns that should go on, and the message that says so.
+
+One should go on when it runs, nobody has it, and no run that it asked for goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+from django.db.models import Exists, OuterRef, Q
+from kombu.exceptions import KombuError
+
+from spakweb import clock
+from spakweb.campaigns.models import Campaign, CampaignRun, State
+from spakweb.runs.models import ENDED
+from spakweb.runs.times import APART, free
+
+AGAIN = timedelta(seconds=30)
+"""After so long a message counts as lost."""
+AT_ONCE = 20
+"""Campaigns that one sweep puts back."""
+
+log = logging.getLogger(__name__)
+
+
+def due() -> list[int]:
+    """Campaigns that should go on and for which no message is under way."""
+    now = clock.now()
+    going = CampaignRun.objects.filter(campaign=OuterRef("pk"), run__deleted_at=None)
+    rows = Campaign.objects.filter(
+        free(now), ~Exists(going.exclude(run__state__in=ENDED)), state=State.RUNNING
+    )
+    unsent = Q(enqueued_at=None) | Q(enqueued_at__lt=now - AGAIN) | Q(enqueued_at__gt=now + APART)
+    return list(rows.filter(unsent).order_by("enqueued_at", "pk").values_list("pk", flat=True)[:AT_ONCE])
+
+
+def send(pk: int) -> None:
+    """A broker that is away is logged and no error: the next sweep sends it."""
+    from spakweb.celery import app
+
+    Campaign.objects.filter(pk=pk).update(enqueued_at=clock.now())
+    try:
+        app.send_task("campaigns.step", (pk,), retry=False)
+    except (OSError, KombuError) as error:
+        log.warning("campaign %s was not queued: %s", pk, type(error).__name__)
+        Campaign.objects.filter(pk=pk).update(enqueued_at=None)

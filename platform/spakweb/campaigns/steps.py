@@ -1,0 +1,223 @@
+"""One step of a campaign: from its ledger through the gate, until runs are under way or nothing is left.
+
+`advance(pk)` is idempotent and may be called by anybody at any time: the lease admits one. What the step
+needs of the platform: recorded runs of the base for replay and for proposers, fresh pairs of runs, a model
+that proposes, and the patches that candidates become. An error that a person can mend pauses the campaign and
+says why.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from random import Random
+from typing import Any, overload
+
+from django.core.exceptions import PermissionDenied
+from django.db import DatabaseError, transaction
+from django.http import Http404
+
+from spak import canon, config
+from spak.errors import UserError
+from spak.llm import open_backend
+from spak.outer.analyze import read as read_trace
+from spak.outer.campaigns import Campaign as Told
+from spak.outer.campaigns import Judging, Writer, go_on
+from spak.outer.experiments.model import spec_hash
+from spak.outer.gate import Candidate, Rehearsal, rehearse
+from spak.outer.propose import Scored, Training, asked, evolve, from_findings
+from spak.records import Record
+from spakweb import clock
+from spakweb.audit.actions import record
+from spakweb.campaigns import ledger
+from spakweb.campaigns.models import Campaign, CampaignRun, State
+from spakweb.campaigns.pairs import Pairs
+from spakweb.ledger.store import DatabaseLedgers
+from spakweb.reviews import campaigns as patches
+from spakweb.runs.models import ENDED, Run
+from spakweb.specs.facts import catalog
+from spakweb.suites.models import Case, Cell
+from spakweb.worker.holding import LOST
+
+RUNS, RECORDS = 50, 20_000
+"""Recorded runs of the base that are replayed and read, the newest, and the most records of one of them."""
+
+log = logging.getLogger(__name__)
+
+
+def advance(pk: int) -> str:
+    """Go on with a campaign; why it came back: "busy", "waiting", "paused", or why it ended."""
+    held = ledger.take(pk)
+    if held is None:
+        return "busy"
+    failed = True
+    try:
+        if held.row.faults > ledger.TRIES:
+            why = f"web.worker: {ledger.TRIES} workers in a row failed with it"
+        else:
+            with ledger.renewing(held):
+                why = _advanced(held)
+        failed = False
+        return _closed(held, why)
+    except UserError as error:
+        if error.code in LOST:
+            return "busy"
+        failed = False
+        return _closed(held, f"{error.code}: {error.message}")
+    except DatabaseError:
+        raise
+    except Exception:  # a fault is counted, and another worker tries
+        log.exception("%s: its worker failed", held.row)
+        return "failed"
+    finally:
+        held.give_back(failed=failed)
+
+
+def _advanced(held: ledger.Held) -> str:
+    step = Step(held)
+    try:
+        why = step.go()
+    except (Http404, PermissionDenied):
+        why = "web.campaign_rights: who started it may not start runs or propose patches any more"
+    Campaign.objects.filter(held.mine, pk=held.row.pk).update(shown=step.shown())
+    return why
+
+
+def _closed(held: ledger.Held, why: str) -> str:
+    """Write how it stands; errors pause, what is used up ends it."""
+    if why == "waiting":
+        return why
+    ended = why in ("candidates", "proposals", "runs")
+    columns: dict[str, Any] = {"state": State.ENDED, "ended_at": clock.now()} if ended else {}
+    with transaction.atomic():
+        mine = Campaign.objects.filter(held.mine, pk=held.row.pk)
+        if mine.update(**{"state": State.PAUSED, "why": why[:300], **columns}):
+            what = "campaign.ended" if ended else "campaign.paused"
+            record(held.row.made_by, what, str(held.row), held.row.team, why=why[:300])
+    return why if ended else "paused"
+
+
+class _Waits(Exception):
+    """Evolution needs runs that go on."""
+
+
+class Step:
+    """One worker's turn with a campaign."""
+
+    def __init__(self, held: ledger.Held) -> None:
+        self.held, self.row = held, held.row
+        self.told = ledger.read(self.row)
+        self.pairs = Pairs(held, self.told)
+        self.training: Training | None = None
+
+    def go(self) -> str:
+        """Raises: LedgerError `ledger.lost_lease`; UserError that a person can mend."""
+        judging = Judging(
+            catalog(),
+            _Later(lambda: [rehearse(key, records) for key, records in self.recorded]),
+            self.pairs.pair,
+            self.pairs.unchanged,
+            waiting=lambda: self.pairs.waiting,
+            violations=lambda: self.training.violations if self.training is not None else (),
+            known={spec.slug: spec.head.text for spec in self.row.team.specs.select_related("head")},
+        )
+        try:
+            why = go_on(Writer(self.told, self.held), self.proposed, judging)
+        except _Waits:
+            why = "waiting"
+        self.held.check()
+        patches.propose(self.row.made_by, self.row.spec, self.row.version, self.told, self.row.patches_name)
+        return why
+
+    def shown(self) -> dict[str, Any]:
+        """The projection for lists."""
+        return {"counts": self.told.counts(), "runs": self.told.runs}
+
+    @cached_property
+    def recorded(self) -> list[tuple[str, list[Record]]]:
+        """The newest runs of the base that ended, with their records."""
+        rows = Run.objects.filter(
+            version=self.row.version, deleted_at=None, state__in=sorted(ENDED), count__range=(2, RECORDS)
+        )
+        found = []
+        for run in rows.order_by("-pk")[:RUNS]:
+            records = [one for one, _ in DatabaseLedgers().reader(run.key).read()]
+            if spec_hash(str(records[0].body.get("rules", {}).get("spec", ""))) == self.hash:
+                found.append((run.key, records))
+        return found
+
+    @cached_property
+    def hash(self) -> str:
+        """That of the base's text."""
+        return spec_hash(self.told.plan.base)
+
+    def proposed(self, told: Told) -> Sequence[Candidate]:
+        """What its proposer proposes next. Raises: UserError, _Waits."""
+        if self.row.proposer == "evolution":
+            return [] if told.tested else self._evolved(told.plan.base)
+        if self.row.proposer == "rules" and told.tested:
+            return []
+        self.training = training(self.row, self.recorded)
+        found = from_findings(self.training, told.plan.base)
+        if self.row.proposer == "rules":
+            return found
+        refused = [f"{item.candidate.rationale}: {item.why}" for item in told.tested]
+        answering = open_backend(self.row.asks, config.settings().llm, forced=True)
+        return asked(answering, told.plan.base, found, refused)
+
+    def _evolved(self, base: str) -> list[Candidate]:
+        """Evolution from its beginning, with the scores of the runs that have ended: it draws from the plan
+        alone, so that it comes to the same place each time."""
+
+        def run(case: str, text: str, k: int) -> Scored:
+            found = self.pairs.scored(text, k)
+            if found is None:
+                raise _Waits
+            done = self.pairs.done(case, found[case])
+            trace = None
+            if found[case].count:
+                records = [one for one, _ in DatabaseLedgers().reader(found[case].key).read()]
+                trace = read_trace(records, found[case].key)
+            cost = done.tokens or (len(trace.deeds) if trace is not None else 0)
+            return Scored(done.outcome == "pass", float(cost), trace)
+
+        names = [name for name, case in self.pairs.cases.items() if case.split == "train"]
+        draw = Random(canon.digest(f"{base}/{self.told.plan.suite_hash}".encode()))
+        return evolve(base, names, run, catalog(), draw, self.row.evolve_runs)
+
+
+def training(row: Campaign, recorded: Sequence[tuple[str, Sequence[Record]]]) -> Training:
+    """The runs that a proposer may read: none of a gate or sealed case, or that one was kept from."""
+    keys = [key for key, _ in recorded]
+    cases = dict(Cell.objects.filter(run__key__in=keys).values_list("run__key", "case"))
+    cases |= dict(CampaignRun.objects.filter(run__key__in=keys).values_list("run__key", "case"))
+    cases |= dict(Case.objects.filter(suite__team=row.team, origin__in=keys).values_list("origin", "pk"))
+    splits = {
+        str(pk): split for pk, split in Case.objects.filter(pk__in=cases.values()).values_list("pk", "split")
+    }
+    return Training.of(recorded, splits, lambda name, records: str(cases.get(name, "")))
+
+
+class _Later(Sequence[Rehearsal]):
+    """Rehearsals, made when a candidate comes to them."""
+
+    def __init__(self, make: Callable[[], Sequence[Rehearsal]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> Sequence[Rehearsal]:
+        return self._make()
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    @overload
+    def __getitem__(self, place: int) -> Rehearsal: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Rehearsal]: ...
+    def __getitem__(self, place: Any) -> Any:
+        return self._made[place]
+
+    def __iter__(self) -> Iterator[Rehearsal]:
+        return iter(self._made)

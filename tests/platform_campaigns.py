@@ -1,0 +1,76 @@
+"""A team with a spec that does something useless, runs of it, and a suite whose one case judges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spak import canon
+from spak.suites.book import draw
+from spakweb.campaigns import actions, steps
+from spakweb.campaigns.models import Campaign
+from spakweb.runs.actions import start
+from spakweb.runs.models import ENDED
+from spakweb.specs.actions import create_spec
+from spakweb.specs.models import Spec
+from spakweb.suites import actions as suites
+from spakweb.suites.models import Suite
+from spakweb.worker import execute
+
+TWICE = """AGENT Writes {
+  START -> Reads
+  TASK Reads {
+    step one: tool.list_files { path: "." }
+    step two: tool.list_files { path: "." }
+    NEXT { success -> Write, timeout -> Write }
+  }
+  TASK Write {
+    step one: tool.write_file { path: "a.txt" content: "good" }
+    success: file_contains("a.txt", "good")
+  }
+}
+"""
+BUDGET = {"candidates": 2, "pairs": 20, "budget_runs": 60, "margin": 50}
+"""All pairs come out equal, so that ten show that nothing is lost by 50 points."""
+
+
+def split_of(suite: Suite, split: str, state: str = "succeeded") -> None:
+    """Seed the suite so that a run without inputs and files becomes a case of this split."""
+    digest = canon.content_hash([{}, "", state, ""])
+    suite.seed = next(seed for seed in range(1, 1_000) if draw(seed, digest) == split)
+    suite.save(update_fields=["seed"])
+
+
+def ground(user: Any, team: Any, split: str = "gate") -> tuple[Spec, Suite]:
+    spec = create_spec(user, team, "Writes", TWICE)
+    for _ in range(2):  # a proposer may not read the one that becomes a case
+        run = start(user, spec)
+        execute.advance(run.key)
+        run.refresh_from_db()
+        assert run.state == "succeeded", run.reason
+    suite = suites.make(user, team, "Nightly")
+    split_of(suite, split)
+    suites.keep(user, run, suite, "first")
+    return spec, suite
+
+
+def begun(user: Any, spec: Spec, suite: Suite, **more: Any) -> Campaign:
+    return actions.begin(user, spec.head, suite, **{**BUDGET, **more})
+
+
+def run_all(campaign: Campaign) -> int:
+    """What workers do with the runs that it asked for; gives how many there were."""
+    open_ones = campaign.asked.exclude(run__state__in=ENDED).select_related("run")
+    for one in open_ones:
+        execute.advance(one.run.key)
+    return len(open_ones)
+
+
+def finish(campaign: Campaign, turns: int = 60) -> str:
+    """Its steps and its runs in turn; why it came to its end."""
+    for _ in range(turns):
+        why = steps.advance(campaign.pk)
+        if why != "waiting":
+            break
+        run_all(campaign)
+    campaign.refresh_from_db()
+    return why

@@ -1,0 +1,92 @@
+"""Pages of campaigns: the form on a spec's page, a campaign while it runs and after, its ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.urls import reverse
+
+import platform_campaigns as kit
+from spak.outer.campaigns import Campaign as Told
+from spak.outer.campaigns import verify
+from spakweb.campaigns import ledger, steps
+from spakweb.campaigns.models import Campaign
+from spakweb.specs.facts import catalog
+from spakweb.specs.models import Spec
+from spakweb.suites.models import Suite
+
+World = tuple[Spec, Suite]
+FORM = {
+    "version": "1", "suite": "nightly", "proposer": "rules", "candidates": "2", "pairs": "20",
+    "budget_runs": "60", "margin": "50", "evolve_runs": "100",
+}  # fmt: skip
+
+
+def page_of(client: Any, team: Any, number: int = 1, **headers: str) -> str:
+    answer = client.get(reverse("spak-campaign", args=[team.slug, number]), headers=headers)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_a_campaign_from_the_form_to_its_patch(cast: Any, world: World, tmp_path: Path) -> None:
+    bob, slug = cast.client("bob"), cast.team.slug
+    form = bob.get(reverse("spak-spec-campaigns", args=[slug, "writes"])).content.decode()
+    assert "Nightly (1 gate case)" in form
+    answer = bob.post(reverse("spak-campaign-begin", args=[slug, "writes"]), FORM)
+    assert answer["Location"] == reverse("spak-campaign", args=[slug, 1])
+    made = Campaign.objects.get()
+    assert "The proposer is at work." in page_of(bob, cast.team)
+    steps.advance(made.pk)
+    going = page_of(bob, cast.team, **{"HX-Request": "true"})
+    assert "Runs under way" in going and "case first, round 1, the base" in going
+    assert "<html" not in going
+    kit.finish(made)
+    done = page_of(bob, cast.team)
+    told = ledger.read(Campaign.objects.get())
+    runs = told.tested[0].pairs[0].runs
+    for words in (
+        "Its proposer has no more to propose.", "margin 50 points", "remove_step task=Reads step=two",
+        'class="curve"', "it takes something out and has to be no worse by 1/2",
+        reverse("spak-patch", args=[slug, "writes", 1]),
+        *(reverse("spak-run", args=[slug, run]) for run in runs),
+    ):  # fmt: skip
+        assert words in done, words
+    assert "data-live-campaign" not in done
+    listed = cast.client("vera").get(reverse("spak-campaign-list", args=[slug])).content.decode()
+    assert 'href="/t/kernel-tuners/campaigns/1/"' in listed
+    file = b"".join(bob.get(reverse("spak-campaign-ledger", args=[slug, 1])))
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c/trace.jsonl").write_bytes(file)
+    read = Told.read(tmp_path, "c")
+    assert (read.head, verify(read, catalog())) == (told.head, [])
+
+
+def test_the_buttons_are_for_those_who_may(cast: Any, world: World) -> None:
+    made = kit.begun(cast["bob"], *world)
+    assert "Pause" not in page_of(cast.client("vera"), cast.team)
+    bob, where = cast.client("bob"), reverse("spak-campaign-control", args=[cast.team.slug, 1])
+    assert ">Pause" in page_of(bob, cast.team).replace("</svg>", ">")
+    assert bob.post(where, {"do": "pause"}).status_code == 302
+    assert 'value="resume"' in page_of(bob, cast.team)
+    assert bob.post(where, {"do": "delete"}).status_code == 404
+    bob.post(where, {"do": "stop"})
+    stopped = page_of(bob, cast.team)
+    assert "Nothing was proposed." in stopped and "/control/" not in stopped
+    made.refresh_from_db()
+    assert made.state == "stopped"
+
+
+def test_a_form_that_names_nothing_is_refused(cast: Any, world: World) -> None:
+    bob, where = cast.client("bob"), reverse("spak-campaign-begin", args=[cast.team.slug, "writes"])
+    for change in (
+        {"suite": "none"},
+        {"version": "9"},
+        {"pairs": "many"},
+        {"candidates": ""},
+        {"margin": "-1"},
+    ):
+        answer = bob.post(where, {**FORM, **change})
+        assert answer.status_code == 400, change
+        assert "web.campaign_plan" in answer.content.decode()
+    assert not Campaign.objects.exists()

@@ -1,0 +1,293 @@
+"""A campaign goes on in steps: queued runs, verdicts, patches; it survives workers that die, and people who
+pause and stop it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.exceptions import PermissionDenied
+
+import platform_campaigns as kit
+from spak.errors import LedgerError
+from spak.outer.campaigns import verify
+from spak.outer.experiments.model import seed_of
+from spakweb import clock
+from spakweb.audit.models import Event
+from spakweb.campaigns import actions, ledger, queue, steps
+from spakweb.campaigns.models import Campaign, CampaignRecord, State
+from spakweb.errors import Refused
+from spakweb.reviews.models import Patch
+from spakweb.runs.models import Run, RunRecord
+from spakweb.specs.facts import catalog
+from spakweb.specs.models import Spec
+from spakweb.suites.models import Suite
+from spakweb.teams.models import Membership
+
+World = tuple[Spec, Suite]
+
+
+def events(team: Any) -> list[str]:
+    rows = Event.objects.filter(team=team, action__startswith="campaign.").order_by("pk")
+    return list(rows.values_list("action", flat=True))
+
+
+def test_a_fit_candidate_arrives_as_a_patch(cast: Any, world: World) -> None:
+    spec, suite = world
+    made = kit.begun(cast["bob"], spec, suite)
+    assert kit.finish(made) == "proposals"
+    assert (made.state, made.shown["counts"]) == (State.ENDED, {"tried": 1, "fit": 1})
+    told = ledger.read(made)
+    assert verify(told, catalog()) == []
+    assert told.tested[0].verdict == "fit"
+    patch = Patch.objects.get()
+    assert "step two" not in patch.latest.text
+    assert patch.proposer == "campaign 1 (nightly) candidate 1"
+    check = patch.latest.checks.get(name="campaign")
+    assert (check.state, len(check.result["pairs"])) == ("passed", len(told.tested[0].pairs))
+    steps.advance(made.pk)
+    assert Patch.objects.count() == 1
+    assert events(cast.team) == ["campaign.begun", "campaign.ended"]
+
+
+def test_both_runs_of_a_pair_have_a_seed_and_run_what_the_pair_names(cast: Any, world: World) -> None:
+    spec, suite = world
+    made = kit.begun(cast["bob"], spec, suite)
+    assert steps.advance(made.pk) == "waiting"
+    asked = list(made.asked.select_related("run", "case"))
+    assert len(asked) == 8, "four pairs are queued side by side"
+    for one in asked:
+        assert one.run.own.seed == seed_of(one.case.content_hash, 0, one.k)
+        assert (one.run.version is None) == bool(one.run.own.text)
+        assert one.run.labels == ["campaign 1"]
+    kit.run_all(made)
+    told = ledger.read(made)
+    steps.advance(made.pk)
+    told = ledger.read(made)
+    assert len(told.tested[0].pairs) == 4
+    assert {(pair.outcome, pair.why) for pair in told.tested[0].pairs} == {(0, "")}
+    first = told.tested[0].pairs[0].runs
+    texts = [b"step two" in bytes(RunRecord.objects.get(run__key=key, seq=0).line) for key in first]
+    assert texts == [True, False], "the base, the candidate"
+
+
+def test_what_a_worker_did_before_it_died_is_not_done_again(
+    cast: Any, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker dies at each of its writes in turn; the campaign ends as an unbroken one."""
+    spec, suite = world
+    whole = kit.begun(cast["bob"], spec, suite)
+    kit.finish(whole)
+    broken = kit.begun(cast["bob"], spec, suite)
+    writes = ledger.write
+    died = 0
+
+    class Died(BaseException):
+        pass
+
+    def dying(row: Campaign, *given: Any, **more: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise Died
+        writes(row, *given, **more)
+        if left == 1:
+            left = 0
+            raise Died
+
+    monkeypatch.setattr(ledger, "write", dying)
+    monkeypatch.setattr(ledger.Held, "give_back", lambda held, failed=False: None)
+    for turn in range(200):
+        left = 1 + turn % 3
+        try:
+            why = steps.advance(broken.pk)
+        except Died:
+            died += 1
+            lapse(broken)
+            continue
+        lapse(broken)
+        if why != "waiting":
+            break
+        kit.run_all(broken)
+    assert died > 3
+    first, second = ledger.read(whole), ledger.read(Campaign.objects.get(pk=broken.pk))
+    assert [(item.verdict, [pair.outcome for pair in item.pairs]) for item in second.tested] == [
+        (item.verdict, [pair.outcome for pair in item.pairs]) for item in first.tested
+    ]
+    assert broken.asked.count() == whole.asked.count(), "no run was asked for twice"
+
+
+def lapse(campaign: Campaign) -> None:
+    """The lease of whoever had it is over, and nobody counts its faults."""
+    past = clock.now() - timedelta(minutes=1)
+    Campaign.objects.filter(pk=campaign.pk).update(lease_until=past, faults=0)
+
+
+def test_only_one_worker_has_a_campaign_and_a_slow_one_writes_nothing(cast: Any, world: World) -> None:
+    spec, suite = world
+    made = kit.begun(cast["bob"], spec, suite)
+    first = ledger.take(made.pk)
+    assert first is not None
+    assert ledger.take(made.pk) is None
+    assert steps.advance(made.pk) == "busy"
+    lapse(made)
+    second = ledger.take(made.pk)
+    assert second is not None
+    for do in (first.check, lambda: write(first)):
+        with pytest.raises(LedgerError) as caught:
+            do()
+        assert caught.value.code == "ledger.lost_lease"
+    assert not first.renew()
+    first.give_back()
+    assert second.renew()
+    write(second)
+    assert CampaignRecord.objects.filter(campaign=made).count() == 2
+
+
+def write(held: ledger.Held) -> None:
+    from spak.records import Authority, Record
+
+    held.append([Record("violation", Authority.HOST, {"run": "x"})])
+    held.flush()
+
+
+def test_a_campaign_that_kills_its_workers_is_paused(
+    cast: Any, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, suite = world
+    made = kit.begun(cast["bob"], spec, suite)
+
+    def broken(self: Any) -> str:
+        raise RuntimeError("nobody expected it")
+
+    monkeypatch.setattr(steps.Step, "go", broken)
+    said = [steps.advance(made.pk) for _ in range(ledger.TRIES + 1)]
+    assert said == ["failed"] * ledger.TRIES + ["paused"]
+    made.refresh_from_db()
+    assert (made.state, made.why.partition(":")[0]) == (State.PAUSED, "web.worker")
+    monkeypatch.undo()
+    actions.resume(cast["bob"], made)
+    assert steps.advance(made.pk) == "waiting"
+
+
+def test_pause_stop_and_resume(cast: Any, world: World) -> None:
+    spec, suite = world
+    bob = cast["bob"]
+    made = kit.begun(bob, spec, suite)
+    held = ledger.take(made.pk)
+    assert held is not None
+    actions.pause(bob, made)
+    with pytest.raises(LedgerError):
+        held.check()
+    assert (steps.advance(made.pk), queue.due()) == ("busy", [])
+    actions.resume(bob, made)
+    assert queue.due() == [made.pk]
+    steps.advance(made.pk)
+    assert queue.due() == [], "its runs go on"
+    kit.run_all(made)
+    assert queue.due() == [made.pk]
+    steps.advance(made.pk)
+    open_runs = made.asked.filter(run__state="queued").count()
+    assert open_runs > 0
+    actions.stop(bob, made)
+    made.refresh_from_db()
+    assert made.state == State.STOPPED
+    assert made.asked.filter(run__state="cancelled").count() == open_runs
+    actions.resume(bob, made)
+    actions.pause(bob, made)
+    made.refresh_from_db()
+    assert (made.state, queue.due()) == (State.STOPPED, [])
+    assert ledger.read(made).stopped == "stopped"
+    assert events(cast.team) == [
+        "campaign.begun", "campaign.paused", "campaign.resumed", "campaign.stopped"
+    ]  # fmt: skip
+
+
+def test_a_run_that_was_cancelled_counts_against_the_candidate(cast: Any, world: World) -> None:
+    from spakweb.runs.actions import request_control
+
+    spec, suite = world
+    made = kit.begun(cast["bob"], spec, suite)
+    steps.advance(made.pk)
+    for one in made.asked.select_related("run__team"):
+        request_control(cast["bob"], one.run, "cancel")
+    steps.advance(made.pk)
+    pairs = ledger.read(made).tested[0].pairs
+    assert {pair.outcome for pair in pairs} == {-1}
+    assert "void: the run was cancelled" in pairs[0].why
+
+
+def test_the_budget_of_runs_ends_it(cast: Any, world: World) -> None:
+    spec, suite = world
+    made = kit.begun(cast["bob"], spec, suite, budget_runs=6)
+    assert kit.finish(made) == "runs"
+    assert (made.asked.count(), ledger.read(made).runs) == (6, 6)
+
+
+def test_who_may_not_start_runs_any_more_pauses_it(cast: Any, world: World) -> None:
+    spec, suite = world
+    made = kit.begun(cast["bob"], spec, suite)
+    Membership.objects.filter(team=cast.team, user=cast["bob"]).update(role="viewer")
+    assert steps.advance(made.pk) == "paused"
+    made.refresh_from_db()
+    assert made.why.startswith("web.campaign_rights")
+    with pytest.raises(PermissionDenied):
+        actions.resume(cast["bob"], made)
+    with pytest.raises(PermissionDenied):
+        kit.begun(cast["vera"], spec, suite)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"candidates": 0}, {"pairs": 401}, {"budget_runs": 1}, {"margin": 51}, {"proposer": "luck"},
+        {"proposer": "evolution", "evolve_runs": 2}, {"proposer": "model"},
+        {"proposer": "model", "asks": "manual"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_plan_that_cannot_be_is_refused(cast: Any, world: World, given: dict[str, Any]) -> None:
+    with pytest.raises(Refused) as caught:
+        kit.begun(cast["bob"], *world, **given)
+    assert caught.value.code == "web.campaign_plan"
+    assert not Campaign.objects.exists()
+
+
+def test_a_suite_without_gate_cases_is_refused(cast: Any, world: World) -> None:
+    from spakweb.suites import actions as suites
+
+    spec, suite = world
+    empty = suites.make(cast["bob"], cast.team, "Empty")
+    with pytest.raises(Refused) as caught:
+        kit.begun(cast["bob"], spec, empty)
+    assert caught.value.code == "web.campaign_plan"
+    with pytest.raises(Refused) as caught:
+        kit.begun(cast["bob"], spec, suite, proposer="evolution", evolve_runs=5)
+    assert "train" in caught.value.message
+
+
+def test_a_team_has_so_many_campaigns_at_a_time(cast: Any, world: World) -> None:
+    made = [kit.begun(cast["bob"], *world) for _ in range(actions.MOST_RUNNING)]
+    with pytest.raises(Refused) as caught:
+        kit.begun(cast["bob"], *world)
+    assert (caught.value.code, caught.value.status) == ("web.campaigns", 409)
+    actions.pause(cast["bob"], made[0])
+    kit.begun(cast["bob"], *world)
+    with pytest.raises(Refused):
+        actions.resume(cast["bob"], made[0])
+
+
+def test_a_proposer_reads_no_run_of_a_gate_case(cast: Any, world: World) -> None:
+    spec, suite = world
+    made = kit.begun(cast["bob"], spec, suite)
+    origin = suite.cases.get().origin
+    other = Run.objects.exclude(key=origin).get()
+    recorded = steps.Step(ledger.Held(made)).recorded
+    assert {key for key, _ in recorded} == {origin, other.key}
+    assert steps.training(made, recorded).names() == [other.key]
+    steps.advance(made.pk)
+    kit.run_all(made)
+    recorded = steps.Step(ledger.Held(made)).recorded
+    assert len(recorded) == 6
+    assert steps.training(made, recorded).names() == [other.key], "nor a run of a pair"
