@@ -50,6 +50,7 @@ WORDS = {
     "suite.case": "Added a case to a suite",
     "suite.changed": "Changed a suite",
     "suite.made": "Created a suite",
+    "team.commands": "Changed the tables of command lines",
     "team.created": "Created the team",
     "team.invitation_withdrawn": "Withdrew an invitation",
     "team.invited": "Invited a member",

@@ -1,4 +1,4 @@
-"""The page of a team's rules: every member reads them, an admin changes them."""
+"""The page of a team's rules and tables of command lines: every member reads them, an admin changes them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spakweb.teams.models import Team
 def rules(request: HttpRequest, team: str) -> HttpResponse:
     """The page of a team's rules."""
     found = access.find(request.user, "team.view", Team, slug=team)
-    return _rules(request, found, found.rules)
+    return _rules(request, found)
 
 
 @require_POST
@@ -29,18 +29,33 @@ def save(request: HttpRequest, team: str) -> HttpResponse:
     try:
         actions.set_rules(request.user, found, text)
     except Refused as why:
-        return _rules(request, found, text, why)
+        return _rules(request, found, why, text=text)
     messages.success(request, "The rules are saved. Runs that begin from now on are under them.")
     return redirect("spak-team-rules", team=team)
 
 
-def _rules(request: HttpRequest, team: Team, text: str, why: Refused | None = None) -> HttpResponse:
+@require_POST
+def save_commands(request: HttpRequest, team: str) -> HttpResponse:
+    """Likewise for the tables of command lines."""
+    found = access.find(request.user, "team.manage", Team, slug=team)
+    text = request.POST.get("text", "")
+    try:
+        actions.set_commands(request.user, found, text)
+    except Refused as why:
+        return _rules(request, found, why, commands=text)
+    messages.success(request, "The tables are saved. Runs that begin from now on are judged by them.")
+    return redirect("spak-team-rules", team=team)
+
+
+def _rules(request: HttpRequest, team: Team, why: Refused | None = None, **edited: str) -> HttpResponse:
     context = {
         "team": team,
         "section": "team",
-        "text": text,
+        "text": team.rules,
+        "commands": team.commands,
         "why": why,
         "operator": settings.LAW,
         "may_manage": access.can(request.user, "team.manage", team),
+        **edited,
     }
     return render(request, "teams/rules.html", context, status=why.status if why else 200)

@@ -64,6 +64,7 @@ TEAM_ROUTES = {
     "spak-member-remove": Route(ADMIN, "post", {}, ("team", "member")),
     "spak-team-rules": Route(VIEWER),
     "spak-team-rules-save": Route(ADMIN, "post", {"text": ""}),
+    "spak-team-commands-save": Route(ADMIN, "post", {"text": ""}),
     "spak-invite": Route(ADMIN, "post", {"role": "viewer"}),
     "spak-invite-withdraw": Route(ADMIN, "post", {}, ("team", "invitation")),
     "spak-audit": Route(ADMIN),

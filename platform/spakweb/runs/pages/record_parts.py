@@ -196,7 +196,8 @@ def _genesis(body: Mapping[str, Any]) -> list[Part]:
 
 def _law(policy: Any) -> Iterator[Part]:
     """What the operator and the team said."""
-    for level, said in (("operator", "The operator's law"), ("team", "The team's rules")):
+    levels = {"operator": "The operator's law", "team": "The team's rules", "commands": "Added tables"}
+    for level, said in levels.items():
         texts = policy.get(level) if isinstance(policy, Mapping) else None
         for name, text in texts.items() if isinstance(texts, Mapping) else ():
             yield _cut(f"{said}: {name}", str(text))
