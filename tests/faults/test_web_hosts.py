@@ -260,17 +260,17 @@ def test_a_worker_is_stopped_for_longer_than_its_lease_and_wakes(site: Hosts) ->
 
 
 def test_a_worker_is_told_to_end(site: Hosts) -> None:
-    """As in an upgrade, one host after the other: its run goes on elsewhere at once, by a message and not by
-    the sweep of what has lost its own."""
+    """As in an upgrade, one host after the other: its run is put down so that the next sweep takes it, and
+    not only the one after SWEEP_AFTER of what has lost its message."""
     hold(site, "f3")
     site.worker("upgraded", first=HELD.format(folder=str(site.folder)))
     (key,) = site.start("long", LONG)
     reaches(site, "f3")
-    site.worker("next")
-    site.wait(lambda: len(site.query("SELECT 1 FROM fleet_runner WHERE process <> ''")) >= 2, "no other")
     site.workers["upgraded"].send_signal(signal.SIGTERM)
     site.workers["upgraded"].wait(WAIT_S)
-    go_on(site)
-    assert done(site.ends(key)) == 2 * STEPS
-    assert "swept up" not in (site.folder / "next.log").read_text()
+    assert site.row(key, "state", "holder", "enqueued_at") == ("queued", "", None)
     assert site.query("SELECT process FROM fleet_runner WHERE name = 'upgraded'") == [("",)]
+    at = count(site, key)
+    go_on(site)
+    site.worker("next")
+    assert done(site.ends(key)) == 2 * STEPS and count(site, key) > at

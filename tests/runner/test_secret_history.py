@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from spak.commandline import places
 from spak.ports import Call, Limits
 from spak.runner import secret_history
 from spak.sandbox import LAUNCHERS
+from spak.tools.git import repository
 
 pytestmark = pytest.mark.sandbox
 
@@ -107,6 +109,29 @@ def test_a_damaged_history_gives_what_can_be_read(project: Path) -> None:
     (project / ".git/HEAD").write_text("ref: refs/heads/none\n")
     (project / ".git/logs/HEAD").write_text("f" * 40 + " " + "e" * 40 + " A <a@spak.example> 1 +0000\tx\n")
     assert FIRST in read(project)
+
+
+def test_logs_that_lead_elsewhere_are_not_followed(project: Path, tmp_path: Path) -> None:
+    named = git(project, "rev-parse", "HEAD")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/HEAD").write_text(f"{'a' * 40} {'b' * 40} x\n")
+    shutil.rmtree(project / ".git/logs")
+    (project / ".git/logs").symlink_to(tmp_path / "outside")
+    assert "a" * 40 not in repository.tips(project) and named in repository.tips(project)
+    (project / ".git/logs").unlink()
+    (project / ".git/logs/refs").mkdir(parents=True)
+    os.mkfifo(project / ".git/logs/HEAD")
+    (project / ".git/logs/refs/x").symlink_to(tmp_path / "outside/HEAD")
+    assert "a" * 40 not in repository.tips(project), "and nothing is waited for"
+
+
+def test_very_many_names_of_commits_are_bounded(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (project / ".git/logs/HEAD").open("a") as file:
+        file.writelines(f"{n:040x} {n + 1:040x} A <a@spak.example> 1 +0000\tx\n" for n in range(1, 5000))
+    monkeypatch.setattr(repository, "MAX_REFS", 1000)
+    monkeypatch.setattr(repository, "MAX_BYTES", 100_000)
+    assert len(repository.tips(project)) <= 1000
+    assert isinstance(read(project), tuple)
 
 
 def test_settings_of_the_repository_start_nothing(project: Path) -> None:

@@ -30,6 +30,8 @@ MOST_STARTS, WITHIN_S = 5, 60.0
 """A child that was started so often within so many seconds is not started again."""
 
 
+LOOK_S = 0.2
+"""Between two looks at the children."""
 MOST_PAUSE_S = 10.0
 """The longest pause before a child that keeps dying is started again."""
 
@@ -148,7 +150,7 @@ class Supervisor:
         """Until a Stopped, or a child that keeps dying. Raises: Refused `web.child`."""
         while True:
             self.look()
-            time.sleep(0.2)
+            time.sleep(LOOK_S)
 
     def look(self) -> None:
         """Start again whatever has ended."""

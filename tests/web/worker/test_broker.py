@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import random
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from queue import Empty
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.conf import settings
 from kombu import Connection
 
 from spakweb import broker
+from spakweb.home import up
 
 broker.register()
 WRITER = """
@@ -187,6 +192,28 @@ def test_a_writer_killed_at_random_costs_no_message_and_no_reader(
     print(f"{many} messages, {kills - left} kills")
     assert put <= set(seen) and max(seen.values()) == 1, "a message was lost, or came twice"
     assert not list((tmp_path / broker.UNREADABLE).iterdir())
+
+
+def test_a_reader_that_died_is_back_within_five_seconds_of_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All waiting that is built into a recovery: the supervisor's look, its pause before a child that died
+    for the fourth time within a minute, and the reader's look at the queue. How long a process takes to start
+    is the machine's."""
+    now, started = [100.0], [100.0]
+    monkeypatch.setattr(up.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(
+        up.Supervisor, "_start", lambda self, child: (started.append(now[0]), child.starts.append(now[0]))
+    )
+    child = up.Child("worker", (), process=SimpleNamespace(poll=lambda: -9), starts=[100.0])  # type: ignore[arg-type]
+    with up.listen("127.0.0.1", 0) as listening:
+        supervisor = up.Supervisor([child], listening, io.StringIO())
+        while len(started) < 5:
+            now[0] += up.LOOK_S
+            supervisor.look()
+        os.close(supervisor.reading)
+        os.close(supervisor.writing)
+    waits = [after - before for before, after in pairwise(started)]
+    polled = settings.CELERY_BROKER_TRANSPORT_OPTIONS["polling_interval"]
+    assert max(waits) + polled < 5 and waits[0] + polled < 1, waits
 
 
 def _read(queue: Any, seen: Counter[int], many: int) -> int:

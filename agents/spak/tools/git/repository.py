@@ -268,13 +268,17 @@ def tips(workspace: Path) -> set[str]:
     """Every commit that a ref or git's log of one names; none where there is no plain repository."""
     if not _is_folder(workspace) or elsewhere(workspace):
         return set()
-    found = set(_refs(workspace).values())
-    for folder, _, files in os.walk(workspace / GIT / "logs", followlinks=False):
+    found, left = dict.fromkeys(_refs(workspace).values()), MAX_BYTES
+    logs = workspace / GIT / "logs"
+    for folder, _, files in os.walk(logs, followlinks=False) if _is_dir(logs) else ():
         for file in files:
-            path = str(Path(folder, file).relative_to(workspace / GIT))
-            for line in (_read(workspace, GIT, path) or "").splitlines():
-                found.update(line.split(" ", 2)[:2])
-    return {value for value in found if _HASH.match(value) and value.strip("0")}
+            text = _read(workspace, GIT, str(Path(folder, file).relative_to(workspace / GIT)), left) or ""
+            left -= len(text)
+            for line in text.splitlines():
+                found |= dict.fromkeys(line.split(" ", 2)[:2])
+            if left <= 0 or len(found) > MAX_REFS:
+                break
+    return {value for value in list(found)[:MAX_REFS] if _HASH.match(value) and value.strip("0")}
 
 
 def ask(call: Call, order: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -348,7 +352,7 @@ def _packed(text: str) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def _read(workspace: Path, at: str, name: str) -> str | None:
+def _read(workspace: Path, at: str, name: str, most: int = MAX_BYTES) -> str | None:
     """What a file of git's holds, or None where there is none; no commit, where it is a link or cannot be
     read."""
     try:
@@ -359,7 +363,7 @@ def _read(workspace: Path, at: str, name: str) -> str | None:
         return "unreadable"
     try:
         with open(fd, "rb", closefd=False) as file:
-            return file.read(MAX_BYTES).decode("utf-8", "replace").strip()
+            return file.read(max(0, most)).decode("utf-8", "replace").strip()
     except OSError:
         return "unreadable"
     finally:
