@@ -4,6 +4,7 @@
 PYTHON_BIN := .venv/bin/python
 PYTEST := $(PYTHON_BIN) -m pytest
 WORKERS ?= auto
+FAULT_WORKERS ?= 4
 # Some machines forbid Python to keep what it has compiled: then every process of the tests compiles it all again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -43,8 +44,8 @@ screenshots: setup ## the README's pictures of the platform, taken anew
 bench: setup ## our figures beside their floors and aims, measured now; ARGS=peers beside other systems
 	$(PYTHON_BIN) -m bench $(ARGS)
 
-faults: setup ## every fault test, the long walks too
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m faults $(ARGS)
+faults: setup ## every fault test, the long walks too; more workers than cores, for they mostly wait
+	$(PYTEST) -n $(FAULT_WORKERS) --dist loadfile --no-loadscope-reorder -m faults $(ARGS)
 
 fuzz: setup ## every test with random input, the long ones too; 10,000 examples of each law of policies
 	SPAK_FUZZ_EXAMPLES=$${SPAK_FUZZ_EXAMPLES:-10000} $(PYTEST) --timeout 7200 -n $(WORKERS) --dist loadfile -m fuzz $(ARGS)

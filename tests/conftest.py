@@ -28,6 +28,8 @@ settings.load_profile("spak")  # a busy machine fails no example
 TESTS = Path(__file__).parent
 FAULTS = TESTS / "faults"
 LONG = (
+    "faults/test_web_volume.py", "faults/test_web_hosts.py", "faults/test_freezes_sqlite.py",
+    "faults/test_freezes_postgresql.py", "faults/test_freeze.py",
     "web/ground/test_postgres.py", "examples", "e2e", "mutants", "faults", "sandbox",
     "cli/test_doctor_report.py", "llm", "lang/test_mutants.py", "web", "validators", "datalog", "policy",
     "runner", "cli",

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from platform_kit import ROOT, environment, manage
+from platform_kit import ROOT, environment, manage, missing
+from servers_kit import Postgres, binary
+
+FREEZES = 250
 
 RUN, LEDGER = "spak.runner.run:Run", "spakweb.ledger.store"
 SPACE, STORE = "spak.workspace.space:Workspace", "spak.workspace.store:Store"
@@ -128,3 +133,39 @@ def freezer(folder: Path, storage: str, **more: str) -> Iterator[Freezer]:
         assert process.stdout.readline() == "ready\n", (folder / "driver.log").read_text()[-3000:]
         yield Freezer(process, storage, folder / "driver.log")
         process.stdin.close()
+
+
+@contextmanager
+def servers(database: str) -> Iterator[dict[str, str]]:
+    """The settings for the database."""
+    if database == "sqlite":
+        yield {}
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="spak-pg-") as name,
+        Postgres(Path(name) / "pg", durable=False) as server,
+    ):
+        yield {"SPAK_WEB_DATABASE_URL": server.url, "SPAK_WEB_DATABASE_IDLE_S": "2"}
+
+
+def freezes(database: str, folder: Path) -> None:
+    """FREEZES on a database, half of them with two data folders: none changes what another worker did."""
+    if database == "postgresql" and not binary(Postgres.needs):
+        missing("PostgreSQL", "postgresql")
+    chance = random.Random(database)
+    wrong, reached = [], 0
+    points = [(False, *one) for one in BEGINNING] + [(True, *one) for one in TAKING + WORKING]
+    with servers(database) as more, freezer(folder / "site", "database", **more) as site:
+        while reached < FREEZES:
+            begun, point, after = chance.choice(points)
+            apart, nth = chance.random() < 0.5, chance.choice((1, 1, 2, 3))
+            second = (
+                (*chance.choice(TAKING + WORKING), chance.choice((1, 2))) if chance.random() < 0.4 else None
+            )
+            found = site(point, after, nth, apart=apart, begun=begun, second=second)
+            reached += found["reached"]
+            kept = not found.get("changed") or (apart and (point, after) in CONFIRMED)
+            if found["wrong"] or not kept:
+                wrong.append((point, after, nth, apart, begun, second, found))
+    print(f"{reached} freezes on {database}, {len(wrong)} wrong")
+    assert not wrong, "\n".join(map(str, wrong))

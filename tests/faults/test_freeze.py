@@ -1,40 +1,31 @@
 """Workers stopped (SIGSTOP) anywhere between taking a run and giving it back, woken after another took it.
 
 No effect is done twice: not in the ledger, not in the workspace; an ended run keeps its files. `files`: both
-workers have one data folder; `database`: one database, and either one folder or two hosts. The short form
-stops at points of each kind; the long one at all of them, with either worker woken first, 500 times.
+workers have one data folder; `database`: one database, and either one folder or two hosts. Here they
+stop at points of each kind; in test_freezes_sqlite.py and test_freezes_postgresql.py at all of them, with
+either worker woken first, 250 times each.
 """
 
 from __future__ import annotations
 
-import random
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from freeze_kit import (
-    BEGINNING,
     COMMITTING,
     CONFIRMED,
     LOCK,
     RUN,
     SPACE,
     STEP,
-    TAKING,
     UNDOING,
-    WORKING,
     Freezer,
     freezer,
 )
-from platform_kit import missing
-from servers_kit import Postgres, binary
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(300)]
 
-FREEZES = 500
 SHORT = [
     (f"{SPACE}.take", False, "taken, and nothing done"),
     (f"{SPACE}.recover", False, "about to roll back"),
@@ -73,42 +64,3 @@ def test_a_worker_stopped_in_an_undo_or_at_a_commit(site: Freezer, point: str, a
     """One commit, and nothing left of the step that is undone, whoever did it."""
     found = site(point, after, spec="commits", second=None)
     assert found["reached"] and not found["wrong"] and not found["changed"], found
-
-
-@contextmanager
-def servers(database: str) -> Iterator[dict[str, str]]:
-    """The settings for the database."""
-    if database == "sqlite":
-        yield {}
-        return
-    with (
-        tempfile.TemporaryDirectory(prefix="spak-pg-") as name,
-        Postgres(Path(name) / "pg", durable=False) as server,
-    ):
-        yield {"SPAK_WEB_DATABASE_URL": server.url, "SPAK_WEB_DATABASE_IDLE_S": "2"}
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(6000)
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_five_hundred_freezes(database: str, tmp_path: Path) -> None:
-    """Half of them on each database, half of those with two data folders."""
-    if database == "postgresql" and not binary(Postgres.needs):
-        missing("PostgreSQL", "postgresql")
-    chance = random.Random(database)
-    wrong, reached = [], 0
-    points = [(False, *one) for one in BEGINNING] + [(True, *one) for one in TAKING + WORKING]
-    with servers(database) as more, freezer(tmp_path / "site", "database", **more) as site:
-        while reached < FREEZES // 2:
-            begun, point, after = chance.choice(points)
-            apart, nth = chance.random() < 0.5, chance.choice((1, 1, 2, 3))
-            second = (
-                (*chance.choice(TAKING + WORKING), chance.choice((1, 2))) if chance.random() < 0.4 else None
-            )
-            found = site(point, after, nth, apart=apart, begun=begun, second=second)
-            reached += found["reached"]
-            kept = not found.get("changed") or (apart and (point, after) in CONFIRMED)
-            if found["wrong"] or not kept:
-                wrong.append((point, after, nth, apart, begun, second, found))
-    print(f"{reached} freezes on {database}, {len(wrong)} wrong")
-    assert not wrong, "\n".join(map(str, wrong))
