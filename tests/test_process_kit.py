@@ -15,6 +15,8 @@ from process_kit import STOPS, end_since, happens, start
 IGNORED = int("".join(reversed([f"{number + 1 in STOPS:d}" for number in range(64)])), 2)
 """The mask of /proc/PID/status with the signals of STOPS."""
 TESTS = Path(__file__).parent
+PLAIN = ("-c", os.devnull, "--rootdir", "/")
+"""Nothing of the project's configuration, which loads Django."""
 LEAVES = """
 from process_kit import start
 def test_it(tmp_path):
@@ -46,17 +48,17 @@ def test_also_when_pytest_itself_ignores_them(workers: str) -> None:
 def test_what_a_test_leaves_running_is_ended_and_told(tmp_path: Path, outcome: str) -> None:
     test, file = tmp_path / "test_leaves.py", tmp_path / "pid"
     test.write_text(LEAVES.replace("FILE", repr(str(file))).replace("OUTCOME", outcome))
-    done = pytest_run(str(test), "-n", "0", "-p", "process_kit")
+    done = pytest_run(str(test), "-p", "process_kit", *PLAIN, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     assert done.returncode == 1
     assert ("the test left running: ['sh -c sleep 300 & wait']" in done.stdout) == (outcome == "True")
     assert happens(lambda: not members(int(file.read_text())))
 
 
-def pytest_run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def pytest_run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """pytest in a child that was started with all of STOPS ignored."""
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    kept["PYTHONPATH"] = str(TESTS)
+    kept |= {"PYTHONPATH": str(TESTS), **more}
     return subprocess.run(
         ["sh", "-c", 'trap "" INT QUIT HUP TERM; exec "$@"', "sh", *words],
         cwd=TESTS.parent, env=kept, capture_output=True, text=True, timeout=process_kit.WAIT_S, check=False,
