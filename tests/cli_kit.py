@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import warm_kit
 from process_kit import WAIT_S
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,16 +29,8 @@ def raw(
     folder: Path, *args: str, stdin: str = "", timeout: float = WAIT_S
 ) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SPAK_")}
-    return subprocess.run(
-        [sys.executable, "-c", "from spak.cli import main; main()", *args],
-        cwd=folder,
-        env=environment,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+    line = ["-c", "from spak.cli import main; main()", *args]
+    return warm_kit.run(line, cwd=folder, env=environment, input=stdin, timeout=timeout)
 
 
 def run_dir(folder: Path, document: Any) -> Path:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from process_kit import start_warm
 ENV = {"PATH": os.environ["PATH"], "HERE": "a word", "LC_ALL": "C.UTF-8"}
 PROGRAMS = {
     "words": "import os, sys\n"
-    "print(os.environ['HERE'], os.getcwd(), sys.argv, sys.stdin.read(), sorted(os.environ))",
+    "print(os.environ['HERE'], os.getcwd(), sys.argv, sys.stdin.read(), sorted(os.environ), os.umask(0))",
     "error": "def f():\n    raise ValueError('no')\nf()",
     "code": "raise SystemExit(7)",
     "text": "raise SystemExit('a reason')",
@@ -30,6 +31,13 @@ PROGRAMS = {
     "signals": "import signal\n"
     "print([signal.getsignal(n) for n in (2, 3, 15)], signal.pthread_sigmask(0, []))",
 }
+
+
+@pytest.fixture(autouse=True)
+def own_umask() -> Iterator[None]:
+    before = os.umask(0o027)
+    yield
+    os.umask(before)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -2,8 +2,9 @@
 
 Importing Django and all that the platform needs costs seconds of a core each time; a fork has it for nothing.
 `begin` and `run` are `subprocess.Popen` and `subprocess.run` for `python ...`: the program is a process with
-its own environment, folder, descriptors, session and exit code. The process behind them (warm_python.py) is
-started with the first one of a test worker and ended with it. Not for tests about how a program is started.
+environment, folder, umask, descriptors, session and exit code of its own. The process behind them
+(warm_python.py) is started with the first one of a test worker and ended with it. Not for tests about how a
+program is started.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ class Forked:
         self.returncode: int | None = None
         self._said = socket.socket(socket.AF_UNIX)
         self._said.connect(_address(os.getpid()))
-        asked = json.dumps({"argv": list(args), "cwd": str(cwd), "env": dict(env)}).encode() + b"\n"
+        os.umask(mask := os.umask(0o077))
+        request = {"argv": list(args), "cwd": str(cwd), "env": dict(env), "umask": mask}
+        asked = json.dumps(request).encode() + b"\n"
         sent = socket.send_fds(self._said, [asked], list(files))
         self._said.sendall(asked[sent:])
         self._lines = self._said.makefile("rb")

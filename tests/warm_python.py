@@ -2,8 +2,8 @@
 
     python warm_python.py SOCKET
 
-A request is one connection: JSON (`argv` behind the interpreter's name, `cwd`, `env`) with the program's
-descriptors 0, 1 and 2, answered with the process id and, when the program has ended, its exit code.
+A request is one connection: JSON (`argv` behind the interpreter's name, `cwd`, `env`, `umask`) with the
+program's descriptors 0, 1 and 2, answered with the process id and, when the program has ended, its exit code.
 """
 
 from __future__ import annotations
@@ -84,9 +84,10 @@ def serve(listening: socket.socket) -> dict[str, Any]:
             connection.sendall(b"%d\n" % pid)
 
 
-def become(argv: list[str], cwd: str, env: dict[str, str]) -> None:
+def become(argv: list[str], cwd: str, env: dict[str, str], umask: int) -> None:
     """Be `python ARGV`: a file, `-c TEXT` or `-m MODULE`, `-W HOW` before it."""
     os.setsid()
+    os.umask(umask)
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)
