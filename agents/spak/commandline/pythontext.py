@@ -177,19 +177,15 @@ class _Reading:
         last = node.attr if isinstance(node, ast.Attribute) else node.id
         if last in ("open", "type", "format", "format_map"):
             return "python code that hands over what may be called"
-        module, whole = self.own.get(_root(node)), self._whole(node)
-        if module is not None and not self._is_shown(node, ""):
-            self.found.calls.add(module)
+        own, whole = self.own.get(_root(node)), self._whole(node)
+        if own is not None and not self._is_shown(node, ""):
+            self.found.calls.add(own)
             odd = set(_parts(node)) & _STARTS
             return f"python code that hands {sorted(odd)[0]} on" if odd else ""
-        pure = whole in FUNCTIONS and whole.partition(".")[0] in PURE
-        if (
-            not whole
-            or pure
-            or whole in DATA
-            or ("." in whole and last.isupper())
-            or self._is_shown(node, whole)
-        ):
+        if not whole or whole in DATA or self._is_shown(node, whole):
+            return ""
+        module = whole.partition(".")[0]
+        if module in PURE and (whole in FUNCTIONS or _is_constant(module, whole.removeprefix(f"{module}."))):
             return ""
         return "python code that hands a module, or a function of one, on"
 
@@ -293,13 +289,18 @@ class _Reading:
             or (
                 module in PURE
                 and f"{module}.{alias.name}" not in FUNCTIONS | DATA
-                and not alias.name.isupper()
+                and not _is_constant(module, alias.name)
             )
             for alias in node.names
         )
         if node.level or (standard and module not in _FROM) or hidden:
             return "python code that imports names which hide what is called"
         return ""
+
+
+def _is_constant(module: str, name: str) -> bool:
+    """Whether it is `re.I` and the like, or a kind of node of a syntax tree."""
+    return "." not in name and (name.isupper() or (module == "ast" and name[:1].isupper()))
 
 
 def _attribute(node: ast.Attribute) -> str:
