@@ -76,7 +76,7 @@ class Projection:
         if record.authority == "commit" and record.task:
             self._commit(record)
         elif record.authority == "proposal":
-            self._usage(record.side)
+            self._usage(record.side, record.task)
             self.data["checks"] += record.kind == Kind.ACT and bool({"facts", "status"} & record.body.keys())
             if record.kind == Kind.ACT and record.task in self.data["nodes"]:
                 self.data["nodes"][record.task]["exited"] = count(record.body.get("exit")) > 0
@@ -157,24 +157,28 @@ class Projection:
             metric["values"] = metric["values"][::2]
             metric["every"] *= 2
 
-    def _usage(self, side: Mapping[str, Any]) -> None:
+    def _usage(self, side: Mapping[str, Any], task: str) -> None:
         usage = side.get("usage")
+        node = self.data["nodes"].get(task) or _node()
         if isinstance(usage, Mapping):
             tokens = self.data["tokens"]
             tokens["input"] += count(usage.get("input"))
             tokens["output"] += count(usage.get("output"))
             tokens["cached"] += count(usage.get("cached_input"))
+            node["tokens"] += count(usage.get("input")) + count(usage.get("output"))
             self.data["answers"] += 1
             self.data["priced"] += isinstance(side.get("cost_nanousd"), int)
         self.data["cost"] += count(side.get("cost_nanousd"))
+        node["cost"] += count(side.get("cost_nanousd"))
 
 
 def _node() -> dict[str, Any]:
     """A task: how it shows, its steps as they were met, and its failures that nothing resolved so far, with
     whether a heuristic was injected and a person answered since; how often a step failed and the next one was
     done all the same, whether one did since the task was entered last, and whether the newest tool did not
-    end with exit 0."""
-    node: dict[str, Any] = {"state": "", "visits": 0, "steps": [], "failed": 0, "passed_over": 0}
+    end with exit 0; and what its model used."""
+    node: dict[str, Any] = {"state": "", "visits": 0, "steps": [], "failed": 0, "passed_over": 0,
+                            "tokens": 0, "cost": 0}  # fmt: skip
     return {**node, "slipped": False, "exited": False, "hinted": False, "helped": False}
 
 
@@ -182,6 +186,11 @@ def node_state(node: Mapping[str, Any]) -> str:
     """A task's state as it is shown: `allowed` if it succeeded after a step failed that was allowed to."""
     state = str(node.get("state", ""))
     return "allowed" if state == "succeeded" and node.get("slipped") else state
+
+
+def spent(node: Mapping[str, Any]) -> list[int]:
+    """How often a task was entered, the tokens that it used, and their cost in nano-dollars."""
+    return [int(node.get(name, 0)) for name in ("visits", "tokens", "cost")]
 
 
 def edges(data: Mapping[str, Any]) -> list[list[Any]]:

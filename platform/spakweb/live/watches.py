@@ -22,7 +22,7 @@ from django.db import DatabaseError
 from spak.errors import UserError
 from spak.records import decode
 from spakweb import clock
-from spakweb.ledger.projection import Projection, edges, node_state
+from spakweb.ledger.projection import Projection, edges, node_state, spent
 from spakweb.live import output
 from spakweb.live.summaries import HEADER, header, list_row, row
 from spakweb.live.viewers import Viewer
@@ -200,7 +200,7 @@ class Watch(Watching):
             self.shown, self._header = shown, self.revision
         self.ended = shown["state"] in ENDED and self.count >= shown["count"]
         for name, node in seen.data["nodes"].items():
-            self._changed(self._nodes, name, [name, node_state(node), node["visits"]])
+            self._changed(self._nodes, name, [name, node_state(node), *spent(node)])
         for edge in edges(seen.data):
             self._changed(self._edges, "|".join(edge[:3]), edge)
         if folded < shown["count"]:

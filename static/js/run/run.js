@@ -103,7 +103,7 @@ class RunPage {
     try {
       const found = JSON.parse(await this.requests.text("poll", this.about.live));
       this.changed({ ...this.run, state: found.state, task: found.task, asks: found.asks, count: found.count });
-      this.tasks.update(Object.entries(found.nodes).map(([task, [state, visits]]) => [task, state === "done" ? "succeeded" : state, visits]), found.edges);
+      this.tasks.update(Object.entries(found.nodes).map(([task, [state, ...used]]) => [task, state === "done" ? "succeeded" : state, ...used]), found.edges);
       if (Number(this.about.count) === found.count && found.state !== "running") return;
       const changed = Number(this.about.count) !== found.count;
       this.about.count = found.count;

@@ -227,7 +227,7 @@ def test_nodes_come_when_they_change(team: Team, vera: User) -> None:
             return page.messages
 
     *_, last = looped(watch)
-    assert last["nodes"] == [["Main", "running", 1]] and last["whole"] is False
+    assert last["nodes"] == [["Main", "running", 1, 0, 0]] and last["whole"] is False
     held.close()
 
 

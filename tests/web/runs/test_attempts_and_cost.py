@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
+from spak.records import Record
+from spakweb.ledger import projection
 from spakweb.runs.models import Run, RunRecord
-from spakweb.runs.pages import timeline
+from spakweb.runs.pages import run_parts, timeline
 from spakweb.worker import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -65,11 +67,26 @@ def test_the_table_of_steps_shows_where_tokens_and_money_went(cast: Any, ran: Ra
     ]  # fmt: skip
     paid = timeline.lines_of([bar("a", 900, 10), bar("b", 1, 40)])
     assert [line.heat for line in paid] == [1, 4]
-    assert "Tokens</th>" not in page(cast, ran(LOOP), "?tab=timeline")
+    assert 'Longest</th><th scope="col" class="num">Tokens' not in page(cast, ran(LOOP), "?tab=timeline")
     spent = timeline.Bar(1, "t", "s", 0, 1)
     timeline._spend(spent, {"usage": {"input": 7, "output": 2, "cached_input": 5}, "cost_nanousd": 11})
     timeline._spend(spent, {"usage": "odd"})
     assert (spent.tokens, spent.cost) == (9, 11)
+
+
+def test_the_table_of_tasks_shows_tokens_and_cost_of_each(cast: Any, ran: Ran) -> None:
+    """In the page, in what scripts poll and in the projection that the stream sends from."""
+    run = ran(LOOP)
+    seen = projection.Projection(run.summary)
+    used = {"usage": {"input": 1200, "output": 34, "cached_input": 5}, "cost_nanousd": 1_500_000}
+    for side in (used, used, {"usage": "odd"}):
+        seen.feed(Record("act", "proposal", {}, "first", "look", side=side))
+    seen.feed(Record("act", "proposal", {}, "never entered", "x", side=used))
+    assert projection.spent(seen.data["nodes"]["first"])[1:] == [2468, 3_000_000]
+    Run.objects.filter(pk=run.pk).update(summary=seen.data)
+    run.refresh_from_db()
+    assert run_parts.live(run)["nodes"]["first"][2:] == [2468, 3_000_000]
+    assert '<td class="num spent" data-label="Tokens">2,468 · $0.0030</td>' in page(cast, run, "")
 
 
 def test_a_waiting_step_is_skipped_with_an_empty_answer(cast: Any, ran: Ran) -> None:

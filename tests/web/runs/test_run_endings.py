@@ -141,10 +141,10 @@ def test_nodes_and_edges_show_a_failure_that_was_allowed(cast: Any, ran: Ran) ->
     run = ran(SLIPPED)
     live = run_parts.live(run)
     assert live["nodes"] == {
-        "first": ["allowed", 1],
-        "second": ["done", 1],
-        "third": ["allowed", 1],
-        "fourth": ["done", 1],
+        "first": ["allowed", 1, 0, 0],
+        "second": ["done", 1, 0, 0],
+        "third": ["allowed", 1, 0, 0],
+        "fourth": ["done", 1, 0, 0],
     }
     assert live["edges"] == [
         ["first", "success", "second", 1, 1],

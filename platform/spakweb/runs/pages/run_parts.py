@@ -63,7 +63,7 @@ def live(run: Run) -> dict[str, Any]:
     """States of nodes and counts of edges, as the graph's script takes them."""
     summary = run.summary or {}
     nodes = {
-        task: [_node(run, task, found), found.get("visits", 0)]
+        task: [_node(run, task, found), *projection.spent(found)]
         for task, found in (summary.get("nodes") or {}).items()
     }
     return {"nodes": nodes, "edges": projection.edges(summary)}
@@ -308,7 +308,7 @@ def tasks(run: Run, names: list[str]) -> list[dict[str, Any]]:
         {
             "name": name,
             "state": {"done": "succeeded"}.get(shown.get(name, [""])[0], shown.get(name, [""])[0]),
-            "visits": (nodes.get(name) or {}).get("visits", 0),
+            **dict(zip(("visits", "tokens", "cost"), projection.spent(nodes.get(name) or {}), strict=True)),
             "passed_over": (nodes.get(name) or {}).get("passed_over", 0),
             "routes": edges.get(name, []),
         }
