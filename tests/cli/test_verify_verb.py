@@ -49,7 +49,7 @@ def test_an_artifact_that_complies(cli: Cli, spec: Path, tmp_path: Path) -> None
         },
     )
     people = cli("verify", "--artifact", "good.c", "--spec", "rules.spak")
-    assert people.code == 0 and "unchecked, only told to a model: Inputs are contiguous." in people.err
+    assert people.code == 0 and "unchecked, only given to a model: Inputs are contiguous." in people.err
 
 
 def test_an_artifact_that_does_not(cli: Cli, spec: Path, tmp_path: Path) -> None:

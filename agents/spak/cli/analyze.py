@@ -21,7 +21,9 @@ MANY = 5_000
 
 @click.command()
 @click.argument("what", metavar="[RUN|FILE|DIR]", default="latest")
-@click.option("--trace", type=click.Path(path_type=Path), help="A ledger as a file: the same as naming it.")
+@click.option(
+    "--trace", type=click.Path(path_type=Path), help="A ledger file; the same as giving it as an argument."
+)
 @click.option("--code", "codes", multiple=True, help="Only findings of this code.")
 @common.runs_option
 @common.json_option

@@ -28,7 +28,7 @@ MAX_SHOWN = 4000
 
 @click.command()
 @click.argument("run")
-@click.option("--deny", is_flag=True, help="Say no.")
+@click.option("--deny", is_flag=True, help="Deny instead of approving.")
 @click.option(
     "--expires",
     type=click.IntRange(min=1, max=LONGEST_S),

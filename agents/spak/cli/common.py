@@ -78,7 +78,10 @@ def backend_of(backend: str, recorded: str | None) -> str:
 def timeout_option(function: F) -> F:
     """The option `--timeout S` of commands that advance a run."""
     return click.option(
-        "--timeout", type=_Seconds(), metavar="S", help="Stop advancing after S seconds; the run can go on."
+        "--timeout",
+        type=_Seconds(),
+        metavar="S",
+        help="Stop advancing after S seconds; the run can be resumed.",
     )(function)
 
 

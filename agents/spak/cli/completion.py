@@ -22,7 +22,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 @click.argument("shell", type=click.Choice(SHELLS))
 @common.json_option
 def command(shell: str, as_json: bool) -> int:
-    """Print the completion script of SHELL; how to load it stands on standard error."""
+    """Print the completion script of SHELL; how to load it is printed on standard error."""
     text = script(shell)
     if as_json:
         common.emit({"shell": shell, "script": text})

@@ -19,7 +19,7 @@ CHECK_S = 10.0
 @common.runs_option
 @common.json_option
 def command(runs_dir: Path | None, as_json: bool) -> int:
-    """Look at launchers, programs, devices, backends and folders; exit 7 when runs cannot work here."""
+    """Check launchers, programs, devices, backends and folders; exit 7 when runs cannot work here."""
     rows = [*_system(), *_launchers(), *_programs(), _gpu(), *_backends(), _folder(common.runs_dir(runs_dir))]
     rows += _law()
     rows += _platform()

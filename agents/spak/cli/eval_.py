@@ -44,7 +44,7 @@ FOLDER = "evals"
     metavar="PERCENT",
     help="Ask whether the second spec is no worse than the first by so many points.",
 )
-@click.option("--resume", "named", metavar="EXPERIMENT", help="Go on with an experiment that stopped.")
+@click.option("--resume", "named", metavar="EXPERIMENT", help="Continue an experiment that stopped.")
 @click.option("--junit", type=click.Path(path_type=Path), help="Write the cells as JUnit XML.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write the report as one HTML page.")
 @common.timeout_option

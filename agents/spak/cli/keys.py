@@ -224,7 +224,7 @@ def make_command(name: str | None, as_json: bool) -> int:
 @command.command("list")
 @common.json_option
 def list_command(as_json: bool) -> int:
-    """The keys there are; those that cannot be used are named with the reason."""
+    """List the keys; those that cannot be used are named with the reason."""
     found: list[dict[str, Any]] = []
     for name in names():
         try:

@@ -11,7 +11,7 @@ from spak.cli import common
 
 @click.group()
 def command() -> None:
-    """Look after a ledger."""
+    """Verify a ledger."""
 
 
 @command.command("verify")

@@ -8,10 +8,10 @@ import click
 
 
 @click.command()
-@click.option("--stdio", is_flag=True, help="Talk on standard input and output, as it always does.")
-@click.option("--json", "as_json", is_flag=True, help="Changes nothing: what it writes is JSON always.")
+@click.option("--stdio", is_flag=True, help="Use standard input and output; always the case.")
+@click.option("--json", "as_json", is_flag=True, help="Changes nothing: its output is always JSON.")
 def command(stdio: bool, as_json: bool) -> int:
-    """Answer an editor by the Language Server Protocol until it ends the talk: 0 after `shutdown`, else 1.
+    """Answer an editor by the Language Server Protocol until it ends the session: 0 after `shutdown`, else 1.
 
     Whatever else is printed goes to standard error, so that the protocol has standard output to itself.
     """

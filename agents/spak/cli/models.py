@@ -21,7 +21,7 @@ SHOWN = 12
 @click.option("--model", default="", help="Which model pull-local fetches.")
 @common.json_option
 def command(action: str | None, model: str, as_json: bool) -> int:
-    """Ask every backend once; exit 7 when one that is configured does not work."""
+    """Test every backend once; exit 7 when one that is configured does not work."""
     from spak import config
 
     chosen = config.settings().llm

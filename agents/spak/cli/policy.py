@@ -186,7 +186,7 @@ def verify_command(proof: Path, files: tuple[Path, ...], with_law: bool, as_json
         raise UsageError("usage.file", f"{proof} is not JSON", "give what `why --json` printed") from error
     policy = _load(files, with_law)
     if not accepts(policy, [], document):
-        raise NoProof(f"{proof} is no proof under these rules", "print it anew: spak policy why --json")
+        raise NoProof(f"{proof} is no proof under these rules", "print it again: spak policy why --json")
     if as_json:
         common.emit({"policy": policy.hash, "root": document["root"], "ok": True})
     else:

@@ -1,4 +1,4 @@
-"""`spak resume RUN`: go on after a crash or a stop."""
+"""`spak resume RUN`: continue after a crash or a stop."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from spak.cli import common
 @click.command()
 @click.argument("run", default="latest")
 @click.option(
-    "--mode", type=click.Choice(["stepwise", "semi_auto", "full_auto"]), help="Another mode from here on."
+    "--mode", type=click.Choice(["stepwise", "semi_auto", "full_auto"]), help="Use another mode from here on."
 )
-@click.option("--backend", default="", help="Another backend from here on.")
+@click.option("--backend", default="", help="Use another backend from here on.")
 @common.from_option
 @common.timeout_option
 @common.runs_option
@@ -28,7 +28,7 @@ def command(
     runs_dir: Path | None,
     as_json: bool,
 ) -> int:
-    """Take RUN up where its ledger ends and advance it; an ended run stays as it is."""
+    """Continue RUN where its ledger ends; an ended run stays as it is."""
     from spak.cli import session, show
 
     root, name = common.find_run(run, runs_dir)

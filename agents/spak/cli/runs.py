@@ -13,7 +13,7 @@ from spak.errors import UserError
 
 
 @click.command()
-@click.option("--clean", is_flag=True, help="Remove what runs left that were killed before they began.")
+@click.option("--clean", is_flag=True, help="Remove the remains of runs that were killed before they began.")
 @click.option("--delete", multiple=True, metavar="RUN", help="Delete a run that ended; may be repeated.")
 @common.runs_option
 @common.json_option

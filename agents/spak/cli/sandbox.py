@@ -18,7 +18,7 @@ NOT_STARTED = 125
 
 @click.group()
 def command() -> None:
-    """Try out the sandbox."""
+    """Test the sandbox."""
 
 
 @command.command("build")

@@ -13,12 +13,12 @@ from spak.errors import RunError, UsageError
 
 @click.command()
 @click.argument("run", default="latest")
-@click.option("--resume", is_flag=True, help="Go on; said for clarity, a step always does.")
+@click.option("--resume", is_flag=True, help="Continue; a step always does, so this changes nothing.")
 @click.option(
     "--answer-file", type=click.Path(path_type=Path), help="A file that holds the answer; - reads stdin."
 )
 @click.option("--answer", help="The answer itself.")
-@click.option("--backend", default="", help="Who answers if no answer is given.")
+@click.option("--backend", default="", help="The backend that answers if no answer is given.")
 @common.from_option
 @common.timeout_option
 @common.runs_option
@@ -34,7 +34,7 @@ def command(
     runs_dir: Path | None,
     as_json: bool,
 ) -> int:
-    """Answer the question that RUN waits for and go on to the next stop."""
+    """Answer the question that RUN waits for and continue to the next stop."""
     from spak.cli import session, show
 
     if answer is not None and answer_file is not None:

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option(
-    "--artifact", required=True, type=click.Path(path_type=Path), help="The file that is to comply."
-)
-@click.option("--spec", required=True, type=click.Path(path_type=Path), help="The spec whose axioms count.")
+@click.option("--artifact", required=True, type=click.Path(path_type=Path), help="The file to check.")
+@click.option("--spec", required=True, type=click.Path(path_type=Path), help="The spec with the axioms.")
 @common.json_option
 def command(artifact: Path, spec: Path, as_json: bool) -> int:
     """Check a file against a spec's AXIOMs: 0 if all that have a CHECK hold, 1 if not or none has one."""
@@ -162,7 +160,7 @@ def _print(artifact: Path, report: Report, wanted: list[dict[str, Any]]) -> None
         elif text in judged:
             common.say(f"unchecked, no model is configured to judge it: {text}")
         else:
-            common.say(f"unchecked, only told to a model: {text}")
+            common.say(f"unchecked, only given to a model: {text}")
     if report.passed:
         common.say(f"{artifact}: complies with every axiom that is checked")
     elif report.violations:
