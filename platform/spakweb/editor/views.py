@@ -31,7 +31,7 @@ from spakweb.specs.views import find_spec
 
 QUESTIONS = (
     *("analyse", "edit", "format", "complete", "hover", "definition", "references", "rename"),
-    *("compiled", "try", "panel"),
+    *("compiled", "try", "panel", "last"),
 )
 View = Callable[..., HttpResponse]
 
@@ -135,6 +135,10 @@ def ask(request: HttpRequest, team: str, spec: str, what: str) -> HttpResponse:
     """One question about a text; nothing is kept."""
     named = find_spec(request, team, spec)
     team_files = TeamFiles.of(named)
+    if what == "last":
+        from spakweb.editor.last_run import last
+
+        return JsonResponse(last(named, body_of(request)))
     if what == "compiled":
         from spakweb.editor.compiled import compiled as found
     elif what == "try":

@@ -303,6 +303,7 @@ const detail = new Panel(details, {
   editable: config.can_edit,
   text: () => pane.text,
   ask: (task) => ask(config.urls.panel, { text: pane.text, task }),
+  last: (task) => ask(config.urls.last, { task }),
   complete: (text, at) => ask(config.urls.complete, { text, at }).catch(() => null),
   edit,
   undo: goBack,

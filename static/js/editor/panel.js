@@ -64,7 +64,28 @@ export class Panel {
       ...this.steps(found, found.checks, on, true),
       ...found.sections.map((section) => this.section(section, on)),
       this.section({ title: "Agent: memory and budget", about: "For the whole spec, not only this task.", fields: found.agent }, on),
+      this.fold("Last run", "Last run", "its input and output", [this.lastRun()], "section"),
     ];
+  }
+
+  // What the task was given and put out in its last run; asked for once it is unfolded.
+  lastRun() {
+    const place = el("div", { class: "last-run" });
+    if (this.open.has(this.key("Last run"))) this.loadLast(place);
+    return place;
+  }
+
+  async loadLast(place) {
+    const task = this.name;
+    try {
+      const { run, entries } = await this.on.last(task);
+      if (!run) return place.replaceChildren(el("p", { class: "empty" }, "No run of this spec has entered this task yet."));
+      const rows = entries.map((one) => el("li", { class: one.bad ? "bad" : "" }, el("p", {}, el("code", {}, one.where), ` ${one.input}`), el("p", { class: "detail" }, one.result), one.output ? el("pre", { tabindex: "0", role: "region", "aria-label": `Output of ${one.where}` }, one.output) : null));
+      place.replaceChildren(el("p", {}, el("a", { href: `${run.url}?tab=records&task=${encodeURIComponent(task)}` }, run.key), ` ${run.state}${run.version ? `, v${run.version}` : ""}`), el("ol", {}, rows));
+    } catch (error) {
+      place.replaceChildren(el("p", { class: "empty", role: "alert" }, error.message));
+    }
+    return place;
   }
 
   // ---- sections of settings: what the text has is shown, the rest is one click away
@@ -201,5 +222,7 @@ export class Panel {
   folded(details) {
     if (!details.dataset?.fold) return;
     this.open[details.open ? "add" : "delete"](this.key(details.dataset.fold));
+    const last = details.open ? find(".last-run:empty", details) : null;
+    if (last) this.loadLast(last);
   }
 }

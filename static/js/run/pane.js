@@ -3,7 +3,7 @@
 
 import { button, byId } from "./dom.js";
 import { Log } from "./log.js";
-import { prepend } from "./records.js";
+import { append, prepend } from "./records.js";
 import { Aborted, paced } from "./requests.js";
 
 const EACH_MS = 2500, EMPTY_MS = 150;
@@ -18,6 +18,7 @@ export class Pane {
     this.log = new Log((after) => requests.text("log", `?tab=log&after=${after}`, { headers: { "HX-Target": "log" } }), failed);
     this.log.open(byId("log"));
     element.addEventListener("keydown", alongTimeline);
+    this.olderOnScroll();
   }
 
   get tab() {
@@ -67,10 +68,27 @@ export class Pane {
     const tab = url.searchParams.get("tab") ?? "timeline";
     this.element.dataset.tab = tab;
     this.log.open(byId("log"));
+    this.olderOnScroll();
     for (const link of document.querySelectorAll(".detail-side .tabs a")) {
       if (link.dataset.tab === tab) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
+  }
+
+  // Whoever scrolls to the end of the list of records gets older ones; the link stays for who does not scroll.
+  olderOnScroll() {
+    this.end?.disconnect();
+    const list = byId("records"), link = this.element.querySelector("a[rel=next]");
+    if (!list || !link) return;
+    this.end = new IntersectionObserver(async ([seen]) => {
+      if (!seen.isIntersecting) return;
+      this.end.unobserve(link);
+      try {
+        const html = await this.requests.text("older", link.href, { headers: { "HX-Target": "pane" } });
+        if (list.isConnected && append(list, link, html)) this.end.observe(link);
+      } catch { /* the link is still there to be clicked */ }
+    }, { rootMargin: "300px" });
+    this.end.observe(link);
   }
 
   // New records came: the log and an unfiltered list take them in, a timeline is drawn again.

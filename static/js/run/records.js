@@ -2,7 +2,7 @@
 
 import { byId, span } from "./dom.js";
 
-const MOST = 200;
+const MOST = 200, MOST_OLDER = 2000;
 
 // Puts the newer ones of these records on top of the list; who reads further down keeps the place.
 export function prepend(list, records, page) {
@@ -10,8 +10,20 @@ export function prepend(list, records, page) {
   const fresh = records.filter((record) => record.seq > newest).slice(-MOST).reverse().map((record) => row(record, page));
   const first = list.firstElementChild, top = first?.getBoundingClientRect().top;
   list.prepend(...fresh);
-  while (list.children.length > MOST) list.lastElementChild.remove();
+  while (list.children.length > (list.dataset.older ? MOST_OLDER : MOST)) list.lastElementChild.remove();
   if (top < 60 && first.isConnected) scrollBy({ top: first.getBoundingClientRect().top - top, behavior: "instant" });
+}
+
+// Takes in the older rows of a page of the list, as far as they are not there and the list is not too long;
+// the link leads on from there.
+export function append(list, link, html) {
+  const fresh = new DOMParser().parseFromString(html, "text/html"), next = fresh.querySelector("a[rel=next]");
+  const oldest = Number(list.lastElementChild?.dataset.seq ?? Infinity);
+  list.append(...[...fresh.querySelectorAll("#records > li")].filter((item) => Number(item.dataset.seq) < oldest));
+  list.dataset.older = "true";
+  if (!next) link.remove();
+  else link.href = next.getAttribute("href");
+  return next !== null && list.children.length < MOST_OLDER;
 }
 
 // Marks the record whose address this is, in the list and in the address of the page.

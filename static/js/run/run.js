@@ -95,7 +95,7 @@ class RunPage {
   ended() {
     this.header.renew();
     if (this.pane.tab === "log") this.pane.moreOutput();
-    else this.pane.refresh();
+    else if (!byId("records")?.dataset.older) this.pane.refresh();
   }
 
   // Where no socket opens.

@@ -219,6 +219,37 @@ def test_what_is_in_hand_stays_in_hand_while_the_page_lives(person: Person, begi
     expect(page.locator("#pane details[open] tbody tr").nth(1)).to_be_visible()
 
 
+def test_older_records_come_as_one_scrolls(person: Person, begin: Begin) -> None:
+    steps = "".join(f'step s{n}: tool.write_file {{ path: "f{n}.txt" content: "x" }}\n' for n in range(40))
+    alice = person()
+    begin(alice, f"task Many {{\n{steps}}}")
+    page = alice.page
+    expect(page.locator("#run-head .pill").first).to_have_text(re.compile("Succeeded|Completed"))
+    page.click(".detail-side .tabs >> text=Records")
+    rows = page.locator("#records > li")
+    expect(rows).to_have_count(100)
+    rows.last.scroll_into_view_if_needed()
+    expect(page.locator("#records > li[data-seq='0']")).to_be_attached()
+    assert rows.count() == len({*rows.evaluate_all("all => all.map((one) => one.dataset.seq)")})
+    expect(page.locator("#pane a[rel=next]")).to_have_count(0)
+
+
+def test_the_editor_has_the_last_input_and_output_beside_a_task(person: Person, begin: Begin) -> None:
+    alice = person()
+    begin(alice, 'task Echo { step say: tool.run { cmd: "echo spoken here" } success: exit_code(say) == 0 }')
+    page = alice.page
+    expect(page.locator("#run-head .pill").first).to_have_text("Succeeded")
+    version = page.locator("#run-head .version-link").get_attribute("href") or ""
+    alice.go(f"{version.partition('v/')[0]}edit/")
+    last = page.locator('#properties-pane [data-fold="Last run"]')
+    last.locator("summary").click()
+    expect(last.locator("li").first).to_contain_text("echo spoken here")
+    expect(last.locator("pre").first).to_have_text("spoken here\n")
+    assert alice.flaws(dark=True) == []
+    last.locator("a").click()
+    expect(page.locator("#records")).to_contain_text("Echo")
+
+
 def test_by_keyboard(person: Person, begin: Begin) -> None:
     alice = person()
     begin(alice, HELLO)
