@@ -113,7 +113,7 @@ def place(record: Record, seq: int, previous: str) -> tuple[Record, bytes]:
     rest = canon.dumps(members)[1:]
     chain = canon.digest(previous.encode() + rest)
     line = b'{"#":"' + chain.encode() + b'",' + rest + b"\n"
-    return record._replace(seq=seq, hash=chain), line
+    return Record(*record[:6], seq, *record[7:9], chain), line
 
 
 def chain_hash(line: bytes, previous: str) -> str:
@@ -131,16 +131,16 @@ def decode(line: bytes) -> Record:
         raise LedgerError("ledger.line", f"not a record but a JSON {type(value).__name__}", _MEND)
     try:
         record = Record(
-            kind=value["kind"],
-            authority=value["authority"],
-            body=value["body"],
-            task=value.get("task", ""),
-            step=value.get("step", ""),
-            attempt=value.get("attempt", 0),
-            seq=value["seq"],
-            at=value.get("at", 0),
-            side=value.get("side", {}),
-            hash=value["#"],
+            value["kind"],
+            value["authority"],
+            value["body"],
+            value.get("task", ""),
+            value.get("step", ""),
+            value.get("attempt", 0),
+            value["seq"],
+            value.get("at", 0),
+            value.get("side", {}),
+            value["#"],
         )
     except KeyError as error:
         raise LedgerError("ledger.line", f"not a record: member {error} is missing", _MEND) from error
@@ -151,17 +151,19 @@ def decode(line: bytes) -> Record:
 
 
 def _wrong_member(record: Record) -> str:
-    if not (type(record.seq) is int and record.seq >= 0):
+    kind, authority, body, task, step, attempt, seq, at, side, chain = record
+    if type(seq) is not int or seq < 0:
         return "seq"
-    if not (type(record.attempt) is int and record.attempt >= 0):
+    if type(attempt) is not int or attempt < 0:
         return "attempt"
-    if type(record.at) is not int:
+    if type(at) is not int:
         return "at"
-    if type(record.body) is not dict:
+    if type(body) is not dict:
         return "body"
-    if type(record.side) is not dict:
+    if type(side) is not dict:
         return "side"
-    for name in ("kind", "authority", "task", "step", "hash"):
-        if type(getattr(record, name)) is not str:
-            return "#" if name == "hash" else name
+    texts = {"kind": kind, "authority": authority, "task": task, "step": step, "#": chain}
+    for name, value in texts.items():
+        if type(value) is not str:
+            return name
     return ""

@@ -576,7 +576,7 @@ def test_step_raises_on_no_proposal(
     proposal = Record(kind, authority, body, side={"ms": body})
     stepped = step(made.rules, made.state, proposal)
     if not expects(made.state, proposal) and kind != Kind.CONTROL:
-        assert stepped == (made.state, (), (), ())
+        assert stepped == (made.state, (), (), (), ())
     assert isinstance(stepped.state, State)
 
 

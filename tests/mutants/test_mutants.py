@@ -353,8 +353,29 @@ MUTANTS = [
     Mutant(
         "a kept session is not told what was spent",
         "kernel/gate.py",
-        "            if held.moving != moving:",
-        "            if False:",
+        "        if held.moving != moving:",
+        "        if False:",
+        f"{GATE}::test_the_same_action_is_judged_by_what_is_spent_now",
+    ),
+    Mutant(
+        "the session of the last decision serves any other",
+        "kernel/gate.py",
+        "self._newest is not None and self._newest[0] == key:",
+        "self._newest is not None:",
+        f"{GATE}::test_a_kept_session_decides_and_explains_as_a_fresh_one",
+    ),
+    Mutant(
+        "commits are replayed and not compared",
+        "kernel/replay.py",
+        "self._contents.popleft() != record.content",
+        "not self._contents.popleft()",
+        "tests/kernel/test_replay.py::test_a_forged_commit_is_a_difference",
+    ),
+    Mutant(
+        "a budget that was told once is told no more",
+        "kernel/gate.py",
+        "if old is not new and old != new]",
+        "if old[1][0] != new[1][0]]",
         f"{GATE}::test_the_same_action_is_judged_by_what_is_spent_now",
     ),
     Mutant(

@@ -193,7 +193,7 @@ class Evaluation:
             for row in rows:
                 relation.remove(row)
             self.count -= len(rows)
-        fresh = self._recovered(part, lost)
+        fresh = self._recovered(part, lost) if lost else {}
         for key in part.keys:
             relation = self.relation(key)
             for row in added.get(key, ()):
@@ -203,6 +203,8 @@ class Evaluation:
         for changes, kind in ((new, "row"), (gone, "neg")):
             for rule, at, rows in self._touched(part, changes, kind):
                 self._add(rule, self.run(rule, "emit", at, rows), fresh)
+        if not lost and not fresh:
+            return
         every: Change = {key: dict(rows) for key, rows in fresh.items()}
         if part.recursive:
             self._rounds(part, fresh, every)
@@ -224,14 +226,16 @@ class Evaluation:
             for row in removed.get(key, ()):
                 if row in relation.rows and not relation.is_given(row):
                     lost.setdefault(key, {})[row] = None
+        touched = [*self._touched(part, gone, "row"), *self._touched(part, new, "neg")]
+        if not lost and not touched:
+            return lost
         frontier: Change = {key: dict(rows) for key, rows in lost.items()}
         back = [(self.relation(key), row) for key, rows in gone.items() for row in rows]
         for relation, row in back:
             relation.add(row)
         try:
-            for changes, kind in ((gone, "row"), (new, "neg")):
-                for rule, at, rows in self._touched(part, changes, kind):
-                    self._mark(rule, self.run(rule, "drop", at, rows), lost, frontier)
+            for rule, at, rows in touched:
+                self._mark(rule, self.run(rule, "drop", at, rows), lost, frontier)
             own = set(part.keys)
             while part.recursive and frontier:
                 following: Change = {}
@@ -246,6 +250,8 @@ class Evaluation:
         return lost
 
     def _mark(self, rule: int, found: Rows, lost: Change, frontier: Change) -> None:
+        if not found:
+            return
         key = self.rules.bodies[rule].head.key
         relation = self.relation(key)
         known = lost.setdefault(key, {})

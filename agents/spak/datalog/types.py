@@ -71,9 +71,7 @@ def fits(value: Inner, bound: Bound) -> bool:
 
 def misfit(row: Row, decl: Decl) -> str:
     """What of a row breaks its declaration, or nothing."""
-    if not decl.bounds or any(
-        all(fits(value, bound) for value, bound in zip(row, bounds, strict=True)) for bounds in decl.bounds
-    ):
+    if not decl.bounds or any(all(map(fits, row, bounds)) for bounds in decl.bounds):
         backward = decl.temporal and row[-2] > row[-1]
         return f"{show_atom(decl.atom.pred, row)[:80]} ends before it begins" if backward else ""
     for place, value in enumerate(row):

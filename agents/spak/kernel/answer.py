@@ -173,7 +173,8 @@ def _acted(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[st
         staged = decides.checks_hold_files and body.get("only_git") is True
         if root != turn.state.r3 and not staged:
             turn.executive(diagnostics=(), checks=())
-        turn.set(r3=root)
+        if root != turn.state.r3:
+            turn.set(r3=root)
     if pending.name != COMMITS or not decides.checks_hold_files:
         measure.keep_diagnostics(turn, body)
     key = body.get("key")
@@ -192,7 +193,8 @@ def _acted(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[st
     if turn.state.r7.polls:
         turn.executive(polls=0)
     if exit_code == 0:
-        turn.set(r4=None)
+        if turn.state.r4 is not None:
+            turn.set(r4=None)
         return route.next_step(turn, task, step, result)
     return _failed(turn, task, step, pending, body, result, exit_code)
 

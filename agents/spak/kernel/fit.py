@@ -156,7 +156,7 @@ def booleans(facts: Any) -> Any:
 
 def count(side: Any, name: str) -> int:
     """A number of `side` that counts something; 0 for what is none."""
-    value = side.get(name) if isinstance(side, Mapping) else None
+    value = side.get(name) if type(side) is dict or isinstance(side, Mapping) else None
     return value if type(value) is int and value > 0 else 0
 
 

@@ -114,6 +114,8 @@ class Gate:
         """Predicates that a decision can depend on; facts of others need not be stated."""
         self._steady = MOVING not in _reads(policy, ("permitted",))
         self._sessions: OrderedDict[Any, _Held] = OrderedDict()
+        self._newest: tuple[Any, _Held] | None = None
+        """The key and the session of the last decision: mostly those of the next one as well."""
         self._proofs: OrderedDict[Any, bytes] = OrderedDict()
         self._briefs: OrderedDict[bytes, tuple[Fact, ...]] = OrderedDict()
 
@@ -223,22 +225,13 @@ class Gate:
             known = (*known, EVENT)
             moving = (*moving, *past.rows(self.folds, wish.history))
         key = (known, _rows(observed))
-        held = self._sessions.pop(key, None) or self._near(known, moving)
-        if held is None:
-            held = _Held(self.policy.session((*known, *moving)), known, moving)
-        else:
-            if self.folds:
-                held.session.forget({fold.key for fold in self.folds.values()})
-            if held.moving != moving:
-                before, now = dict.fromkeys(held.moving), dict.fromkeys(moving)
-                held.session.update(
-                    [fact for fact in before if fact not in now], [fact for fact in now if fact not in before]
-                )
-                held.moving = moving
+        held = self._held(key, known, moving)
         session = held.session
         if not seen.answer(session, self._past(wish.history)):
             return seen.questions()
-        _keep(self._sessions, key, held)
+        if self._newest is None or self._newest[1] is not held:
+            _keep(self._sessions, key, held)
+            self._newest = key, held
         rows = fed(self.folds, session) if self.folds else ()
         judged = Judged(False, "", "", known, moving, observed, wish.history, rows)
         if session.holds("forbidden", ACTION):
@@ -251,6 +244,31 @@ class Gate:
         if wish.decides.patch_codes and found.code.startswith("patch."):
             code = found.code
         return judged._replace(code=code, reason=found.reason)
+
+    def _held(self, key: Any, known: tuple[Fact, ...], moving: tuple[Fact, ...]) -> _Held:
+        """A session of exactly these facts, without answers about the past."""
+        if self._newest is not None and self._newest[0] == key:
+            held = self._newest[1]
+        else:
+            found = self._sessions.pop(key, None) or self._near(known, moving)
+            self._newest = None
+            if found is None:
+                return _Held(self.policy.session((*known, *moving)), known, moving)
+            held = found
+        if self.folds:
+            held.session.forget({fold.key for fold in self.folds.values()})
+        if held.moving != moving:
+            before, now = held.moving, moving
+            if len(before) == len(now) and not self.folds:  # the same budgets, in the same order
+                both = zip(before, now, strict=True)
+                pairs = [(old, new) for old, new in both if old is not new and old != new]
+                held.session.update([old for old, _ in pairs], [new for _, new in pairs])
+            else:
+                held.session.update(
+                    [fact for fact in before if fact not in now], [fact for fact in now if fact not in before]
+                )
+            held.moving = moving
+        return held
 
     def _past(self, history: History) -> Callable[[Request], list[tuple[Value, ...]] | None] | None:
         """Who answers questions about folds."""

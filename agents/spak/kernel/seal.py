@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spak import canon
-from spak.kernel.state import State, change
+from spak.kernel.state import State, changed
 from spak.records import Authority, Kind, Record, content_of
 
 
@@ -29,5 +29,5 @@ def seal(state: State, at: int, kind: Kind, body: Mapping[str, Any]) -> tuple[Re
     place = state.r0
     content = content_of(kind, Authority.COMMIT, place.task, place.step, place.attempt, body)
     record = Record(kind, Authority.COMMIT, body, place.task, place.step, place.attempt, -1, at)
-    executive = change(state.r7, summary=fold(state.r7.summary, content), last=content)
-    return record, change(state, r7=executive), content
+    executive = changed(state.r7, {"summary": fold(state.r7.summary, content), "last": content})
+    return record, changed(state, {"r7": executive}), content

@@ -20,7 +20,7 @@ from spak.kernel.gate import Judged
 from spak.kernel.memory import Memory
 from spak.kernel.rules import Rules
 from spak.kernel.seal import seal
-from spak.kernel.state import Counter, Effect, State, Watchdog, change
+from spak.kernel.state import Counter, Effect, State, Watchdog, changed
 from spak.program import Step, Task
 from spak.records import Kind, Record
 
@@ -36,6 +36,8 @@ class Stepped(NamedTuple):
     effects: tuple[Effect, ...]
     judged: tuple[tuple[int, Judged], ...] = ()
     """For each permit among the commits: its index and what it was derived from."""
+    contents: tuple[str, ...] = ()
+    """The content hash of each commit."""
 
 
 class EnterTask(NamedTuple):
@@ -88,12 +90,15 @@ class Turn:
     commits: list[Record] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     judged: list[tuple[int, Judged]] = field(default_factory=list)
+    contents: list[str] = field(default_factory=list)
     rolled_back: int = 0
     """Rollbacks and misfits of this turn, in whatever tasks."""
 
     def done(self) -> Stepped:
         """What the turn gives."""
-        return Stepped(self.state, tuple(self.commits), tuple(self.effects), tuple(self.judged))
+        return Stepped(
+            self.state, tuple(self.commits), tuple(self.effects), tuple(self.judged), tuple(self.contents)
+        )
 
     @property
     def task(self) -> Task:
@@ -119,15 +124,16 @@ class Turn:
             }
         record, self.state, content = seal(self.state, self.at, kind, body)
         self.commits.append(record)
+        self.contents.append(content)
         return content
 
     def set(self, **registers: Any) -> None:
         """Change registers of the state."""
-        self.state = change(self.state, **registers)
+        self.state = changed(self.state, registers)
 
     def executive(self, **changes: Any) -> None:
         """Change fields of R7."""
-        self.state = change(self.state, r7=change(self.state.r7, **changes))
+        self.state = changed(self.state, {"r7": changed(self.state.r7, changes)})
 
     def recollect(self, update: Callable[..., Memory], *about: Any) -> None:
         """Change the memory, in a program that has one, by its rules."""
@@ -142,11 +148,14 @@ class Turn:
 
     def spend(self, side: Mapping[str, Any]) -> None:
         """Count the recorded milliseconds and tokens of an effect; waiting for people costs nothing."""
+        if not side:
+            return
         requests, sent = fit.count(side, "requests"), fit.count(side, "request_bytes")
         if self.rules.decides.requests_counted and (requests or sent):
             r7 = self.state.r7
             self.executive(requests=r7.requests + requests, request_bytes=r7.request_bytes + sent)
-        elapsed, tokens, cost = (fit.count(side, name) for name in ("ms", "tokens", "cost_nanousd"))
+        elapsed, tokens = fit.count(side, "ms"), fit.count(side, "tokens")
+        cost = fit.count(side, "cost_nanousd")
         if tokens or cost:
             task, known = self.state.r0.task, self.state.r7.usage
             calls, before, paid = known.get(task, (0, 0, 0))

@@ -10,6 +10,7 @@ adds those that only git's history still has (spak.runner.secret_history).
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
@@ -136,6 +137,7 @@ class Reader:
 
     def __init__(self, root: Path, shown: Collection[str] = ()) -> None:
         self._root, self._shown = root, shown
+        self._place = str(root)
         self._known: dict[str, tuple[tuple[int, ...], Sequence[str] | None]] = {}
 
     def read(self, paths: Iterable[str]) -> tuple[tuple[str, ...], Set[str]]:
@@ -157,7 +159,7 @@ class Reader:
     def _values(self, path: str) -> Sequence[str] | None:
         """The values in a file; None where it holds public keys alone."""
         try:
-            info = (self._root / path).stat(follow_symlinks=False)
+            info = os.lstat(f"{self._place}/{path}")
         except OSError:
             return None
         mark = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)

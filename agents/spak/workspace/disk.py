@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from types import TracebackType
 
 from spak.errors import RunError
 
@@ -274,13 +275,21 @@ def _syncfs(fd: int) -> None:
         raise OSError(code, os.strerror(code))
 
 
-@contextmanager
-def typed(doing: str) -> Iterator[None]:
+class typed:
     """What the operating system refuses inside, as an error that says what to do."""
-    try:
-        yield
-    except OSError as error:
-        raise _typed(error, doing) from error
+
+    __slots__ = ("_doing",)
+
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, OSError):
+            raise _typed(error, self._doing) from error
 
 
 def _typed(error: OSError, doing: str) -> RunError:

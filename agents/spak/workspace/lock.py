@@ -31,6 +31,7 @@ class WorkspaceLock:
 
     def __init__(self, path: Path, wait_s: float) -> None:
         self._path = path
+        self._file = str(path)
         self._wait_s = wait_s
         self.fence = 0
         """That of the lease under which its owner works; 0 where there are none."""
@@ -61,7 +62,7 @@ class WorkspaceLock:
             self._fd = -1
 
     def _take(self) -> int:
-        fd = os.open(self._path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(self._file, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             self._wait(fd)
             self._check(fd)

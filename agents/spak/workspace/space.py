@@ -68,6 +68,7 @@ class Workspace:
         in_place: bool = False,
     ) -> None:
         self.directory = Path(directory)
+        self._place = str(directory)
         self._disk = Disk(before)
         self._store = Store(Path(store), self._disk)
         self._bounds = bounds or Bounds()
@@ -369,9 +370,6 @@ class Workspace:
             with self._lock:
                 fd = self._open_root()
                 try:
-                    if os.geteuid() == 0:
-                        found = os.fstat(fd)
-                        self._disk.owner = (found.st_uid, found.st_gid)
                     self._store.look(write=True)
                     yield fd
                 finally:
@@ -388,10 +386,13 @@ class Workspace:
 
     def _open_root(self) -> int:
         """The folder, with its owner's rights: a tool may take them away, and the next one needs them."""
-        mode = stat.S_IMODE(self.directory.stat().st_mode)
+        found = self.directory.stat()
+        mode = stat.S_IMODE(found.st_mode)
         if mode & 0o700 != 0o700:
             self.directory.chmod(mode | 0o700)
-        return self._disk.open_folder(str(self.directory))
+        if os.geteuid() == 0:
+            self._disk.owner = (found.st_uid, found.st_gid)
+        return self._disk.open_folder(self._place)
 
     def _scan(self, fd: int, *, keep: bool = True) -> Tree:
         tree = self._scanner.scan(fd, self._skip, keep=keep)
