@@ -107,7 +107,7 @@ class Run:
         try:
             if ledger.fence:
                 workspace.take(ledger.fence)
-            made._decide(next(iter(ledger.read()))[0], written=True)
+            made._decide(_read_back(record)._replace(seq=0), written=True)
         except BaseException:
             ledger.close()
             raise

@@ -88,6 +88,32 @@ class DatabaseLedger:
         UserError `canon.value` for a body that is not JSON.
         """
         self._must_hold()
+        batch, placed = self._next(records)
+        if placed:
+            self._under_way = writing.writer.submit(batch)
+        return placed
+
+    def begin(self, genesis: Record) -> bool:
+        """Take the lease and write the first record in one transaction; False where the lease is not free, or
+        was taken since the row was read.
+
+        Raises: LedgerError `ledger.io`; UserError `canon.value` for a body that is not JSON.
+        """
+        self.fence += 1
+        batch, _ = self._next([genesis])
+        batch.take = leases.process, leases.choosing, LEASE_S
+        try:
+            writing.writer.submit(batch).result()
+        except LedgerError as error:
+            if error.code != "ledger.lost_lease":
+                raise
+            return False
+        self.fsyncs += 1
+        self.row.fence, self.row.holder, self.row.left_at = self.fence, leases.process, 0
+        return True
+
+    def _next(self, records: Sequence[Record]) -> tuple[Batch, list[Record]]:
+        """The batch that appends the records, and the records at their places."""
         head, placed, rows = self.head, [], []
         for seq, given in enumerate(records, self.count):
             record, line = place(given, seq, head)
@@ -97,11 +123,8 @@ class DatabaseLedger:
                 (self.row.pk, seq, str(record.kind), str(record.authority), record.task[:120],
                  record.step[:120], record.at, line)
             )  # fmt: skip
-        if rows:
-            before, self.count, self.head = self.count, self.count + len(rows), head
-            batch = Batch(self.row.pk, self.run, self.fence, before, self.count, head, rows)
-            self._under_way = writing.writer.submit(batch)
-        return placed
+        before, self.count, self.head = self.count, self.count + len(rows), head
+        return Batch(self.row.pk, self.run, self.fence, before, self.count, head, records=rows), placed
 
     def flush(self) -> None:
         """Wait until all of it is committed. Raises: LedgerError `ledger.lost_lease`, `ledger.io`."""
@@ -247,6 +270,10 @@ class DatabaseLedgers:
                 raise exists(run) from error
         if known.count:
             raise exists(run)
+        begun = DatabaseLedger(known, writable=True)
+        if leases.fence(run) != known.fence and begun.begin(genesis):
+            leases.add(begun)
+            return begun
         ledger = _take(run, self.wait_s)
         if ledger.count:
             ledger.close()

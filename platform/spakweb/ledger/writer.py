@@ -57,6 +57,9 @@ class Batch:
     """Fails when the lease is not held any more."""
     kept: sql.SnapshotRow | Literal["none"] | None = None
     """A snapshot to be kept, or that none is; of a run that was lost it is left out."""
+    take: sql.Taking | None = None
+    """The lease of a run without records is taken first, under this fence, if it is free; else the run is
+    lost."""
     done: Future[None] = field(default_factory=Future)
 
 
@@ -182,11 +185,16 @@ class Writer:
             changed = {
                 batch.run
                 for batch in batches
-                if batch.records or batch.shown or batch.free or batch.renew or batch.kept
+                if batch.records or batch.shown or batch.free or batch.renew or batch.kept or batch.take
             }
             asked = {batch.run for batch in batches if batch.confirm}
             fences = sql.fences(cursor, sorted(asked)) if asked else {}
             held = sql.held(cursor, sorted(changed)) if changed else {}
+            for batch in batches:
+                if batch.take is not None and sql.take(
+                    cursor, clock.now(), batch.run, batch.fence, batch.take
+                ):
+                    held[batch.run] = batch.fence, 0
             for run, first in firsts.items():
                 if held.get(run) != (first.fence, first.before) or lasts[run].fence != first.fence:
                     lost.add(run)

@@ -15,12 +15,15 @@ from typing import Any
 
 from django.db import connection
 
-from spakweb.runs.models import Run, RunBlob, RunRecord, RunSnapshot
+from spakweb.runs.models import ENDED, Run, RunBlob, RunRecord, RunSnapshot
+from spakweb.runs.times import MOST_LEASE
 
 RecordRow = tuple[int, int, str, str, str, str, int, bytes]
 """run, seq, kind, authority, task, step, at, line."""
 BlobRow = tuple[int, str, int]
 """run, digest, size."""
+Taking = tuple[str, str, float]
+"""Who takes a lease, what it called itself when it chose the run, and for how many seconds."""
 SnapshotRow = tuple[int, int, str, bytes]
 """run, count, head, data."""
 PROJECTED = ("state", "task", "reason", "started_at", "ended_at", "summary", "projected")
@@ -45,6 +48,11 @@ _SHOWN_TOGETHER = (
     "wanted = CASE WHEN r.wanted = v.done OR v.ended THEN '' ELSE r.wanted END "
     f"FROM unnest({', '.join(f'%s::{kind}[]' for kind in _SHOWN_TYPES)}) "
     f"AS v({', '.join(PROJECTED)}, done, ended, id, fence) WHERE r.id = v.id AND r.fence = v.fence"
+)
+_TAKEN = (
+    f"UPDATE {_RUNS} SET fence = fence + 1, holder = %s, lease_until = %s, left_at = 0 "
+    "WHERE id = %s AND fence = %s AND count = 0 AND (holder IN ('', %s) OR lease_until IS NULL "
+    f"OR lease_until < %s OR lease_until > %s) AND state NOT IN ({', '.join(['%s'] * len(ENDED))})"
 )
 _RENEWED = f"UPDATE {_RUNS} SET holder = %s, lease_until = %s WHERE id = %s AND fence = %s"
 _RENEWED_TOGETHER = (
@@ -118,6 +126,18 @@ def drop(cursor: Any, runs: Sequence[int]) -> None:
 def show(cursor: Any, rows: Iterable[tuple[Any, ...]]) -> None:
     """Write projections of runs that are still held: rows of `shown`."""
     _change(cursor, _SHOWN, _SHOWN_TOGETHER, list(rows))
+
+
+def take(cursor: Any, now: datetime, run: int, fence: int, taking: Taking) -> bool:
+    """Take the lease of a run that has no records, if it is free and nobody took it since `fence` became its
+    next one; whether it was taken."""
+    holder, choosing, seconds = taking
+    until = Run._meta.get_field("lease_until").get_db_prep_save
+    ends, begins, most = (
+        until(time, connection) for time in (now + timedelta(seconds=seconds), now, now + MOST_LEASE)
+    )
+    cursor.execute(_TAKEN, [holder, ends, run, fence - 1, choosing, begins, most, *sorted(ENDED)])
+    return bool(cursor.rowcount == 1)
 
 
 def renew(cursor: Any, now: datetime, rows: Iterable[tuple[int, int, str, float]]) -> None:

@@ -94,6 +94,56 @@ def test_a_lease_is_confirmed_by_the_database_each_time(ledgers: DatabaseLedgers
     other.close()
 
 
+def test_a_run_begins_with_its_lease_and_its_first_record_in_one_transaction(
+    ledgers: DatabaseLedgers, team: Team
+) -> None:
+    Run.objects.create(team=team, key="r1", name="r1")
+    before = writing.writer.transactions
+    with ledgers.create("r1", genesis()) as made:
+        assert writing.writer.transactions == before + 1
+        row = Run.objects.get(key="r1")
+        assert (row.count, row.holder, row.fence, row.left_at) == (1, module.leases.process, made.fence, 0)
+        assert row.lease_until is not None and row.lease_until > timezone.now()
+    assert Run.objects.get(key="r1").holder == ""
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"fence": 5, "holder": "another:1", "lease_until": timedelta(seconds=9)}, "ledger.busy"),
+        ({"holder": "another:1", "lease_until": timedelta(seconds=9)}, "ledger.busy"),
+        ({"state": "cancelled"}, "ledger.busy"),
+        ({"fence": 5}, ""),
+        ({"holder": "another:1", "lease_until": timedelta(seconds=-9)}, ""),
+    ],
+)
+def test_a_run_begins_only_under_a_lease_that_is_free_when_it_is_written(
+    team: Team, changed: dict[str, Any], code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What changed is written after the row was read."""
+    Run.objects.create(team=team, key="r1", name="r1")
+    real = module.DatabaseLedger.begin
+
+    def begin(self: Any, first: Any) -> bool:
+        times = {
+            name: timezone.now() + value if isinstance(value, timedelta) else value
+            for name, value in changed.items()
+        }
+        Run.objects.filter(key="r1").update(**times)
+        return real(self, first)
+
+    monkeypatch.setattr(module.DatabaseLedger, "begin", begin)
+    try:
+        with DatabaseLedgers().create("r1", genesis()) as made:
+            assert (made.count, made.fence) == (1, changed.get("fence", 0) + 1)
+        found = ""
+    except LedgerError as error:
+        found = error.code
+    row = Run.objects.get(key="r1")
+    assert (found, row.count, RunRecord.objects.count()) == (code, *((0, 0) if code else (1, 1)))
+    assert row.fence == changed.get("fence", 0) + (not code)
+
+
 def test_one_lost_run_does_not_spoil_the_batch_of_others(ledgers: DatabaseLedgers) -> None:
     held = [ledgers.create(f"r{number}", genesis(f"r{number}")) for number in range(3)]
     Run.objects.filter(key="r1").update(fence=99)
