@@ -54,3 +54,9 @@ def test_the_first_record_of_a_run_names_the_tables() -> None:
 
     made = genesis("", Catalog({}), {}, "", 0, {})
     assert made["rules"]["commands"] == table.digest() and len(table.digest()) > 40
+
+
+def test_the_lists_that_code_reads_are_part_of_the_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = table.digest()
+    monkeypatch.setattr(table.lists, "text", lambda: "other")
+    assert table.digest() != before

@@ -9,7 +9,7 @@ import pytest
 from gate_kit import workspace, world
 from law_kit import under
 from spak import data
-from spak.commandline.remotes import address
+from spak.commandline.languages import address
 from spak.datalog import Name, Policy, PolicyError, load
 from spak.policy.actions import Action
 from spak.policy.facts import ACTION, facts

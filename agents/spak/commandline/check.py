@@ -13,44 +13,18 @@ from typing import Any
 
 from spak.commandline.kinds import KINDS
 from spak.commandline.table import _HEAD, VERSION, Grammar, Kind, made
+from spak.commandline.words import words
 
-_KEYS = frozenset(
-    (
-        *(
-            "names",
-            "does",
-            "about",
-            "why",
-            "style",
-            "stops",
-            "prints",
-            "response",
-            "otherwise",
-            "bare",
-            "code",
-        ),
-        *("letters", "inherit", "flags", "options", "operands", "verbs", "when", "one_of", "needs", "kinds"),
-        *("use", "groups"),
-    )
+_KEYS = words(
+    "names does about why style stops prints response otherwise bare code letters inherit flags options "
+    "operands verbs when one_of needs kinds use groups"
 )
-_WHEN = frozenset(("any", "with", "not", "words", "does", "about", "why", "operands", "kinds"))
+_WHEN = words("any with not words does about why operands kinds")
 _STYLES = ("", "single", "go", "words")
-DEEDS = frozenset(
-    (
-        *(
-            "computes",
-            "reads",
-            "writes",
-            "builds",
-            "commits",
-            "installs_locked",
-            "talks_to_origin",
-            "downloads",
-        ),
-        *("asks_itself", "connects", "publishes", "executes", "escalates", "destroys", "signals", "wastes"),
-        *("shows_environment", "sets_environment", "deletes_widely", "installs", "refused_flag"),
-        *("unknown_option", "unknown_value", "unknown_word", "not_understood", "not_looked_at"),
-    )
+DEEDS = words(
+    "computes reads writes builds commits installs_locked talks_to_origin downloads asks_itself connects "
+    "publishes executes escalates destroys signals wastes shows_environment sets_environment deletes_widely "
+    "installs refused_flag unknown_option unknown_value unknown_word not_understood not_looked_at"
 )
 """What a table may say that a program does."""
 

@@ -8,25 +8,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from spak.commandline import places
+from spak.commandline import lists, places
 from spak.commandline.words import Arg
 from spak.commandline.world import TOO_MANY
 from spak.commandline.world import Eyes as World
 from spak.shell import Command
 
-SAFE_DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty"})
-PUBLIC_FILES = frozenset(
-    {"/etc/os-release", "/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg"}
-)
+SAFE_DEVICES = lists.names("findings", "devices")
+PUBLIC_FILES = lists.names("findings", "public_files")
 
 
 _KEEPS_CREDENTIALS = frozenset({"config", "config.worktree", "credentials"})
 """Files of git in which addresses with passwords and headers with tokens stand."""
 
 
-_USUAL_SECRETS = (
-    *(".env", "app/.env", ".netrc", "id_rsa", "secrets/x", "a/credentials.json", "server.pem", "master.key"),
-)
+_USUAL_SECRETS = lists.ordered("findings", "usual_secrets")
 """Names that a pattern is tried on, for those that only the history holds."""
 MAX_MEMBERS = 20
 """Members of an archive in places that are not permitted, each of which is named."""
@@ -326,7 +322,7 @@ def above(pattern: str) -> str:
     return "/".join(parts)
 
 
-_COMPILERS = frozenset({"gcc", "g++", "cc", "c++", "clang", "clang++", "rustc"})
+_COMPILERS = lists.names("findings", "compilers")
 
 
 def compiled_and_run(reading: Reading, run: set[str]) -> set[int]:

@@ -118,9 +118,9 @@ def _body(
     kind: str,
 ) -> None:
     if kind in ("while", "until"):
-        told = line[lists[0][0]]
-        if not (told.words and told.words[0].value == "read") and not _ends(line, lists):
-            name = told.words[0].text if told.words else kind
+        condition = line[lists[0][0]]
+        if not (condition.words and condition.words[0].value == "read") and not _ends(line, lists):
+            name = condition.words[0].text if condition.words else kind
             judge.deed("endless", name, "a loop whose end is not known")
     if kind in ("while", "until", "for"):
         judge.loops += 1
@@ -190,12 +190,12 @@ def _loop(
 def _ends(line: tuple[Command, ...], lists: list[tuple[int, int]]) -> bool:
     """True for a loop that tests a variable which its body sets, or that sleeps until a file is there."""
     (first, last), *bodies = lists
-    told = line[first]
-    if last - first != 1 or not told.words or told.words[0].value not in ("[", "[[", "test"):
+    condition = line[first]
+    if last - first != 1 or not condition.words or condition.words[0].value not in ("[", "[[", "test"):
         return False
     body = [command for start, end in bodies for command in line[start:end]]
-    tested = {part.name for word in told.words for part in word.parts if isinstance(part, Variable)}
-    looks = any(word.value in ("-f", "-e", "-s", "-d") for word in told.words)
+    tested = {part.name for word in condition.words for part in word.parts if isinstance(part, Variable)}
+    looks = any(word.value in ("-f", "-e", "-s", "-d") for word in condition.words)
     return any(item.name in tested for command in body for item in command.assignments) or (
         looks and any(command.words and command.words[0].value == "sleep" for command in body)
     )

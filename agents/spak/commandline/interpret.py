@@ -63,8 +63,10 @@ def apply(judge: Judge, grammar: Grammar, parsed: Parsed, before: Sequence[Comma
     given = parsed.names()
     does, about, why = grammar.does, grammar.about or grammar.name, grammar.why
     slots, named = grammar.operands, dict(grammar.kinds)
-    told = grammar.when and any(when.words for when in grammar.when)
-    words = " ".join(item.text if item.text is not None else "$" for item in parsed.operands) if told else ""
+    by_words = any(when.words for when in grammar.when)
+    words = (
+        " ".join(item.text if item.text is not None else "$" for item in parsed.operands) if by_words else ""
+    )
     for when in grammar.when:
         if not _holds(grammar, when, given, words):
             continue

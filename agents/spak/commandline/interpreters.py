@@ -11,12 +11,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spak.commandline import flow, pythontext, scripts, table
+from spak.commandline import flow, lists, pythontext, scripts, table
 from spak.commandline.interpret import apply, interpret, parse
 from spak.commandline.judge import Judge
 from spak.commandline.parsed import Parsed
 from spak.commandline.table import Grammar
-from spak.commandline.words import Arg, texts_of, words
+from spak.commandline.words import Arg, texts_of
 from spak.errors import UserError
 from spak.shell import Command
 from spak.shell import parse as parse_line
@@ -63,23 +63,13 @@ def of_text(judge: Judge, name: str, text: str | None) -> None:
     judge.known = known
 
 
-_PROBES = words("id whoami groups hostname uname logname")
-_RUN_AS_PROGRAMS = words(
-    "pytest mypy ruff black isort flake8 pylint coverage pip tox nox bandit twine uv poetry pdm hatch mkdocs "
-    "pre_commit sphinx"
-)
+_PROBES = lists.names("interpreters", "probes")
+_RUN_AS_PROGRAMS = lists.names("interpreters", "run_as_programs")
 _PROGRAMS = {"pre_commit": "pre-commit", "sphinx": "sphinx-build"}
 """Programs that are not called as their module is."""
-_REACHING = words(
-    "IPython bpython ptpython xonsh jupyter jupyterlab notebook nbconvert invoke fabric ansible celery "
-    "uvicorn gunicorn hypercorn daphne waitress flask aiohttp streamlit httpie httpx youtube_dl yt_dlp wget "
-    "gdown scrapy pipx easy_install flit conda virtualenv cookiecutter awscli paramiko locust pipenv rye"
-)
+_REACHING = lists.names("interpreters", "reaching")
 """Programs of others that run what they are given, listen, or reach other machines."""
-_MODULES = _RUN_AS_PROGRAMS | words(
-    "unittest compileall py_compile json.tool doctest build tabnanny tokenize ast dis platform "
-    "sysconfig this site calendar venv pyflakes pycodestyle zipfile tarfile"
-)
+_MODULES = lists.names("interpreters", "modules")
 
 
 def python(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:

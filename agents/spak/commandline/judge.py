@@ -32,7 +32,7 @@ _OWN = re.compile(
 
 
 def sets_itself(name: str) -> bool:
-    """True for a variable that a shell changes without being told to."""
+    """True for a variable that a shell changes by itself."""
     return _OWN.match(name) is not None
 
 
@@ -120,7 +120,7 @@ class Judge(Findings):
         back = len(targets) == 1 and re.match(r"-\Z|[-+]\d+\Z", targets[0].text or "") is not None
         if (name == "popd" or back) and len(self.been) > 1:  # to one of those before
             self.deed("computes", name)
-            self._stand(list(self.been))
+            self._enter(list(self.been))
             return
         if len(targets) != 1 or targets[0].text is None or targets[0].glob or back or name == "popd":
             self.deed("unknown_word", name, "a folder that is not written out")
@@ -138,21 +138,17 @@ class Judge(Findings):
         for old in self.folders:
             whole = goal if goal.startswith("/") or not old else f"{old}/{goal}"
             named = posixpath.normpath(whole) if goal else old
-            there, told = self.world.look(whole or "."), self.world.look(named or ".")
+            by_kernel, by_name = self.world.look(whole or "."), self.world.look(named or ".")
             if (
                 ".." in whole
-                and (there.place, there.path) != (told.place, told.path)
-                and "inside"
-                in (
-                    there.place,
-                    told.place,
-                )
+                and (by_kernel.place, by_kernel.path) != (by_name.place, by_name.path)
+                and "inside" in (by_kernel.place, by_name.place)
             ):
                 self.deed("not_understood", goal, "a folder that a link leads to, and above it")
             moved.append("" if named == "." else named)
-        self._stand([*self.folders, *moved] if loose else moved)
+        self._enter([*self.folders, *moved] if loose else moved)
 
-    def _stand(self, folders: list[str]) -> None:
+    def _enter(self, folders: list[str]) -> None:
         self.folders = list(dict.fromkeys(folders))
         if len(self.folders) > 8:
             self.deed("not_understood", "cd", "too many changes of the folder")

@@ -33,7 +33,7 @@ from spak.commandline.findings import SAFE_DEVICES
 from spak.commandline.judge import Judge
 from spak.commandline.parsed import Parsed
 from spak.commandline.table import Grammar, Kind
-from spak.commandline.words import Arg
+from spak.commandline.words import Arg, words
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SECRET_NAME = re.compile(r"\$\{?\w*(KEY|TOKEN|SECRET|PASS|CRED|AUTH|AWS_|DATABASE_URL)", re.IGNORECASE)
@@ -43,7 +43,7 @@ _SUFFIX = re.compile(r"(\.(gz|bz2?|xz|zst|lzma|lz4?|[zZ]|tgz|taz|tbz2?|txz|tlz|t
 _INCLUDES = re.compile(r"include|incbin|embed|import", re.IGNORECASE)
 _OF_SYSTEM = re.compile(r"^\s*#\s*include\s*<(?!/)(?!.*\.\.)[\w./+-]+>", re.MULTILINE)
 _PLAIN = re.compile(r"(?:(?!\.\.)[^/@|,])*\Z")
-_PATHS = frozenset(("reads", "writes", "runs", "deletes", "moves", "tracks", "writes_mode", "deletes_tree"))
+_PATHS = words("reads writes runs deletes moves tracks writes_mode deletes_tree")
 
 Taker = Callable[["Judge", Grammar, Kind, Arg, "Parsed", str], None]
 
@@ -458,21 +458,6 @@ TAKERS: dict[str, Taker] = {
     "plugin": _plugin,
     "script": _script,
 }
-_PATHLIKE = frozenset(
-    (
-        "tree",
-        "tree_links",
-        "program",
-        "unpacks",
-        "source",
-        "local",
-        "named",
-        "drops",
-        "into",
-        "deletes_all",
-        "tests",
-        "settings",
-    )
-)
+_PATHLIKE = words("tree tree_links program unpacks source local named drops into deletes_all tests settings")
 KINDS = frozenset(TAKERS) | _PATHS | {"command"}
 """Every kind that a table may name."""

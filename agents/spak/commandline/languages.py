@@ -2,6 +2,12 @@
 
 Each reader takes the Judge, the program's table, the words after its name and the commands before it in the
 pipeline. It sorts them by the table as far as that goes. `READERS` names all readers.
+
+Of programs that reach another machine by SSH, `ssh` and `sftp` run what nobody here can judge, and a copy to
+another machine carries data out: these stay refused. What only fetches (a clone, `git fetch` and `git
+ls-remote` with an address, `scp` from a host) is the deed `downloads`. Of all of them the host and the
+protocol are noted: which ones are allowed is decided by specs/policy/network.mg. Source: seed 004 section 5.2
+(network_policy_schema).
 """
 
 from __future__ import annotations
@@ -11,7 +17,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from spak.commandline import environment, interpreters, remotes, table, walkers
+from spak.commandline import environment, interpreters, lists, table, walkers
 from spak.commandline.interpret import apply, parse
 from spak.commandline.judge import Judge
 from spak.commandline.members import is_patch, patched
@@ -20,6 +26,13 @@ from spak.commandline.words import Arg, is_number, texts_of, words
 from spak.shell import Command
 
 Reader = Callable[["Judge", Grammar, list[Arg], Sequence[Command]], None]
+
+_HOST = r"(?:[A-Za-z0-9_][\w.-]*@)?([A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)"
+_URL = re.compile(rf"(?:ssh|git\+ssh|ssh\+git)://{_HOST}(?::\d{{1,5}})?/[\w./~+-]+\Z", re.ASCII)
+_COPY = re.compile(rf"{_HOST}:([\w./~+-]*)\Z", re.ASCII)
+_TARGET = re.compile(rf"{_HOST}\Z", re.ASCII)
+_WITH_VALUE = re.compile(r"-[46AaCfGgKkMNnqrsTtVvXxYy]*[BbcDEeFIiJLlmOoPpQRSWw]\Z")
+_CALM_COPY = re.compile(r"-[46qrpBC]+\Z")
 
 
 def managed(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
@@ -31,10 +44,7 @@ def managed(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Co
         apply(judge, grammar, parse(judge, grammar, rest), before)
 
 
-_NPX = words(
-    "tsc eslint jest prettier vitest mocha webpack vite rollup cypress playwright stylelint tslint nyc "
-    "ava tap"
-)
+_NPX = lists.names("languages", "npx")
 
 
 def npx(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
@@ -76,11 +86,17 @@ def _patched(judge: Judge, targets: list[Arg], before: Sequence[Command]) -> Non
         judge.deed("not_looked_at", "patch", "a patch that cannot be looked at before the line runs")
 
 
+def address(text: str) -> str:
+    """The host of an SSH address, as git and scp write it; empty for any other text."""
+    found = _URL.match(text) if "://" in text else _COPY.match(text)
+    return found[1].lower() if found else ""
+
+
 def fetch(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
     """`git clone`, `fetch` and `ls-remote`: by SSH from an address, else from the project's own remote."""
     parsed = parse(judge, grammar, rest)
     words = parsed.operands
-    host = remotes.address(words[0].text or "") if words else ""
+    host = address(words[0].text or "") if words else ""
     if not host:
         if grammar.does == "downloads":
             judge.deed("connects", grammar.name, "another machine, by no address that is understood")
@@ -99,13 +115,33 @@ def fetch(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Comm
 
 
 def ssh(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
-    """`ssh`: the host, and what it runs there."""
-    remotes.ssh(judge, grammar.name, rest, before)
+    """`ssh` and `sftp`: the first word that could be a host is noted; nothing makes them harmless."""
+    value = False
+    for item in rest:
+        text = item.text or ""
+        found = None if value else _TARGET.match(text) or _COPY.match(text)
+        if found:
+            judge.connect("ssh", found[1].lower())
+            break
+        value = _WITH_VALUE.match(text) is not None
+    judge.deed(
+        "connects", grammar.name, f"{grammar.name} runs commands on another machine, which nobody judges"
+    )
 
 
 def scp(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:
-    """`scp`: the hosts and paths on both sides."""
-    remotes.scp(judge, grammar.name, rest, before)
+    """Copies from hosts into the workspace download; copies to a host are refused."""
+    flags = [item for item in rest if (item.text or "-").startswith("-")]
+    words = [item for item in rest if item not in flags]
+    hosts = [address(item.text or "") for item in words]
+    for host in filter(None, hosts):
+        judge.connect("ssh", host)
+    fetches = len(words) > 1 and all(hosts[:-1]) and not any(":" in text for text in words[-1].texts)
+    if not fetches or not all(_CALM_COPY.match(item.text or "") for item in flags):
+        judge.deed("connects", grammar.name, "only plain copies from another machine are understood")
+        return
+    judge.deed("downloads", grammar.name)
+    judge.path("writes", words[-1])
 
 
 def env(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Command]) -> None:

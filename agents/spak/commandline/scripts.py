@@ -225,7 +225,7 @@ _JS = re.compile(
     r"(?:console\.log\()?(?:require\('\./(?!\.)[\w-]+\.json'\)(?:\.[a-z]+)*|process\.versions?(?:\.\w+)?|"
     r"[\d\s+*/%.-]+|'[^'\\]*'|\"[^\"\\]*\")\)?;?\Z"
 )
-"""JavaScript that prints: a number, a text, a value of a JSON file beside, a version."""
+"""JavaScript that prints: a number, a text, a value of a JSON file of the folder, a version."""
 
 
 def javascript(text: str) -> str | None:

@@ -31,6 +31,7 @@ from types import MappingProxyType
 from typing import Any
 
 from spak import canon
+from spak.commandline import lists
 
 VERSION = 1
 FOLDER = Path(__file__).resolve().parent / "tables"
@@ -38,8 +39,8 @@ _HEAD = re.compile(r"^\[([^\[\].\"]+|\"[^\"]+\")\]\s*(?:#.*)?$", re.MULTILINE)
 _NAMES = re.compile(r"^names = \"([^\"]*)\"", re.MULTILINE)
 _SPELLING = re.compile(r"(-#|[-+][A-Za-z0-9@:?_.#-]|--?[A-Za-z0-9#][\w.+:-]*)([?=]?)\Z")
 
-
-_PLAIN = (*("does", "about", "why", "stops", "prints", "response", "otherwise", "bare", "code", "letters"),)
+_PLAIN = ("does", "about", "why", "stops", "prints", "response", "otherwise", "bare", "code", "letters")
+"""Keys of a section that are members of a Grammar as they are."""
 _DETAILED = re.compile(
     r"(match|like|lines|image|choice|script|local|word|tree|rev|source|paths|unpacks|named|assigned|"
     r"deletes_all)[*?]? "
@@ -148,9 +149,9 @@ def programs() -> tuple[str, ...]:
 
 
 def digest(added: Mapping[str, str] = MappingProxyType({})) -> str:
-    """The hash of all tables in use, which the first record of a run names: those that ship, and the texts
-    that were added, by names with a folder (spak.commandline.added)."""
-    return canon.content_hash({**_shipped(), **added})
+    """The hash of all tables in use, which the first record of a run names: those that ship with the lists
+    that code reads, and the texts that were added, by names with a folder (spak.commandline.added)."""
+    return canon.content_hash({**_shipped(), lists.FILE.name: lists.text(), **added})
 
 
 @cache
@@ -188,22 +189,7 @@ def _grammar(name: str, section: Mapping[str, Any], above: Mapping[str, Any]) ->
     for spelled, inner in section.get("verbs", {}).items():
         read = _grammar(name, inner, {**handed, "style": style})
         verbs |= {verb: replace(read, name=f"{name} {verb}") for verb in spelled.split()}
-    plain = {
-        key: section[key]
-        for key in (
-            "does",
-            "about",
-            "why",
-            "stops",
-            "prints",
-            "response",
-            "otherwise",
-            "bare",
-            "code",
-            "letters",
-        )
-        if key in section
-    }
+    plain = {key: section[key] for key in _PLAIN if key in section}
     return Grammar(
         name,
         **plain,

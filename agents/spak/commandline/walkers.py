@@ -12,32 +12,21 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
+from spak.commandline import lists
 from spak.commandline.interpret import parse
 from spak.commandline.judge import Judge
 from spak.commandline.outputs import lists_paths
 from spak.commandline.table import Grammar
-from spak.commandline.words import Arg, arg, texts_of, words
+from spak.commandline.words import Arg, arg, texts_of
 from spak.shell import Command
 
-_CONDITIONS = words(
-    "name iname path ipath wholename iwholename regex iregex regextype type xtype size mtime mmin "
-    "atime amin ctime cmin newermt newerct maxdepth mindepth perm user group uid gid links inum "
-    "printf used lname ilname fstype"
-)
-_OF_FILES = frozenset(["newer", "anewer", "cnewer", "samefile"])
-_TESTS = words(
-    "print print0 ls prune quit a and o or not empty executable readable writable depth d mount xdev "
-    "noleaf true false daystart nouser nogroup ignore_readdir_race nowarn warn"
-)
-_JUNK = re.compile(
-    r"\*?\.(pyc|pyo|o|obj|tmp|log|orig|rej|bak|swp|class|gcda|gcno)|__pycache__|\.DS_Store|\*~|\*\.egg-info|\.?\w+_cache"
-)
-_RM_FLAGS = words("-f -r -R -rf -fr -Rf --")
-_SHOWS_NAMES = words("ls stat file du basename dirname echo printf realpath")
-_TAKES_PATHS = _SHOWS_NAMES | words(
-    "cat wc head tail grep egrep fgrep rg md5sum sha1sum sha256sum nl diff jq cksum strings ruff "
-    "black mypy flake8 pylint clang-format gofmt isort eslint prettier shellcheck"
-)
+_CONDITIONS = lists.names("walkers", "conditions")
+_OF_FILES = lists.names("walkers", "of_files")
+_TESTS = lists.names("walkers", "tests")
+_JUNK = lists.pattern("walkers", "junk")
+_RM_FLAGS = lists.names("walkers", "rm_flags")
+_SHOWS_NAMES = lists.names("walkers", "shows_names")
+_TAKES_PATHS = lists.names("walkers", "takes_paths")
 """Programs that do no more than read or show the paths that are appended."""
 
 
@@ -176,10 +165,10 @@ def xargs(judge: Judge, grammar: Grammar, rest: list[Arg], before: Sequence[Comm
     if first not in _TAKES_PATHS and not _compiles(inner):
         judge.deed("executes", f"xargs {first}", "it is run with words that are not known before")
         return
-    told = _echoed(judge, feed)
-    if told and not any(option.kinds for option, _ in parsed.given if option.name in ("-I", "-i")):
+    printed = _echoed(judge, feed)
+    if printed and not any(option.kinds for option, _ in parsed.given if option.name in ("-I", "-i")):
         judge.deed("computes", "xargs")
-        judge.run([*inner, *told], before)
+        judge.run([*inner, *printed], before)
         return
     if first not in ("echo", "basename", "dirname", "printf") and not (feed and lists_paths(feed)):
         judge.deed("unknown_word", f"xargs {first}", "paths that are not known before the line runs")

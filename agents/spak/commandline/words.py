@@ -11,30 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 
+from spak.commandline import lists
 from spak.commandline.outputs import gives_number, lists_paths
 from spak.shell import Arithmetic, Command, Part, Substitution, Text, Variable, Word
 
-HARMLESS_VARIABLES = frozenset(
-    [
-        "HOME",
-        "PATH",
-        "USER",
-        "SHELL",
-        "LANG",
-        "HOSTNAME",
-        "RANDOM",
-        "SECONDS",
-        "LINENO",
-        "?",
-        "#",
-        "$",
-        "UID",
-        "TERM",
-        "0",
-        "!",
-        "OSTYPE",
-    ]
-)
+HARMLESS_VARIABLES = lists.names("words", "variables")
 _NUMBERS = re.compile(r"[\s\d+*/%()-]*\Z")
 _COUNTS = frozenset(["?", "#", "$", "!", "RANDOM", "SECONDS", "LINENO", "UID"])
 _CUT = re.compile(r"\$\{(\w+)(##?|%%?)[^}]*\}\Z")
@@ -45,9 +26,7 @@ _SPLITS = re.compile(r"\s")
 MAX_FORMS = 64
 MAX_COUNT = 1001
 """Numbers of a range in braces."""
-READERS_OF_PIPES = frozenset(
-    ("cat", "cmp", "comm", "cut", "diff", "grep", "head", "join", "paste", "sort", "tail", "wc")
-)
+READERS_OF_PIPES = lists.names("words", "read_pipes")
 """Programs that may be given the output of a command, itself judged, as a file: `<(..)`."""
 
 
@@ -72,7 +51,7 @@ class Arg:
     number: bool = False
     """True for what is certain to be a whole number, also where it is not known which."""
     here: bool = False
-    """True for a path that is told from the folder the line stands in."""
+    """True for a path that is relative to the folder the line is in."""
     feed: tuple[Command, ...] = ()
     """The commands that list the paths, where `lists_paths`."""
 
@@ -109,8 +88,8 @@ def arg(word: Word, known: Known, split: bool = True) -> Arg:
             bare.append((part.value, part.quoted))
             continue
         literal = False
-        found = _told(part, known)
-        if found is not None and found.here and not _stands(word.parts, place):
+        found = _expanded(part, known)
+        if found is not None and found.here and not _is_whole(word.parts, place):
             found = None
         if found is None:
             unknown = True
@@ -145,7 +124,7 @@ def arg(word: Word, known: Known, split: bool = True) -> Arg:
     return Arg(word.text, texts, glob or globbed, tilde, lists, mild, odd, literal, False, number, here)
 
 
-def _stands(parts: tuple[Part, ...], place: int) -> bool:
+def _is_whole(parts: tuple[Part, ...], place: int) -> bool:
     """True where `.` may stand for the folder's whole path: it begins a path and ends a name."""
     before = "".join(part.value if isinstance(part, Text) else "\0" for part in parts[:place])
     following = parts[place + 1] if place + 1 < len(parts) else Text("/")
@@ -154,7 +133,7 @@ def _stands(parts: tuple[Part, ...], place: int) -> bool:
     )
 
 
-def _told(part: Part, known: Known) -> Arg | None:
+def _expanded(part: Part, known: Known) -> Arg | None:
     """What an expansion gives as far as the line tells; None when it tells nothing."""
     if isinstance(part, Variable):
         if part.name == "PWD" and part.text in ("$PWD", "${PWD}"):
@@ -209,7 +188,7 @@ def _within(text: str, sign: str, pattern: str) -> bool:
 
 
 def _cut(text: str, sign: str, pattern: str, glob: bool) -> str | None:
-    """`${name#pattern}` and its kin; None where it can not be told. Of a pattern for names only what is
+    """`${name#pattern}` and its kin; None where that is not certain. Of a pattern for names only what is
     written in it can be taken away."""
     if re.search(r"[\[\]\\]", pattern):
         return None
