@@ -196,7 +196,7 @@ def _begin(sender: Any, **ignored: object) -> None:
 def watch(stop: threading.Event, sweep_s: float, swept: Callable[[], int] = sweep_up) -> None:
     """Until `stop`: stop runs that are to stop, and sweep up every `sweep_s` seconds, all runs as soon as a
     full disk has room again. What goes wrong is said once and tried again."""
-    due_at, said, full = time.monotonic() + sweep_s, "", False
+    due_at, said, unsent, full = time.monotonic() + sweep_s, "", "", False
     while not stop.wait(LOOK_S):
         try:
             if no_room():
@@ -204,13 +204,13 @@ def watch(stop: threading.Event, sweep_s: float, swept: Callable[[], int] = swee
                 continue
             let_go_owed()
             stop_wanted()
-            deliver.go_on()
             if full:
                 sweep_up(at_once=True)
                 full = False
             if time.monotonic() >= due_at:
                 swept()
                 due_at = time.monotonic() + sweep_s
+            unsent = _hand_out_webhooks(unsent)
             said = ""
         except Exception as error:  # the thread must live on: in this worker nobody else does it
             if said != str(error):
@@ -219,6 +219,18 @@ def watch(stop: threading.Event, sweep_s: float, swept: Callable[[], int] = swee
             said = str(error)
         finally:
             connection.close()
+
+
+def _hand_out_webhooks(said: str) -> str:
+    """Hand what webhooks are owed to Celery; gives what went wrong, logged when it is new. No run waits for
+    it."""
+    try:
+        deliver.go_on()
+    except Exception as error:  # runs are seen to whatever is wrong with webhooks
+        if said != str(error):
+            log.warning("webhooks were not seen to: %s", error)
+        return str(error)
+    return ""
 
 
 @worker_shutting_down.connect

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 from django.core.cache import cache
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from spak.errors import UnavailableError
 from spakweb.celery import look
+from spakweb.hooks import deliver
 from spakweb.ledger import store
 from spakweb.ledger.store import release
 from spakweb.runs.models import Run, State
@@ -164,6 +165,26 @@ def test_what_sweeps_lives_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
     tasks.watch(stop, 0, sweep)
     assert len(swept) == 3
+
+
+def test_runs_are_swept_up_whatever_is_wrong_with_webhooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop, done = threading.Event(), []
+    monkeypatch.setattr(tasks, "LOOK_S", 0.001)
+    monkeypatch.setattr(tasks, "stop_wanted", lambda: 0)
+
+    def go_on() -> int:
+        done.append("webhooks")
+        raise DatabaseError("no such table: hooks_delivery")
+
+    def sweep() -> int:
+        done.append("swept")
+        if len(done) > 5:
+            stop.set()
+        return 0
+
+    monkeypatch.setattr(deliver, "go_on", go_on)
+    tasks.watch(stop, 0, sweep)
+    assert done[:4] == ["swept", "webhooks"] * 2
 
 
 GONE = timedelta(seconds=-1)
