@@ -2,22 +2,21 @@
 
 `rows()` gives one dict per figure: name, ours, floor, unit, aim. The floor is the same runs, one by
 one in the same process without suite, ledger, judgement or report; both in turn, CPU time of the process and
-its children, the median of three rounds.
+its children, the least of ROUNDS each: what other programs on the machine add to CPU time is only ever more.
 """
 
 from __future__ import annotations
 
-import os
+import resource
 import tempfile
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from spak.cli import eval_, session
 from spak.outer.experiments import Budget, Experiment
 from spak.suites import Case, Suite
 
-CASES, ROUNDS = 10, 3
+CASES, ROUNDS = 10, 7
 SPEC = """
 task Write {
   step one: tool.write_file { path: "a.txt" content: "good" }
@@ -41,11 +40,10 @@ def rows() -> list[dict[str, Any]]:
         for number in range(ROUNDS):
             floor.append(alone(spec, folder / f"alone{number}"))
             ours.append(experiment(spec, suite, folder / f"eval{number}"))
-    shares = [one / other for one, other in zip(ours, floor, strict=True)]
     return [
         {
             "name": f"{CASES} runs by spak eval over the runs alone",
-            "ours": round(median(shares), 3),
+            "ours": round(min(ours) / min(floor), 3),
             "floor": 1.0,
             "unit": "x",
             "aim": "<= 1.05",
@@ -77,5 +75,6 @@ def experiment(spec: Path, suite: Suite, root: Path) -> float:
 
 
 def _cpu() -> float:
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    """Seconds, to the microsecond."""
+    mine, theirs = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return mine.ru_utime + mine.ru_stime + theirs.ru_utime + theirs.ru_stime

@@ -50,8 +50,15 @@ def _begun(text: str, seed: int) -> tuple[Mapping[str, Any], Rules]:
     return body, Rules.of(body)
 
 
-def ledger(text: str, script: Script, seed: int = 1, prompts: dict[str, Any] | None = None) -> list[Record]:
-    """The records of a run that the script answers; `prompts` gets the items of each prompt by its hash."""
+def ledger(
+    text: str,
+    script: Script,
+    seed: int = 1,
+    prompts: dict[str, Any] | None = None,
+    heard: Callable[[Record], None] = lambda record: None,
+) -> list[Record]:
+    """The records of a run that the script answers; `prompts` gets the items of each prompt by its hash, and
+    `heard` each record as soon as it has its place."""
     body, rules = _begun(text, seed)
     state, made, head = State(), [], canon.ZERO
     proposal = Record(Kind.GENESIS, Authority.PROPOSAL, body)
@@ -62,6 +69,7 @@ def ledger(text: str, script: Script, seed: int = 1, prompts: dict[str, Any] | N
             placed, _ = place(record, len(made), head)
             head = placed.hash
             made.append(placed)
+            heard(placed)
         if state.ended or state.r6 is None:
             return made
         effect = state.r6

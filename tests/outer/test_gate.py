@@ -249,3 +249,22 @@ def test_runs_of_gate_and_sealed_cases_are_withheld_and_asking_is_counted() -> N
         assert found.value.code == "outer.split"
     assert training.violations == ["rb", "rc"]
     assert apply_all(BASE, read(["set-retries write 2"])).text != BASE
+
+
+# ---- patience ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("patience", "evaluations", "verdict"),
+    [(12, 40, "pass"), (2, 40, "pass"), (12, 30, "pass"), (12, 41, "privileged")],
+)
+def test_patience_is_free_within_evaluations_that_do_not_rise(
+    patience: int, evaluations: int, verdict: str
+) -> None:
+    from bench.outer_tuner import base
+
+    rule = "RULE { patience: 3, evaluations: 40 }"
+    text = base().replace(rule, f"RULE {{ patience: {patience}, evaluations: {evaluations} }}")
+    assert privileged(base(), text, CATALOG).verdict == verdict
+    by_default = base().replace(rule, "RULE { patience: 12 }")
+    assert privileged(base(), by_default, CATALOG).verdict == "privileged", "60 evaluations then"

@@ -1,10 +1,11 @@
 """The second stage: changes that no evidence can pass. Only a person with that right decides them.
 
 The list says what is *free*; everything else is privileged, so that a change nobody thought of needs a
-person. Free are: heuristics, predictions, goals and prompts; MEMORY; options of a PROPOSER; patience; budgets
-and retries downwards; tools taken away; reading steps taken out; edges taken out; and an edge for a trigger
-that a task gives only when it is done. Validators, conditions, axioms, policy, suites, splits, tools gained,
-command lines, edges that lead around a judge, sandbox, network, level and mode are not.
+person. Free are: heuristics, predictions, goals and prompts; MEMORY; options of a PROPOSER; patience, upwards
+where evaluations limit the search; budgets and retries downwards; tools taken away; reading steps taken out;
+edges taken out; and an edge for a trigger that a task gives only when it is done. Validators, conditions,
+axioms, policy, suites, splits, tools gained, command lines, edges that lead around a judge, sandbox, network,
+level and mode are not.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 
 from spak.lang import parse
 from spak.lang.catalog import Catalog
-from spak.lang.diff import Change, Difference, compare
+from spak.lang.diff import Capability, Change, Difference, compare
 from spak.outer.gate.stage import Stage
 
 DONE = frozenset({"success", "metric_improved", "plateau"})
@@ -39,7 +40,7 @@ def privileged(base: str, text: str, catalog: Catalog, grammar_patch: str = "") 
     marked += [
         {"op": item.change, "path": item.path, "capability": item.kind, "name": item.name}
         for item in found.capabilities
-        if item.widens is not False and item.kind != "tool"
+        if item.widens is not False and item.kind != "tool" and not _bounded(item, base, text, catalog)
     ]
     marked += [
         {"op": item.change, "path": item.path, "capability": "tool", "name": item.name}
@@ -67,6 +68,19 @@ def _free(change: Change, found: Difference, base: str, catalog: Catalog) -> boo
         return change.op == "remove" or (change.op == "add" and edge[1] in DONE)
     step = STEP.fullmatch(path)
     return step is not None and change.op == "remove" and _reads(base, step[1], step[2], catalog)
+
+
+def _bounded(item: Capability, base: str, text: str, catalog: Catalog) -> bool:
+    """Whether it is the patience of a search whose evaluations did not go up: patience stops such a search
+    early, and evaluations are what it may spend."""
+    if (item.kind, item.name) != ("budget", "patience") or not item.path.startswith("tasks/"):
+        return False
+    from spak.program import compile as compile_program
+
+    task = item.path.removeprefix("tasks/")
+    found = [compile_program(parse(one), catalog, {}).tasks.get(task) for one in (base, text)]
+    limits = [one.rule.evaluations if one is not None and one.rule is not None else 0 for one in found]
+    return 0 < limits[1] <= limits[0]
 
 
 def _lower(change: Change) -> bool:

@@ -191,6 +191,10 @@ def _settings(text: str, catalog: Catalog) -> Iterator[tuple[str, str, list[Any]
             key, value = entry.key.upper(), entry.value
             if key == "RETRIES" and isinstance(value, ast.Number) and value.value > 1:
                 yield task.name, key, sorted({int(value.value) // 2 or 1, int(value.value) - 1})
+            if key == "RULE" and isinstance(value, ast.MapValue):
+                patience = {item.key: item.value for item in value.entries}.get("patience")
+                if isinstance(patience, ast.Number) and patience.value > 0:
+                    yield task.name, "RULE.patience", [int(patience.value) * more for more in (2, 4)]
             if key == "PROPOSER" and isinstance(value, ast.Tagged):
                 known = catalog.proposers.get(value.name)
                 options = known.schema.get("properties", {}) if known is not None else {}
