@@ -1,4 +1,7 @@
-"""The replay of AgentDojo: what counts as typed, worded, flowing; a real slice of two suites; its rules."""
+"""The replay of AgentDojo: what counts as typed, worded, flowing; a real slice of two suites; its rules.
+
+AgentDojo itself is imported by the tests that replay: that takes seconds, which each worker would pay.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.agentdojo import POLICIES, SUITES
 from bench.agentdojo.facts import CALL, History, Prompt, facts, holds, leaves_of
-from bench.agentdojo.replay import POLICIES, SUITES, Replay, baselines, ours
 from spak.datalog import Name
 
 PROMPT = Prompt("Pay 12.5 to 'ACME Ltd' on May 26th at 5pm, write to jo.doe@example.org and read notes.txt.")
@@ -69,6 +72,8 @@ def test_every_scalar_of_a_result_is_seen_with_its_field() -> None:
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_policies_load_and_name_no_task(suite: str) -> None:
+    from bench.agentdojo.replay import ours
+
     for level in ("strict", "open"):
         assert not [each for each in ours(suite, level).policy.diagnostics if each.severity == "error"]
     text = (POLICIES / f"{suite}.mg").read_text()
@@ -85,6 +90,8 @@ def test_the_rules_see_neither_ground_truth_nor_goal() -> None:
 @pytest.mark.parametrize(("suite", "tasks"), [("banking", (3, 7)), ("slack", (2, 12))])
 def test_a_slice_of_the_real_replay(suite: str, tasks: tuple[int, int]) -> None:
     """Our gate does the users' work and stops the attackers; without a gate both succeed."""
+    from bench.agentdojo.replay import Replay, baselines, ours
+
     replay = Replay(suite)
     gates = [baselines(suite)[0], ours(suite, "open")]
     scores = replay.score(gates, lambda name: name in {f"user_task_{number}" for number in tasks})

@@ -12,7 +12,8 @@ import json
 import sys
 from typing import Any
 
-from bench.agentdojo.replay import SUITES, Replay, Score, baselines, ours
+from bench.agentdojo import SUITES
+from bench.agentdojo.replay import Replay, Score, baselines, ours
 
 LEVELS = ("strict", "open")
 

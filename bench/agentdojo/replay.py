@@ -12,7 +12,6 @@ import copy
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -23,12 +22,11 @@ from agentdojo.task_suite.load_suites import get_suite
 from agentdojo.task_suite.task_suite import read_suite_file
 from agentdojo.types import text_content_block_from_string
 
+from bench.agentdojo import POLICIES
 from bench.agentdojo.facts import CALL, History, Prompt, facts, normal
 from spak.datalog import Fact, Name, Policy, Session, load
 
 VERSION = "v1.2.2"
-SUITES = ("workspace", "travel", "banking", "slack")
-POLICIES = Path(__file__).parent / "policies"
 
 
 class Gate:
