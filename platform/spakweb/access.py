@@ -4,8 +4,9 @@
 role that a person has in the team that owns the thing; ACTIONS names the least role for each action. What a
 person may not see does not exist for them: `find` raises 404 for it. What they see and may not do is a 403.
 
-A program that came with a token (teams/bearer.py) has the rights of a viewer at most, in the teams of the
-token, and reaches only views that say so with `by_token`.
+A program that came with a token (teams/bearer.py) has the rights of a viewer, in the teams of the token, and
+of what its person may do besides the actions that a scope of the token names. It reaches only views that say
+so with `by_token`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, resolve_url
 from django.utils.cache import patch_cache_control
 
-from spakweb.error_pages import form_of
+from spakweb.error_pages import API, form_of, program_answer
 from spakweb.teams.models import Membership, Role, Team
 
 ACTIONS: dict[str, Role] = {
@@ -49,15 +50,41 @@ ACTIONS: dict[str, Role] = {
 }
 """The least role for each action; roles are ranked viewer, editor, reviewer, admin."""
 
+SCOPES: dict[str, frozenset[str]] = {
+    "look": frozenset(),
+    "start": frozenset({"run.start", "run.control"}),
+    "answer": frozenset({"run.answer"}),
+    "review": frozenset({"spec.propose"}),
+}
+"""What a scope of a token adds to looking. None approves: `run.approve` and `spec.review` are people's."""
+
 RANK = {role: place for place, role in enumerate(Role)}
 
 
 def role_in(user: Any, team: Team) -> Role | None:
     """The person's role, or None for a stranger; of a program the least one."""
+    found = _role(user, team)
+    return Role.VIEWER if found and user.token else found
+
+
+def _role(user: Any, team: Team) -> Role | None:
+    """The role of the person, a program's too."""
     if not user.is_authenticated or not user.is_active or (user.token and not user.token.reaches(team)):
         return None
     found = Membership.objects.filter(user=user, team=team).values_list("role", flat=True).first()
-    return Role.VIEWER if found and user.token else Role(found) if found else None
+    return Role(found) if found else None
+
+
+def _scope_of(action: str) -> str:
+    """The scope that a token needs for an action; empty: no token has it."""
+    if ACTIONS[action] == Role.VIEWER:
+        return "look"
+    return next((scope for scope, names in SCOPES.items() if action in names), "")
+
+
+def _in_scope(user: Any, action: str) -> bool:
+    scope = _scope_of(action)
+    return not user.token or scope == "look" or scope in user.token.scopes
 
 
 def team_of(thing: Any) -> Team:
@@ -74,8 +101,11 @@ def can(user: Any, action: str, thing: Any) -> bool:
 
 def can_each(user: Any, thing: Any, *actions: str) -> list[bool]:
     """Whether the role permits each of these actions, with one query."""
-    role = role_in(user, team_of(thing))
-    return [role is not None and RANK[role] >= RANK[ACTIONS[action]] for action in actions]
+    role = _role(user, team_of(thing))
+    return [
+        role is not None and RANK[role] >= RANK[ACTIONS[action]] and _in_scope(user, action)
+        for action in actions
+    ]
 
 
 def visible_to(user: Any, queryset: QuerySet) -> QuerySet:
@@ -102,9 +132,13 @@ def find(user: Any, action: str, queryset: QuerySet | type[Model], **lookup: Any
 
 def require(user: Any, action: str, thing: Any) -> None:
     """Nothing, or Http404 for a stranger, or PermissionDenied for a role too low."""
-    role = role_in(user, team_of(thing))
+    role = _role(user, team_of(thing))
     if role is None:
         raise Http404
+    if not _in_scope(user, action):
+        scope = _scope_of(action)
+        needs = f"needs a token with the scope {scope}" if scope else "is done by people: no token does it"
+        raise PermissionDenied(f"This {needs}.")
     if RANK[role] < RANK[ACTIONS[action]]:
         least = ACTIONS[action]
         raise PermissionDenied(
@@ -116,9 +150,11 @@ View = TypeVar("View", bound=Callable[..., Any])
 CHALLENGE = 'Bearer realm="SPAK"'
 
 
-def by_token(view: View) -> View:
-    """A view that looks, and that programs may ask with a token. The outermost decorator."""
+def by_token(view: View, *, writes: bool = False) -> View:
+    """A view that programs may ask with a token; one that `writes` takes other methods than GET too. The
+    outermost decorator."""
     view.by_token = True  # type: ignore[attr-defined]
+    view.writes_by_token = writes  # type: ignore[attr-defined]
     return view
 
 
@@ -129,13 +165,14 @@ class SignedIn(LoginRequiredMiddleware):
     def handle_no_permission(self, request: HttpRequest, view_func: Any) -> HttpResponse:
         """Answer somebody who is signed out: a page, or JSON for programs."""
         accept = request.headers.get("Accept", "")
-        if getattr(view_func, "by_token", False) and "text/html" not in accept:
+        api = request.path.startswith(API)
+        if api or (getattr(view_func, "by_token", False) and "text/html" not in accept):
             told = {
                 "code": "web.signed_out",
                 "message": "This needs a sign-in or a token.",
                 "hint": "Make a token on the account page and send it: Authorization: Bearer spak_...",
             }
-            return JsonResponse(told, status=401, headers={"WWW-Authenticate": CHALLENGE})
+            return program_answer(request, told, 401, {"WWW-Authenticate": CHALLENGE})
         if request.headers.get("HX-Request") or "application/json" in accept:
             return JsonResponse({"code": "web.signed_out", "message": "You are signed out."}, status=401)
         if request.method not in ("GET", "HEAD"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import logging
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,6 +28,8 @@ from spakweb.promptly import locked
 
 log = logging.getLogger(__name__)
 
+API = "/api/"
+"""What is below is asked by programs alone."""
 NO_ROOM = ("disk is full", "No space left on device")
 """How SQLite and PostgreSQL say it."""
 SAID = {
@@ -51,7 +54,12 @@ def wants_json(request: HttpRequest) -> bool:
     """Whether a request is a program's."""
     accept = request.headers.get("Accept", "")
     program = hasattr(request, "bearer")  # it came with a token
-    return program or "application/json" in accept or request.content_type == "application/json"
+    return (
+        program
+        or request.path.startswith(API)
+        or "application/json" in accept
+        or request.content_type == "application/json"
+    )
 
 
 def answer(
@@ -60,12 +68,30 @@ def answer(
     """An error as a page, or as JSON for programs."""
     title, usual = SAID.get(status, SAID[400])
     if wants_json(request):
-        return JsonResponse(
-            {"code": code or f"web.{status}", "message": message or usual, "hint": hint}, status=status
-        )
+        told = {"code": code or f"web.{status}", "message": message or usual, "hint": hint}
+        return program_answer(request, told, status)
     context = {"status": status, "title": title, "said": message or usual, "hint": hint, "code": code}
     context["back"] = form_of(request)
     return render(request, "errors/error.html", context, status=status)
+
+
+def program_answer(
+    request: HttpRequest, told: Mapping[str, str], status: int, headers: Mapping[str, str] | None = None
+) -> JsonResponse:
+    """Code, message and hint as JSON; below /api/ as a problem document. Source: RFC 9457, section 3."""
+    if not request.path.startswith(API):
+        return JsonResponse(dict(told), status=status, headers=dict(headers or {}))
+    problem = {
+        "type": f"urn:spak:error:{told['code']}",
+        "title": SAID.get(status, SAID[400])[0],
+        "status": status,
+        "detail": told["message"],
+        "code": told["code"],
+        "hint": told.get("hint", ""),
+    }
+    return JsonResponse(
+        problem, status=status, headers=dict(headers or {}), content_type="application/problem+json"
+    )
 
 
 def form_of(request: HttpRequest) -> str:

@@ -115,6 +115,9 @@ INSTALLED_APPS = [
     "spakweb.hooks",
     "spakweb.audit",
     "spakweb.home",
+    "rest_framework",
+    "drf_spectacular",
+    "spakweb.api",
 ]
 
 MIDDLEWARE = [
@@ -155,6 +158,23 @@ TEMPLATES: list[dict[str, Any]] = [
         },
     },
 ]
+
+# ---- the API
+
+REST_FRAMEWORK: dict[str, Any] = {
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+}
+SPECTACULAR_SETTINGS: dict[str, Any] = {
+    "TITLE": "SPAK",
+    "DESCRIPTION": "Start runs, wait for them, report, and gate patches. docs/ci.md has a script to paste.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "POSTPROCESSING_HOOKS": ["spakweb.api.schema.problems"],
+}
 
 # ---- stores
 

@@ -29,6 +29,7 @@ urlpatterns = [
     path("team/<slug:team>/runs.json", json_lists.runs, name="spak-team-runs"),
     path("t/<slug:team>/webhooks/", include("spakweb.hooks.urls")),
     path("t/<slug:team>/audit/", include("spakweb.audit.urls")),
+    path("api/v1/", include("spakweb.api.urls")),
     path("t/<slug:team>/fleet/", include("spakweb.fleet.urls")),
 ]
 

@@ -1,8 +1,9 @@
 """Programs at the door: `Authorization: Bearer spak_...` in the place of a session.
 
 A request with that header is the token's alone: its cookies are not read and none are set, so that a session
-adds nothing. It looks (GET, HEAD), at the views that `access.by_token` marks. Whoever is turned away is told
-in JSON. Sockets are for pages: on them the header counts for nothing.
+adds nothing. It looks (GET, HEAD), at the views that `access.by_token` marks, and writes at those that say
+so, as far as its scopes go. Whoever is turned away is told in JSON. Sockets are for pages: on them the header
+counts for nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 from django.core.cache import cache
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 
 from spakweb import access
 from spakweb.audit.middleware import current
+from spakweb.error_pages import program_answer
 from spakweb.errors import Refused
 from spakweb.teams import tokens
 
@@ -39,7 +41,7 @@ class Bearer:
         scheme, _, secret = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         if scheme.lower() != "bearer":
             if tokens.within(request.META.get("QUERY_STRING", "")):
-                return _answer(IN_ADDRESS, "invalid_request")
+                return _answer(request, IN_ADDRESS, "invalid_request")
             return self.get_response(request)
         request.META.pop("HTTP_COOKIE", None)
         request.COOKIES = {}
@@ -58,9 +60,11 @@ class Bearer:
         try:
             user = tokens.user_of(secret)
         except Refused as why:
-            return _too_often() or _answer(why, "invalid_token")
-        if not getattr(view, "by_token", False) or request.method not in ("GET", "HEAD"):
+            return _too_often(request) or _answer(request, why, "invalid_token")
+        writes = getattr(view, "writes_by_token", False)
+        if not getattr(view, "by_token", False) or not (writes or request.method in ("GET", "HEAD")):
             return _answer(
+                request,
                 Refused(
                     "web.token_scope", "A token only looks, and not at pages.",
                     "docs/platform.md has what it reaches; for the rest sign in.", 403,
@@ -75,14 +79,14 @@ class Bearer:
         return None
 
 
-def _answer(why: Refused, error: str) -> HttpResponse:
-    response = JsonResponse(why.to_json(), status=why.status)
+def _answer(request: HttpRequest, why: Refused, error: str) -> HttpResponse:
+    response = program_answer(request, why.to_json(), why.status)
     response["WWW-Authenticate"] = f'{access.CHALLENGE}, error="{error}", error_description="{why.message}"'
     response["Cache-Control"] = "no-store"
     return response
 
 
-def _too_often() -> HttpResponse | None:
+def _too_often(request: HttpRequest) -> HttpResponse | None:
     """The answer to an address that sent too many wrong ones within the minute."""
     now = time.time()
     key = f"wrong-token:{current().ip}:{int(now // WINDOW_S)}"
@@ -91,7 +95,7 @@ def _too_often() -> HttpResponse | None:
         if cache.incr(key) > MOST_WRONG:
             hint = "Mend the token, then wait a minute."
             why = Refused("web.token_rate", "Too many wrong tokens.", hint, 429)
-            response = JsonResponse(why.to_json(), status=why.status)
+            response = program_answer(request, why.to_json(), why.status)
             response["Retry-After"] = str(WINDOW_S - int(now % WINDOW_S))
             return response
     return None

@@ -118,14 +118,21 @@ class Invitation(models.Model):
         return self.used_at is None and self.withdrawn_at is None and (now or timezone.now()) < self.ends_at
 
 
+def look_only() -> list[str]:
+    """The scopes of a token that changes nothing."""
+    return ["look"]
+
+
 class Token(models.Model):
-    """Lets a program look at what its person may see. Only the hash of its secret is kept."""
+    """Lets a program do what its person may, as far as its scopes go. Only the hash of its secret is kept."""
 
     user = models.ForeignKey(User, models.PROTECT, related_name="tokens")
     team = models.ForeignKey(Team, models.CASCADE, related_name="+", null=True, blank=True)
     """None: every team that the person is in at that moment."""
     name = models.CharField(max_length=60)
     secret_hash = models.CharField(max_length=64, unique=True)
+    scopes = models.JSONField(default=look_only)
+    """What it may do besides looking: names of access.SCOPES."""
     made_at = models.DateTimeField(default=timezone.now, editable=False)
     ends_at = models.DateTimeField()
     used_on = models.DateField(null=True, blank=True)

@@ -1,7 +1,8 @@
 """Tokens, with which a program asks in the place of a person: making, revoking, and whose one is.
 
 A token is `spak_`, 43 letters of chance and six of a check, so that scanners for secrets know one without
-asking. It is told once; the table holds its SHA-256. It only looks (access.py), whatever its person may do.
+asking. It is told once; the table holds its SHA-256. Its scopes say what it may do besides looking
+(access.py).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import logging
 import re
 import secrets
 import zlib
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +21,7 @@ from django.db import DatabaseError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.redact import TOKEN
@@ -59,16 +62,23 @@ def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def make(user: Any, name: str, days: int, team: Team | None = None) -> tuple[Token, str]:
+def make(
+    user: Any, name: str, days: int, team: Team | None = None, scopes: Iterable[str] = ()
+) -> tuple[Token, str]:
     """A token and its secret, which is told this once.
 
-    Raises: Refused `web.name`, `web.token_days`, `web.token_many`.
+    Raises: Refused `web.name`, `web.token_days`, `web.token_many`, `web.token_scopes`.
     """
     name = one_line(name, 60)
     if not any(letter.isalnum() for letter in name):
         raise Refused("web.name", "A token needs a name with a letter or digit.", "Say which program has it.")
     if days not in DAYS:
         raise Refused("web.token_days", "A token works for 7, 30, 90 or 365 days.", "Choose one of them.")
+    wanted = {"look", *scopes}
+    if not wanted <= access.SCOPES.keys():
+        known = ", ".join(access.SCOPES)
+        raise Refused("web.token_scopes", "There is no such scope.", f"A token has some of: {known}.")
+    given = [scope for scope in access.SCOPES if scope in wanted]
     secret = fresh()
     with transaction.atomic():
         User.objects.select_for_update().get(pk=user.pk)  # two at once are one after the other
@@ -77,8 +87,10 @@ def make(user: Any, name: str, days: int, team: Team | None = None) -> tuple[Tok
                 "web.token_many", f"You have {MOST} tokens that work.", "Revoke one that nothing needs.", 409
             )
         ends = timezone.now() + timedelta(days=days)
-        made = Token.objects.create(user=user, team=team, name=name, secret_hash=_hash(secret), ends_at=ends)
-        _note("token.made", made, days=days)
+        made = Token.objects.create(
+            user=user, team=team, name=name, secret_hash=_hash(secret), ends_at=ends, scopes=given
+        )
+        _note("token.made", made, days=days, scopes=given)
     return made, secret
 
 

@@ -15,6 +15,13 @@ from spakweb.errors import Refused
 from spakweb.teams import tokens
 from spakweb.teams.models import Team, Token
 
+SCOPES = {
+    "start": "Start, fork, label, pause and cancel runs, and bring files for them",
+    "answer": "Answer what a run waits for",
+    "review": "Propose patches to specs",
+}
+"""What a token may be given besides looking, in words."""
+
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
@@ -22,7 +29,12 @@ from spakweb.teams.models import Team, Token
 def new(request: HttpRequest) -> HttpResponse:
     """The form; when it is sent, the token."""
     teams = request.user.teams.all()
-    context = {"teams": teams, "days": tokens.DAYS, "given": {"days": "30", **request.POST.dict()}}
+    context = {
+        "teams": teams,
+        "days": tokens.DAYS,
+        "given": {"days": "30", **request.POST.dict()},
+        "scopes": [(name, words, name in request.POST.getlist("scope")) for name, words in SCOPES.items()],
+    }
     if request.method != "POST":
         return render(request, "teams/token.html", context)
     slug, days = request.POST.get("team", ""), request.POST.get("days", "")
@@ -30,7 +42,11 @@ def new(request: HttpRequest) -> HttpResponse:
     try:
         known = days in map(str, tokens.DAYS)
         made, secret = tokens.make(
-            request.user, request.POST.get("name", ""), int(days) if known else 0, team
+            request.user,
+            request.POST.get("name", ""),
+            int(days) if known else 0,
+            team,
+            request.POST.getlist("scope"),
         )
     except Refused as why:
         return render(request, "teams/token.html", {**context, "why": why}, status=why.status)

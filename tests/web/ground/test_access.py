@@ -56,6 +56,9 @@ VIEWER, EDITOR, REVIEWER, ADMIN = Role
 ASKED = json.dumps({"text": 'task A { step b: tool.run { cmd: "true" } }'})
 DRAFT = json.dumps({"text": "task A { }", "base_version": 1})
 
+TEXT = json.dumps({"text": "task A { }"})
+PROPOSED = json.dumps({"text": "task A { }", "base_version": 1, "title": "Less"})
+
 TEAM_ROUTES = {
     "spak-team-home": Route(VIEWER),
     "spak-team-members": Route(VIEWER),
@@ -148,13 +151,32 @@ TEAM_ROUTES = {
     "spak-run-artifact": Route(VIEWER, args=(*RUN, "file")),
     "spak-run-files": Route(VIEWER, args=RUN),
     "spak-team-runs": Route(VIEWER),
+    "spak-api-specs": Route(VIEWER),
+    "spak-api-spec": Route(VIEWER, args=SPEC),
+    "spak-api-check": Route(VIEWER, "post", {}, SPEC, TEXT),
+    "spak-api-version": Route(VIEWER, args=VERSION),
+    "spak-api-patches": Route(EDITOR, "post", {}, SPEC, PROPOSED),
+    "spak-api-patch": Route(VIEWER, args=VERSION),
+    "spak-api-bring": Route(EDITOR, "post", {}, SPEC, "{}"),
+    "spak-api-start": Route(EDITOR, "post", {}, SPEC, "{}"),
+    "spak-api-runs": Route(VIEWER),
+    "spak-api-run": Route(VIEWER, args=RUN),
+    "spak-api-records": Route(VIEWER, args=RUN),
+    "spak-api-files": Route(VIEWER, args=RUN),
+    "spak-api-junit": Route(VIEWER, args=RUN),
+    "spak-api-answer": Route(EDITOR, "post", {}, RUN, json.dumps({"of": "x", "text": "word"})),
+    "spak-api-pause": Route(EDITOR, "post", {}, RUN),
+    "spak-api-resume": Route(EDITOR, "post", {}, RUN),
+    "spak-api-cancel": Route(EDITOR, "post", {}, RUN),
     "spak-run-new": Route(EDITOR, args=SPEC),
     "spak-run-start": Route(EDITOR, "post", {}, SPEC),
     "spak-run-bring": Route(EDITOR, "post", {}, SPEC),
 }
+API = "spak-api-"
 BY_TOKEN = {
     *("spak-run-events", "spak-team-events", "spak-team-runs", "spak-run-files", "spak-run-artifact"),
     *("spak-run-export", "spak-run-log", "spak-run-report"),
+    *(name for name in (*TEAM_ROUTES, "spak-api-teams") if name.startswith("spak-api-")),
 }
 """What a program may ask with a token."""
 LET_IN_AND_TOLD = {
@@ -162,12 +184,16 @@ LET_IN_AND_TOLD = {
     "spak-experiment-begin": 400,
     "spak-campaign-begin": 400,
     "spak-run-keep": 409,
+    "spak-api-bring": 400,
+    "spak-api-answer": 409,
+    **dict.fromkeys(("spak-api-pause", "spak-api-resume", "spak-api-cancel"), 202),
     **dict.fromkeys(("spak-spec-import", "spak-run-import"), 400),
     **dict.fromkeys(("spak-run-answer", "spak-run-decide", "spak-run-delete"), 409),
 }
 """There is no file in what is sent, nobody asked what is answered, and the run has not ended."""
 OWN_ROUTES = {
     "spak-home": Route(None, args=()),
+    "spak-api-teams": Route(None, args=()),
     "spak-palette": Route(None, args=()),
     "spak-first-away": Route(None, "post", {}, ()),
     "spak-account": Route(None, args=()),
@@ -321,8 +347,11 @@ def test_nobody_is_asked_to_sign_in(cast: Any, named: dict[str, Any], name: str)
     """A browser is led to the form; what a program may ask tells it of tokens."""
     route = {**TEAM_ROUTES, **OWN_ROUTES}[name]
     answer = ask(Client(headers={"accept": "text/html"}), name, route, named)
-    assert answer.status_code == 302
-    assert answer["Location"].startswith("/account/login/?next=")
+    if name.startswith(API):
+        assert (answer.status_code, answer["Content-Type"]) == (401, "application/problem+json")
+    else:
+        assert answer.status_code == 302
+        assert answer["Location"].startswith("/account/login/?next=")
     answer = ask(cast.client(), name, route, named)
     assert answer.status_code == (401 if name in BY_TOKEN else 302)
     assert answer.has_header("WWW-Authenticate") == (name in BY_TOKEN)
@@ -335,10 +364,37 @@ def test_what_a_token_reaches(cast: Any, named: dict[str, Any], name: str) -> No
     client = Client(headers={"authorization": f"Bearer {secret}"})
     route = {**TEAM_ROUTES, **OWN_ROUTES}.get(name) or Route(None, args=("secret",) * (name == "spak-join"))
     answer = ask(client, name, route, named)
-    assert answer.status_code in ({200, 204} if name in BY_TOKEN else {403})
+    looks = name in BY_TOKEN and route.least in (VIEWER, None)
+    assert answer.status_code in ({200, 204} if looks else {403})
     assert not answer.cookies
-    if name not in BY_TOKEN:
-        assert answer.json()["code"] == "web.token_scope"
+    if not looks:
+        assert answer.json()["code"] == ("web.403" if name.startswith(API) else "web.token_scope")
+
+
+WRITES = {
+    "start": {"spak-api-bring", "spak-api-start", "spak-api-pause", "spak-api-resume", "spak-api-cancel"},
+    "answer": {"spak-api-answer"},
+    "review": {"spak-api-patches"},
+}
+
+
+@pytest.mark.parametrize("scope", WRITES)
+@pytest.mark.parametrize("role", list(Role), ids=str)
+def test_what_a_scope_adds(cast: Any, named: dict[str, Any], scope: str, role: Role) -> None:
+    """As much as its person may do, and the scope names; nothing by another scope's name."""
+    _, secret = tokens.make(cast[PEOPLE[role]], "script", 7, cast.team, [scope])
+    client = Client(headers={"authorization": f"Bearer {secret}"})
+    for other, names in WRITES.items():
+        for name in names:
+            status = ask(client, name, TEAM_ROUTES[name], named).status_code
+            may = other == scope and access.RANK[role] >= access.RANK[EDITOR]
+            assert (status != 403) == may, (name, status)
+    assert ask(client, "spak-run-decide", TEAM_ROUTES["spak-run-decide"], named).status_code == 403
+
+
+def test_no_scope_approves() -> None:
+    given = set().union(*access.SCOPES.values())
+    assert given.isdisjoint({"run.approve", "spec.review", "team.manage", "run.delete", "audit.view"})
 
 
 @pytest.mark.parametrize("name", sorted(OWN_ROUTES))

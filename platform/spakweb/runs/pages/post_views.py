@@ -16,18 +16,14 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from spak.errors import UserError
-from spak.lang.check import examine
 from spakweb import access
 from spakweb.errors import Refused
 from spakweb.ledger import export
-from spakweb.runs import actions, answering
+from spakweb.runs import actions, answering, start_inputs
 from spakweb.runs.models import Run
 from spakweb.runs.pages import checks, log, run_parts, start_files, workspace
 from spakweb.runs.pages.filters import RunFilter, clean, word
 from spakweb.runs.pages.views import find_run, fork_point, honest, show_run, start_form
-from spakweb.specs.facts import catalog
-from spakweb.specs.models import SpecVersion
-from spakweb.specs.team_files import TeamFiles
 from spakweb.specs.views import find_spec, named_version
 from spakweb.teams.models import Team
 from spakweb.text import plural
@@ -46,7 +42,8 @@ def start(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     try:
         files, bare = start_files.chosen(request, found)
         run = actions.start(
-            request.user, found, version=version, inputs=_inputs(version, given),
+            request.user, found, version=version,
+            inputs=start_inputs.checked(version, _inputs(given)),
             mode=given.get("mode", ""), backend=given.get("backend", ""),
             labels=given.get("labels", "").split(","), queue=_queue(given.get("queue", "")),
             sandbox=given.get("sandbox", ""), files=files, bare=bare,
@@ -58,20 +55,10 @@ def start(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     return redirect(run_parts.address(run))
 
 
-def _inputs(version: SpecVersion, given: Any) -> dict[str, str]:
-    """What the form says of each declared input; an empty field is the spec's default."""
-    whole = TeamFiles.of(version.spec).whole(version.text)
-    declared = examine(whole.parsed.spec, catalog()).inputs
-    found: dict[str, str] = {}
-    for name, item in declared.items():
-        value = given.get(f"input.{name}", "")
-        if value == "" and not item.required:
-            continue
-        read = item.read(value)
-        if wanted := item.problem(read):
-            raise Refused("web.run_input", f"The input {name} wants {wanted}.", "Correct it and start again.")
-        found[name] = value
-    return found
+def _inputs(given: QueryDict) -> dict[str, str]:
+    """What the form says of inputs, by name."""
+    prefix = "input."
+    return {name.removeprefix(prefix): str(given[name]) for name in given if name.startswith(prefix)}
 
 
 def _queue(name: str) -> str:

@@ -1,0 +1,158 @@
+"""What all views of the API share: who asks, what a body may be, errors as problem documents, limits.
+
+Errors: `problem` turns what a view raises into a document of RFC 9457; what it does not know is left to the
+handlers of the whole platform.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import orjson
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.http import Http404, HttpRequest, JsonResponse
+from rest_framework import exceptions
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.permissions import IsAuthenticated
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.serializers import Serializer
+from rest_framework.throttling import UserRateThrottle
+from rest_framework.views import APIView
+
+from spak.errors import UserError
+from spakweb.access import CHALLENGE
+from spakweb.error_pages import program_answer
+from spakweb.errors import Refused
+
+WRITES_PER_MINUTE, READS_PER_MINUTE = 240, 1200
+
+
+class ByToken(BaseAuthentication):
+    """The person of the token that the middleware read (teams/bearer.py)."""
+
+    def authenticate(self, request: Request) -> tuple[Any, Any] | None:
+        """The person and the token; None where none was sent."""
+        user = request._request.user
+        return (user, user.token) if user.is_authenticated and user.token else None
+
+    def authenticate_header(self, request: Request) -> str:
+        """The challenge of a 401."""
+        return CHALLENGE
+
+
+class Json(BaseParser):
+    """A JSON object in UTF-8, as long as a text may be."""
+
+    media_type = "application/json"
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> dict[str, Any]:
+        """Raises: Refused `web.request`, `web.text_size`."""
+        try:
+            data = stream.body if isinstance(stream, HttpRequest) else stream.read()
+            value = orjson.loads(data)
+        except RequestDataTooBig as error:
+            raise Refused("web.text_size", "The request is too large.", "Send less.", 413) from error
+        except orjson.JSONDecodeError as error:
+            raise Refused("web.request", "The request is not JSON in UTF-8.", str(error)[:100]) from error
+        if not isinstance(value, dict):
+            raise Refused("web.request", "The request is no JSON object.")
+        return value
+
+
+class OnlyJson(BaseContentNegotiation):
+    """JSON whatever is asked for: there is one form of each answer."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:
+        """The parser of what was sent; None, so a 415, for another kind."""
+        kind = (request.content_type or "").partition(";")[0].strip().lower()
+        return next((one for one in parsers if one.media_type == kind), None)
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+        """The one renderer."""
+        return renderers[0], renderers[0].media_type
+
+
+class Limit(UserRateThrottle):
+    """So many requests of one token or person in a minute: writes fewer than reads."""
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        """Count the request; what is over the limit is a 429 with Retry-After."""
+        safe = request.method in ("GET", "HEAD")
+        self.scope = "read" if safe else "write"
+        self.rate = f"{READS_PER_MINUTE if safe else WRITES_PER_MINUTE}/min"
+        self.num_requests, self.duration = self.parse_rate(self.rate)
+        return bool(super().allow_request(request, view))
+
+    def get_rate(self) -> str:
+        """The rate that it begins with."""
+        return f"{READS_PER_MINUTE}/min"
+
+    def get_cache_key(self, request: Request, view: APIView) -> str | None:
+        """A count for each token, and one for each person without."""
+        token = request.auth
+        return f"api:{self.scope}:{request.user.pk}:{token.pk if token else 0}"
+
+
+class View(APIView):
+    """A view of the API: JSON in, JSON out."""
+
+    authentication_classes = (ByToken, SessionAuthentication)
+    permission_classes = (IsAuthenticated,)
+    throttle_classes = (Limit,)
+    parser_classes: Any = (Json,)
+    renderer_classes = (JSONRenderer,)
+    content_negotiation_class = OnlyJson
+    http_method_names: ClassVar = ["get", "head", "post"]
+
+    def get_exception_handler(self) -> Any:
+        """Problem documents, whatever a setting says."""
+        return problem
+
+    def given(self, request: Request, serializer: type[Serializer]) -> dict[str, Any]:
+        """The body, checked. Raises: Refused `web.request` with the member and what is wrong with it."""
+        read = serializer(data=request.data)
+        unknown = sorted(set(request.data) - set(read.fields))
+        if unknown:
+            known = ", ".join(read.fields)
+            raise Refused("web.request", f"There is no member {unknown[0][:60]!r}.", f"Known: {known}.", 422)
+        if not read.is_valid():
+            name, why = next(iter(read.errors.items()))
+            raise Refused("web.request", f"{name}: {_first(why)}", "docs/openapi.yaml has the schema.", 422)
+        return dict(read.validated_data)
+
+
+def _first(why: Any) -> str:
+    while isinstance(why, list | dict):
+        why = next(iter(why.values() if isinstance(why, dict) else why), "")
+    return str(why)
+
+
+def problem(error: Exception, context: dict[str, Any]) -> JsonResponse | None:
+    """The answer to what a view raised; None for what is not a client's doing."""
+    request: HttpRequest = context["request"]._request
+    headers: dict[str, str] = {}
+    if isinstance(error, Refused):
+        told, status = error.to_json(), error.status
+    elif isinstance(error, UserError) and error.code.startswith(("web.", "run.", "lang.", "edit.")):
+        told, status = {"code": error.code, "message": error.message, "hint": error.hint}, 409
+    elif isinstance(error, Http404):
+        told, status = {"code": "web.404", "message": "There is nothing here, or it is not yours."}, 404
+    elif isinstance(error, PermissionDenied):
+        told, status = {"code": "web.403", "message": str(error)[:300] or "You may not do that."}, 403
+    elif isinstance(error, exceptions.Throttled):
+        wait = int(error.wait or 60) + 1
+        told, status = {"code": "web.rate", "message": "Too many requests.", "hint": f"Wait {wait} s."}, 429
+        headers["Retry-After"] = str(wait)
+    elif isinstance(error, exceptions.NotAuthenticated):
+        hint = "Make a token on the account page and send it: Authorization: Bearer spak_..."
+        told = {"code": "web.signed_out", "message": "This needs a token.", "hint": hint}
+        status, headers = 401, {"WWW-Authenticate": CHALLENGE}
+    elif isinstance(error, exceptions.APIException):
+        status = error.status_code
+        told = {"code": f"web.{status}", "message": _first(error.detail)}
+    else:
+        return None
+    return program_answer(request, told, status, headers)

@@ -1,0 +1,78 @@
+"""Idempotency-Key: the same request with the same key is answered once.
+
+`once(request, work)` does the work and keeps its answer in one transaction. The same key with another request
+is refused; one that comes while the first is under way waits for it, at most as long as for any lock.
+Source: draft-ietf-httpapi-idempotency-key-header-07.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.db import DatabaseError, IntegrityError, transaction
+from django.utils import timezone
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from spak import canon
+from spakweb.api.models import KeptAnswer
+from spakweb.errors import Refused
+from spakweb.promptly import locked, promptly
+
+HEADER = "Idempotency-Key"
+KEPT = timedelta(hours=24)
+LONGEST = 200
+
+Work = Callable[[], Response]
+
+
+def once(request: Request, work: Work) -> Response:
+    """The answer of `work`, or the one that is kept; what `work` raises is kept for nobody.
+
+    Raises: Refused `web.idempotency_key`, `web.idempotency_body`, `web.idempotency_busy`.
+    """
+    key = request.headers.get(HEADER)
+    if key is None:
+        return work()
+    if not 0 < len(key) <= LONGEST or not key.isascii() or not key.isprintable():
+        hint = f"1 to {LONGEST} printable ASCII characters, such as a UUID."
+        raise Refused("web.idempotency_key", "The Idempotency-Key cannot be used.", hint)
+    asker, digest = _asker(request), _digest(request)
+    KeptAnswer.objects.filter(asker=asker, made_at__lt=timezone.now() - KEPT).delete()
+    try:
+        with promptly():
+            try:
+                with transaction.atomic():
+                    row = KeptAnswer.objects.create(asker=asker, key=key, request=digest)
+            except IntegrityError:
+                return _kept(KeptAnswer.objects.get(asker=asker, key=key), digest)
+            made = work()
+            row.status, row.body = made.status_code, made.data
+            row.headers = {name: made[name] for name in ("Location",) if made.has_header(name)}
+            row.save(update_fields=["status", "body", "headers"])
+            return made
+    except DatabaseError as error:
+        if not locked(error):
+            raise
+        words = "A request with this Idempotency-Key is under way."
+        raise Refused("web.idempotency_busy", words, "Send it again in a few seconds.", 409) from error
+
+
+def _kept(row: KeptAnswer, digest: str) -> Response:
+    if row.request != digest:
+        raise Refused(
+            "web.idempotency_body", "This Idempotency-Key belongs to another request.",
+            "Use a new key for each request.", 422,
+        )  # fmt: skip
+    return Response(row.body, status=row.status, headers={**row.headers, "Idempotent-Replayed": "true"})
+
+
+def _asker(request: Request) -> str:
+    token: Any = request.user.token
+    return f"{request.user.pk}:{token.pk if token else 0}"
+
+
+def _digest(request: Request) -> str:
+    return canon.content_hash([request.method, request.get_full_path(), canon.digest(request._request.body)])

@@ -1,0 +1,277 @@
+"""The documents of the API: what is taken and given, as serializers, from which the schema is made."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from django.urls import reverse
+from rest_framework import serializers
+
+from spakweb import clock
+from spakweb.live.summaries import HEADER, list_row
+from spakweb.runs.models import SANDBOXES, Run
+from spakweb.specs.models import Spec, SpecVersion
+
+
+class Builds(Protocol):
+    """A request, of Django or of the framework, as far as addresses go."""
+
+    def build_absolute_uri(self, location: str) -> str:
+        """The whole address."""
+
+
+RUN_COLUMNS = (
+    *HEADER,
+    *(
+        "mode",
+        "backend",
+        "sandbox",
+        "inputs",
+        "head",
+        "deleted_at",
+        "files__root",
+        "parent__key",
+        "parent_seq",
+    ),
+    *("version__spec__slug", "version__number", "version__content_hash", "team__slug"),
+)
+
+
+class TeamShape(serializers.Serializer):
+    """A team that the token reaches."""
+
+    slug = serializers.CharField()
+    name = serializers.CharField()
+    role = serializers.CharField(help_text="The role that the token acts with.")
+    html_url = serializers.CharField()
+
+
+class Teams(serializers.Serializer):
+    """All of them."""
+
+    teams = TeamShape(many=True)
+
+
+class SpecShape(serializers.Serializer):
+    """A spec; `head` is its newest version."""
+
+    slug = serializers.CharField()
+    name = serializers.CharField()
+    head = serializers.IntegerField()
+    hash = serializers.CharField()
+    tags = serializers.DictField(child=serializers.IntegerField())
+    protected = serializers.BooleanField()
+    archived = serializers.BooleanField()
+    html_url = serializers.CharField()
+
+
+class Specs(serializers.Serializer):
+    """Specs of a team, by name."""
+
+    specs = SpecShape(many=True)
+
+
+class VersionShape(serializers.Serializer):
+    """A version of a spec with its text."""
+
+    number = serializers.IntegerField()
+    hash = serializers.CharField()
+    message = serializers.CharField()
+    author = serializers.CharField()
+    made_at = serializers.CharField()
+    text = serializers.CharField()
+
+
+class CheckRequest(serializers.Serializer):
+    """A text of a spec."""
+
+    text = serializers.CharField(max_length=512 << 10, trim_whitespace=False, allow_blank=True)
+
+
+class Finding(serializers.Serializer):
+    """What `spak check` says of a place of the text; lines and columns begin with 1."""
+
+    code = serializers.CharField()
+    severity = serializers.CharField()
+    message = serializers.CharField()
+    hint = serializers.CharField()
+    line = serializers.IntegerField()
+    column = serializers.IntegerField()
+
+
+class Checked(serializers.Serializer):
+    """`ok` holds when no finding is an error."""
+
+    ok = serializers.BooleanField()
+    findings = Finding(many=True)
+
+
+class StartRequest(serializers.Serializer):
+    """What a run begins with; all has a default."""
+
+    version = serializers.IntegerField(
+        required=False, min_value=1, help_text="Else the tag, else the newest."
+    )
+    tag = serializers.CharField(required=False, max_length=40)
+    inputs = serializers.DictField(child=serializers.CharField(allow_blank=True), required=False)
+    labels = serializers.ListField(child=serializers.CharField(), required=False)
+    mode = serializers.CharField(required=False, max_length=12)
+    backend = serializers.CharField(required=False, max_length=40)
+    queue = serializers.RegexField(r"^[A-Za-z0-9._-]{1,60}$", required=False)
+    sandbox = serializers.ChoiceField([one for one in SANDBOXES if one], required=False)
+    files = serializers.CharField(
+        required=False, max_length=43, help_text='The hash of an upload; "none" for an empty workspace.'
+    )
+
+
+class UploadShape(serializers.Serializer):
+    """Files that runs of the team may begin with."""
+
+    hash = serializers.CharField()
+    name = serializers.CharField()
+    files = serializers.IntegerField()
+    bytes = serializers.IntegerField()
+
+
+class RunShape(serializers.Serializer):
+    """A run as it is now."""
+
+    key = serializers.CharField()
+    team = serializers.CharField()
+    spec = serializers.CharField(allow_null=True)
+    version = serializers.IntegerField(allow_null=True)
+    spec_hash = serializers.CharField(allow_null=True)
+    name = serializers.CharField()
+    state = serializers.CharField()
+    ended = serializers.BooleanField()
+    checked = serializers.BooleanField(allow_null=True, help_text="Whether anything checked a result.")
+    reason = serializers.CharField(help_text="Codes of why it ended or waits.")
+    why = serializers.CharField()
+    task = serializers.CharField()
+    asks = serializers.CharField(help_text="The id of what it waits for; empty: nothing.")
+    records = serializers.IntegerField()
+    head = serializers.CharField(help_text="The hash of its last record.")
+    steps = serializers.IntegerField()
+    tokens = serializers.DictField()
+    cost_nanousd = serializers.IntegerField()
+    mode = serializers.CharField()
+    backend = serializers.CharField()
+    queue = serializers.CharField()
+    inputs = serializers.DictField()
+    labels = serializers.ListField(child=serializers.CharField())
+    files = serializers.CharField(allow_null=True)
+    made_at = serializers.CharField()
+    started_at = serializers.CharField()
+    ended_at = serializers.CharField()
+    url = serializers.CharField()
+    html_url = serializers.CharField()
+
+
+class Runs(serializers.Serializer):
+    """A page of runs, the newest first; `next` is the address of the page after it."""
+
+    runs = RunShape(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class Records(serializers.Serializer):
+    """Records in order, each as the ledger has it. `next` is the address of those after them, null when the
+    run has ended and all were given."""
+
+    records = serializers.ListField(child=serializers.DictField())
+    next = serializers.CharField(allow_null=True)
+
+
+class AnswerRequest(serializers.Serializer):
+    """An answer to what the run waits for; `of` is the `asks` of the run."""
+
+    of = serializers.CharField(max_length=200)
+    text = serializers.CharField(trim_whitespace=False, allow_blank=True)
+
+
+class PatchRequest(serializers.Serializer):
+    """A whole text, or a unified diff of it, against a version."""
+
+    text = serializers.CharField(max_length=512 << 10, trim_whitespace=False)
+    base_version = serializers.IntegerField(min_value=1)
+    title = serializers.CharField(max_length=120)
+    rationale = serializers.CharField(required=False, allow_blank=True, max_length=20_000)
+
+
+class CheckShape(serializers.Serializer):
+    """A check of a revision."""
+
+    name = serializers.CharField()
+    state = serializers.CharField()
+    words = serializers.CharField()
+
+
+class PatchShape(serializers.Serializer):
+    """A patch: `missing` says what a merge still waits for."""
+
+    number = serializers.IntegerField()
+    title = serializers.CharField()
+    state = serializers.CharField()
+    proposer = serializers.CharField()
+    revision = serializers.IntegerField()
+    base_version = serializers.IntegerField()
+    hash = serializers.CharField()
+    checks = CheckShape(many=True)
+    missing = serializers.ListField(child=serializers.CharField())
+    merged_version = serializers.IntegerField(allow_null=True)
+    html_url = serializers.CharField()
+
+
+def spec_of(request: Builds, spec: Spec) -> dict[str, Any]:
+    """A spec as SpecShape."""
+    here = [spec.team.slug, spec.slug]
+    return {
+        "slug": spec.slug,
+        "name": spec.name,
+        "head": spec.head.number,
+        "hash": spec.head.content_hash,
+        "tags": {tag.name: tag.version.number for tag in spec.tags.all()},
+        "protected": spec.approvals > 0,
+        "archived": spec.archived_at is not None,
+        "html_url": request.build_absolute_uri(reverse("spak-spec-detail", args=here)),
+    }
+
+
+def version_of(version: SpecVersion) -> dict[str, Any]:
+    """A version as VersionShape."""
+    return {
+        "number": version.number,
+        "hash": version.content_hash,
+        "message": version.message,
+        "author": str(version.author),
+        "made_at": version.made_at.isoformat(),
+        "text": version.text,
+    }
+
+
+def run_of(request: Builds, row: dict[str, Any]) -> dict[str, Any]:
+    """A run as RunShape, from `.values(*RUN_COLUMNS)`."""
+    shown = list_row(row, clock.now())
+    here = [row["team__slug"], row["key"]]
+    return {
+        **{
+            name: shown[name] for name in ("key", "name", "state", "checked", "reason", "why", "task", "asks")
+        },
+        **{name: shown[name] for name in ("steps", "tokens", "labels", "made_at", "started_at", "ended_at")},
+        **{name: row[name] for name in ("head", "mode", "backend", "queue", "inputs")},
+        "team": row["team__slug"],
+        "spec": row["version__spec__slug"],
+        "version": row["version__number"],
+        "spec_hash": row["version__content_hash"],
+        "ended": bool(row["ended_at"]),
+        "records": row["count"],
+        "cost_nanousd": shown["cost"],
+        "files": row["files__root"],
+        "url": request.build_absolute_uri(reverse("spak-api-run", args=here)),
+        "html_url": request.build_absolute_uri(reverse("spak-run", args=here)),
+    }
+
+
+def one_run(request: Builds, run: Run) -> dict[str, Any]:
+    """A run as RunShape, as the database has it now."""
+    return run_of(request, Run.objects.filter(pk=run.pk).values(*RUN_COLUMNS).get())

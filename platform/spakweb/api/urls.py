@@ -1,0 +1,42 @@
+"""Addresses of the API, below /api/v1/; programs ask all of them with a token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import path
+
+from spakweb.access import by_token
+from spakweb.api import schema  # noqa: F401  it makes tokens known to the schema
+from spakweb.api import views_runs as runs
+from spakweb.api import views_specs as specs
+
+SPEC = "teams/<slug:team>/specs/<slug:spec>/"
+RUN = "teams/<slug:team>/runs/<str:run>/"
+
+
+def one(view: Any) -> Any:
+    """A view that a token may ask, and write with."""
+    return by_token(getattr(view, "as_view", lambda: view)(), writes=True)
+
+
+urlpatterns = [
+    path("teams/", one(specs.TeamList), name="spak-api-teams"),
+    path("teams/<slug:team>/specs/", one(specs.SpecList), name="spak-api-specs"),
+    path(SPEC, one(specs.SpecDetail), name="spak-api-spec"),
+    path(f"{SPEC}check/", one(specs.SpecCheck), name="spak-api-check"),
+    path(f"{SPEC}versions/<int:number>/", one(specs.VersionDetail), name="spak-api-version"),
+    path(f"{SPEC}patches/", one(specs.PatchList), name="spak-api-patches"),
+    path(f"{SPEC}patches/<int:number>/", one(specs.PatchDetail), name="spak-api-patch"),
+    path(f"{SPEC}files/", one(runs.RunBring), name="spak-api-bring"),
+    path(f"{SPEC}runs/", one(runs.RunStart), name="spak-api-start"),
+    path("teams/<slug:team>/runs/", one(runs.RunList), name="spak-api-runs"),
+    path(RUN, one(runs.waiting(runs.RunDetail)), name="spak-api-run"),
+    path(f"{RUN}records/", one(runs.waiting(runs.RunRecords)), name="spak-api-records"),
+    path(f"{RUN}files/", one(runs.RunArtifacts), name="spak-api-files"),
+    path(f"{RUN}junit.xml", one(runs.RunJUnit), name="spak-api-junit"),
+    path(f"{RUN}answer/", one(runs.RunAnswer), name="spak-api-answer"),
+    path(f"{RUN}pause/", one(runs.RunPause), name="spak-api-pause"),
+    path(f"{RUN}resume/", one(runs.RunResume), name="spak-api-resume"),
+    path(f"{RUN}cancel/", one(runs.RunCancel), name="spak-api-cancel"),
+]

@@ -1,0 +1,387 @@
+"""Runs: start, look, wait, answer, control; their records, files and JUnit report.
+
+A wait (`waiting`) is an answer whose body comes later: the event loop holds it, no thread, and looks again
+when the run has news.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import wraps
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import orjson
+from asgiref.sync import sync_to_async
+from django.core.exceptions import PermissionDenied
+from django.db import connection
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from spak import canon
+from spak.runner.views.junit import junit
+from spakweb import access
+from spakweb.api import shapes
+from spakweb.api.base import View
+from spakweb.api.once import once
+from spakweb.api.views_specs import find_spec
+from spakweb.errors import Refused
+from spakweb.ledger import export
+from spakweb.ledger.store import DatabaseLedgers
+from spakweb.live.stream import Crowded, hub, messages
+from spakweb.live.viewers import Viewer
+from spakweb.runs import actions, start_inputs
+from spakweb.runs.models import Run, RunRecord, Upload
+from spakweb.runs.pages.filters import RunFilter
+from spakweb.specs.models import Spec, SpecVersion
+from spakweb.teams.models import Team
+from spakweb.text import as_number
+
+PAGE, MOST_RECORDS = 100, 500
+LONGEST_WAIT_S = 60
+STOPS = ("waiting", "paused")
+"""States in which a run goes on only when somebody does something."""
+NONE = "none"
+WAIT = OpenApiParameter("wait", int, description="Seconds, at most 60, until it ends or needs somebody.")
+
+
+def find_run(request: Request, team: str, run: str, action: str = "run.view") -> Run:
+    """The run. Raises: Http404, PermissionDenied."""
+    rows = Run.objects.select_related("team", "version__spec")
+    found: Run = access.find(request.user, action, rows, team__slug=team, key=run)
+    return found
+
+
+class RunList(View):
+    """Runs of a team."""
+
+    @extend_schema(
+        operation_id="list_runs",
+        responses=shapes.Runs,
+        parameters=[
+            OpenApiParameter(name, str) for name in ("state", "spec", "version", "label", "q", "before")
+        ],
+    )
+    def get(self, request: Request, team: str) -> Response:
+        """The newest runs first; filters as on the page."""
+        found = access.find(request.user, "run.view", Team, slug=team)
+        given = {key: value for key, value in request.query_params.items() if key != "before"}
+        wanted = RunFilter.of(request.query_params)
+        if urlencode(sorted(given.items())) != urlencode(sorted(parse_qsl(wanted.query))):
+            known = "state, spec, version, label, q, mine=1 and deleted=1"
+            raise Refused("web.run_filter", "The filters cannot be used.", f"They are {known}.")
+        rows = wanted.apply(Run.objects.filter(team=found), request.user)
+        if before := request.query_params.get("before"):
+            last = access.find(request.user, "run.view", Run, team=found, key=before)
+            rows = rows.filter(pk__lt=last.pk)
+        page = list(rows.order_by("-pk").values(*shapes.RUN_COLUMNS)[: PAGE + 1])
+        shown = [shapes.run_of(request, one) for one in page[:PAGE]]
+        more = None
+        if len(page) > PAGE:
+            query = urlencode({**given, "before": shown[-1]["key"]})
+            more = request.build_absolute_uri(f"{request.path}?{query}")
+        return Response({"runs": shown, "next": more})
+
+
+class RunStart(View):
+    """Starting runs."""
+
+    @extend_schema(operation_id="start_run", request=shapes.StartRequest, responses={201: shapes.RunShape})
+    def post(self, request: Request, team: str, spec: str) -> Response:
+        """Start a run of a version, of a tag, or of the newest version. Needs the scope start."""
+        found = find_spec(request, team, spec, "run.start")
+        given = self.given(request, shapes.StartRequest)
+        version = _version(found, given)
+        inputs = {name: str(value) for name, value in given.get("inputs", {}).items()}
+        unknown = sorted(inputs.keys() - start_inputs.declared(version).keys())
+        if unknown:
+            hint = f"It declares: {', '.join(start_inputs.declared(version)) or 'none'}."
+            raise Refused("web.run_input", f"The spec has no input {unknown[0][:60]!r}.", hint, 422)
+        asked = given.get("files", "")
+
+        def work() -> Response:
+            run = actions.start(
+                request.user, found, version=version, inputs=start_inputs.checked(version, inputs),
+                labels=given.get("labels", ()), bare=asked == NONE, files=_files(found, asked),
+                **{name: given[name] for name in ("mode", "backend", "queue", "sandbox") if name in given},
+            )  # fmt: skip
+            body = shapes.one_run(request, run)
+            return Response(body, status=201, headers={"Location": body["url"]})
+
+        return once(request, work)
+
+
+def _version(spec: Spec, given: dict[str, Any]) -> SpecVersion:
+    if "version" in given and "tag" in given:
+        raise Refused("web.request", "version and tag cannot both be given.", "Send one of them.", 422)
+    found: SpecVersion | None = spec.head
+    if "tag" in given:
+        row = spec.tags.filter(name=given["tag"]).select_related("version").first()
+        found = row.version if row else None
+    elif "version" in given:
+        found = spec.versions.filter(number=given["version"]).first()
+    if found is None:
+        named = f"tag {given['tag']!r}" if "tag" in given else f"version {given['version']}"
+        raise Refused("web.run_version", f"This spec has no {named}.", "Its page lists them.", 422)
+    return found
+
+
+def _files(spec: Spec, asked: str) -> Upload | None:
+    if asked in ("", NONE):
+        return None
+    found = Upload.objects.filter(team=spec.team, root=asked).first() if asked.isprintable() else None
+    if found is None:
+        raise Refused("web.run_files", "The team has no such files.", "Bring them again.", 410)
+    return found
+
+
+class Zip(BaseParser):
+    """An archive as it is; it is read by the view."""
+
+    media_type = "application/zip"
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        """The stream."""
+        return stream
+
+
+class RunBring(View):
+    """Files for runs."""
+
+    parser_classes = (Zip,)
+
+    @extend_schema(
+        operation_id="bring_files",
+        request={"application/zip": bytes},
+        responses={201: shapes.UploadShape},
+        parameters=[OpenApiParameter("name", str, description="What the files are called.")],
+    )
+    def post(self, request: Request, team: str, spec: str) -> Response:
+        """Bring a zip that runs may begin with. The same files again are the same upload."""
+        found = find_spec(request, team, spec, "run.start")
+        name = request.query_params.get("name", "files.zip")
+        with tempfile.SpooledTemporaryFile(max_size=1 << 20) as archive:
+            size = 0
+            stream = request._request
+            while piece := stream.read(1 << 20):
+                size += len(piece)
+                archive.write(piece)
+            archive.seek(0)
+            upload, _ = actions.bring_files(request.user, found, name, archive, size)  # type: ignore[arg-type]
+        body = {"hash": upload.root, "name": upload.name, "files": upload.files, "bytes": upload.size}
+        return Response(body, status=201)
+
+
+class RunDetail(View):
+    """A run."""
+
+    @extend_schema(operation_id="get_run", responses=shapes.RunShape, parameters=[WAIT])
+    def get(self, request: Request, team: str, run: str) -> Response:
+        """A run as it is; with `wait` as soon as it has ended, or needs somebody."""
+        return Response(self.body(request._request, find_run(request, team, run)))
+
+    @staticmethod
+    def body(request: HttpRequest, run: Run) -> dict[str, Any]:
+        """The run as RunShape."""
+        return shapes.one_run(request, run)
+
+
+class RunPause(View):
+    """Control of a run."""
+
+    @extend_schema(operation_id="pause_run", request=None, responses={202: shapes.RunShape})
+    def post(self, request: Request, team: str, run: str) -> Response:
+        """Ask the run to pause. Needs the scope start; idempotent."""
+        found = find_run(request, team, run)
+        actions.request_control(request.user, found, "pause")
+        return Response(shapes.one_run(request, found), status=202)
+
+
+class RunCancel(View):
+    """Control of a run."""
+
+    @extend_schema(operation_id="cancel_run", request=None, responses={202: shapes.RunShape})
+    def post(self, request: Request, team: str, run: str) -> Response:
+        """Ask the run to be cancelled. Needs the scope start; idempotent."""
+        found = find_run(request, team, run)
+        actions.request_control(request.user, found, "cancel")
+        return Response(shapes.one_run(request, found), status=202)
+
+
+class RunResume(View):
+    """Control of a run."""
+
+    @extend_schema(operation_id="resume_run", request=None, responses={202: shapes.RunShape})
+    def post(self, request: Request, team: str, run: str) -> Response:
+        """Go on with a paused run. Needs the scope start; idempotent."""
+        found = find_run(request, team, run)
+        actions.resume(request.user, found)
+        return Response(shapes.one_run(request, found), status=202)
+
+
+class RunAnswer(View):
+    """Answers."""
+
+    @extend_schema(operation_id="answer_run", request=shapes.AnswerRequest, responses={202: shapes.RunShape})
+    def post(self, request: Request, team: str, run: str) -> Response:
+        """Answer what the run waits for. Needs the scope answer; approvals are given by people."""
+        found = find_run(request, team, run)
+        given = self.given(request, shapes.AnswerRequest)
+        waits = ((found.summary or {}).get("waiting") or {}).get("kind")
+        if waits == "approval":
+            raise Refused("web.run_approval", "The run waits for an approval.", "A person gives it.", 409)
+        actions.ask(request.user, found, "answer", given["of"], text=given["text"])
+        return Response(shapes.one_run(request, found), status=202)
+
+
+class RunRecords(View):
+    """Records of a run."""
+
+    @extend_schema(
+        operation_id="list_records",
+        responses=shapes.Records,
+        parameters=[OpenApiParameter("after", int, description="The last seq that was read."), WAIT],
+    )
+    def get(self, request: Request, team: str, run: str) -> Response:
+        """Records after a seq, at most 500. Follow `next` until it is null."""
+        return Response(self.body(request._request, find_run(request, team, run)))
+
+    @staticmethod
+    def body(request: HttpRequest, run: Run) -> dict[str, Any]:
+        """The records as Records."""
+        after = _after(request)
+        rows = list(
+            RunRecord.objects.filter(run=run, seq__gt=after)
+            .order_by("seq")
+            .values_list("seq", "line")[:MOST_RECORDS]
+        )
+        last = rows[-1][0] if rows else after
+        done = run.ended and last + 1 >= run.count
+        address = f"{request.path}?{urlencode({'after': last})}"
+        return {
+            "records": [canon.loads(bytes(line)) for _, line in rows],
+            "next": None if done else request.build_absolute_uri(address),
+        }
+
+
+def _after(request: HttpRequest) -> int:
+    found = as_number(request.GET.get("after", ""))
+    return -1 if found is None else found
+
+
+class RunArtifacts(View):
+    """Files of a run."""
+
+    @extend_schema(
+        operation_id="list_files",
+        responses=OpenApiResponse(description="The files that the run made or changed."),
+    )
+    def get(self, request: Request, team: str, run: str) -> Response:
+        """The files that the run made or changed, each with the address of its content."""
+        found = find_run(request, team, run)
+        rows = [
+            {
+                **one,
+                "url": request.build_absolute_uri(reverse("spak-run-artifact", args=[team, run, one["key"]])),
+            }
+            for one in export.artifacts(found)
+        ]
+        return Response({"files": rows})
+
+
+class RunJUnit(View):
+    """The report for CI."""
+
+    @extend_schema(operation_id="get_junit", responses={(200, "application/xml"): str})
+    def get(self, request: Request, team: str, run: str) -> HttpResponse:
+        """JUnit XML: a test for each time that a task ended, and one for the run."""
+        found = find_run(request, team, run)
+        export.begun(found)
+        records = (record for record, _ in DatabaseLedgers().reader(found.key).read())
+        response = HttpResponse(junit(found.name, records), content_type="application/xml")
+        return HttpResponse(response.content, content_type="application/xml; charset=utf-8")
+
+
+# ---- waiting
+
+AsyncView = Callable[..., Awaitable[HttpResponseBase]]
+
+
+def waiting(view: type[RunDetail] | type[RunRecords]) -> AsyncView:
+    """The view's answer when the run has news that somebody waits for, or when the time is over."""
+    answer = view.as_view()
+
+    @wraps(answer)
+    async def wait(request: HttpRequest, **here: str) -> HttpResponseBase:
+        first: HttpResponseBase = await sync_to_async(answer)(request, **here)
+        seconds = min(as_number(request.GET.get("wait", "")) or 0, LONGEST_WAIT_S)
+        if seconds <= 0 or first.status_code != 200:
+            return first
+        user = await request.auser()
+        run = await sync_to_async(_again)(user, here)
+        after = _after(request) if view is RunRecords else None
+        if run is None or run.ended or run.state in STOPS or (after is not None and run.count > after + 1):
+            return first
+        viewer = Viewer.of(user, request.session, named=False)
+
+        async def later() -> AsyncIterator[bytes]:
+            await _news(run, viewer, seconds, records=after is not None)
+            yield await sync_to_async(_body)(view, request, user, here)
+
+        response = StreamingHttpResponse(later(), content_type="application/json")
+        response["Cache-Control"] = "no-store"
+        return response
+
+    return wait
+
+
+def _again(user: Any, here: dict[str, str]) -> Run | None:
+    """The run as it is now, while the person may see it; the connection of its thread is closed."""
+    try:
+        found: Run = access.find(user, "run.view", Run, team__slug=here["team"], key=here["run"])
+        return found
+    except (Http404, PermissionDenied):
+        return None
+    finally:
+        if not connection.in_atomic_block:
+            connection.close()
+
+
+def _body(
+    view: type[RunDetail] | type[RunRecords], request: HttpRequest, user: Any, here: dict[str, str]
+) -> bytes:
+    run = _again(user, here)
+    if run is None:  # it was deleted, or the person left: an answer has begun, and says so in its body
+        return orjson.dumps({"code": "web.404", "detail": "There is nothing here, or it is not yours."})
+    try:
+        return orjson.dumps(view.body(request, run))
+    finally:
+        if not connection.in_atomic_block:
+            connection.close()
+
+
+async def _news(run: Run, viewer: Viewer, seconds: int, *, records: bool) -> None:
+    """Returns when the run ended or stands still, has a further record where one waits for `records`, or the
+    time is over."""
+    try:
+        reader = await hub().join(run, viewer, run.count - 1, whole=False)
+    except Crowded:
+        return
+    try:
+        async with asyncio.timeout(seconds):
+            async for message in messages(reader):
+                if message.type in ("end", "closed", "resync") or (records and message.type == "records"):
+                    return
+                if message.type == "state" and json.loads(message.text)["run"]["state"] in STOPS:
+                    return
+    except TimeoutError:
+        return
+    finally:
+        hub().leave(reader)

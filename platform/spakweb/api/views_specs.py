@@ -1,0 +1,163 @@
+"""Teams, specs, versions, the check of a text, and patches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from spak.lang.diagnostics import Severity
+from spakweb import access
+from spakweb.api import shapes
+from spakweb.api.base import View
+from spakweb.api.once import once
+from spakweb.reviews import actions as reviews
+from spakweb.reviews import rules
+from spakweb.reviews.models import Patch
+from spakweb.specs.facts import findings
+from spakweb.specs.models import Spec, SpecVersion
+from spakweb.specs.team_files import TeamFiles
+from spakweb.teams.law import law_of
+from spakweb.teams.models import Team
+from spakweb.text import clean
+
+MOST = 200
+"""Of a list without pages: the newest patches."""
+TEXT_BYTES = 512 << 10
+
+
+def find_spec(request: Request, team: str, spec: str, action: str = "spec.view") -> Spec:
+    """The spec. Raises: Http404, PermissionDenied."""
+    rows = Spec.objects.select_related("team", "head").prefetch_related("tags__version")
+    found: Spec = access.find(request.user, action, rows, team__slug=team, slug=spec)
+    return found
+
+
+class TeamList(View):
+    """Teams."""
+
+    @extend_schema(operation_id="list_teams", responses=shapes.Teams)
+    def get(self, request: Request) -> Response:
+        """The teams that the token reaches."""
+        rows = access.visible_to(request.user, Team.objects.all()).order_by("slug")
+        found = [
+            {
+                "slug": team.slug,
+                "name": team.name,
+                "role": str(access.role_in(request.user, team)),
+                "html_url": request.build_absolute_uri(reverse("spak-team-home", args=[team.slug])),
+            }
+            for team in rows
+        ]
+        return Response({"teams": found})
+
+
+class SpecList(View):
+    """Specs."""
+
+    @extend_schema(operation_id="list_specs", responses=shapes.Specs)
+    def get(self, request: Request, team: str) -> Response:
+        """The specs of a team that are not archived."""
+        found = access.find(request.user, "spec.view", Team, slug=team)
+        rows = Spec.objects.filter(team=found, archived_at=None).select_related("team", "head")
+        rows = rows.prefetch_related("tags__version").order_by("slug")
+        return Response({"specs": [shapes.spec_of(request, one) for one in rows]})
+
+
+class SpecDetail(View):
+    """A spec."""
+
+    @extend_schema(operation_id="get_spec", responses=shapes.SpecShape)
+    def get(self, request: Request, team: str, spec: str) -> Response:
+        """A spec with its tags."""
+        return Response(shapes.spec_of(request, find_spec(request, team, spec)))
+
+
+class VersionDetail(View):
+    """A version."""
+
+    @extend_schema(operation_id="get_version", responses=shapes.VersionShape)
+    def get(self, request: Request, team: str, spec: str, number: int) -> Response:
+        """A version of a spec with its text."""
+        rows = SpecVersion.objects.select_related("author")
+        here = {"spec__team__slug": team, "spec__slug": spec, "number": number}
+        return Response(shapes.version_of(access.find(request.user, "spec.view", rows, **here)))
+
+
+class SpecCheck(View):
+    """A check of a text."""
+
+    @extend_schema(operation_id="check_spec", request=shapes.CheckRequest, responses=shapes.Checked)
+    def post(self, request: Request, team: str, spec: str) -> Response:
+        """What `spak check` says of a text, with the files that the spec imports and the law of the team."""
+        found = find_spec(request, team, spec)
+        text = clean(self.given(request, shapes.CheckRequest)["text"], TEXT_BYTES)
+        rows = findings(TeamFiles.of(found).whole(text), law_of(found.team))
+        shown = [
+            {
+                "code": one.code,
+                "severity": str(one.severity),
+                "message": one.message,
+                "hint": one.hint,
+                "line": one.line,
+                "column": one.column,
+            }
+            for one in rows
+        ]
+        return Response({"ok": all(one.severity != Severity.ERROR for one in rows), "findings": shown})
+
+
+def patch_of(request: Request, patch: Patch) -> dict[str, Any]:
+    """A patch as PatchShape."""
+    latest = patch.latest
+    here = [patch.spec.team.slug, patch.spec.slug, patch.number]
+    return {
+        "number": patch.number,
+        "title": patch.title,
+        "state": patch.state,
+        "proposer": patch.proposer,
+        "revision": latest.number,
+        "base_version": latest.base.number,
+        "hash": latest.content_hash,
+        "checks": [{"name": one.name, "state": one.state, "words": one.words} for one in latest.checks.all()],
+        "missing": rules.missing(patch) if patch.state == Patch.State.OPEN else [],
+        "merged_version": patch.merged.number if patch.merged else None,
+        "html_url": request.build_absolute_uri(reverse("spak-patch", args=here)),
+    }
+
+
+class PatchList(View):
+    """Patches."""
+
+    @extend_schema(
+        operation_id="propose_patch", request=shapes.PatchRequest, responses={201: shapes.PatchShape}
+    )
+    def post(self, request: Request, team: str, spec: str) -> Response:
+        """Propose a patch. Needs the scope review; nobody approves by token."""
+        found = find_spec(request, team, spec, "spec.propose")
+        given = self.given(request, shapes.PatchRequest)
+
+        def work() -> Response:
+            made = reviews.propose(
+                request.user, found, given["text"], given["base_version"], given["title"],
+                given.get("rationale", ""),
+            )  # fmt: skip
+            address = reverse("spak-api-patch", args=[team, spec, made.number])
+            headers = {"Location": request.build_absolute_uri(address)}
+            return Response(patch_of(request, made), status=201, headers=headers)
+
+        return once(request, work)
+
+
+class PatchDetail(View):
+    """A patch."""
+
+    @extend_schema(operation_id="get_patch", responses=shapes.PatchShape)
+    def get(self, request: Request, team: str, spec: str, number: int) -> Response:
+        """A patch, its checks, and what a merge of it still waits for: a gate for CI."""
+        rows = Patch.objects.select_related("spec__team", "spec__head", "merged")
+        here = {"spec__team__slug": team, "spec__slug": spec, "number": number}
+        return Response(patch_of(request, access.find(request.user, "spec.view", rows, **here)))

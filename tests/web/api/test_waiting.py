@@ -1,0 +1,85 @@
+"""The long polls of the API: they end with the news that was waited for, and hold no thread."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.test import AsyncClient
+from django.utils import timezone
+
+from process_kit import WAIT_S
+from runs_kit import ledger, looped, member, tables, write
+from spakweb.live import news
+from spakweb.runs.models import Run
+from spakweb.teams import tokens
+from spakweb.teams.models import Team
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def team(transactional_db: None, settings: Any, tmp_path: Path) -> Iterator[Team]:
+    settings.MEDIA_ROOT, settings.DATA_DIR = tmp_path / "media", tmp_path / "data"
+    with tables():
+        yield Team.objects.create(name="Demo", slug="demo")
+
+
+def waited(team: Team, path: str, happens: Any) -> tuple[bool, Any]:
+    """Whether the answer came before anything happened, and what it says."""
+    _, secret = tokens.make(member(team), "ci", 7)
+
+    async def asks() -> Any:
+        answer = await AsyncClient().get(path, headers={"authorization": f"Bearer {secret}"})
+        if not answer.streaming:
+            return answer.json()
+        return json.loads(b"".join([piece async for piece in answer.streaming_content]))
+
+    async def both() -> tuple[bool, Any]:
+        asked = asyncio.create_task(asks())
+        done, _ = await asyncio.wait([asked], timeout=1)
+        await sync_to_async(happens)()
+        return bool(done), await asyncio.wait_for(asked, WAIT_S)
+
+    return looped(both)
+
+
+def ends() -> None:
+    Run.objects.update(state="failed", ended_at=timezone.now())
+    news.tell("r1", Run.objects.get().count)
+
+
+def stands() -> None:
+    Run.objects.update(state="waiting")
+    news.tell("r1", Run.objects.get().count)
+
+
+@pytest.mark.parametrize(("happens", "state"), [(ends, "failed"), (stands, "waiting")])
+def test_a_wait_ends_when_the_run_ends_or_needs_somebody(team: Team, happens: Any, state: str) -> None:
+    held = ledger(team)
+    write(held, 3)
+    early, answer = waited(team, "/api/v1/teams/demo/runs/r1/?wait=60", happens)
+    assert (early, answer["state"]) == (False, state)
+    held.close()
+
+
+def test_a_wait_for_records_ends_with_the_next_one(team: Team) -> None:
+    held = ledger(team)
+    write(held, 3)
+    seen = Run.objects.get().count - 1
+    path = f"/api/v1/teams/demo/runs/r1/records/?after={seen}&wait=60"
+    early, answer = waited(team, path, lambda: write(held, 1))
+    assert not early and [one["seq"] for one in answer["records"]] == [seen + 1]
+    held.close()
+
+
+def test_a_stranger_waits_for_nothing(team: Team) -> None:
+    ledger(team).close()
+    other = Team.objects.create(name="Other", slug="other")
+    early, answer = waited(other, "/api/v1/teams/demo/runs/r1/?wait=60", lambda: None)
+    assert early and answer["code"] == "web.404"
