@@ -5,6 +5,7 @@ check). And what the shell's script adds: theme, palette, confirmations, keys.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -76,6 +77,23 @@ def test_a_page_opens_at_its_top(window: Callable[..., Watched]) -> None:
     chosen = alice.page.locator(".tabs [aria-current]")
     assert alice.page.evaluate("scrollY") == 0
     assert chosen.bounding_box()["x"] + chosen.bounding_box()["width"] <= 320
+
+
+def test_a_webhook_from_the_form_to_its_removal(window: Callable[..., Watched]) -> None:
+    alice = window("alice")
+    page = alice.page
+    alice.go(f"{TEAM}/members/")
+    page.click("main a:has-text('Webhooks')")
+    assert alice.flaws(dark=True) == []
+    page.fill("[name=url]", "https://ci.example.org/hooks")
+    page.click("button:has-text('Add webhook')")
+    expect(page.get_by_role("textbox", name="Signing secret")).to_have_value(re.compile(r"^whsec_.{44}$"))
+    page.click("button:has-text('Send a test')")
+    expect(page.locator("tbody tr")).to_contain_text("Pending")  # no worker is here
+    assert alice.flaws(dark=True) == []
+    page.click("button:has-text('Remove')")
+    page.click("dialog[open] button:has-text('Remove the webhook')")
+    expect(page.locator("main")).to_contain_text("No webhooks yet.")
 
 
 def test_the_theme_stays(window: Callable[..., Watched]) -> None:
