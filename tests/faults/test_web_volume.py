@@ -355,9 +355,10 @@ def test_a_run_of_a_hundred_thousand_records(tmp_path: Path) -> None:
         (key,) = re.findall(r"^KEY (\S+)$", platform._shell(LONG), re.M)
         session, url = signed_in(platform), platform.up.url
         base, web = f"{url}/t/demo-team/runs/{key}/", platform.child("home.serve")
-        assert session.get(f"{base}live/").json()["count"] == MANY
+        many = session.get(f"{base}live/").json()["count"]
+        assert many >= MANY  # a slow machine takes the run up more often, which is a record each time
         before = resident_mib(web)
-        middle = MANY // 2
+        middle = many // 2
         for part in (
             "?tab=timeline", "?tab=records", f"?tab=records&before={middle}", "?tab=records&q=nowhere",
             "?tab=records&level=wrong", "?tab=log", "?tab=metrics", f"r/{middle}/", f"fork/?at={middle}",
@@ -365,10 +366,10 @@ def test_a_run_of_a_hundred_thousand_records(tmp_path: Path) -> None:
         ):  # fmt: skip
             assert session.get(f"{base}{part}", timeout=WAIT_S).status_code == 200, part
         with session.get(f"{base}export/", stream=True, timeout=WAIT_S) as sent:
-            assert sum(line.startswith(b'{"#"') for line in sent.iter_lines()) == MANY
+            assert sum(line.startswith(b'{"#"') for line in sent.iter_lines()) == many
         with session.get(f"{url}/runs/{key}/events", stream=True, timeout=WAIT_S) as sent:
             seqs = [int(line[4:]) for line in sent.iter_lines() if line.startswith(b"id: ")]
-        assert seqs == list(range(MANY))
+        assert seqs == list(range(many))
         told = ""
         while "replay equal" not in told:
             asked = {"same": word[0]} if (word := re.findall(r'name="same" value="([^"]+)"', told)) else {}
