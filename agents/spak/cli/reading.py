@@ -10,6 +10,7 @@ from typing import Any
 
 from spak import canon
 from spak.cli.artifacts import with_artifacts
+from spak.costs import cost_of
 from spak.errors import UsageError
 from spak.kernel.replay import Replay
 from spak.ledger.files import FileLedgers
@@ -97,10 +98,11 @@ def calls_of(root: Path, run: str) -> list[dict[str, Any]]:
     found = []
     for record in records_of(root, run):
         side = record.side or {}
-        if record.authority == "proposal" and ("usage" in side or "cost_nanousd" in side):
-            told = {name: side[name] for name in ("cost_nanousd", "latency_ms", "tries") if name in side}
+        cost = cost_of(side)
+        if record.authority == "proposal" and cost.answers:
+            about = {name: side[name] for name in ("cost_nanousd", "latency_ms", "tries") if name in side}
             place = {"seq": record.seq, "task": record.task, "step": record.step, "by": side.get("by", "")}
-            found.append({**place, **side.get("usage", {}), **told})
+            found.append({**place, **side.get("usage", {}), "tokens": cost.tokens, **about})
     return found
 
 

@@ -73,6 +73,7 @@ def _costs(calls: list[dict[str, Any]], seen: View, as_json: bool) -> int:
         return 0
     for call in calls:
         tokens = "  ".join(f"{name} {call[name]}" for name in _COUNTS if name in call)
+        tokens = tokens or plural(call["tokens"], "token")
         paid = money(call["cost_nanousd"]) if "cost_nanousd" in call else "no price"
         common.out(f"{call['seq']:6}  {call['task']}/{call['step']}  {call['by']}  {tokens}  {paid}")
     for task, row in tasks.items():

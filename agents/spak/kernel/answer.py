@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from spak import canon
+from spak.costs import cost_of
 from spak.datalog.values import Fact
 from spak.errors import UserError
 from spak.kernel import fit, measure, outcomes, permit, render, route
@@ -68,9 +69,8 @@ def _results(body: Mapping[str, Any], side: Mapping[str, Any]) -> list[Fact]:
     out = body.get("out")
     if isinstance(out, str):
         found["out"] = out
-    for name in ("ms", "tokens"):
-        found[name] = fit.count(side, name)
-    found["cost"] = -(-fit.count(side, "cost_nanousd") // 1000)
+    cost = cost_of(side)
+    found |= {"ms": fit.count(side, "ms"), "tokens": cost.tokens, "cost": -(-cost.nanousd // 1000)}
     return results(found)
 
 

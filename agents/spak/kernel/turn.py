@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from spak.costs import cost_of
 from spak.kernel import fit, render
 from spak.kernel.gate import Judged
 from spak.kernel.memory import Memory
@@ -154,17 +155,17 @@ class Turn:
         if self.rules.decides.requests_counted and (requests or sent):
             r7 = self.state.r7
             self.executive(requests=r7.requests + requests, request_bytes=r7.request_bytes + sent)
-        elapsed, tokens = fit.count(side, "ms"), fit.count(side, "tokens")
-        cost = fit.count(side, "cost_nanousd")
-        if tokens or cost:
+        elapsed, cost = fit.count(side, "ms"), cost_of(side)
+        if cost.answers:
             task, known = self.state.r0.task, self.state.r7.usage
             calls, before, paid = known.get(task, (0, 0, 0))
-            self.executive(usage={**known, task: (calls + 1, before + tokens, paid + cost)})
-        if elapsed or tokens:
+            usage = (calls + cost.answers, before + cost.tokens, paid + cost.nanousd)
+            self.executive(usage={**known, task: usage})
+        if elapsed or cost.tokens:
             dog = self.state.r1
             self.set(
                 r1=Watchdog(dog.elapsed_ms + elapsed, dog.steps, dog.window),
-                r2=self.state.r2 + tokens,
+                r2=self.state.r2 + cost.tokens,
             )
 
     def go_to(self, task: str, step: str) -> None:

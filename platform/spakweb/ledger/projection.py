@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from spak.costs import cost_of
 from spak.errors import LedgerError
 from spak.kernel.replay import Replay
 from spak.kernel.state import State as KernelState
@@ -50,7 +51,7 @@ class Projection:
             "failures": 0,
             "healed": 0,
             "guided": 0,
-            "tokens": {"input": 0, "output": 0, "cached": 0},
+            "tokens": {},
             "cost": 0,
             "answers": 0,
             "priced": 0,
@@ -61,6 +62,7 @@ class Projection:
             **(dict(data) if data else {}),
         }
         self.data["nodes"] = {name: {**_node(), **node} for name, node in self.data["nodes"].items()}
+        self.data["tokens"] = {"used": tokens_used(self.data)}
 
     def feed(self, record: Record) -> None:
         """Take the next record."""
@@ -76,7 +78,7 @@ class Projection:
         if record.authority == "commit" and record.task:
             self._commit(record)
         elif record.authority == "proposal":
-            self._usage(record.side, record.task)
+            self._spend(record.side, record.task)
             self.data["checks"] += record.kind == Kind.ACT and bool({"facts", "status"} & record.body.keys())
             if record.kind == Kind.ACT and record.task in self.data["nodes"]:
                 self.data["nodes"][record.task]["exited"] = count(record.body.get("exit")) > 0
@@ -157,19 +159,20 @@ class Projection:
             metric["values"] = metric["values"][::2]
             metric["every"] *= 2
 
-    def _usage(self, side: Mapping[str, Any], task: str) -> None:
-        usage = side.get("usage")
-        node = self.data["nodes"].get(task) or _node()
-        if isinstance(usage, Mapping):
-            tokens = self.data["tokens"]
-            tokens["input"] += count(usage.get("input"))
-            tokens["output"] += count(usage.get("output"))
-            tokens["cached"] += count(usage.get("cached_input"))
-            node["tokens"] += count(usage.get("input")) + count(usage.get("output"))
-            self.data["answers"] += 1
-            self.data["priced"] += isinstance(side.get("cost_nanousd"), int)
-        self.data["cost"] += count(side.get("cost_nanousd"))
-        node["cost"] += count(side.get("cost_nanousd"))
+    def _spend(self, side: Mapping[str, Any], task: str) -> None:
+        cost, node = cost_of(side), self.data["nodes"].get(task) or _node()
+        self.data["tokens"]["used"] += cost.tokens
+        self.data["cost"] += cost.nanousd
+        self.data["answers"] += cost.answers
+        self.data["priced"] += cost.priced
+        node["tokens"] += cost.tokens
+        node["cost"] += cost.nanousd
+
+
+def tokens_used(summary: Mapping[str, Any]) -> int:
+    """The tokens of a run, by its summary; an older one has those of prompts and answers apart."""
+    found = summary.get("tokens") or {}
+    return count(found.get("used")) or count(found.get("input")) + count(found.get("output"))
 
 
 def _node() -> dict[str, Any]:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from spak.records import Record
+from spakweb.ledger.projection import tokens_used
 from spakweb.ledger.storage import FULL, no_room
 from spakweb.runs.models import TRIES, State
 from spakweb.runs.times import is_held
@@ -64,7 +65,7 @@ def header(found: Mapping[str, Any], now: datetime) -> dict[str, Any]:
         "task": found["task"],
         "count": found["count"],
         "steps": found["summary__steps"] or 0,
-        "tokens": found["summary__tokens"] or {},
+        "tokens": tokens_used({"tokens": found["summary__tokens"]}),
         "cost": found["summary__cost"] or 0,
         "started_at": _moment(found["started_at"]),
         "ended_at": _moment(found["ended_at"]),

@@ -15,6 +15,7 @@ from spak.outer.experiments import Cell as Place
 from spak.outer.experiments import Done, Plan, Report, summarise
 from spak.outer.experiments.model import spec_hash
 from spak.records import decode
+from spakweb.ledger.projection import tokens_used
 from spakweb.runs.models import Run, RunRecord, State
 from spakweb.suites.models import Case, Experiment
 
@@ -50,13 +51,12 @@ def done_of(case: Case, run: Run) -> Done:
     if run.state == State.CANCELLED and case.state != State.CANCELLED:
         return Done(run.key, "void", "the run was cancelled", run.state)
     summary: Mapping[str, Any] = run.summary or {}
-    tokens = summary.get("tokens") or {}
     reason = "" if run.state == State.SUCCEEDED else run.reason
     right = run.state == case.state and reason == case.reason
     why = "" if right else f"it ended as {run.state}" + (f": {run.reason}" if run.reason else "")
     return Done(
         run.key, "pass" if right else "fail", why, run.state, (run.reason,) if run.reason else (),
-        int(tokens.get("input", 0)) + int(tokens.get("output", 0)), int(summary.get("cost") or 0),
+        tokens_used(summary), int(summary.get("cost") or 0),
         int(summary.get("elapsed_ms") or 0), _ran(run.key),
     )  # fmt: skip
 

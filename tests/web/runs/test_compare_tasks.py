@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from spak.records import Authority, Kind, Record, place
+from spak.records import Authority, Kind, Record, decode, place
+from spakweb.ledger.projection import Projection, tokens_used
 from spakweb.runs.models import Run, RunRecord
 from spakweb.runs.pages import compare, timeline
 
 TOLD = list[tuple[str, int, dict[str, Any], dict[str, Any]]]
 FIRST: TOLD = [
-    ("a", 1000, {}, {"usage": {"input": 90, "output": 10}, "cost_nanousd": 2_000_000_000}),
+    ("a", 1000, {}, {"tokens": 100, "cost_nanousd": 2_000_000_000}),
     ("a", 3000, {"best": 8.0}, {}),
     ("b", 3000, {}, {}),
-    ("a", 4000, {}, {"usage": {"input": 7, "output": "odd"}}),
+    ("a", 4000, {}, {"tokens": 7, "cost_nanousd": "odd"}),
     ("a", 4500, {"best": 6.5}, {}),
 ]
 SECOND: TOLD = [("a", 1000, {}, {}), ("a", 1500, {"best": 7}, {}), ("c", 1500, {}, {})]
@@ -50,6 +51,27 @@ def test_tasks_side_by_side(cast: Any, recorded: Callable[[str, TOLD], Run]) -> 
     assert (price["one"], price["delta"]) == ("$2.00", "-$2.00")
     assert (best["one"], best["two"], best["delta"]) == ("6.5", "7", "+0.5")
     assert [figure["said"] for figure in b["figures"]] == [False] * 4
+
+
+def test_what_a_run_cost_is_the_same_on_every_page(cast: Any, recorded: Callable[[str, TOLD], Run]) -> None:
+    """Of an engine that says no usage the tokens are those that the runner counted, as in a BUDGET."""
+    sides: list[dict[str, Any]] = [
+        {"tokens": 40, "cost_nanousd": 3_000},
+        {"tokens": 12, "logprobs": "not available"},
+        {"usage": {"input": 5}, "by": "alice"},
+    ]
+    run = recorded("one", [("a", at, {}, side) for at, side in enumerate(sides)])
+    seen = Projection()
+    for line in run.records.order_by("seq").values_list("line", flat=True):
+        seen.feed(decode(bytes(line)))
+    assert (tokens_used(seen.data), seen.data["cost"]) == (52, 3_000)
+    assert (seen.data["answers"], seen.data["priced"]) == (2, 1)
+    (task,) = compare.tasks(run, run)
+    assert [figure["one"] for figure in task["figures"] if figure["label"] == "Tokens"] == ["52"]
+    begun = Projection({"tokens": {"input": 30, "output": 10, "cached": 0}})
+    assert tokens_used(begun.data) == 40, "a summary of before"
+    begun.feed(decode(bytes(run.records.get(seq=1).line)))
+    assert tokens_used(begun.data) == 52
 
 
 def test_a_task_that_goes_on_to_itself_was_entered_each_time(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spak import canon
+from spak.costs import cost_of
 from spak.errors import LedgerError, OuterError, SpecError
 from spak.kernel.replay import Replay
 from spak.kernel.rules import Rules
@@ -191,8 +192,8 @@ class _Reading:
         root = body.get("r3")
         deed.after = root if isinstance(root, str) else deed.before
         deed.ms += int(record.side.get("ms", 0) or 0)
-        if record.side.get("tokens"):
-            deed.tokens = int(record.side["tokens"])
+        if cost := cost_of(record.side).tokens:
+            deed.tokens = cost
         checks = body.get("checks")
         if isinstance(checks, list) and checks:
             deed.checks_ok = all(item.get("ok") is True for item in checks)

@@ -16,9 +16,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from spak.costs import cost_of
 from spak.records import Authority, Kind, Record, decode
 from spakweb import access
-from spakweb.ledger.projection import count
+from spakweb.ledger.projection import tokens_used
 from spakweb.runs import words
 from spakweb.runs.models import Run, RunRecord
 from spakweb.runs.pages import run_parts
@@ -78,12 +79,11 @@ def totals(one: Run, two: Run) -> list[dict[str, Any]]:
 
     def of(run: Run) -> dict[str, Any]:
         summary = run.summary or {}
-        tokens = summary.get("tokens") or {}
         metrics = summary.get("metrics") or {}
         return {
             "steps": summary.get("steps"),
             "time": run_parts._elapsed(run) if run.ended else None,
-            "tokens": tokens.get("input", 0) + tokens.get("output", 0),
+            "tokens": tokens_used(summary),
             "cost": summary.get("cost") or None,
             "denied": summary.get("denied", 0),
             "failures": summary.get("failures", 0),
@@ -172,8 +172,13 @@ def _spent(run: Run) -> dict[str, Spent]:
     for task, node in ((run.summary or {}).get("nodes") or {}).items():
         if task in found:  # a task that goes on to itself stands in one piece
             found[task].visits = node.get("visits", 0)
-    said = rows.alias(usage=within("line", b'"usage"'), best=within("line", b'"best"'))
-    telling = said.filter(Q(authority="proposal", usage__gt=0) | Q(kind=Kind.ROUTE, best__gt=0))
+    rows = rows.alias(
+        tokens=within("line", b'"tokens"'),
+        price=within("line", b'"cost_nanousd"'),
+        best=within("line", b'"best"'),
+    )
+    answered = Q(authority="proposal") & (Q(tokens__gt=0) | Q(price__gt=0))
+    telling = rows.filter(answered | Q(kind=Kind.ROUTE, best__gt=0))
     for line in telling.values_list("line", flat=True)[:MOST].iterator(chunk_size=500):
         record = decode(bytes(line))
         if record.task in found:
@@ -188,10 +193,9 @@ def _metrics(run: Run) -> dict[str, str]:
 
 
 def _told(spent: Spent, record: Record) -> None:
-    usage, price, best = record.side.get("usage"), record.side.get("cost_nanousd"), record.body.get("best")
-    if isinstance(usage, Mapping):
-        spent.tokens += sum(count(usage.get(name)) for name in ("input", "output"))
-    spent.cost += count(price)
+    cost, best = cost_of(record.side), record.body.get("best")
+    spent.tokens += cost.tokens
+    spent.cost += cost.nanousd
     if isinstance(best, int | float) and not isinstance(best, bool):
         spent.best = best
 

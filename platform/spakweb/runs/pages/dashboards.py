@@ -21,7 +21,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from spak.runner.views import quality
-from spakweb.ledger.projection import COUNTED
+from spakweb.ledger.projection import COUNTED, tokens_used
 from spakweb.runs.models import ENDED, Run, State
 from spakweb.runs.pages.filters import with_label
 from spakweb.runs.pages.list_rows import filled
@@ -234,7 +234,7 @@ def _count(one: Health, row: dict[str, Any]) -> None:
     one.succeeded += good
     for name in COUNTED:
         setattr(one, name, getattr(one, name) + (figures[name] or 0) - taken.get(name, 0))
-    one.tokens += _tokens(figures["tokens"]) - _tokens(taken.get("tokens"))
+    one.tokens += tokens_used(figures) - tokens_used(taken)
     if row["started_at"]:
         one.durations.append((row["ended_at"] - row["started_at"]).total_seconds() * 1000)
     if row["state"] != State.SUCCEEDED:
@@ -244,10 +244,6 @@ def _count(one: Health, row: dict[str, Any]) -> None:
     day = one.days.setdefault(row["ended_at"].date(), [0, 0])
     day[0] += 1
     day[1] += good
-
-
-def _tokens(used: dict[str, int] | None) -> int:
-    return (used or {}).get("input", 0) + (used or {}).get("output", 0)
 
 
 def columns(days: dict[date, list[int]], span: int = DAYS, wide: int = 112, high: int = 26) -> SafeString:

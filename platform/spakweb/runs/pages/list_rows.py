@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from spakweb import clock
 from spakweb.fleet.show import reasons
+from spakweb.ledger.projection import tokens_used
 from spakweb.live.summaries import standing
 from spakweb.runs.models import Run, State
 from spakweb.runs.pages.metrics import sparkline
@@ -20,9 +21,8 @@ def filled(team: Team, rows: Iterable[Run]) -> list[Run]:
     now, found = clock.now(), list(rows)
     for run in found:
         summary = run.summary or {}
-        used = summary.get("tokens") or {}
         run.state = standing(run.state, run.holder, run.lease_until, now)
-        run.tokens_used = used.get("input", 0) + used.get("output", 0)
+        run.tokens_used = tokens_used(summary)
         run.elapsed = None
         if run.started_at is not None:
             run.elapsed = max(0, round(((run.ended_at or now) - run.started_at).total_seconds() * 1000))

@@ -82,8 +82,7 @@ def _node(run: Run, task: str, found: dict[str, Any]) -> str:
 def head(run: Run) -> dict[str, Any]:
     """The header's figures."""
     summary = run.summary or {}
-    tokens = summary.get("tokens") or {}
-    used = int(tokens.get("input", 0)) + int(tokens.get("output", 0))
+    used = projection.tokens_used(summary)
     limits, cost = budgets(run), summary.get("cost") or 0
     metrics = summary.get("metrics") or {}
     answers, known = summary.get("answers", 0), summary.get("priced", 0)

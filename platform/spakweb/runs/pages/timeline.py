@@ -15,6 +15,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString, mark_safe
 
+from spak.costs import cost_of
 from spak.records import Authority, Kind, decode
 from spakweb.ledger.projection import count
 from spakweb.runs import words
@@ -122,7 +123,8 @@ def bars_of(run: Run) -> list[Bar]:
             last = found[-1]
             last.end = max(last.end, record.at)
             if record.authority == Authority.PROPOSAL:
-                _spend(last, record.side)
+                cost = cost_of(record.side)
+                last.tokens, last.cost = last.tokens + cost.tokens, last.cost + cost.nanousd
             if record.authority == Authority.PROPOSAL and last.ask:
                 last.worked = max(0, min(count(record.side.get("ms")), last.end - last.start))
             if record.kind == Kind.END:
@@ -143,13 +145,6 @@ def bars_of(run: Run) -> list[Bar]:
             if bar.state == "running":  # while a worker is at it a question is the backend's
                 bar.worked = bar.end - bar.start
     return found
-
-
-def _spend(bar: Bar, side: Mapping[str, Any]) -> None:
-    usage = side.get("usage")
-    if isinstance(usage, Mapping):
-        bar.tokens += count(usage.get("input")) + count(usage.get("output"))
-    bar.cost += count(side.get("cost_nanousd"))
 
 
 def _ended(bar: Bar, route: Mapping[str, Any], steps: list[str]) -> str:
