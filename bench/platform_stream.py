@@ -182,7 +182,7 @@ async def _opened(
     port: int, cookie: str, after: int = -1
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    lines = ["GET /runs/watched/events HTTP/1.1", "Host: 127.0.0.1", f"Cookie: sessionid={cookie}"]
+    lines = ["GET /t/bench/runs/watched/events HTTP/1.1", "Host: 127.0.0.1", f"Cookie: sessionid={cookie}"]
     lines += [f"Last-Event-ID: {after}"] if after >= 0 else []
     writer.write("\r\n".join([*lines, "", ""]).encode())
     return reader, writer

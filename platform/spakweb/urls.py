@@ -6,7 +6,7 @@ from django.urls import include, path
 
 from spakweb.home import views as home
 from spakweb.live import events
-from spakweb.runs.pages import json_lists
+from spakweb.runs.pages import json_lists, old_addresses
 
 urlpatterns = [
     path("", home.home, name="spak-home"),
@@ -24,9 +24,12 @@ urlpatterns = [
     path("t/<slug:team>/", include("spakweb.suites.urls")),
     path("t/<slug:team>/", include("spakweb.campaigns.urls")),
     path("t/<slug:team>/", include("spakweb.runs.urls")),
-    path("runs/<str:key>/events", events.run_events, name="spak-run-events"),
-    path("team/<slug:team>/runs/events", events.team_events, name="spak-team-events"),
-    path("team/<slug:team>/runs.json", json_lists.runs, name="spak-team-runs"),
+    path("t/<slug:team>/runs/events", events.team_events, name="spak-team-events"),
+    path("t/<slug:team>/runs/<str:key>/events", events.run_events, name="spak-run-events"),
+    path("t/<slug:team>/runs.json", json_lists.runs, name="spak-team-runs"),
+    path("runs/<str:key>/events", old_addresses.run_events, name="spak-old-run-events"),
+    path("team/<slug:team>/runs/events", old_addresses.team_events, name="spak-old-team-events"),
+    path("team/<slug:team>/runs.json", old_addresses.team_runs, name="spak-old-team-runs"),
     path("t/<slug:team>/webhooks/", include("spakweb.hooks.urls")),
     path("t/<slug:team>/audit/", include("spakweb.audit.urls")),
     path("api/v1/", include("spakweb.api.urls")),

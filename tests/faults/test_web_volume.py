@@ -113,7 +113,7 @@ class Watcher(threading.Thread):
                 since = None
 
     def _stream(self) -> None:
-        where = f"{self.platform.up.url}/runs/{self.key}/events"
+        where = f"{self.platform.up.url}/t/demo-team/runs/{self.key}/events"
         while not self.over.is_set():
             try:
                 headers = {"Last-Event-ID": str(self.seqs[-1])} if self.seqs else {}
@@ -367,7 +367,7 @@ def test_a_run_of_a_hundred_thousand_records(tmp_path: Path) -> None:
             assert session.get(f"{base}{part}", timeout=WAIT_S).status_code == 200, part
         with session.get(f"{base}export/", stream=True, timeout=WAIT_S) as sent:
             assert sum(line.startswith(b'{"#"') for line in sent.iter_lines()) == many
-        with session.get(f"{url}/runs/{key}/events", stream=True, timeout=WAIT_S) as sent:
+        with session.get(f"{url}/t/demo-team/runs/{key}/events", stream=True, timeout=WAIT_S) as sent:
             seqs = [int(line[4:]) for line in sent.iter_lines() if line.startswith(b"id: ")]
         assert seqs == list(range(many))
         told = ""

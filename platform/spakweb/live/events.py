@@ -29,10 +29,10 @@ Join = Callable[[], Awaitable[Reader]]
 
 @access.by_token
 @require_GET
-async def run_events(request: HttpRequest, key: str) -> HttpResponseBase:
+async def run_events(request: HttpRequest, team: str, key: str) -> HttpResponseBase:
     """A run as server-sent events, after the last one that the client has."""
     user = await request.auser()
-    run: Run = await sync_to_async(_find)(user, "run.view", Run, key=key)
+    run: Run = await sync_to_async(_find)(user, "run.view", Run, team__slug=team, key=key)
     if run.deleted_at is not None:
         raise gone(run)
     after = seq_of(request.headers.get("Last-Event-ID") or request.GET.get("after", ""))

@@ -65,7 +65,7 @@ def header(found: Mapping[str, Any], now: datetime) -> dict[str, Any]:
         "task": found["task"],
         "count": found["count"],
         "steps": found["summary__steps"] or 0,
-        "tokens": tokens_used({"tokens": found["summary__tokens"]}),
+        "tokens": {"used": tokens_used({"tokens": found["summary__tokens"]})},
         "cost": found["summary__cost"] or 0,
         "started_at": _moment(found["started_at"]),
         "ended_at": _moment(found["ended_at"]),

@@ -98,7 +98,10 @@ TEAM_ROUTES = {
     "spak-editor-ask": Route(VIEWER, "post", {}, ("team", "spec", "what"), ASKED),
     "spak-editor-draft": Route(EDITOR, "post", {}, SPEC, DRAFT),
     "spak-editor-token": Route(VIEWER, args=SPEC),
-    "spak-run-events": Route(VIEWER, given={"after": "9"}, args=("key",)),
+    "spak-run-events": Route(VIEWER, given={"after": "9"}, args=("team", "key")),
+    "spak-old-run-events": Route(VIEWER, args=("key",)),
+    "spak-old-team-events": Route(VIEWER),
+    "spak-old-team-runs": Route(VIEWER),
     "spak-team-events": Route(VIEWER),
     "spak-reviews": Route(VIEWER),
     "spak-patch-list": Route(VIEWER, args=SPEC),
@@ -175,6 +178,7 @@ TEAM_ROUTES = {
 API = "spak-api-"
 BY_TOKEN = {
     *("spak-run-events", "spak-team-events", "spak-team-runs", "spak-run-files", "spak-run-artifact"),
+    *("spak-old-run-events", "spak-old-team-events", "spak-old-team-runs"),
     *("spak-run-export", "spak-run-log", "spak-run-report"),
     *(name for name in (*TEAM_ROUTES, "spak-api-teams") if name.startswith("spak-api-")),
 }

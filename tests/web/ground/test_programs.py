@@ -24,7 +24,7 @@ from spakweb.runs.pages import json_lists
 from spakweb.teams import bearer, tokens
 from spakweb.teams.models import Membership, Role, Token
 
-LIST = "/team/kernel-tuners/runs.json"
+LIST = "/t/kernel-tuners/runs.json"
 
 
 @pytest.fixture(autouse=True)
@@ -180,17 +180,31 @@ def test_a_full_disk_keeps_nobody_from_looking(
 def test_it_sees_what_its_person_sees_and_no_more(cast: Any, secret: str) -> None:
     """A viewer's rights; one team, if it names one; nothing when the person is out."""
     Membership.objects.create(team=cast.other_team, user=cast["bob"], role=Role.ADMIN)
-    next_door = "/team/next-door/runs.json"
+    next_door = "/t/next-door/runs.json"
     begun(cast.other_team, cast.other_spec.head, "theirs")
     one = tokens.make(cast["bob"], "one", 7, cast.team)[1]
     found = [
         program(one).get(path).status_code
-        for path in (LIST, next_door, "/runs/theirs/events", "/team/no/runs.json")
+        for path in (LIST, next_door, "/t/next-door/runs/theirs/events", "/t/no/runs.json")
     ]
     assert found == [200, 404, 404, 404]
     assert program(secret).get(next_door).status_code == 200
     Membership.objects.filter(user=cast["bob"], team=cast.team).delete()
     assert [program(given).get(LIST).status_code for given in (one, secret)] == [404, 404]
+
+
+def test_addresses_of_before_lead_to_those_of_today(cast: Any, secret: str) -> None:
+    """Since 0.2 what is a team's has the team in its address."""
+    begun(cast.team, cast.spec.head, "r1")
+    team = cast.team.slug
+    for old, today in (
+        ("/runs/r1/events?after=3", f"/t/{team}/runs/r1/events?after=3"),
+        (f"/team/{team}/runs/events", f"/t/{team}/runs/events"),
+        (f"/team/{team}/runs.json?state=waiting", f"{LIST}?state=waiting"),
+    ):
+        answer = program(secret).get(old)
+        assert (answer.status_code, answer["Location"]) == (301, today)
+    assert program(secret).get(f"/team/{team}/runs.json", follow=True).json()["runs"][0]["key"] == "r1"
 
 
 def revoked(cast: Any) -> None:
@@ -263,7 +277,7 @@ def test_another_scheme_is_anothers(cast: Any, secret: str) -> None:
 def test_a_session_beside_it_counts_for_nothing(cast: Any, secret: str) -> None:
     """Neither its teams, nor its rights, nor itself when the token is bad; and it stays as it was."""
     charlie = cast.client("charlie")
-    own = "/team/next-door/runs.json"
+    own = "/t/next-door/runs.json"
     header = {"authorization": f"Bearer {secret}"}
     assert charlie.get(own, headers=header).status_code == 404
     answer = charlie.get(LIST, headers=header)
@@ -288,7 +302,7 @@ def test_a_head_has_no_body(cast: Any, secret: str) -> None:
     for path in (LIST, "/t/kernel-tuners/runs/r1/export/"):
         answer = program(secret).head(path)
         assert (answer.status_code, answer.content) == (200, b"")
-    assert program(secret).head("/runs/r1/events").status_code == 405
+    assert program(secret).head("/t/kernel-tuners/runs/r1/events").status_code == 405
 
 
 def test_errors_are_told_in_json(cast: Any, secret: str) -> None:

@@ -68,7 +68,7 @@ def test_it_goes_on_behind_the_last_event(team: Team, vera: User) -> None:
     async def watch() -> list[bytes]:
         found = []
         for last in ("", "3", "8"):
-            answer = await get("/runs/r1/events", last)
+            answer = await get("/t/demo/runs/r1/events", last)
             assert (answer.status_code, answer["Content-Type"]) == (200, "text/event-stream")
             body = await asyncio.wait_for(read(answer, lambda text: b"id: 9\n" in text), WAIT_S)
             found.append(body[body.index(b"id: ") :].split(b"\n")[0])
@@ -84,7 +84,7 @@ def test_a_run_that_could_not_begin_has_an_end(team: Team, vera: User) -> None:
     get, _ = program(vera)
 
     async def watch() -> bytes:
-        answer = await get("/runs/none/events")
+        answer = await get("/t/demo/runs/none/events")
         return await asyncio.wait_for(read(answer, lambda text: False), WAIT_S)
 
     assert b'event: end\ndata: {"type":"end","state":"failed","count":0}' in looped(watch)
@@ -117,7 +117,7 @@ def test_its_streams_end_with_it(
     get, made = program(vera)
 
     async def watch() -> list[bool]:
-        answers = [await get(path) for path in ("/runs/r1/events", "/team/demo/runs/events")]
+        answers = [await get(path) for path in ("/t/demo/runs/r1/events", "/t/demo/runs/events")]
         reading = [asyncio.create_task(read(answer, lambda text: False)) for answer in answers]
         while hub().readers < 2:
             await asyncio.sleep(0.01)

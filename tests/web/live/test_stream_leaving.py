@@ -71,7 +71,7 @@ def test_who_hangs_up_at_any_moment_leaves_nothing_behind(team: Team) -> None:
 
     async def storm() -> tuple[int, dict[int, int], int]:
         here = hub()
-        paths = ["/runs/r1/events", "/team/demo/runs/events"]
+        paths = ["/t/demo/runs/r1/events", "/t/demo/runs/events"]
         moments = [chance.uniform(0, 0.6) for _ in range(CLIENTS)]
         await asyncio.gather(*(reads(chance.choice(paths), cookie, moment) for moment in moments))
         await asyncio.sleep(0)
@@ -81,7 +81,7 @@ def test_who_hangs_up_at_any_moment_leaves_nothing_behind(team: Team) -> None:
     held.close()
 
 
-@pytest.mark.parametrize("path", ["/runs/r1/events", "/team/demo/runs/events"])
+@pytest.mark.parametrize("path", ["/t/demo/runs/r1/events", "/t/demo/runs/events"])
 def test_who_hangs_up_before_the_first_event_leaves_nothing_behind(
     team: Team, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
@@ -113,12 +113,12 @@ def test_a_place_is_free_as_soon_as_its_reader_is_gone(team: Team, monkeypatch: 
 
     async def watch() -> list[tuple[int, bool]]:
         found = []
-        staying = asyncio.create_task(reads("/runs/r1/events", cookie, 0.7))
+        staying = asyncio.create_task(reads("/t/demo/runs/r1/events", cookie, 0.7))
         while not hub().readers:
             await asyncio.sleep(0.01)
-        found.append(await reads("/runs/r1/events", cookie, 0.7))
+        found.append(await reads("/t/demo/runs/r1/events", cookie, 0.7))
         await staying
-        found.append(await reads("/runs/r1/events", cookie, 0.7))
+        found.append(await reads("/t/demo/runs/r1/events", cookie, 0.7))
         return [(status, b"id: 3\n" in body) for status, body in found]
 
     assert looped(watch) == [(503, False), (200, True)]
@@ -135,10 +135,10 @@ def test_who_comes_again_at_once_waits_for_the_place(team: Team, monkeypatch: py
 
     async def watch() -> tuple[int, bool, int]:
         over, staying = asyncio.Event(), asyncio.Event()
-        old = asyncio.create_task(reads("/runs/r1/events", cookie, 0, over))
+        old = asyncio.create_task(reads("/t/demo/runs/r1/events", cookie, 0, over))
         while not hub().readers:
             await asyncio.sleep(0.01)
-        new = asyncio.create_task(reads("/runs/r1/events", cookie, 0, staying))
+        new = asyncio.create_task(reads("/t/demo/runs/r1/events", cookie, 0, staying))
         while not hub()._patient:
             await asyncio.sleep(0.01)
         over.set()

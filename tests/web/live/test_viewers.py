@@ -193,13 +193,13 @@ def test_ids_of_others_are_none(team: Team, vera: User) -> None:
         for key in FOREIGN:
             async with Socket(f"/ws/runs/{key.replace('/', '')}/", vera) as page:
                 first = await page.one()
-            answer = await client.get(f"/runs/{key}/events", {"after": "0"})
+            answer = await client.get(f"/t/demo/runs/{key}/events", {"after": "0"})
             found[key] = page.code if first == "close" else 0, answer.status_code
             if answer.status_code == 200:
                 await sync_to_async(answer.close)()
         async with Socket("/ws/team/other/runs/", vera) as page:
             assert await page.one() == "close"
-            answer = await client.get("/team/other/runs/events")
+            answer = await client.get("/t/other/runs/events")
             found["team"] = page.code, answer.status_code
         return found
 
