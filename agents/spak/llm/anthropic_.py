@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from spak.lang.catalog import NamedEntry
 from spak.llm import call, http, messages, reach
 from spak.llm.call import MAX_BYTES, Put, Reply, Trouble
-from spak.llm.probe import Models
+from spak.llm.http_backend import HttpBackend
 from spak.llm.settings import LOOPBACK, Choice
 from spak.ports import Finish, Prompt
 
@@ -35,7 +35,7 @@ _FINISH: Mapping[str, Finish] = {
 }
 
 
-class Anthropic(Models):
+class Anthropic(HttpBackend):
     """Models behind Anthropic's API."""
 
     entry = NamedEntry("anthropic", "a model of Anthropic, with prompt caching")

@@ -12,13 +12,13 @@ from typing import Any
 from spak.lang.catalog import NamedEntry
 from spak.llm import call, http, messages
 from spak.llm.call import Put, Reply
-from spak.llm.probe import Models
+from spak.llm.http_backend import HttpBackend
 from spak.ports import Finish, Prompt
 
 _FINISH: Mapping[str, Finish] = {"stop": "stop", "length": "length"}
 
 
-class Ollama(Models):
+class Ollama(HttpBackend):
     """Models of an Ollama server."""
 
     entry = NamedEntry("ollama", "a model that Ollama serves")

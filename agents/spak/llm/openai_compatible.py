@@ -14,7 +14,7 @@ from spak.errors import UnavailableError
 from spak.lang.catalog import NamedEntry
 from spak.llm import call, http, messages
 from spak.llm.call import Put, Reply, Trouble
-from spak.llm.probe import Models
+from spak.llm.http_backend import HttpBackend
 from spak.llm.settings import Choice
 from spak.ports import Finish, Prompt
 
@@ -26,7 +26,7 @@ _FINISH: Mapping[str, Finish] = {
 }
 
 
-class OpenAICompatible(Models):
+class OpenAICompatible(HttpBackend):
     """Models of any server that speaks the OpenAI protocol."""
 
     entry = NamedEntry("openai_compatible", "a model behind an address that speaks OpenAI's protocol")

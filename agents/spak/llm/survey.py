@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from spak.errors import SpakError
 from spak.llm import _MAKERS
+from spak.llm.http_backend import HttpBackend
 from spak.llm.local import Local
-from spak.llm.probe import Models
 from spak.llm.pull import PULLABLE, held
 from spak.llm.settings import Choice, LlmSettings
 from spak.ports import Backend
@@ -73,7 +73,7 @@ def _ask(name: str, made: Backend, chosen: Choice, configured: bool) -> tuple[st
     """What works, and the models. Raises: SpakError when it does not."""
     if name == "recorded" and not chosen.recording:
         return "works with a recorded run", ()
-    if not isinstance(made, Models):
+    if not isinstance(made, HttpBackend):
         made.check()
         if isinstance(made, Local):
             here = [name for name in PULLABLE if held(chosen.cache, name).is_file()]

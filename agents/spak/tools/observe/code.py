@@ -32,13 +32,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from spak import canon
 from spak.cancel import Cancel, check
 from spak.datalog.externals import Request
 from spak.errors import UsageError
 from spak.tools.observe import beneath
+from spak.tools.observe.walk import Entry, walk
 
 Row = tuple[Any, ...]
 
@@ -233,31 +234,36 @@ def _fits(row: Row, request: Request) -> bool:
 
 def _sources(root: Path) -> Iterator[tuple[str, bytes]]:
     """Path and content of each source file; no link is followed, nothing hidden is entered."""
-    seen = 0
-    for folder, folders, names, fd in os.fwalk(root, follow_symlinks=False, onerror=_unreadable):
-        below = os.path.relpath(folder, root)
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
-        seen += len(names) + len(folders)
-        if seen > 10 * MAX_FILES or (folders and below.count("/") >= MAX_DEPTH):
-            raise _too_large(f"more than {10 * MAX_FILES} files, or folders {MAX_DEPTH} deep")
-        for name in names:
-            data = _read(name, fd) if name.endswith(_PYTHON + _C) else None
+    try:
+        for seen, entry in enumerate(walk(root, ".", MAX_DEPTH + 1, _skipped)):
+            too_deep = entry.kind == "folder" and entry.path.count("/") >= MAX_DEPTH
+            if seen >= 10 * MAX_FILES or (too_deep and not _skipped(entry.path)):
+                raise _too_large(f"more than {10 * MAX_FILES} files, or folders {MAX_DEPTH} deep")
+            if entry.trouble:
+                raise _cannot_be_read(entry.trouble)
+            data = _read(entry) if entry.kind == "file" and entry.name.endswith(_PYTHON + _C) else None
             if data is not None:
-                path = name if below == "." else f"{below}/{name}"
-                yield path.encode("utf-8", "backslashreplace").decode(), data
+                yield entry.path.encode("utf-8", "backslashreplace").decode(), data
+    except OSError as error:
+        raise _cannot_be_read(str(error.strerror)) from error
 
 
-def _read(name: str, folder: int) -> bytes | None:
+def _skipped(folder: str) -> bool:
+    name = folder.rpartition("/")[2]
+    return name.startswith(".") or name in _SKIPPED
+
+
+def _read(entry: Entry) -> bytes | None:
     """A regular file's content; None for what is none, or is gone.
 
-    Raises: UsageError `world.too_large`, `world.unreadable`.
+    Raises: UsageError `world.too_large`; OSError.
     """
     try:
-        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        fd = entry.open()
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
             return None
-        _unreadable(error)
+        raise
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return None
@@ -265,7 +271,7 @@ def _read(name: str, folder: int) -> bytes | None:
     finally:
         os.close(fd)
     if len(data) > MAX_FILE_BYTES:
-        raise _too_large(f"{name!a} with more than {MAX_FILE_BYTES} bytes")
+        raise _too_large(f"{entry.name!a} with more than {MAX_FILE_BYTES} bytes")
     return data
 
 
@@ -337,10 +343,10 @@ def _ran(report: bytes | None) -> set[str]:
         return set()
 
 
-def _unreadable(error: OSError) -> NoReturn:
-    raise UsageError(
-        "world.unreadable", f"a part of the workspace can not be read: {error.strerror}", "mend its rights"
-    ) from error
+def _cannot_be_read(why: str) -> UsageError:
+    return UsageError(
+        "world.unreadable", f"a part of the workspace can not be read: {why}", "mend its rights"
+    )
 
 
 def _unknown(request: Request) -> UsageError:

@@ -26,11 +26,14 @@ from spak.errors import UserError
 from spak.policy import textual
 from spak.policy.actions import TOO_MANY, Seen
 from spak.tools.observe import archives, beneath
+from spak.tools.observe.walk import of_git, walk
 
 MAX_LINKS = 40
 MAX_MATCHES = 200
 MAX_BELOW = 50_000
 """Files and folders below one that are looked at."""
+MAX_DEPTH = 256
+"""Folders inside one another; what lies deeper cannot be told."""
 _WILD = re.compile(r"[*?\[]")
 _WIDER = re.compile(r"\[.*\]|\?|\*+", re.DOTALL)
 MAX_ADDRESSES = 16
@@ -131,27 +134,17 @@ class Observer:
         if start.place != "inside":  # which is judged by itself
             return ()
         found: list[tuple[str, str]] = []
-        waiting, count = [start.path], 0
-        while waiting:
-            path = waiting.pop()
-            try:
-                with os.scandir(self.root / path) as entries:
-                    names = sorted(
-                        (item.name, item.is_symlink(), item.is_dir(follow_symlinks=False)) for item in entries
-                    )
-            except OSError:
-                continue
-            for name, link, deep in names:
-                count += 1
-                if count > MAX_BELOW or len(found) > MAX_MATCHES or not _is_text(name):
+        try:
+            for count, entry in enumerate(walk(self.root, start.path, MAX_DEPTH, _closed), 1):
+                too_deep = entry.kind == "folder" and entry.path.count("/") + 1 >= MAX_DEPTH
+                if count > MAX_BELOW or len(found) > MAX_MATCHES or too_deep or not _is_text(entry.name):
                     return (*found, (TOO_MANY, ""))
-                whole = posixpath.normpath(posixpath.join(path, name))
-                if link:
-                    found.append((whole, "link"))
-                elif places.secret(whole):
-                    found.append((whole, "file"))
-                elif deep and name != ".git":
-                    waiting.append(whole)
+                if entry.kind == "link":
+                    found.append((entry.whole, "link"))
+                elif places.secret(entry.whole):
+                    found.append((entry.whole, "file"))
+        except (OSError, UserError):  # a file, or gone meanwhile
+            return tuple(found)
         return tuple(found)
 
     def members(self, text: str) -> tuple[str, ...] | None:
@@ -170,6 +163,11 @@ class Observer:
             if error.code == "path.missing":
                 return None
             raise
+
+
+def _closed(folder: str) -> bool:
+    """A folder that is not entered: what is in it is git's own, or as secret as the folder is."""
+    return of_git(folder) or places.secret(folder)
 
 
 def _is_text(name: str) -> bool:

@@ -1,15 +1,16 @@
 """The one walk below a folder of the workspace that tools share: names in order, no link followed.
 
-Takes the workspace's folder and a judged path; gives every entry below it, and opens a file only where the
-law would let its path be read: no link, no second name of another file, nothing of git's and no file of
-secrets. It decides nothing about the path that it begins at: the gate judged that.
+Takes the workspace's folder and a judged path; gives every entry below it. `Entry.read` opens a file only
+where the law would let its path be read: no link, no second name of another file, nothing of git's and no
+file of secrets. It decides nothing about the path that it begins at: the gate judged that. What the law
+itself asks of a workspace (`paths.Observer`, `code`) walks by it too, and opens what it needs.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -42,13 +43,17 @@ class Entry:
         """The path from the workspace."""
         return f"{self.top}/{self.path}" if self.top else self.path
 
+    def open(self) -> int:
+        """A descriptor of the file, to be closed; the last name is no link. Raises: OSError."""
+        return os.open(self.name, _FILE, dir_fd=self.fd)
+
     def read(self, limit: int) -> bytes | None:
         """At most so many bytes of a file; None where it may not be read, or is no regular file."""
         parts = self.whole.split("/")
         if self.kind != "file" or places.secret(self.whole) or any(map(places.of_git, parts)):
             return None
         try:
-            fd = os.open(self.name, _FILE, dir_fd=self.fd)
+            fd = self.open()
         except OSError:
             return None
         with os.fdopen(fd, "rb") as file:
@@ -58,19 +63,25 @@ class Entry:
             return file.read(limit)
 
 
-def walk(root: Path, path: str, depth: int = 64) -> Iterator[Entry]:
-    """Every entry below the folder, depth first, by name; `.git` is named and not entered.
+def of_git(path: str) -> bool:
+    """Whether a folder is a repository's own."""
+    return path.rpartition("/")[2] == ".git"
+
+
+def walk(root: Path, path: str, depth: int = 64, skip: Callable[[str], bool] = of_git) -> Iterator[Entry]:
+    """Every entry below the folder, depth first, by name. A folder whose path (from the workspace) is to be
+    skipped is named and not entered.
 
     Raises: NotADirectoryError where the path is a file; UsageError `path.*`, as `beneath.open_beneath`.
     """
     fd, parts = beneath.open_beneath(root, path)
     try:
-        yield from _below(fd, "", depth, "/".join(parts))
+        yield from _below(fd, "", depth, "/".join(parts), skip)
     finally:
         os.close(fd)
 
 
-def _below(fd: int, prefix: str, depth: int, top: str) -> Iterator[Entry]:
+def _below(fd: int, prefix: str, depth: int, top: str, skip: Callable[[str], bool]) -> Iterator[Entry]:
     with os.scandir(fd) as entries:
         found = sorted(
             (entry.name, entry.is_symlink(), entry.is_dir(follow_symlinks=False)) for entry in entries
@@ -80,8 +91,9 @@ def _below(fd: int, prefix: str, depth: int, top: str) -> Iterator[Entry]:
         if is_link or not is_folder:
             yield Entry(path, name, "link" if is_link else "file", "", top, fd)
             continue
-        if depth <= 1 or name == ".git":
-            yield Entry(path, name, "folder", "", top, fd)
+        entry = Entry(path, name, "folder", "", top, fd)
+        if depth <= 1 or skip(entry.whole):
+            yield entry
             continue
         try:
             inner = os.open(name, _FOLDER, dir_fd=fd)
@@ -89,8 +101,8 @@ def _below(fd: int, prefix: str, depth: int, top: str) -> Iterator[Entry]:
             yield Entry(path, name, "folder", error.strerror or "it cannot be opened", top, fd)
             continue
         try:
-            yield Entry(path, name, "folder", "", top, fd)
-            yield from _below(inner, path + "/", depth - 1, top)
+            yield entry
+            yield from _below(inner, path + "/", depth - 1, top, skip)
         finally:
             os.close(inner)
 

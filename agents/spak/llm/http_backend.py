@@ -18,7 +18,7 @@ from spak.ports import Answer, Prompt
 PROBE_S = 10.0
 
 
-class Models(ABC):
+class HttpBackend(ABC):
     """A backend that knows which models it has. Each says how it lists, writes and sends."""
 
     entry: NamedEntry
