@@ -13,7 +13,7 @@ from typing import Any
 
 from spak import canon
 from spak.datalog import load
-from spak.kernel.gate import Gate, Judged, Wish
+from spak.kernel.gate import Gate, Judged, ProposedAction
 from spak.policy.history import state
 from spak.policy.history.deciding import folds_of
 from spak.policy.history.state import History
@@ -63,15 +63,15 @@ def _gate(text: str) -> Gate:
     return Gate(compiled(Law(constitution(), {"bench.mg": text}), "", {}))
 
 
-def _wish(at: int, history: History) -> Wish:
-    return Wish("tool", "transfer", {"to": f"place {at % 40}", "n": at % 7}, history=history)
+def _proposed(at: int, history: History) -> ProposedAction:
+    return ProposedAction("tool", "transfer", {"to": f"place {at % 40}", "n": at % 7}, history=history)
 
 
 def _after(gate: Gate, history: History, begin: int, end: int) -> History:
     """The history after so many requests were permitted and answered; one in 1,000 asks the gate."""
     for at in range(begin, end):
         now = state.begin(history, at * 100)
-        judged = gate.judge(_wish(at, now), {}) if at % 1000 == 0 else None
+        judged = gate.judge(_proposed(at, now), {}) if at % 1000 == 0 else None
         fed: state.Fed = (
             ("used", False, (f'"place {at % 40}', at % 7)),
             ("often", False, ("/transfer",)),
@@ -91,9 +91,9 @@ def _decisions(gate: Gate, history: History) -> float:
     """Milliseconds of CPU of the median decision; each is about another place than the one before."""
     found = []
     for at in range(SAMPLE + 20):
-        wish = _wish(at, state.begin(history, history.now + at))
+        proposed = _proposed(at, state.begin(history, history.now + at))
         before = time.process_time_ns()
-        judged = gate.judge(wish, {})
+        judged = gate.judge(proposed, {})
         found.append((time.process_time_ns() - before) / 1e6)
         assert isinstance(judged, Judged) and judged.allow is True, judged
     return statistics.median(found[20:])

@@ -8,7 +8,7 @@ notes, `as_number` for what stands in addresses, `digest` is the content hash.
 from __future__ import annotations
 
 from spak import canon
-from spak.lang.parser import MAX_BYTES
+from spak.lang.limits import MAX_BYTES
 from spakweb.errors import Refused
 
 

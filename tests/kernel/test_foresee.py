@@ -281,10 +281,12 @@ def test_what_is_denied_before_the_run_is_denied_in_every_workspace(seed: int, t
     for _ in range(40):
         paths = ["/".join(chance.choices(NAMES, k=chance.choice((1, 1, 2)))) for _ in range(2)]
         fixed = ("run", {"cmd": chance.choice(COMMANDS).format(*paths)})
-        wish = chance.choice((fixed, ("read_file", {"path": paths[0]}), ("write_file", {"path": paths[0]})))
-        name, value = next(iter(wish[1].items()))
-        more = ' content: "x"' if wish[0] == "write_file" else ""
-        text = agent(f'step s: tool.{wish[0]} {{ {name}: "{value}"{more} }}')
+        proposed = chance.choice(
+            (fixed, ("read_file", {"path": paths[0]}), ("write_file", {"path": paths[0]}))
+        )
+        name, value = next(iter(proposed[1].items()))
+        more = ' content: "x"' if proposed[0] == "write_file" else ""
+        text = agent(f'step s: tool.{proposed[0]} {{ {name}: "{value}"{more} }}')
         if found(text):
             denied += 1
             assert first_decision(text, root).startswith("policy."), text

@@ -19,7 +19,7 @@ from spak.commandline.world import Eyes, Seen
 from spak.datalog import PolicyError
 from spak.datalog.values import Name
 from spak.errors import LedgerError
-from spak.kernel.gate import Gate, Judged, Wish, compiled, gate_of
+from spak.kernel.gate import Gate, Judged, ProposedAction, compiled, gate_of
 from spak.kernel.observed import Observed, line_json
 from spak.kernel.replay import Replay
 from spak.kernel.rules import Rules
@@ -155,19 +155,19 @@ PATCHES = {
 @pytest.mark.parametrize("code", PATCHES)
 def test_a_patch_that_cannot_be_read_is_denied_with_its_own_code(code: str) -> None:
     gate = Gate(compiled(under(), "", {}))
-    wish = Wish(
+    proposed = ProposedAction(
         "tool", "apply_patch", {"patch": PATCHES[code]}, (("declared_tool", (Name("/apply_patch"),)),)
     )
-    found = gate.judge(wish, {})
+    found = gate.judge(proposed, {})
     assert isinstance(found, Judged) and found.code == code and f"[{code}]" in found.reason
-    older = gate.judge(wish._replace(decides=replace(LATEST, patch_codes=False)), {})
+    older = gate.judge(proposed._replace(decides=replace(LATEST, patch_codes=False)), {})
     assert isinstance(older, Judged) and older.code == "policy.forbidden"
 
 
 def test_a_patch_that_cannot_be_read_by_a_tool_that_is_not_listed_is_denied_for_that() -> None:
     other = (("declared_tool", (Name("/look"),)),)
     gate = Gate(compiled(under(), "", {}))
-    found = gate.judge(Wish("tool", "apply_patch", {"patch": "x"}, other), {})
+    found = gate.judge(ProposedAction("tool", "apply_patch", {"patch": "x"}, other), {})
     assert isinstance(found, Judged) and found.code == "policy.forbidden"
 
 
@@ -222,8 +222,8 @@ def test_the_same_action_is_judged_by_what_is_spent_now() -> None:
     gate = Gate(compiled(under("permitted(A) :- tool(A, /look), spent(/steps, N), N < 3."), "", {}))
     found = []
     for steps in (1, 2, 3, 0):
-        wish = Wish("tool", "look", {}, (), (("spent", (Name("/steps"), steps)),))
-        judged = gate.judge(wish, {})
+        proposed = ProposedAction("tool", "look", {}, (), (("spent", (Name("/steps"), steps)),))
+        judged = gate.judge(proposed, {})
         assert isinstance(judged, Judged)
         found.append(judged.allow)
     assert found == [True, True, False, True]
@@ -464,7 +464,7 @@ def test_the_world_answers_external_predicates() -> None:
 
 def test_a_fact_that_breaks_its_declaration_denies() -> None:
     gate = Gate(compiled(under(PERMITS), "", {}))
-    broken = Wish("tool", "look", {}, (("in_task", (5,)),))
+    broken = ProposedAction("tool", "look", {}, (("in_task", (5,)),))
     found = gate.judge(broken, {})
     assert isinstance(found, Judged) and found.allow is False and found.code == "policy.type"
 
@@ -523,13 +523,15 @@ def test_a_spec_states_no_fact_that_the_kernel_states(head: str) -> None:
 def test_a_decision_has_a_proof_and_a_denial_says_what_is_missing() -> None:
     gate = Gate(compiled(under(PERMITS), "", {}))
     spent = (("spent", (Name("/steps"), 1)),)
-    allowed = gate.judge(Wish("tool", "look", {"text": "a"}, (), spent), {})
+    allowed = gate.judge(ProposedAction("tool", "look", {"text": "a"}, (), spent), {})
     assert isinstance(allowed, Judged)
     proof = gate.explanation(allowed)
     assert canon.loads(proof)["decision"] == "allow" and b"operator/kit.mg" in proof
-    later = gate.judge(Wish("tool", "look", {"text": "a"}, (), (("spent", (Name("/steps"), 2)),)), {})
+    later = gate.judge(
+        ProposedAction("tool", "look", {"text": "a"}, (), (("spent", (Name("/steps"), 2)),)), {}
+    )
     assert isinstance(later, Judged) and gate.explanation(later) is proof, "made once"
-    denied = gate.judge(Wish("tool", "nothing", {}, (), spent), {})
+    denied = gate.judge(ProposedAction("tool", "nothing", {}, (), spent), {})
     assert isinstance(denied, Judged)
     assert canon.loads(gate.explanation(denied))["why_not"]
 
@@ -773,7 +775,7 @@ def test_a_kept_session_decides_and_explains_as_a_fresh_one(order: list[int], st
     for at, number in enumerate(order):
         place, kind = places[number % 4]
         name = f"f{number // 4}.txt"
-        wish = Wish(
+        proposed = ProposedAction(
             "tool",
             "write_file",
             {"path": name, "content": str(at)},
@@ -781,7 +783,7 @@ def test_a_kept_session_decides_and_explains_as_a_fresh_one(order: list[int], st
         )
         seen = {"paths": [[name, place, name, kind, 1, ""]]}
         for _ in range(steps):
-            found, alone = kept.judge(wish, seen), Gate(policy).judge(wish, seen)
+            found, alone = kept.judge(proposed, seen), Gate(policy).judge(proposed, seen)
             assert isinstance(found, Judged) and isinstance(alone, Judged)
             assert (found.allow, found.code, found.reason) == (alone.allow, alone.code, alone.reason)
             assert kept.explanation(found) == Gate(policy).explanation(alone)

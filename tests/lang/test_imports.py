@@ -10,7 +10,8 @@ from lang_catalog import CATALOG
 from spak import program
 from spak.errors import SpecError
 from spak.lang import check, parse, render
-from spak.lang.imports import MAX_NESTING, Resolved, Unreadable, resolve
+from spak.lang.imports import Resolved, Unreadable, resolve
+from spak.lang.limits import MAX_IMPORT_DEPTH
 from spak.lang.spec_files import folder_reader
 
 MAIN = """\
@@ -129,9 +130,9 @@ def test_a_cycle_through_the_file_itself():
 
 
 def test_imports_have_a_depth():
-    files = {f"{n}.spak": f'IMPORT "{n + 1}.spak"' for n in range(MAX_NESTING + 3)}
+    files = {f"{n}.spak": f'IMPORT "{n + 1}.spak"' for n in range(MAX_IMPORT_DEPTH + 3)}
     files["main.spak"] = 'IMPORT "0.spak" task a { }'
-    assert [item[:2] for item in told(files)] == [("lang.import_depth", f"specs/{MAX_NESTING - 1}.spak")]
+    assert [item[:2] for item in told(files)] == [("lang.import_depth", f"specs/{MAX_IMPORT_DEPTH - 1}.spak")]
 
 
 def test_findings_after_the_imported_text_keep_their_place():

@@ -11,7 +11,7 @@ from gate_calls import call
 from gate_kit import constitution, workspace, world
 from law_kit import under
 from spak.datalog import Name
-from spak.kernel.gate import Gate, Judged, Wish, compiled
+from spak.kernel.gate import Gate, Judged, ProposedAction, compiled
 from spak.kernel.observed import seen_json
 from spak.policy.actions import World
 from spak.policy.facts import ACTION, facts
@@ -86,8 +86,10 @@ def test_a_run_is_judged_by_what_its_semantics_reads(
 ) -> None:
     eyes = world(workspace(tmp_path))
     gate = Gate(compiled(under(), "", {}))
-    wish = Wish("tool", "apply_patch", {"patch": patch}, decides=replace(LATEST, git_patches=as_git))
-    found = gate.judge(wish, {"paths": [seen_json("x.py", eyes.look("x.py"))]}, 1)
+    proposed = ProposedAction(
+        "tool", "apply_patch", {"patch": patch}, decides=replace(LATEST, git_patches=as_git)
+    )
+    found = gate.judge(proposed, {"paths": [seen_json("x.py", eyes.look("x.py"))]}, 1)
     if not allowed:
         assert isinstance(found, Judged) and not found.allow and "patch." in found.reason
     else:

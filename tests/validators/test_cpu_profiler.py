@@ -12,7 +12,7 @@ import pytest
 
 from cpu_calls import EXAMPLES, TENFOLD, Lab, N, code, verdict
 from spak.cancel import Cancel
-from spak.kernel.decide import DEFAULTS, decide
+from spak.kernel.metric_decision import DEFAULTS, decide
 from spak.ports import Child, Job, MeasureCall, Subject, Toolchain
 from spak.sandbox.restricted import Restricted
 from spak.validators.cpu_build import Workshop

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spak.kernel.decide import DEFAULTS, decide
+from spak.kernel.metric_decision import DEFAULTS, decide
 from spak.ports import Measurement, Subject, Toolchain
 from spak.validators import cuda_driver, cuda_nvml, cuda_timing
 from spak.validators.cuda_driver import Device, Driver, DriverError

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spak.kernel.decide import decide
+from spak.kernel.metric_decision import decide
 from spak.ports import Measurement, Outcome, Stream, Subject
 from spak.validators import metric
 from spak.validators.cpu_build import Workshop

@@ -43,7 +43,7 @@ class Cells:
         begun: Callable[[Cell, str], None],
         more: Callable[[], bool],
     ) -> Iterator[tuple[Cell, Done | None]]:
-        return self._in_turn(todo, begun, more) if self.jobs == 1 else self._beside(todo, begun, more)
+        return self._in_turn(todo, begun, more) if self.jobs == 1 else self._in_parallel(todo, begun, more)
 
     def _in_turn(
         self, todo: Iterable[tuple[Cell, str]], begun: Callable[[Cell, str], None], more: Callable[[], bool]
@@ -57,7 +57,7 @@ class Cells:
             if done is None:
                 return
 
-    def _beside(
+    def _in_parallel(
         self, todo: Iterable[tuple[Cell, str]], begun: Callable[[Cell, str], None], more: Callable[[], bool]
     ) -> Iterator[tuple[Cell, Done | None]]:
         left, stopping = list(todo), False

@@ -14,7 +14,7 @@ from spak.costs import cost_of
 from spak.datalog.values import Fact
 from spak.errors import UserError
 from spak.kernel import fit, measure, outcomes, permit, render, route
-from spak.kernel.gate import Wish, uses_of
+from spak.kernel.gate import ProposedAction, uses_of
 from spak.kernel.memory import recollect
 from spak.kernel.observed import Malformed
 from spak.kernel.rules import Rules
@@ -51,8 +51,10 @@ def answered(rules: Rules, history: History, pending: Effect, proposal: Record) 
     try:
         if done:
             uses = uses_of(rules.catalog, pending.act, pending.name)
-            wish = Wish(pending.act, pending.name, pending.args, decides=rules.decides, uses=uses)
-            fed = gate.feeds(wish, pending.observed, _results(proposal.body, proposal.side))
+            proposed = ProposedAction(
+                pending.act, pending.name, pending.args, decides=rules.decides, uses=uses
+            )
+            fed = gate.feeds(proposed, pending.observed, _results(proposal.body, proposal.side))
     except (UserError, Malformed):
         history = past.lost(gate.folds, history, proposal.seq)
     call = str(pending.attempt)

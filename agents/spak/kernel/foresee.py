@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 from spak import canon
 from spak.datalog import PolicyError
 from spak.datalog.values import Name
-from spak.kernel.gate import ROUNDS, Gate, Judged, Wish, uses_of
+from spak.kernel.gate import ROUNDS, Gate, Judged, ProposedAction, uses_of
 from spak.kernel.observed import Facts, merged, seen_json
 from spak.kernel.render import render
 from spak.kernel.rules import Rules, refs
@@ -131,7 +131,7 @@ def _judge(rules: Rules, item: Fixed, checks: Sequence[str]) -> Judged | None:
     """What will not be permitted; None where it will, or where that rests on more than the spec."""
     run = situation(rules, State(), item.task, item.name if item.act == "tool" else "")
     here = replace(LATEST, recorded_lines=False)  # nobody looks: lines are read in guessed workspaces
-    wish = Wish(
+    proposed = ProposedAction(
         item.act,
         item.name,
         item.args,
@@ -143,7 +143,7 @@ def _judge(rules: Rules, item: Fixed, checks: Sequence[str]) -> Judged | None:
     )
     passed = tuple(("checks_ran", (name, Name("/success"))) for name in checks)
     first: Judged | None = None
-    for wanted in (wish, wish._replace(run=(*run, *passed))):
+    for wanted in (proposed, proposed._replace(run=(*run, *passed))):
         first = None  # what is said is what stands against it when all checks have passed
         for world in WORLDS:
             found = _denied(rules, wanted, world)
@@ -153,12 +153,12 @@ def _judge(rules: Rules, item: Fixed, checks: Sequence[str]) -> Judged | None:
     return first
 
 
-def _denied(rules: Rules, wish: Wish, world: Guess) -> Judged | None:
+def _denied(rules: Rules, proposed: ProposedAction, world: Guess) -> Judged | None:
     """The denial in a workspace where what the text leaves open is as the guess says."""
     assert rules.gate is not None
     known: Facts = {}
     for rounds in range(ROUNDS):
-        found = rules.gate.judge(wish, known, rounds)
+        found = rules.gate.judge(proposed, known, rounds)
         if isinstance(found, Judged):
             break
         if set(found) - {"paths", "globs"}:
@@ -174,7 +174,7 @@ def _denied(rules: Rules, wish: Wish, world: Guess) -> Judged | None:
         return None
     if found.allow:
         return None
-    asks = rules.program.approvals == "ask" and rules.gate.approvable(wish, known, SOMEBODY)
+    asks = rules.program.approvals == "ask" and rules.gate.approvable(proposed, known, SOMEBODY)
     return found._replace(allow="ask") if asks else found
 
 

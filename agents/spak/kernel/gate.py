@@ -61,7 +61,7 @@ MOVING = ("spent", 2)
 """The predicate of facts that change with each step."""
 
 
-class Wish(NamedTuple):
+class ProposedAction(NamedTuple):
     """What is to be permitted."""
 
     act: Literal["tool", "ask", "plan", "check", "validate"]
@@ -82,7 +82,7 @@ class Wish(NamedTuple):
 
 
 def uses_of(catalog: Catalog, act: str, name: str) -> Mapping[str, str]:
-    """For `Wish.uses`."""
+    """For `ProposedAction.uses`."""
     entry = None if act != "tool" or is_built(name) else catalog.tools.get(name)
     return entry.arguments if entry is not None else {}
 
@@ -124,16 +124,16 @@ class Gate:
         """The policy's hash."""
         return self.policy.hash
 
-    def judge(self, wish: Wish, observed: Facts, rounds: int = 0) -> Judged | Questions:
+    def judge(self, proposed: ProposedAction, observed: Facts, rounds: int = 0) -> Judged | Questions:
         """The decision, or what has to be observed for it. `rounds` were observed already."""
         try:
             seen = Observed(observed)
             if seen.trouble:
                 return Judged(False, seen.trouble, "the world could not be looked at")
-            known = (*wish.run, *self._told(wish, seen, observed))
+            known = (*proposed.run, *self._told(proposed, seen, observed))
             questions = seen.questions()
             if not questions:
-                found = self._decide(known, wish, seen, observed)
+                found = self._decide(known, proposed, seen, observed)
                 if isinstance(found, Judged):
                     return found
                 questions = found
@@ -147,25 +147,29 @@ class Gate:
         except Exception as error:
             return Judged(False, "policy.bug", f"the judgement itself failed: {type(error).__name__}")
 
-    def rejudge(self, wish: Wish, known: tuple[Fact, ...], observed: Facts) -> Judged | Questions:
+    def rejudge(
+        self, proposed: ProposedAction, known: tuple[Fact, ...], observed: Facts
+    ) -> Judged | Questions:
         """The decision under facts that an earlier judgement was derived from (spak.outer.permitted).
 
-        Facts of `wish` are not looked at. Questions where this policy asks what was not observed then.
+        Facts of `proposed` are not looked at. Questions where this policy asks what was not observed then.
         """
         told = tuple(fact for fact in known if (fact[0], len(fact[1])) in self.reads)
         if not observed and not told:
             return Judged(False, "policy.denied", "nothing is known of it")
         try:
-            return self._decide(told, wish, Observed(observed), observed)
+            return self._decide(told, proposed, Observed(observed), observed)
         except UserError as error:
             return Judged(False, error.code, error.message)
 
-    def approvable(self, wish: Wish, observed: Facts, keys: Sequence[Mapping[str, Any]]) -> bool:
+    def approvable(
+        self, proposed: ProposedAction, observed: Facts, keys: Sequence[Mapping[str, Any]]
+    ) -> bool:
         """Whether a signed approval by the holder of one of the keys would permit it."""
         for key in keys:
             if isinstance(key, Mapping) and isinstance(key.get("name"), str):
                 signed = approval_facts(key["name"], approval.ADMIN in (key.get("roles") or ()))
-                found = self.judge(wish._replace(run=(*wish.run, *signed)), observed, ROUNDS)
+                found = self.judge(proposed._replace(run=(*proposed.run, *signed)), observed, ROUNDS)
                 if isinstance(found, Judged) and found.allow:
                     return True
         return False
@@ -182,29 +186,29 @@ class Gate:
             _keep(self._proofs, key, found)
         return found
 
-    def feeds(self, wish: Wish, observed: Facts, results: Iterable[Fact]) -> Fed:
+    def feeds(self, proposed: ProposedAction, observed: Facts, results: Iterable[Fact]) -> Fed:
         """What the answer to a permitted action feeds folds. Raises: PolicyError, PolicyLimit, Malformed."""
         if self._feeding is None:
             return ()
-        known = _facts(wish, Observed(observed))
+        known = _facts(proposed, Observed(observed))
         return fed(self.folds, self._feeding.session([EVENT, *known, *results]))
 
-    def _told(self, wish: Wish, seen: Observed, observed: Facts) -> tuple[Fact, ...]:
+    def _told(self, proposed: ProposedAction, seen: Observed, observed: Facts) -> tuple[Fact, ...]:
         """The facts about the action; those of a short one that is fully observed are kept."""
         text = canon.dumps(
             [
-                wish.act,
-                wish.name,
-                wish.args,
+                proposed.act,
+                proposed.name,
+                proposed.args,
                 observed,
-                wish.decides.git_patches,
-                wish.decides.recorded_lines,
-                *([dict(wish.uses)] if wish.uses else ()),
+                proposed.decides.git_patches,
+                proposed.decides.recorded_lines,
+                *([dict(proposed.uses)] if proposed.uses else ()),
             ]
         )
         found = self._briefs.pop(text, None)
         if found is None:
-            found = (*_facts(wish, seen), *self._missing(observed))
+            found = (*_facts(proposed, seen), *self._missing(observed))
             if len(text) > SHORT or seen.questions():
                 return found
         _keep(self._briefs, text, found)
@@ -218,22 +222,22 @@ class Gate:
                     yield "missing_path", (ACTION, text_of(path))
 
     def _decide(
-        self, known: tuple[Fact, ...], wish: Wish, seen: Observed, observed: Facts
+        self, known: tuple[Fact, ...], proposed: ProposedAction, seen: Observed, observed: Facts
     ) -> Judged | Questions:
-        moving = wish.moving
+        moving = proposed.moving
         if self.folds:
             known = (*known, EVENT)
-            moving = (*moving, *past.rows(self.folds, wish.history))
+            moving = (*moving, *past.rows(self.folds, proposed.history))
         key = (known, _rows(observed))
         held = self._held(key, known, moving)
         session = held.session
-        if not seen.answer(session, self._past(wish.history)):
+        if not seen.answer(session, self._past(proposed.history)):
             return seen.questions()
         if self._newest is None or self._newest[1] is not held:
             _keep(self._sessions, key, held)
             self._newest = key, held
         rows = fed(self.folds, session) if self.folds else ()
-        judged = Judged(False, "", "", known, moving, observed, wish.history, rows)
+        judged = Judged(False, "", "", known, moving, observed, proposed.history, rows)
         if session.holds("forbidden", ACTION):
             code = "policy.forbidden"
         elif session.holds("permitted", ACTION):
@@ -241,7 +245,7 @@ class Gate:
         else:
             code = "policy.denied"
         found = decide(self.policy, [*known, *moving], False, session)
-        if wish.decides.patch_codes and found.code.startswith("patch."):
+        if proposed.decides.patch_codes and found.code.startswith("patch."):
             code = found.code
         return judged._replace(code=code, reason=found.reason)
 
@@ -360,23 +364,25 @@ def _gate(text: bytes, is_closed: bool, keeps_folds: bool) -> Gate:
     return made
 
 
-def _unrecorded(wish: Wish, seen: Observed) -> World:
-    """The world where lines are read here, by the tables that the wish names besides those that ship."""
-    return replace(seen.world, line=None, commands=wish.commands)
+def _unrecorded(proposed: ProposedAction, seen: Observed) -> World:
+    """The world where lines are read here, by the tables that the proposed names besides those that ship."""
+    return replace(seen.world, line=None, commands=proposed.commands)
 
 
-def _facts(wish: Wish, seen: Observed) -> Iterable[Fact]:
-    """What the policy is told about a wish."""
-    found: list[Fact] = [("act", (ACTION, Name("/" + wish.act)))]
-    plain = seen.world if wish.decides.recorded_lines else _unrecorded(wish, seen)
-    if wish.act == "tool":
-        world = replace(plain, git_patches=wish.decides.git_patches, declared={wish.name: wish.uses})
-        world = world if wish.decides.long_patches else replace(world, patched=None)
-        return [*found, *facts(Action(wish.name, wish.args), world)]
-    if wish.act == "validate":
-        found.append(("validator", (ACTION, wish.name)))
-        if "cmd" in wish.args:
-            started = facts(Action("run", {"cmd": wish.args["cmd"]}), plain)
+def _facts(proposed: ProposedAction, seen: Observed) -> Iterable[Fact]:
+    """What the policy is told about a proposed."""
+    found: list[Fact] = [("act", (ACTION, Name("/" + proposed.act)))]
+    plain = seen.world if proposed.decides.recorded_lines else _unrecorded(proposed, seen)
+    if proposed.act == "tool":
+        world = replace(
+            plain, git_patches=proposed.decides.git_patches, declared={proposed.name: proposed.uses}
+        )
+        world = world if proposed.decides.long_patches else replace(world, patched=None)
+        return [*found, *facts(Action(proposed.name, proposed.args), world)]
+    if proposed.act == "validate":
+        found.append(("validator", (ACTION, proposed.name)))
+        if "cmd" in proposed.args:
+            started = facts(Action("run", {"cmd": proposed.args["cmd"]}), plain)
             found += [fact for fact in started if fact[0] != "tool"]
     return found
 

@@ -1,7 +1,8 @@
 """Measure: what a validator's measurement and the answers of `success:` mean for the task.
 
 Takes a Turn and the body of the proposal; changes the registers and gives the Move. The signal of a
-measurement is derived in derive.py, in integers, and whether one candidate is better in decide.py.
+measurement is derived in metric_signal.py, in integers, and whether one candidate is better in
+metric_decision.py.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spak.kernel import derive, fit, outcomes, render, route
+from spak.kernel import fit, metric_signal, outcomes, render, route
 from spak.kernel.situation import diagnostics
 from spak.kernel.state import Effect, change
 from spak.kernel.turn import EnterStep, Move, Turn
@@ -37,7 +38,7 @@ def measured(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[
     """A validator's measurement: the best so far, R4 of a failed check, the signal along the task's edges."""
     if body.get("outcome") == "timeout":
         body = {"status": "timeout"}
-    found = derive.derive(task, step.name, pending.args, body, turn.state.r7)
+    found = metric_signal.derive(task, step.name, pending.args, body, turn.state.r7)
     r7 = turn.state.r7
     turn.set(r7=change(found.executive, summary=r7.summary, last=r7.last))
     key = body.get("key")
@@ -48,7 +49,7 @@ def measured(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[
         assert found.executive.best is not None
         result["best"] = found.executive.best.value
     if found.void:
-        return _again(turn, task, step, result)
+        return _measure_anew(turn, task, step, result)
     keep_diagnostics(turn, body)
     _keep_check(turn, step.name, pending.args, found)
     if turn.state.r7.rollbacks[1]:
@@ -63,7 +64,7 @@ def measured(turn: Turn, task: Task, step: Step, pending: Effect, body: Mapping[
     return route.finish_task(turn, found.signal, found.code, result)
 
 
-def _again(turn: Turn, task: Task, step: Step, result: Mapping[str, Any]) -> Move:
+def _measure_anew(turn: Turn, task: Task, step: Step, result: Mapping[str, Any]) -> Move:
     """A void measurement is taken again; three in a row end the run."""
     name, count = turn.state.r7.rollbacks
     count = count + 1 if name == step.name else 1
@@ -82,7 +83,7 @@ def keep_diagnostics(turn: Turn, body: Mapping[str, Any]) -> None:
         turn.executive(diagnostics=diagnostics(body["diagnostics"]))
 
 
-def _keep_check(turn: Turn, validator: str, options: Mapping[str, Any], found: derive.Derived) -> None:
+def _keep_check(turn: Turn, validator: str, options: Mapping[str, Any], found: metric_signal.Derived) -> None:
     """What the check found in the present files; the same check, taken again, replaces it."""
     if not _reads(turn, "checks_ran", 2):
         return

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from spak import canon
 from spak.kernel import context, fit, render
-from spak.kernel.gate import Judged, Wish, approval_facts, uses_of
+from spak.kernel.gate import Judged, ProposedAction, approval_facts, uses_of
 from spak.kernel.memory import Memory, recollect
 from spak.kernel.observed import Facts, Malformed, merged
 from spak.kernel.rules import refs
@@ -214,30 +214,30 @@ def _decision(
     rules, gate = turn.rules, turn.rules.gate
     if gate is None:
         return None
-    wish = _wish(turn, act, name, args)
-    run = wish.run
+    proposed = _proposed(turn, act, name, args)
+    run = proposed.run
     signed = approval_facts(*known.signed) if known.signed else ()
-    asked = wish._replace(run=(*run, *signed)) if signed else wish
+    asked = proposed._replace(run=(*run, *signed)) if signed else proposed
     found = gate.judge(asked, known.seen, known.rounds)
     if isinstance(found, Judged) and not found.allow and rules.program.approvals == "ask":
         rejected = known.rejected
         if rejected is not None and rejected.code == "policy.approval_denied":
             return found._replace(code=rejected.code, reason=rejected.message)
-        if gate.approvable(wish, known.seen, rules.keys):
+        if gate.approvable(proposed, known.seen, rules.keys):
             code = found.code if rejected is None else rejected.code
             return found._replace(allow="ask", code=code)
     return found
 
 
-def _wish(turn: Turn, act: Any, name: str, args: Mapping[str, Any]) -> Wish:
+def _proposed(turn: Turn, act: Any, name: str, args: Mapping[str, Any]) -> ProposedAction:
     """What the gate is asked, with the facts of the run around it."""
     rules, gate = turn.rules, turn.rules.gate
     run = situation(rules, turn.state, turn.task, name if act == "tool" else "")
     spent = moving(rules, turn.state)
-    wish = Wish(act, name, args, run, spent, rules.decides, uses_of(rules.catalog, act, name))
+    proposed = ProposedAction(act, name, args, run, spent, rules.decides, uses_of(rules.catalog, act, name))
     if gate is not None and gate.folds:
-        wish = wish._replace(history=past.begin(turn.state.r7.history, turn.at))
-    return wish
+        proposed = proposed._replace(history=past.begin(turn.state.r7.history, turn.at))
+    return proposed
 
 
 def _remember(turn: Turn, judged: Judged) -> Judged:

@@ -24,7 +24,8 @@ from typing import Any
 from spak.errors import BugError
 from spak.lang import ast, settings
 from spak.lang.diagnostics import Diagnostic, Severity
-from spak.lang.parser import MAX_BYTES, Parsed, parse
+from spak.lang.limits import MAX_BYTES
+from spak.lang.parser import Parsed, parse
 from spak.lang.parser.automaton import tables
 
 WIDTH = 110

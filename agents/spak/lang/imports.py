@@ -26,10 +26,10 @@ from spak import paths
 from spak.errors import UsageError
 from spak.lang import ast, settings
 from spak.lang.diagnostics import Diagnostic, Edit, Severity, in_order
-from spak.lang.parser import MAX_BYTES, Parsed, parse
-
-MAX_FILES = 64
-MAX_NESTING = 8
+from spak.lang.limits import MAX_BYTES
+from spak.lang.limits import MAX_IMPORT_DEPTH as MAX_DEPTH
+from spak.lang.limits import MAX_IMPORTED_FILES as MAX_FILES
+from spak.lang.parser import Parsed, parse
 
 Reader = Callable[[str], bytes | None]
 """The bytes of a file by its path relative to the spec's folder; None where it is not there."""
@@ -104,8 +104,8 @@ class _Loader:
                 message = f"IMPORT goes round: {' -> '.join((*way[way.index(path) :], path))}"
                 hint = "take one of these IMPORTs out, or move what both need to a third file"
                 self.tell(parsed, "lang.import_cycle", message, hint, entry.value)
-            elif len(stack) >= MAX_NESTING or (len(self.files) >= MAX_FILES and path not in self.files):
-                message = f"more than {MAX_FILES} files, or IMPORT nested deeper than {MAX_NESTING}"
+            elif len(stack) >= MAX_DEPTH or (len(self.files) >= MAX_FILES and path not in self.files):
+                message = f"more than {MAX_FILES} files, or IMPORT nested deeper than {MAX_DEPTH}"
                 self.tell(parsed, "lang.import_depth", message, "put some of the files together", entry.value)
             elif path not in self.files and (data := self.bytes(parsed, entry, path)) is not None:
                 self.files[path] = parse(data, self.folder + path)

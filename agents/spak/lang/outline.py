@@ -14,7 +14,6 @@ from spak.lang.catalog import Catalog, NamedEntry, OnFail, ToolEntry, ValidatorE
 from spak.lang.diagnostics import Severity
 from spak.lang.report import Report
 
-MAX_TASKS = 2000
 META = ("output_var", "on_fail", "poll", "role")
 ASK_KEYS = ("role", "prompt", "prompt_template", "output_var", "on_fail")
 ON_FAIL: tuple[OnFail, ...] = ("stop", "retry", "continue")

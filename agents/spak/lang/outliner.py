@@ -13,8 +13,9 @@ from typing import Any, Literal
 from spak.lang import ast, settings, values
 from spak.lang.catalog import Catalog, OnFail
 from spak.lang.keys import Keys
+from spak.lang.limits import MAX_TASKS
 from spak.lang.near import did_you_mean, nearest
-from spak.lang.outline import ASK_KEYS, MAX_TASKS, ON_FAIL, Outline, StepPlan, TaskPlan
+from spak.lang.outline import ASK_KEYS, ON_FAIL, Outline, StepPlan, TaskPlan
 from spak.lang.report import Report
 
 _AGENT_WORDS = ("TASK", "SYSTEM_MODEL", "START", "CONFIG", "POLICY", "INPUTS", "IMPORT")

@@ -11,11 +11,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from spak import data
-from spak.lang import imports, parser, settings, values
+from spak.lang import limits, settings, values
 from spak.lang.checks.steps import ATOMS, READERS
-from spak.lang.outline import MAX_TASKS
 from spak.lang.parser.generate import KEYWORDS
-from spak.lang.parser.lexer import MAX_DEPTH
 
 PLACES = {
     "agent": "In AGENT, or at the top of a file of bare tasks",
@@ -75,12 +73,12 @@ def _functions() -> Iterator[tuple[str, str, str]]:
 
 
 def _limits() -> Iterator[tuple[str, str]]:
-    yield "a file, and a spec with its imports", f"{parser.MAX_BYTES // 1024} KB"
-    yield "tasks", f"{MAX_TASKS:,}"
-    yield "brackets inside one another", str(MAX_DEPTH)
-    yield "`not` in a row", str(parser.MAX_NOTS)
-    yield "imported files", str(imports.MAX_FILES)
-    yield "imports inside one another", str(imports.MAX_NESTING)
+    yield "a file, and a spec with its imports", f"{limits.MAX_BYTES // 1024} KB"
+    yield "tasks", f"{limits.MAX_TASKS:,}"
+    yield "brackets inside one another", str(limits.MAX_DEPTH)
+    yield "`not` in a row", str(limits.MAX_NOTS)
+    yield "imported files", str(limits.MAX_IMPORTED_FILES)
+    yield "imports inside one another", str(limits.MAX_IMPORT_DEPTH)
 
 
 if __name__ == "__main__":

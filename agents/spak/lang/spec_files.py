@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spak.inputs import open_input
 from spak.lang.imports import Reader, Unreadable
-from spak.lang.parser import MAX_BYTES
+from spak.lang.limits import MAX_BYTES
 
 
 def folder_reader(spec: Path) -> Reader:

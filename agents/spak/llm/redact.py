@@ -135,7 +135,7 @@ class Redactor:
                 f"a configured secret is shorter than {MIN_SECRET} characters",
                 "what is this short cannot be kept out of records; use a longer one",
             )
-        self._found = tuple(dict.fromkeys(filter(tells, found)))[:MOST_FOUND]
+        self._found = tuple(dict.fromkeys(filter(is_distinctive, found)))[:MOST_FOUND]
         forms = {form for item in (*self._plain, *self._found) for form in _forms(item)}
         self._forms = tuple(sorted(forms, key=lambda item: (-len(item), item)))
         self._groups = tuple(_groups(self._forms))
@@ -316,7 +316,7 @@ def _any_of(forms: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, forms)))
 
 
-def tells(value: str) -> bool:
+def is_distinctive(value: str) -> bool:
     """Whether a value of a file can be told from ordinary words, and from what takes its place."""
     return (
         len(value) >= MIN_SECRET

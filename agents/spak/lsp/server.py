@@ -272,10 +272,10 @@ def _register_actions(server: Server) -> None:
         found = [item for item in document.view.diagnostics if item.fix and not item.file]
         start, end = document.offset(params.range.start), document.offset(params.range.end)
         made: list[types.CodeAction] = []
-        if _wants(params, types.CodeActionKind.QuickFix):
+        if _asks_for(params, types.CodeActionKind.QuickFix):
             near = [item for item in found if item.start <= end and start <= item.end]
             made += [answers.quick_fix(document, item, server.versioned) for item in near]
-        if _wants(params, types.CodeActionKind.SourceFixAll):
+        if _asks_for(params, types.CodeActionKind.SourceFixAll):
             every = answers.fix_all(document, found, server.versioned)
             made += [every] if every is not None else []
         return made
@@ -288,7 +288,7 @@ def _register_actions(server: Server) -> None:
         return answers.formatted(document, format_text(document.view.parsed).text)
 
 
-def _wants(params: types.CodeActionParams, kind: str) -> bool:
+def _asks_for(params: types.CodeActionParams, kind: str) -> bool:
     """True when the client asks for this kind, or one above it, or does not say."""
     only = params.context.only
     return not only or any(kind == item or kind.startswith(f"{item}.") for item in map(str, only))

@@ -20,7 +20,7 @@ from spak import canon
 from spak.datalog.values import Fact
 from spak.errors import LedgerError
 from spak.kernel.answer import answered
-from spak.kernel.gate import Gate, Judged, Wish
+from spak.kernel.gate import Gate, Judged, ProposedAction
 from spak.kernel.observed import Facts, Questions
 from spak.kernel.replay import Replay
 from spak.kernel.rules import Rules
@@ -152,10 +152,12 @@ class _Judging:
         self.why = ""
         """Why nothing more can be judged; empty while all can."""
 
-    def judge(self, record: Record, wish: Wish, known: tuple[Fact, ...], seen: Facts) -> Judged | Questions:
+    def judge(
+        self, record: Record, proposed: ProposedAction, known: tuple[Fact, ...], seen: Facts
+    ) -> Judged | Questions:
         """The verdict, under what the folds say at this record."""
         now = past.begin(self.history, record.at)
-        verdict = self.gate.rejudge(wish._replace(history=now), known, seen)
+        verdict = self.gate.rejudge(proposed._replace(history=now), known, seen)
         if isinstance(verdict, Judged) and self.gate.folds:
             _, trouble = self._requested(record, verdict, verdict.allow is True)
             if trouble:
@@ -229,7 +231,7 @@ def _compare(
     body = record.body
     name = str(body.get("name", body["act"]))
     found.judged += 1
-    before, after = (_again(record, name, judged, own, side) for side in sides)
+    before, after = (_judged_under(record, name, judged, own, side) for side in sides)
     sides[0].decided(record, before)
     sides[1].decided(record, after)
     if isinstance(before, str) or isinstance(after, str):
@@ -255,7 +257,7 @@ def _compare(
     )
 
 
-def _again(record: Record, name: str, judged: Judged, own: Rules, side: _Judging) -> Judged | str:
+def _judged_under(record: Record, name: str, judged: Judged, own: Rules, side: _Judging) -> Judged | str:
     """The verdict of a side, or why there is none."""
     rules = side.rules
     if record.task not in rules.program.tasks:
@@ -271,8 +273,8 @@ def _again(record: Record, name: str, judged: Judged, own: Rules, side: _Judging
     after = fixed(rules, rules.program.tasks[record.task], tool)
     known = (*after, *(fact for fact in judged.facts if fact not in set(before)))
     moving = tuple(fact for fact in judged.moving if fact[0] not in own.gate.folds)
-    wish = Wish(act, name, record.body["args"], (), moving, own.decides)
-    verdict = side.judge(record, wish, known, judged.seen)
+    proposed = ProposedAction(act, name, record.body["args"], (), moving, own.decides)
+    verdict = side.judge(record, proposed, known, judged.seen)
     if isinstance(verdict, Judged):
         return verdict
     return "it asks of the world what the run did not look at"

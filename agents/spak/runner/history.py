@@ -232,7 +232,7 @@ class History:
 
 
 def won(candidate: int, incumbent: int, rule: MetricRule) -> bool:
-    """Whether a pair is a win, as `spak.kernel.decide` counts them."""
+    """Whether a pair is a win, as `spak.kernel.metric_decision` counts them."""
     if rule.better == "higher":
         candidate, incumbent = incumbent, candidate
     return rule.margin_den * candidate < rule.margin_num * incumbent

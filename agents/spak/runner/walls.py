@@ -24,7 +24,7 @@ from spak.datalog.values import Name
 from spak.errors import UserError
 from spak.kernel.observed import Malformed, Observed
 from spak.kernel.state import Effect
-from spak.llm.redact import Redactor, tells
+from spak.llm.redact import Redactor, is_distinctive
 from spak.policy.actions import Action
 from spak.policy.facts import facts
 from spak.ports import Call, Launcher, Measurement, Redacting
@@ -72,7 +72,7 @@ class Walls:
             toolchain=self.host.toolchain, inherit=(lock,), cancel=cancel,
         )  # fmt: skip
         found = secret_history.values(call, self.host.shown_secrets)
-        self._old = tuple(dict.fromkeys((*self._old, *filter(tells, found))))
+        self._old = tuple(dict.fromkeys((*self._old, *filter(is_distinctive, found))))
         self._recalled = mark
         if self._old:
             self._renew()
@@ -83,7 +83,9 @@ class Walls:
         found, values = self._reader.read((*named, *other_names(self._workspace.directory, named)))
         self._paths = found
         if not values <= self._seen:
-            self._values += tuple(value for value in values if value not in self._seen and tells(value))
+            self._values += tuple(
+                value for value in values if value not in self._seen and is_distinctive(value)
+            )
             self._seen |= values
             self._renew()
 

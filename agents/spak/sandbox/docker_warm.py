@@ -265,7 +265,7 @@ def _created(client: Any, key: Key, labels: Mapping[str, str], more: Mapping[str
         return str(client.create_container_from_config(body, f"spak-{secrets.token_hex(8)}")["Id"])
 
 
-def _beside(workspace: Path, notice: Path) -> Path:
+def _notice_for_engine(workspace: Path, notice: Path) -> Path:
     """A copy of the notice where the engine sees it: a worker in a container has other files than the engine,
     but for the folder of the runs."""
     copy = workspace.parent / NOTICE
@@ -293,7 +293,7 @@ def open_container(
     except EngineError as error:
         if not key.masked or str(notice) not in str(error):
             raise
-        number = _created(client, key, labels, more, _beside(key.workspace, notice))
+        number = _created(client, key, labels, more, _notice_for_engine(key.workspace, notice))
     hold = None
     try:
         heard = watcher.watch(number)

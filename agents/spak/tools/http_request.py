@@ -140,7 +140,7 @@ def _ask(call: Call) -> ToolResult:
             sent = _size(request)
             response = client.send(request, stream=True)
             try:
-                told = _told(str(args["url"]), response, limit, ends)
+                told = _result(str(args["url"]), response, limit, ends)
                 return replace(told, requests=1, request_bytes=sent)
             finally:
                 response.close()
@@ -245,7 +245,7 @@ def _watched(ends: float, cancel: Cancel | None) -> Iterator[Any]:
         over.set()
 
 
-def _told(asked: str, response: httpx.Response, limit: int, ends: float) -> ToolResult:
+def _result(asked: str, response: httpx.Response, limit: int, ends: float) -> ToolResult:
     """The reply: its first line, where it sends to, its body as far as it is kept."""
     data, size = bytearray(), 0
     for chunk in response.iter_raw():

@@ -29,7 +29,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from spak.errors import UnavailableError
-from spak.kernel.decide import DEFAULTS
+from spak.kernel.metric_decision import DEFAULTS
 from spak.lang.catalog import ValidatorEntry
 from spak.ports import MeasureCall, Measurement, Subject
 from spak.validators import cpu_symbols, launch

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spak.kernel.decide import DEFAULTS, decide
+from spak.kernel.metric_decision import DEFAULTS, decide
 from spak.ports import MIB, MeasureCall, Measurement, Subject
 from spak.validators import cuda_nvml, launch
 from spak.validators.cuda_static import Assembly

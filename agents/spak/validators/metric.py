@@ -31,7 +31,7 @@ from typing import Any, Literal
 
 from spak import canon
 from spak.errors import UsageError
-from spak.kernel.decide import DEFAULTS
+from spak.kernel.metric_decision import DEFAULTS
 from spak.lang.catalog import ValidatorEntry
 from spak.ports import MIB, MeasureCall, Measurement, Outcome, Subject
 from spak.validators import launch, pairs, static_checks

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from spak.kernel.decide import decide
+from spak.kernel.metric_decision import decide
 
 COUPLES = 3
 PROCESSES = 4

@@ -45,7 +45,7 @@ def attempt(request: Mapping[str, Any], team_files: TeamFiles | None = None) -> 
         walk.answer(answer)
     state = walk.state
     return {
-        "records": [_told(record) for record in walk.records],
+        "records": [_record_as_json(record) for record in walk.records],
         "status": state.status,
         "why": ", ".join(state.r7.codes[-1:]) if state.ended else "",
         "effect": _effect(state.r6) if state.r6 is not None and not state.ended else None,
@@ -176,7 +176,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
     }
 
 
-def _told(record: Record) -> dict[str, Any]:
+def _record_as_json(record: Record) -> dict[str, Any]:
     body = orjson.dumps(json_value(record.body), default=str).decode()
     return {
         "kind": str(record.kind),

@@ -38,7 +38,7 @@ from spak.lang.features import (
 from spak.lang.format import format_text
 from spak.lang.graph import Graph, graph_of, lay_out, to_json, to_svg
 from spak.lang.imports import resolve, settings_of
-from spak.lang.parser import MAX_BYTES
+from spak.lang.limits import MAX_BYTES
 from spak.policy.law import Law
 from spakweb.editor.units import Units
 from spakweb.errors import Refused

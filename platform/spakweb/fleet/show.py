@@ -18,9 +18,9 @@ from django.utils import timezone
 from spakweb import clock
 from spakweb.fleet.models import Runner
 from spakweb.ledger.store import CHOOSING
+from spakweb.runs.leases import free
+from spakweb.runs.leases import held as are_held
 from spakweb.runs.models import Run, State
-from spakweb.runs.times import free
-from spakweb.runs.times import held as are_held
 from spakweb.teams.models import Team
 from spakweb.worker.queue import due
 

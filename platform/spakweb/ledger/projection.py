@@ -23,8 +23,8 @@ from spak.runner.views.run_json import view
 from spakweb import clock
 from spakweb.ledger.blobs import StoredBlobs
 from spakweb.ledger.writer_sql import PROJECTED
+from spakweb.runs.leases import is_held
 from spakweb.runs.models import ENDED, Run, State
-from spakweb.runs.times import is_held
 from spakweb.runs.unsafe_text import without_nul
 
 POINTS = 200

@@ -36,8 +36,8 @@ from spakweb.ledger.blobs import StoredBlobs
 from spakweb.ledger.intake import DatabaseIntake, exists
 from spakweb.ledger.writer import Batch, lost_lease
 from spakweb.ledger.writer_sql import shown
+from spakweb.runs.leases import LEASE_S, lapsed
 from spakweb.runs.models import ENDED, Run, RunRecord, RunSnapshot
-from spakweb.runs.times import LEASE_S, lapsed
 
 RENEW_S = 3.0
 PAGE = 500

@@ -14,8 +14,8 @@ from typing import Any
 from spak.records import Record
 from spakweb.ledger.projection import tokens_used
 from spakweb.ledger.storage import FULL, no_room
+from spakweb.runs.leases import is_held
 from spakweb.runs.models import TRIES, State
-from spakweb.runs.times import is_held
 from spakweb.runs.unsafe_text import reveal
 from spakweb.runs.words import sentence
 

@@ -127,7 +127,7 @@ class Watching(ABC):
         """Remove a reader whose page was closed."""
         self.readers.discard(reader)
 
-    def _told(self) -> None:
+    def _wake_readers(self) -> None:
         self.ready.set()
         for reader in self.readers:
             reader.wake.set()
@@ -144,9 +144,9 @@ class Watching(ABC):
                 log.exception("a watched run cannot be read")
                 for reader in self.readers:
                     reader.closed = BROKEN
-                self._told()
+                self._wake_readers()
             else:
-                self._told()
+                self._wake_readers()
             await asyncio.sleep(self.pace_s * max(1, len(self.readers) // CROWD))
 
 

@@ -189,7 +189,7 @@ def _replay(row: Check, revision: Revision) -> Found:
     found, progress = [], Progress(row, len(runs))
     for place, one in enumerate(runs):
         if one.count <= RECORDS:
-            found.append(_again(rehearse(one.key, list(records_of(one))), patched))
+            found.append(_replay_under(rehearse(one.key, list(records_of(one))), patched))
         progress.done(place + 1)
     sums = total(found)
     result = {
@@ -212,7 +212,7 @@ def _replay(row: Check, revision: Revision) -> Found:
     return (Check.State.PASSED if sums["coverage"] else Check.State.NOTHING), words, result
 
 
-def _again(rehearsed: Rehearsal, patched: Side) -> Replayed:
+def _replay_under(rehearsed: Rehearsal, patched: Side) -> Replayed:
     """The run under the patch, with its POLICY and axioms as well."""
     if not rehearsed.problem:
         own = Rules.of(rehearsed.genesis)

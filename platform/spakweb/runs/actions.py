@@ -28,9 +28,9 @@ from spakweb.live import news
 from spakweb.promptly import promptly
 from spakweb.runs import modes, unsafe_text
 from spakweb.runs.deleted import gone
+from spakweb.runs.leases import free
 from spakweb.runs.models import ENDED, SANDBOXES, Command, KeptFiles, Run, RunText, SavedView, State, Upload
 from spakweb.runs.spec_text import spec_text
-from spakweb.runs.times import free
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.specs.team_files import TeamFiles
 from spakweb.teams.models import Team

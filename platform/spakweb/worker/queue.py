@@ -19,8 +19,8 @@ from kombu.exceptions import KombuError
 from spakweb import clock
 from spakweb.ledger import store
 from spakweb.live import news
+from spakweb.runs.leases import LEASE_S, free, held, resting
 from spakweb.runs.models import TRIES, Command, Run, State
-from spakweb.runs.times import LEASE_S, free, held, resting
 from spakweb.teams.models import Team
 
 CANDIDATES = 4

@@ -25,8 +25,8 @@ from spak.records import Authority
 from spakweb import clock
 from spakweb.ledger import store
 from spakweb.live import news
+from spakweb.runs.leases import MOST_PAUSE, free
 from spakweb.runs.models import ENDED, TRIES, Run, RunRecord, State
-from spakweb.runs.times import MOST_PAUSE, free
 from spakweb.runs.unsafe_text import without_nul
 from spakweb.worker.queue import let_go
 

@@ -27,8 +27,8 @@ from spakweb.hooks import deliver
 from spakweb.ledger import store
 from spakweb.ledger.storage import no_room
 from spakweb.live import news
+from spakweb.runs.leases import APART, free, resting
 from spakweb.runs.models import ENDED, Run, State
-from spakweb.runs.times import APART, free, resting
 from spakweb.worker import execute, holding, retention, slots
 from spakweb.worker.holding import DEFAULT
 from spakweb.worker.queue import let_go, let_go_owed, next_of, pick, ready, send

@@ -22,9 +22,9 @@ from spakweb import clock
 from spakweb.ledger import storage, store, writer
 from spakweb.live.summaries import HEADER, header
 from spakweb.runs.actions import request_control, resume, start
+from spakweb.runs.leases import MOST_LEASE, MOST_PAUSE
 from spakweb.runs.models import TRIES, Run, State
 from spakweb.runs.pages import run_parts
-from spakweb.runs.times import MOST_LEASE, MOST_PAUSE
 from spakweb.specs.actions import create_spec
 from spakweb.teams.actions import create_team
 from spakweb.teams.models import User

@@ -32,7 +32,7 @@ def check_law(whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:
     told = []
     for item in found:
         if item.place.file in own or item.severity == "error":
-            told.append(_told(item, whole, entry, texts))
+            told.append(_as_diagnostic(item, whole, entry, texts))
     return in_order(told)
 
 
@@ -54,7 +54,9 @@ def _walk(spec: ast.Spec) -> Iterator[ast.Axiom]:
             yield from (part for part in item.items if isinstance(part, ast.Axiom))
 
 
-def _told(item: Finding, whole: Resolved, entry: ast.Entry | None, texts: list[ast.Text]) -> Diagnostic:
+def _as_diagnostic(
+    item: Finding, whole: Resolved, entry: ast.Entry | None, texts: list[ast.Text]
+) -> Diagnostic:
     """A finding of the policy as one of the spec, or of the policy's file."""
     source = whole.parsed.spec.source
     severity = Severity.ERROR if item.severity == "error" else Severity.WARNING

@@ -116,7 +116,7 @@ def _node(placed: PlacedNode, prefix: str, live: bool, interactive: bool) -> str
     classes = ["node", node.kind, *(["start"] if node.start else []), *(["end"] if node.terminal else [])]
     if node.change:
         classes.append(f"d-{node.change}")
-    told = _told(placed)
+    told = _tooltip(placed)
     buttons = f' role="button" tabindex="0" aria-label="{_attribute(told)}"' if interactive else ""
     state = f' data-state="{placed.state}"' if placed.state else ""
     file = f' data-file="{_attribute(node.file)}"' if node.file else ""
@@ -175,7 +175,7 @@ def _badge(badge: Badge, x: int) -> str:
     )
 
 
-def _told(placed: PlacedNode) -> str:
+def _tooltip(placed: PlacedNode) -> str:
     """All that is known of a task, in lines."""
     node = placed.node
     lines = [clean(node.name)]

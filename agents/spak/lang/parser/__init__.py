@@ -17,13 +17,12 @@ from typing import Any
 
 from spak.lang.ast import Agent, Entry, Source, Spec, Start, Task, Tokens
 from spak.lang.diagnostics import Diagnostic, Edit, Severity, in_order
+from spak.lang.limits import MAX_BYTES, MAX_DEPTH, MAX_NOTS
 from spak.lang.lookalike import turns
 from spak.lang.parser.automaton import APPEND, BUILD, DROP, NEW, PASS, Tables, can_shift, tables
 from spak.lang.parser.build import Builder
-from spak.lang.parser.lexer import MAX_DEPTH, Problem, lex
+from spak.lang.parser.lexer import Problem, lex
 
-MAX_BYTES = 256 * 1024
-MAX_NOTS = 8
 WARNINGS = frozenset({"lang.escape", "lang.direction"})
 
 _FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)

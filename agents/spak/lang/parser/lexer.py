@@ -18,7 +18,6 @@ from spak.lang.diagnostics import LIMIT
 Problem = tuple[str, str, str, int, int, tuple[tuple[int, int, str], ...] | None]
 """Code, message, hint, start, end, fix."""
 
-MAX_DEPTH = 64
 MAX_MENDED = 1000
 """A text with more stray characters is no spec: the rest of it is left unread."""
 

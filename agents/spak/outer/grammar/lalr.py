@@ -188,10 +188,10 @@ class Automaton:
                 first, *more = sorted(actions[terminal])
                 for other in more:
                     if (first, other) not in found:
-                        found[first, other] = self._told(state, terminal, first, other)
+                        found[first, other] = self._conflict(state, terminal, first, other)
         return list(found.values())
 
-    def _told(self, state: int, terminal: str, first: Item, second: Item) -> Conflict:
+    def _conflict(self, state: int, terminal: str, first: Item, second: Item) -> Conflict:
         return Conflict(
             terminal,
             self._does(first),

@@ -44,7 +44,7 @@ def _zip(content: bytes) -> list[str]:
             found.append(member.filename)
             if member.external_attr >> 28 == 0xA:  # a link, whose target is its content
                 with archive.open(member) as link:
-                    found.append(_beside(member.filename, link.read(4096).decode("utf-8", "replace")))
+                    found.append(_link_target(member.filename, link.read(4096).decode("utf-8", "replace")))
         return found
 
 
@@ -54,7 +54,7 @@ def _tar(content: bytes) -> list[str]:
         for member in archive:
             found.append(member.name)
             if member.issym():
-                found.append(_beside(member.name, member.linkname))
+                found.append(_link_target(member.name, member.linkname))
             elif member.islnk():
                 found.append(member.linkname)
             if len(found) > MAX_NAMES or archive.offset > MAX_UNPACKED:
@@ -62,6 +62,6 @@ def _tar(content: bytes) -> list[str]:
     return found
 
 
-def _beside(name: str, target: str) -> str:
+def _link_target(name: str, target: str) -> str:
     """Where a link leads from where it would lie; far above for what is absolute."""
     return posixpath.join(posixpath.dirname(name), "../" * 64 * target.startswith("/") + target.lstrip("/"))

@@ -32,11 +32,11 @@ def ago(when: datetime | None) -> str:
         '<time datetime="{}" title="{}">{}</time>',
         exact.isoformat(timespec="seconds"),
         exact.strftime("%Y-%m-%d %H:%M:%S %Z"),
-        said(timezone.now() - when),
+        since_words(timezone.now() - when),
     )
 
 
-def said(past: timedelta) -> str:
+def since_words(past: timedelta) -> str:
     """A span of time before now, in words."""
     seconds = past.total_seconds()
     if seconds < 45:

@@ -182,7 +182,7 @@ def _spent(run: Run) -> dict[str, Spent]:
     for line in telling.values_list("line", flat=True)[:MOST].iterator(chunk_size=500):
         record = decode(bytes(line))
         if record.task in found:
-            _told(found[record.task], record)
+            _add(found[record.task], record)
     return found
 
 
@@ -192,7 +192,7 @@ def _metrics(run: Run) -> dict[str, str]:
     return {task: rule.metric for task, rule in (rules or {}).items()}
 
 
-def _told(spent: Spent, record: Record) -> None:
+def _add(spent: Spent, record: Record) -> None:
     cost, best = cost_of(record.side), record.body.get("best")
     spent.tokens += cost.tokens
     spent.cost += cost.nanousd

@@ -18,8 +18,8 @@ from django.http import QueryDict
 from spak import canon
 from spak.records import Kind
 from spakweb import clock
+from spakweb.runs.leases import free
 from spakweb.runs.models import Run, RunRecord, State
-from spakweb.runs.times import free
 from spakweb.runs.unsafe_text import visible
 from spakweb.text import as_number
 
@@ -58,7 +58,7 @@ class RunFilter:
         """The runs that fit."""
         rows = rows.filter(deleted_at__isnull=not self.deleted)
         if self.state:
-            rows = rows.filter(_stands(self.state))
+            rows = rows.filter(_shown_in(self.state))
         if self.spec:
             rows = rows.filter(version__spec__slug=self.spec)
         if self.version:
@@ -197,7 +197,7 @@ def word(text: str) -> str:
     return visible(text)[:MOST_TEXT]
 
 
-def _stands(state: str) -> Q:
+def _shown_in(state: str) -> Q:
     """Runs that are shown in a state: what nobody holds does not run, but is queued."""
     gone = Q(state=State.RUNNING) & free(clock.now())
     match state:

@@ -84,7 +84,7 @@ def answer(request: HttpRequest, team: str, run: str) -> HttpResponse:
             answer_ = "" if skip else _answer(found, of, text, edits, anyway="anyway" in given)
             actions.ask(request.user, found, "answer", of, text=answer_)
     except Refused as why:
-        return _again(request, found, why, text, edits)
+        return _refused_page(request, found, why, text, edits)
     done = "You skipped the step: its answer is empty." if "skip" in given else "Your answer was handed in."
     messages.success(request, "A worker will call the backend." if given.get("call") else done)
     return redirect(run_parts.address(found))
@@ -115,7 +115,7 @@ def _answer(run: Run, of: str, text: str, edits: list[tuple[str, str]], *, anywa
     return text
 
 
-def _again(
+def _refused_page(
     request: HttpRequest, found: Run, why: Refused, typed: str = "", edits: Sequence[tuple[str, str]] = ()
 ) -> HttpResponse:
     """The page of the run as it is now, with why nothing was done and what was typed."""
@@ -134,7 +134,7 @@ def decide(request: HttpRequest, team: str, run: str) -> HttpResponse:
     try:
         actions.ask(request.user, found, kind, request.POST.get("of", ""))
     except Refused as why:
-        return _again(request, found, why)
+        return _refused_page(request, found, why)
     messages.success(request, "Approved: it goes on." if kind == "approve" else "Denied: the run is told so.")
     return redirect(run_parts.address(found))
 

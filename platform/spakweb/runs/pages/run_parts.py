@@ -31,11 +31,11 @@ from spakweb.ledger.storage import FULL, no_room
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.runs import endings, words
 from spakweb.runs.actions import SAID
+from spakweb.runs.leases import is_held
 from spakweb.runs.models import TRIES, Run, RunRecord, State
 from spakweb.runs.pages import record_parts
 from spakweb.runs.pages.filters import PAGE, RecordFilter
 from spakweb.runs.spec_text import spec_text
-from spakweb.runs.times import is_held
 from spakweb.specs.facts import catalog
 
 TABS = {

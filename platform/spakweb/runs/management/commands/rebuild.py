@@ -19,8 +19,8 @@ from spakweb.ledger import salvage
 from spakweb.ledger.projection import rebuild
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.live import news
+from spakweb.runs.leases import is_held
 from spakweb.runs.models import Run
-from spakweb.runs.times import is_held
 
 
 class Command(BaseCommand):

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spak.kernel.decide import decide
+from spak.kernel.metric_decision import decide
 from spak.kernel.state import Executive, Mark, change
 from spak.program import MetricRule, Task
 
