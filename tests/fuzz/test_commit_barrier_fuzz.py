@@ -20,7 +20,7 @@ PARTS = 20
 
 @pytest.mark.fuzz
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_sequence_commits_what_was_not_checked(part: int) -> None:
     draw = random.Random(f"barrier {part}")
