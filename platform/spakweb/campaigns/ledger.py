@@ -24,7 +24,7 @@ from spak.records import Record, place
 from spakweb import clock
 from spakweb.campaigns.models import Campaign, CampaignRecord, State
 from spakweb.ledger import store
-from spakweb.runs.times import LEASE_S, free
+from spakweb.runs.leases import LEASE_S, free
 
 RENEW_S = LEASE_S / 3
 TRIES = 6

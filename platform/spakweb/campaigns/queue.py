@@ -13,8 +13,8 @@ from kombu.exceptions import KombuError
 
 from spakweb import clock
 from spakweb.campaigns.models import Campaign, CampaignRun, State
+from spakweb.runs.leases import APART, free
 from spakweb.runs.models import ENDED
-from spakweb.runs.times import APART, free
 
 AGAIN = timedelta(seconds=30)
 """After so long a message counts as lost."""
