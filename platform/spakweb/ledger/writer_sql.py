@@ -16,7 +16,7 @@ from typing import Any
 from django.db import connection
 
 from spakweb.runs.models import ENDED, Run, RunBlob, RunRecord, RunSnapshot
-from spakweb.runs.times import MOST_LEASE
+from spakweb.runs.leases import MOST_LEASE
 
 RecordRow = tuple[int, int, str, str, str, str, int, bytes]
 """run, seq, kind, authority, task, step, at, line."""
