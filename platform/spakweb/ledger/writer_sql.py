@@ -15,8 +15,8 @@ from typing import Any
 
 from django.db import connection
 
-from spakweb.runs.models import ENDED, Run, RunBlob, RunRecord, RunSnapshot
 from spakweb.runs.leases import MOST_LEASE
+from spakweb.runs.models import ENDED, Run, RunBlob, RunRecord, RunSnapshot
 
 RecordRow = tuple[int, int, str, str, str, str, int, bytes]
 """run, seq, kind, authority, task, step, at, line."""
