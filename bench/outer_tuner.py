@@ -173,7 +173,7 @@ def _wins(now: int, before: int) -> bool:
 
 
 def _measurement(now: int, pairs: list[Any]) -> dict[str, Any]:
-    from spak.kernel.decide import DEFAULTS, decide
+    from spak.kernel.metric_decision import DEFAULTS, decide
 
     for count in range(1, len(pairs) + 1):  # the profiler stops as soon as the kernel's rule has decided
         if decide(pairs[:count], DEFAULTS).outcome != "undecided":
