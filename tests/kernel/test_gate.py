@@ -27,6 +27,8 @@ from spak.kernel.state import Effect
 from spak.lang.catalog import Catalog, ToolEntry
 from spak.policy import approval
 from spak.policy.facts import ACTION
+from spak.policy.history import state as past
+from spak.policy.history.state import History
 from spak.policy.law import Law
 from spak.program import Budgets, MetricRule, Ref, Step, Task
 from spak.program.semantics import LATEST, Decisions
@@ -749,6 +751,13 @@ def test_no_effect_without_a_permit_that_the_policy_derives(
     assert found.difference is None and found.state == ran.state
 
 
+ONCE = """
+Decl wrote(Text, N) bound [/string, /number] descr [fold("count"), within("1h"), keys(64)].
+feed_wrote(P) :- event(E), tool(E, /write_file), uses_path(E, /edits, _, P).
+forbidden(A) :- tool(A, /write_file), uses_path(A, /edits, _, P), wrote(P, N), N > 0.
+"""
+
+
 def judged_facts(kept: Rules, ran: World, effect: Effect) -> Any:
     """The facts of the permit of an effect, stated anew by stepping to it."""
     from spak.kernel.state import State
@@ -763,6 +772,27 @@ def judged_facts(kept: Rules, ran: World, effect: Effect) -> Any:
                 if stepped.commits[index].content == effect.id:
                     return (*judged.facts, *judged.moving)
     raise AssertionError(effect)
+
+
+@given(order=st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), min_size=2, max_size=8))
+@settings(max_examples=30, deadline=None)
+def test_a_kept_session_explains_by_the_past_of_its_own_decision(order: list[tuple[str, bool]]) -> None:
+    """Under folds as well, also of a decision before the last one."""
+    gate = Gate(compiled(under(f"{PERMITS}\n{ONCE}"), "", {}))
+    history, before = History(), None
+    for at, (name, asks_first) in enumerate(order):
+        history = past.begin(history, 1000 * at)
+        wish = ProposedAction("tool", "write_file", {"path": name, "content": "x"}, history=history)
+        seen = {"paths": [[name, "inside", name, "file", 1, ""]]}
+        found = gate.judge(wish, seen)
+        assert isinstance(found, Judged), found
+        for judged in [before, found] if asks_first and before is not None else [found]:
+            alone = Gate(gate.policy)
+            assert gate.explanation(judged) == alone.explanation(judged)
+        assert gate._session(found) is gate._session(found)  # the one that decided, and none of its own
+        history, _ = past.requested(gate.folds, history, "c", found.fed, allow=found.allow is True, record=at)
+        history = past.settled(gate.folds, history, "c", 1000 * at, done=True, record=at)
+        before = found
 
 
 @given(order=st.lists(st.sampled_from(range(12)), min_size=2, max_size=12), steps=st.integers(1, 4))

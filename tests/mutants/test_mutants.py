@@ -309,6 +309,13 @@ MUTANTS = [
         f"{GATE}::test_forbidden_beats_permitted",
     ),
     Mutant(
+        "a proof under folds is of whatever past the session knows",
+        "kernel/gate.py",
+        "(not self.folds or held.past is judged.history)",
+        "held.known is not None",
+        f"{GATE}::test_a_kept_session_explains_by_the_past_of_its_own_decision",
+    ),
+    Mutant(
         "what is not derived is permitted",
         "kernel/gate.py",
         'elif session.holds("permitted", ACTION):',

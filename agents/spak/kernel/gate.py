@@ -233,6 +233,7 @@ class Gate:
         session = held.session
         if not seen.answer(session, self._past(proposed.history)):
             return seen.questions()
+        held.past = proposed.history
         if self._newest is None or self._newest[1] is not held:
             _keep(self._sessions, key, held)
             self._newest = key, held
@@ -260,6 +261,7 @@ class Gate:
                 return _Held(self.policy.session((*known, *moving)), known, moving)
             held = found
         if self.folds:
+            held.past = None
             held.session.forget({fold.key for fold in self.folds.values()})
         if held.moving != moving:
             before, now = held.moving, moving
@@ -314,7 +316,8 @@ class Gate:
 
     def _session(self, judged: Judged) -> Session:
         held = self._sessions.get((judged.facts, _rows(judged.seen)))
-        if held is not None and held.moving == judged.moving and not self.folds:
+        same = held is not None and held.moving == judged.moving
+        if held is not None and same and (not self.folds or held.past is judged.history):
             return held.session
         session = self.policy.session((*judged.facts, *judged.moving))
         Observed(judged.seen).answer(session, self._past(judged.history))
@@ -336,6 +339,8 @@ class _Held:
     session: Session
     known: tuple[Fact, ...]
     moving: tuple[Fact, ...]
+    past: History | None = None
+    """The one that its answers about the past are from."""
 
 
 def approval_facts(signer: str, overrides: bool) -> tuple[Fact, ...]:
