@@ -63,7 +63,8 @@ class Forked:
         request = {"argv": list(args), "cwd": str(cwd), "env": dict(env), "umask": mask}
         asked = json.dumps(request).encode() + b"\n"
         sent = socket.send_fds(self._said, [asked], list(files))
-        self._said.sendall(asked[sent:])
+        if sent < len(asked):  # sending nothing fails too, once a short program has ended
+            self._said.sendall(asked[sent:])
         self._lines = self._said.makefile("rb")
         self.pid = int(self._lines.readline())
 

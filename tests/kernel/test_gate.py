@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -772,6 +772,21 @@ def judged_facts(kept: Rules, ran: World, effect: Effect) -> Any:
                 if stepped.commits[index].content == effect.id:
                     return (*judged.facts, *judged.moving)
     raise AssertionError(effect)
+
+
+@pytest.mark.parametrize("flag", [field.name for field in fields(Decisions)])
+def test_what_is_kept_of_an_action_is_of_its_semantics(flag: str) -> None:
+    """One process steps runs of several versions under one law."""
+    patch = {"$text": [{"$blob": "b", "size": 24_849, "head": "--- a/f\n+++ b/f\n"}]}
+    seen = {
+        "paths": [["f", "inside", "f", "file", 1, ""]],
+        "patches": [[patch, "", "", ["f"], [], ""]],
+    }
+    gate = Gate(compiled(under(PERMITS), "", {}))
+    for value in (True, False, True):
+        decides = replace(Decisions(), **{flag: value})
+        proposed = ProposedAction("tool", "apply_patch", {"patch": patch}, decides=decides)
+        assert gate.judge(proposed, seen) == Gate(gate.policy).judge(proposed, seen)
 
 
 @given(order=st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), min_size=2, max_size=8))

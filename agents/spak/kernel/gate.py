@@ -117,7 +117,7 @@ class Gate:
         self._newest: tuple[Any, _Held] | None = None
         """The key and the session of the last decision: mostly those of the next one as well."""
         self._proofs: OrderedDict[Any, bytes] = OrderedDict()
-        self._briefs: OrderedDict[bytes, tuple[Fact, ...]] = OrderedDict()
+        self._briefs: OrderedDict[tuple[bytes, Decisions], tuple[Fact, ...]] = OrderedDict()
 
     @property
     def hash(self) -> str:
@@ -195,23 +195,15 @@ class Gate:
 
     def _told(self, proposed: ProposedAction, seen: Observed, observed: Facts) -> tuple[Fact, ...]:
         """The facts about the action; those of a short one that is fully observed are kept."""
-        text = canon.dumps(
-            [
-                proposed.act,
-                proposed.name,
-                proposed.args,
-                observed,
-                proposed.decides.git_patches,
-                proposed.decides.recorded_lines,
-                *([dict(proposed.uses)] if proposed.uses else ()),
-            ]
-        )
-        found = self._briefs.pop(text, None)
+        uses = (dict(proposed.uses),) if proposed.uses else ()
+        text = canon.dumps([proposed.act, proposed.name, proposed.args, observed, *uses])
+        key = text, proposed.decides
+        found = self._briefs.pop(key, None)
         if found is None:
             found = (*_facts(proposed, seen), *self._missing(observed))
             if len(text) > SHORT or seen.questions():
                 return found
-        _keep(self._briefs, text, found)
+        _keep(self._briefs, key, found)
         return found
 
     def _missing(self, observed: Facts) -> Iterable[Fact]:

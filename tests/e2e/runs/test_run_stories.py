@@ -228,7 +228,7 @@ def test_older_records_come_as_one_scrolls(person: Person, begin: Begin) -> None
     page.click(".detail-side .tabs >> text=Records")
     rows = page.locator("#records > li")
     expect(rows).to_have_count(100)
-    rows.last.scroll_into_view_if_needed()
+    page.evaluate("document.querySelector('#records > li:last-child').scrollIntoView()")
     expect(page.locator("#records > li[data-seq='0']")).to_be_attached()
     assert rows.count() == len({*rows.evaluate_all("all => all.map((one) => one.dataset.seq)")})
     expect(page.locator("#pane a[rel=next]")).to_have_count(0)
@@ -602,7 +602,7 @@ def test_a_program_comes_in_with_a_token(person: Person, begin: Begin, tmp_path:
     page.set_viewport_size({"width": 1280, "height": 860})
 
     given = {"SPAK": alice.url, "SPAK_TOKEN": secret, "KEY": key}
-    command = [sys.executable, "-c", block("python"), key]
+    command = [sys.executable, "-c", block("python"), path.split("/")[2], key]
     with start(command, env=surroundings(**given), stdout=subprocess.PIPE, text=True) as reading:
         assert reading.stdout is not None
         read = [reading.stdout.readline()]
