@@ -32,9 +32,9 @@ def team(transactional_db: None, settings: Any, tmp_path: Path) -> Iterator[Team
 
 
 async def reads(
-    path: str, cookie: str, until_s: float, gone: asyncio.Event | None = None
+    path: str, cookie: str, until_s: float, gone: asyncio.Event | None = None, enough: bytes = b"none"
 ) -> tuple[int, bytes]:
-    """What a client gets that hangs up after so long, or as soon as `gone` says so."""
+    """What a client gets that hangs up after so long, or as soon as `gone` says so or `enough` has come."""
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "path": path,
         "raw_path": path.encode(), "query_string": b"", "scheme": "http", "server": ("testserver", 80),
@@ -54,6 +54,8 @@ async def reads(
         nonlocal status, body
         status = message.get("status", status)
         body += message.get("body", b"")
+        if gone and enough in body:
+            gone.set()
 
     await application()(scope, receive, send)
     return status, body
@@ -113,13 +115,15 @@ def test_a_place_is_free_as_soon_as_its_reader_is_gone(team: Team, monkeypatch: 
 
     async def watch() -> list[tuple[int, bool]]:
         found = []
-        staying = asyncio.create_task(reads("/t/demo/runs/r1/events", cookie, 0.7))
+        gone = asyncio.Event()
+        staying = asyncio.create_task(reads("/t/demo/runs/r1/events", cookie, 0, gone))
         while not hub().readers:
             await asyncio.sleep(0.01)
-        found.append(await reads("/t/demo/runs/r1/events", cookie, 0.7))
+        found.append(await reads("/t/demo/runs/r1/events", cookie, 60))
+        gone.set()
         await staying
-        found.append(await reads("/t/demo/runs/r1/events", cookie, 0.7))
-        return [(status, b"id: 3\n" in body) for status, body in found]
+        last = await reads("/t/demo/runs/r1/events", cookie, 0, asyncio.Event(), b"id: 3\n")
+        return [(status, b"id: 3\n" in body) for status, body in [*found, last]]
 
     assert looped(watch) == [(503, False), (200, True)]
     held.close()
