@@ -52,10 +52,10 @@ NONE = "none"
 WAIT = OpenApiParameter("wait", int, description="Seconds, at most 60, until it ends or needs somebody.")
 
 
-def find_run(request: Request, team: str, run: str, action: str = "run.view") -> Run:
-    """The run. Raises: Http404, PermissionDenied."""
+def find_run(request: Request, team: str, run: str) -> Run:
+    """The run. Raises: Http404."""
     rows = Run.objects.select_related("team", "version__spec")
-    found: Run = access.find(request.user, action, rows, team__slug=team, key=run)
+    found: Run = access.find(request.user, "run.view", rows, team__slug=team, key=run)
     return found
 
 
@@ -234,9 +234,6 @@ class RunAnswer(View):
         """Answer what the run waits for. Needs the scope answer; approvals are given by people."""
         found = find_run(request, team, run)
         given = self.given(request, shapes.AnswerRequest)
-        waits = ((found.summary or {}).get("waiting") or {}).get("kind")
-        if waits == "approval":
-            raise Refused("web.run_approval", "The run waits for an approval.", "A person gives it.", 409)
         actions.ask(request.user, found, "answer", given["of"], text=given["text"])
         return Response(shapes.one_run(request, found), status=202)
 
@@ -305,12 +302,13 @@ class RunJUnit(View):
         found = find_run(request, team, run)
         export.begun(found)
         records = (record for record, _ in DatabaseLedgers().reader(found.key).read())
-        response = HttpResponse(junit(found.name, records), content_type="application/xml")
-        return HttpResponse(response.content, content_type="application/xml; charset=utf-8")
+        return HttpResponse(junit(found.name, records), content_type="application/xml; charset=utf-8")
 
 
 # ---- waiting
 
+GONE = orjson.dumps({"code": "web.404", "detail": "There is nothing here any more, or it is not yours."})
+"""What a wait ends with whose run was deleted, or whose token was revoked: its answer had begun already."""
 AsyncView = Callable[..., Awaitable[HttpResponseBase]]
 
 
@@ -332,8 +330,8 @@ def waiting(view: type[RunDetail] | type[RunRecords]) -> AsyncView:
         viewer = Viewer.of(user, request.session, named=False)
 
         async def later() -> AsyncIterator[bytes]:
-            await _news(run, viewer, seconds, records=after is not None)
-            yield await sync_to_async(_body)(view, request, user, here)
+            may_look = await _news(run, viewer, seconds, records=after is not None)
+            yield await sync_to_async(_body)(view, request, user, here) if may_look else GONE
 
         response = StreamingHttpResponse(later(), content_type="application/json")
         response["Cache-Control"] = "no-store"
@@ -358,8 +356,8 @@ def _body(
     view: type[RunDetail] | type[RunRecords], request: HttpRequest, user: Any, here: dict[str, str]
 ) -> bytes:
     run = _again(user, here)
-    if run is None:  # it was deleted, or the person left: an answer has begun, and says so in its body
-        return orjson.dumps({"code": "web.404", "detail": "There is nothing here, or it is not yours."})
+    if run is None:
+        return GONE
     try:
         return orjson.dumps(view.body(request, run))
     finally:
@@ -367,21 +365,22 @@ def _body(
             connection.close()
 
 
-async def _news(run: Run, viewer: Viewer, seconds: int, *, records: bool) -> None:
-    """Returns when the run ended or stands still, has a further record where one waits for `records`, or the
-    time is over."""
+async def _news(run: Run, viewer: Viewer, seconds: int, *, records: bool) -> bool:
+    """Returns when the run ended, waits or is paused, has a further record where one waits for `records`, or
+    the time is over; False when the token was revoked or the person left meanwhile."""
     try:
         reader = await hub().join(run, viewer, run.count - 1, whole=False)
     except Crowded:
-        return
+        return True
     try:
         async with asyncio.timeout(seconds):
             async for message in messages(reader):
-                if message.type in ("end", "closed", "resync") or (records and message.type == "records"):
-                    return
+                if message.type in ("end", "resync") or (records and message.type == "records"):
+                    return True
                 if message.type == "state" and json.loads(message.text)["run"]["state"] in STOPS:
-                    return
+                    return True
     except TimeoutError:
-        return
+        return True
     finally:
         hub().leave(reader)
+    return False

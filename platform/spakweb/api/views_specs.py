@@ -24,8 +24,6 @@ from spakweb.teams.law import law_of
 from spakweb.teams.models import Team
 from spakweb.text import clean
 
-MOST = 200
-"""Of a list without pages: the newest patches."""
 TEXT_BYTES = 512 << 10
 
 

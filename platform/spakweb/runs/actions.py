@@ -179,7 +179,8 @@ def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any)
     """Put down an answer, a call of the backend, an approval or a denial of what the run waits for.
 
     A call may name the `backend` of a run that has none; from then on it is the run's. The first one counts;
-    the same again is that one. Raises: Refused `web.run_ended`, `web.run_answered`, `web.run_backend`.
+    the same again is that one. Raises: Refused `web.run_ended`, `web.run_answered`, `web.run_approval`,
+    `web.run_backend`.
     """
     access.require(user, "run.approve" if kind in ("approve", "deny") else "run.answer", run)
     _own(run)
@@ -198,8 +199,11 @@ def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any)
             if (earlier.kind, earlier.body, earlier.by_id) == (kind, {**body, "of": of}, user.pk):
                 return earlier
             raise _late(f"{earlier.by} {SAID[earlier.kind]}")
-        if ((now.summary or {}).get("waiting") or {}).get("id") != of:
+        waiting = (now.summary or {}).get("waiting") or {}
+        if waiting.get("id") != of:
             raise _late("The run waits for this no more")
+        if kind == "answer" and waiting.get("kind") == "approval":
+            raise Refused("web.run_approval", "The run waits for an approval.", "A reviewer gives it.", 409)
         if kind == "call" and backend and not now.backend:
             Run.objects.filter(pk=now.pk).update(backend=backend)
         command = Command.objects.create(run=now, kind=kind, body={**body, "of": of}, by=user)

@@ -25,6 +25,11 @@ export class Pane {
     return this.element.dataset.tab;
   }
 
+  // Somebody scrolled to older records: the list takes in new ones, but is not drawn anew.
+  get hasOlder() {
+    return Boolean(byId("records")?.dataset.older);
+  }
+
   fetch(url) {
     return this.requests.text("pane", url, { headers: { "HX-Target": "pane" } });
   }
@@ -52,8 +57,9 @@ export class Pane {
     const focused = document.activeElement;
     if (this.element.contains(focused) && focused.matches("input, select")) return;
     if (this.element.hasAttribute("aria-busy")) return;  // somebody chose another tab meanwhile
+    if (this.hasOlder) return;
     const asked = location.href, html = await this.fetch(asked);
-    if (location.href !== asked) return;
+    if (location.href !== asked || this.hasOlder) return;
     if (byId("log")) {  // it grows by itself, and keeps its place
       this.moreOutput();
       return;
@@ -89,6 +95,12 @@ export class Pane {
       } catch { /* the link is still there to be clicked */ }
     }, { rootMargin: "300px" });
     this.end.observe(link);
+  }
+
+  // Records were missed: the whole tab anew, also where somebody scrolled to older ones.
+  redraw() {
+    byId("records")?.removeAttribute("data-older");
+    this.refresh();
   }
 
   // New records came: the log and an unfiltered list take them in, a timeline is drawn again.

@@ -51,7 +51,7 @@ class RunPage {
     if (message.type === "records" || message.type === "state") {
       this.messages.push(message);
       this.timer ||= setTimeout(() => this.show(), this.due - performance.now());
-    } else if (message.type === "resync") this.pane.refresh();
+    } else if (message.type === "resync") this.pane.redraw();
     else if (message.type === "end") this.ended();
     else if (message.type === "people") showPeople(message, this.about.user);
     else if (message.type === "output") this.pane.moreOutput();
@@ -95,7 +95,7 @@ class RunPage {
   ended() {
     this.header.renew();
     if (this.pane.tab === "log") this.pane.moreOutput();
-    else if (!byId("records")?.dataset.older) this.pane.refresh();
+    else this.pane.refresh();
   }
 
   // Where no socket opens.
@@ -108,7 +108,7 @@ class RunPage {
       const changed = Number(this.about.count) !== found.count;
       this.about.count = found.count;
       if (this.pane.tab === "log") this.pane.moreOutput();
-      else if (changed) this.pane.refresh();
+      else if (changed) this.pane.redraw();
     } catch { /* the page says already that it is not live, and the next try comes by itself */ }
   }
 

@@ -230,6 +230,36 @@ def test_control_and_answers(cast: Any, ci: Client) -> None:
     assert (late.status_code, late.json()["code"]) == (409, "web.run_answered")
 
 
+def test_an_answer_is_no_approval(cast: Any, ci: Client) -> None:
+    begun(cast.team, cast.spec.head, "live-run")
+    Run.objects.update(state=State.WAITING, summary={"waiting": {"id": "q1", "kind": "approval"}})
+    for client in (ci, cast.client("bob")):
+        answer = post(client, HERE + "runs/live-run/answer/", {"of": "q1", "text": "yes"})
+        assert (answer.status_code, answer.json()["code"]) == (409, "web.run_approval")
+    assert not Command.objects.exists()
+
+
+HUGE = "9" * 400
+
+
+def test_huge_and_odd_numbers_are_problems_and_no_faults(cast: Any, ci: Client) -> None:
+    begun(cast.team, cast.spec.head, "live-run")
+    for body in (
+        f'{{"version": {HUGE}}}',
+        f'{{"version": 1e{"9" * 3}}}',
+        '{"version": 99999999999999999999}',
+    ):
+        assert post(ci, SPEC + "runs/", body).status_code in (400, 422), body
+    for path in (f"versions/{HUGE}/", f"patches/{HUGE}/"):
+        assert ci.get(SPEC + path).json()["code"] == "web.404"
+    for query in (f"after={HUGE}", "after=-1", "after=x", "wait=x&after=1"):
+        assert ci.get(f"{HERE}runs/live-run/records/?{query}").status_code == 200
+    assert ci.get(HERE + f"runs/?version={HUGE}").status_code == 400
+    assert ci.get(HERE + "runs/?before=%00").json()["code"] == "web.404"
+    patch = {"text": "x", "base_version": int("9" * 19), "title": "t"}
+    assert post(ci, SPEC + "patches/", patch).json()["code"] in ("web.patch_base", "web.request")
+
+
 def test_a_patch_is_proposed_and_says_what_it_waits_for(cast: Any, ci: Client) -> None:
     text = cast.spec.head.text.replace('"."', '"docs"', 1)
     body = {"text": text, "base_version": 1, "title": "Look elsewhere"}

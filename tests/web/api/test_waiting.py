@@ -18,7 +18,7 @@ from runs_kit import ledger, looped, member, tables, write
 from spakweb.live import news
 from spakweb.runs.models import Run
 from spakweb.teams import tokens
-from spakweb.teams.models import Team
+from spakweb.teams.models import Team, Token
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -83,3 +83,14 @@ def test_a_stranger_waits_for_nothing(team: Team) -> None:
     other = Team.objects.create(name="Other", slug="other")
     early, answer = waited(other, "/api/v1/teams/demo/runs/r1/?wait=60", lambda: None)
     assert early and answer["code"] == "web.404"
+
+
+@pytest.mark.parametrize("records", ["", "records/"])
+def test_who_may_not_look_any_more_is_told_nothing_of_the_run(team: Team, records: str) -> None:
+    held = ledger(team)
+    write(held, 3)
+    seen = Run.objects.get().count - 1
+    path = f"/api/v1/teams/demo/runs/r1/{records}?after={seen}&wait=60"
+    early, answer = waited(team, path, lambda: Token.objects.update(revoked_at=timezone.now()))
+    assert (early, answer["code"]) == (False, "web.404") and set(answer) == {"code", "detail"}
+    held.close()
