@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from host_kit import TUNING, start
-from kernel_kit import World, fresh, rules, tuning
+from kernel_kit import World, exited, fresh, program, rules, tool, tuning
 from spak import canon
 from spak.errors import SpecError
 from spak.kernel.replay import Replay
 from spak.kernel.rules import Rules
+from spak.kernel.state import Effect
+from spak.program import Step, Task
 from spak.records import Kind, Record
 
 
@@ -54,8 +57,45 @@ def test_a_genesis_with_a_schema_outside_the_dialect_is_refused(tmp_path: Any, s
     run = start(tmp_path, TUNING)
     genesis = canon.loads(canon.dumps(next(iter(run.ledger.read()))[0].body))
     run.close()
-    for tool in genesis["rules"]["catalog"]["tools"].values():
-        tool["schema"] = schema
+    for entry in genesis["rules"]["catalog"]["tools"].values():
+        entry["schema"] = schema
     with pytest.raises(SpecError) as caught:
         Rules.of(genesis)
     assert caught.value.code == "lang.schema"
+
+
+class _Scanned(tuple[Step, ...]):
+    """Steps that count how often somebody goes through them."""
+
+    scans = 0
+
+    def __iter__(self) -> Iterator[Step]:
+        self.scans += 1
+        return super().__iter__()
+
+    def __reversed__(self) -> Iterator[Step]:
+        self.scans += 1
+        return reversed(tuple(super().__iter__()))
+
+
+@pytest.mark.parametrize("exit", [0, 1])
+def test_a_record_of_a_long_task_does_not_go_through_its_steps(exit: int) -> None:
+    def script(effect: Effect, count: int) -> Any:
+        return (Kind.PLAN, {"candidates": []}) if effect.act == "plan" else exited(exit, key=str(count))
+
+    steps = _Scanned([tool(f"s{place}", "write", "continue", text=str(place)) for place in range(200)])
+    made = World(rules(program(Task("t", steps=steps))), script)
+    before = steps.scans
+    made.run(1000)
+    assert len(made.records) > 600
+    assert _replayed(made, made.records).difference is None
+    assert steps.scans == before
+
+
+def test_the_question_that_a_step_comes_from_is_the_nearest_before_it() -> None:
+    steps = (tool("a"), Step("b", "ask"), tool("c"), Step("d", "plan"), tool("e"), tool("a"))
+    task = Task("t", steps=steps)
+    assert [task.asker(step) for step in steps[:5]] == [None, steps[1], steps[1], steps[3], steps[3]]
+    assert [task.step(name) for name in ("a", "e", "none")] == [steps[0], steps[4], None]
+    shorter = replace(task, steps=steps[:3])
+    assert [shorter.step("c"), shorter.step("d")] == [steps[2], None]

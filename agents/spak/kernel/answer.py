@@ -81,7 +81,7 @@ def answer(turn: Turn, kind: str, body: Mapping[str, Any]) -> Move:
     pending = turn.state.r6
     assert pending is not None
     task = turn.task
-    step = next(item for item in task.steps if item.id == pending.step)
+    step = task.steps[task.places[pending.step]]
     if pending.act == "observe":
         return permit.observed(turn, task, step, pending, body)
     if pending.act == "approve":

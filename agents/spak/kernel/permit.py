@@ -275,9 +275,7 @@ def _denied(turn: Turn, step: Step, act: Asked, name: str, args: Mapping[str, An
 
 def comes_of_an_answer(task: Task, step: Step) -> bool:
     """Whether a question at or before this step gave what the step is to do."""
-    index = next(i for i, item in enumerate(task.steps) if item.id == step.id)
-    asked = any(item.kind in ("ask", "plan") for item in task.steps[: index + 1])
-    return asked and (step.kind in ("ask", "plan") or bool(refs(step.args)))
+    return task.asker(step) is not None and (step.kind in ("ask", "plan") or bool(refs(step.args)))
 
 
 def _observe(

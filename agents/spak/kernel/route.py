@@ -32,7 +32,7 @@ UNATTENDED = 8
 
 def next_step(turn: Turn, task: Task, step: Step, route: Mapping[str, Any]) -> Move:
     """To the next step of the task, or, after its last one, along its edge for `success`."""
-    index = next(i for i, item in enumerate(task.steps) if item.id == step.id)
+    index = task.places[step.id]
     if index + 1 < len(task.steps):
         following = task.steps[index + 1]
         turn.commit(Kind.ROUTE, {**route, "to": following.id})
@@ -66,7 +66,7 @@ def finish_task(turn: Turn, signal: str, code: str, route: Mapping[str, Any] | N
     if task.terminal and not failing:
         turn.end("succeeded")
     elif signal == "fail" or task.terminal:
-        step = next((item for item in task.steps if item.id == turn.state.r0.step), None)
+        step = task.step(turn.state.r0.step)
         cause = {"times": step.poll.limit} if code == POLL_LIMIT and step and step.poll else {}
         knob = f"NEXT {{ {signal} -> ... }} in TASK {task.name}"
         turn.end("failed", code or "run.no_route", knob, cause)
@@ -80,7 +80,7 @@ def failed_tool(turn: Turn, task: Task, step: Step, route: Mapping[str, Any], co
     handling = _handling(turn, task, step)
     if handling == "continue":
         return next_step(turn, task, step, route)
-    source = _proposer(task, step) if handling == "retry" and "fail" not in task.edges else None
+    source = task.asker(step) if handling == "retry" and "fail" not in task.edges else None
     if source is not None:
         return _retry(turn, task, source, route, code)
     return finish_task(turn, "fail", code, route)
@@ -141,16 +141,10 @@ def roll_back(
         return None
     if route["signal"] == "timeout" and "timeout" in task.edges:
         return finish_task(turn, "timeout", error["code"], route)
-    source = _proposer(task, step)
+    source = task.asker(step)
     if source is not None:
         return _retry(turn, task, source, route, error["code"])
     return finish_task(turn, route["signal"], error["code"], route)
-
-
-def _proposer(task: Task, step: Step) -> Step | None:
-    """The nearest question or plan at or before a step."""
-    index = next(i for i, item in enumerate(task.steps) if item.id == step.id)
-    return next((item for item in reversed(task.steps[: index + 1]) if item.kind in ("ask", "plan")), None)
 
 
 def _retry(turn: Turn, task: Task, source: Step, route: Mapping[str, Any], code: str) -> Move:

@@ -188,6 +188,30 @@ class Task:
     rule: MetricRule | None = None
     retries: int = 3
     line: int = 0
+    places: Mapping[str, int] = field(init=False, repr=False, compare=False)
+    """Where each step is in `steps`, by id; a task may have thousands, and every record asks for one."""
+    askers: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """For each step, the place of the nearest question or plan at or before it; -1 for none."""
+
+    def __post_init__(self) -> None:
+        places: dict[str, int] = {}
+        askers, last = [], -1
+        for place, step in enumerate(self.steps):
+            places.setdefault(step.id, place)
+            last = place if step.kind in ("ask", "plan") else last
+            askers.append(last)
+        object.__setattr__(self, "places", places)
+        object.__setattr__(self, "askers", tuple(askers))
+
+    def step(self, name: str) -> Step | None:
+        """The step of this id; None where there is none."""
+        place = self.places.get(name)
+        return None if place is None else self.steps[place]
+
+    def asker(self, step: Step) -> Step | None:
+        """The nearest question or plan at or before one of its steps."""
+        place = self.askers[self.places[step.id]]
+        return self.steps[place] if place >= 0 else None
 
     @property
     def terminal(self) -> bool:

@@ -26,8 +26,8 @@ def shown(
 
     The author of a text that the spec itself holds is no proposer: it is held to the files as they are.
     """
-    steps = rules.program.tasks[effect.task].steps
-    args = next((step.args for step in steps if step.id == effect.step), {})
+    step = rules.program.tasks[effect.task].step(effect.step)
+    args = step.args if step is not None else {}
 
     def ask(text: str, path: str) -> str | None:
         root = effect.root if text in args.values() else origins.of(text)

@@ -73,8 +73,8 @@ def prompt_of(effect: Effect, blobs: Blobs, rules: Rules) -> Prompt:
     plan = effect.act == "plan"
     schema = _form(effect, rules).schema() if plan else None
     kind: Literal["ask", "plan"] = "plan" if plan else "ask"
-    steps = rules.program.tasks[effect.task].steps
-    role = next((step.name for step in steps if step.id == effect.step), "") or effect.name
+    step = rules.program.tasks[effect.task].step(effect.step)
+    role = (step.name if step is not None else "") or effect.name
     return Prompt(effect.id, items, role, kind, effect.task, schema, effect.prefix, step=effect.step)
 
 

@@ -355,9 +355,8 @@ class Run:
 
     def _interval_ms(self, effect: Effect) -> int:
         """Milliseconds between two polls of the step that an effect belongs to."""
-        steps = self.rules.program.tasks[effect.task].steps
-        poll = next((step.poll for step in steps if step.id == effect.step), None)
-        return poll.every_ms if poll is not None else 0
+        step = self.rules.program.tasks[effect.task].step(effect.step)
+        return step.poll.every_ms if step is not None and step.poll is not None else 0
 
     def _do(self, effect: Effect) -> bool:
         if effect.cls == "effect":

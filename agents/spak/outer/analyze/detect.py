@@ -16,6 +16,7 @@ from spak.lang.edit import ops
 from spak.outer.analyze.model import Analysis, Finding
 from spak.outer.analyze.trace import Deed, Trace, Visit
 from spak.outer.stats import wilson
+from spak.program import Step
 
 LOOP = 3
 CYCLE = 4
@@ -350,8 +351,8 @@ def _declared(trace: Trace, deed: Deed) -> bool:
     """Whether the spec says that it is repeated: a poll."""
     if deed.polled:
         return True
-    task = trace.rules.program.tasks.get(deed.task)
-    return task is not None and any(step.id == deed.step and step.poll is not None for step in task.steps)
+    step = _step(trace, deed)
+    return step is not None and step.poll is not None
 
 
 def _by_model(trace: Trace, deed: Deed) -> bool:
@@ -360,14 +361,19 @@ def _by_model(trace: Trace, deed: Deed) -> bool:
 
 
 def _fixed(trace: Trace, deed: Deed) -> bool:
+    step = _step(trace, deed)
+    return step is not None and step.kind == "tool"
+
+
+def _step(trace: Trace, deed: Deed) -> Step | None:
     task = trace.rules.program.tasks.get(deed.task)
-    return task is not None and any(step.id == deed.step and step.kind == "tool" for step in task.steps)
+    return task.step(deed.step) if task is not None else None
 
 
 def _bound(trace: Trace, deed: Deed) -> bool:
     """Whether the step's output or exit is read by a variable or a condition."""
-    task = trace.rules.program.tasks[deed.task]
-    step = next(step for step in task.steps if step.id == deed.step)
+    step = _step(trace, deed)
+    assert step is not None
     wanted = trace.rules.wanted
     names = {step.output_var, "last_tool_output", "tool_output", f"exit_code.{step.id}"} - {""}
     return bool(step.output_var) or bool(names & wanted)
