@@ -104,7 +104,7 @@ class World:
         raise AssertionError(f"still running after {limit} effects")
 
     def kinds(self) -> list[str]:
-        return [str(record.kind) for record in self.records]
+        return [record.kind for record in self.records]
 
     def bodies(self, kind: str) -> list[Mapping[str, Any]]:
         return [record.body for record in self.records if record.kind == kind]

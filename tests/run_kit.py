@@ -24,7 +24,7 @@ def rows(run: Run, records: list[Record], previous: str = canon.ZERO, start: int
     for seq, given in enumerate(records, start):
         record, line = place(given, seq, head)
         head = record.hash
-        kind, authority = str(record.kind), str(record.authority)
+        kind, authority = record.kind, record.authority
         made.append(
             RunRecord(
                 run=run, seq=seq, kind=kind, authority=authority, task=record.task, step=record.step,

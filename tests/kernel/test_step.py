@@ -12,7 +12,7 @@ from kernel_kit import FAST, SAME, TEXT, World, exited, fresh, measured, program
 from spak.kernel.state import Effect, State
 from spak.kernel.step import expects, step
 from spak.program import All, Atom, Budgets, Compare, Heuristic, Proposing, Ref, Step, Task, Template
-from spak.records import Authority, Kind, Record
+from spak.records import AUTHORITIES, KINDS, Kind, Record
 
 
 def world(*tasks: Task, script: Any = fresh, **more: Any) -> World:
@@ -566,10 +566,14 @@ JSON = st.recursive(
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.sampled_from(list(Kind)), st.sampled_from(list(Authority)), JSON, st.integers(0, 12), st.booleans())
-def test_step_raises_on_no_proposal(
-    kind: Kind, authority: Authority, body: Any, depth: int, named: bool
-) -> None:
+@given(
+    st.sampled_from(sorted(KINDS)),
+    st.sampled_from(sorted(AUTHORITIES)),
+    JSON,
+    st.integers(0, 12),
+    st.booleans(),
+)
+def test_step_raises_on_no_proposal(kind: str, authority: str, body: Any, depth: int, named: bool) -> None:
     made = World(rules(tuning()), lambda effect, count: fresh(effect, count) if count < depth else None).run()
     if named and isinstance(body, dict) and made.state.r6 is not None:
         body = {**body, "of": made.state.r6.id}

@@ -31,7 +31,7 @@ AGENT M LEVEL 5 {
 
 
 def kinds(run: Any) -> list[str]:
-    return [str(record.kind) for record, _ in run.ledger.read() if record.authority != "host"]
+    return [record.kind for record, _ in run.ledger.read() if record.authority != "host"]
 
 
 def calm(folder: Path, spec: str) -> tuple[str, str]:

@@ -101,7 +101,7 @@ def replay(records: Iterable[Record]) -> Replay:
 
 def _decision(record: Record) -> Mapping[str, Any]:
     return {
-        "kind": str(record.kind),
+        "kind": record.kind,
         "task": record.task,
         "step": record.step,
         "attempt": record.attempt,

@@ -11,7 +11,7 @@ from typing import Any
 
 from spak import canon
 from spak.kernel.state import State, changed
-from spak.records import Authority, Kind, Record, content_of
+from spak.records import Authority, Record, content_of
 
 
 def opening(semantics: int, rules: Mapping[str, Any]) -> str:
@@ -24,7 +24,7 @@ def fold(summary: str, content: str) -> str:
     return canon.digest((summary + content).encode())
 
 
-def seal(state: State, at: int, kind: Kind, body: Mapping[str, Any]) -> tuple[Record, State, str]:
+def seal(state: State, at: int, kind: str, body: Mapping[str, Any]) -> tuple[Record, State, str]:
     """The commit, the state that remembers it, and the commit's content hash."""
     place = state.r0
     content = content_of(kind, Authority.COMMIT, place.task, place.step, place.attempt, body)

@@ -117,12 +117,14 @@ class Turn:
         """The place in the ledger that the next commit will have."""
         return self.seq + 1 + len(self.commits)
 
-    def commit(self, kind: Kind, body: Mapping[str, Any]) -> str:
+    def commit(self, kind: str, body: Mapping[str, Any]) -> str:
         """Seal a decision; gives its content hash. A lean route names neither its act's key nor a commit."""
-        if kind is Kind.ROUTE and self.rules.decides.lean_routes:
-            body = {
-                name: value for name, value in body.items() if (name, value) not in IMPLIED and name != "key"
-            }
+        if kind == Kind.ROUTE and self.rules.decides.lean_routes:
+            body = dict(body)
+            body.pop("key", None)
+            for name, value in IMPLIED:
+                if body.get(name) == value:
+                    del body[name]
         record, self.state, content = seal(self.state, self.at, kind, body)
         self.commits.append(record)
         self.contents.append(content)

@@ -16,13 +16,12 @@ from typing import BinaryIO
 
 from spak import canon
 from spak.errors import LedgerError
-from spak.records import HASH_FIELD, Authority, Kind, Record, chain_hash, decode
+from spak.records import AUTHORITIES, HASH_FIELD, Kind, Record, chain_hash, decode
 
 MAX_LINE = 256 << 20
 """Bytes after which a line is no line: nothing that SPAK writes is longer."""
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_AUTHORITIES = frozenset(Authority)
 _BLOB = re.compile(rb'"(?:\$?blob|proof)":"([A-Za-z0-9_-]{43})"')
 
 
@@ -60,7 +59,7 @@ def check_line(line: bytes, seq: int, previous: str) -> tuple[Record | None, Pro
         return record, Problem(seq, "order", f"record {record.seq} stands where record {seq} belongs")
     if (record.kind == Kind.GENESIS) != (seq == 0):
         return record, Problem(seq, "genesis", "the first record, and no other, must be the genesis")
-    if record.authority not in _AUTHORITIES:
+    if record.authority not in AUTHORITIES:
         return record, Problem(seq, "authority", f"nobody has the authority {record.authority!r}")
     return record, None
 

@@ -54,7 +54,7 @@ from spak.workspace import Workspace
 class Proposed(NamedTuple):
     """A proposal in the making."""
 
-    kind: Kind
+    kind: str
     body: Mapping[str, Any]
     side: Mapping[str, Any] = MappingProxyType({})
 

@@ -414,7 +414,7 @@ class Run:
         self._unflushed += len(records)
         self._whole = (self.ledger.count, self.state)
 
-    def _host(self, kind: Kind, body: Mapping[str, Any]) -> None:
+    def _host(self, kind: str, body: Mapping[str, Any]) -> None:
         self._append([Record(kind, Authority.HOST, body, at=now())])
 
     def _undo_refused_step(self) -> None:

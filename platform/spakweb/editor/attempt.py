@@ -59,7 +59,7 @@ class _Walk:
         self.records: list[Record] = []
         self.feed(Kind.GENESIS, {})
 
-    def feed(self, kind: Kind, body: Mapping[str, Any]) -> None:
+    def feed(self, kind: str, body: Mapping[str, Any]) -> None:
         place = self.state.r0
         record = Record(kind, Authority.PROPOSAL, body, place.task, place.step, place.attempt)
         stepped = step(self.rules, self.state, record)
@@ -98,7 +98,7 @@ class _Walk:
             )
 
 
-def _proposal(effect: Effect, outcome: str, text: str, number: int) -> tuple[Kind, dict[str, Any]]:
+def _proposal(effect: Effect, outcome: str, text: str, number: int) -> tuple[str, dict[str, Any]]:
     """What a person typed, as the proposal that a runner would bring back."""
     key = f"answer-{number}"
     match effect.act:
@@ -179,8 +179,8 @@ def _effect(effect: Effect) -> dict[str, Any]:
 def _record_as_json(record: Record) -> dict[str, Any]:
     body = orjson.dumps(json_value(record.body), default=str).decode()
     return {
-        "kind": str(record.kind),
-        "authority": str(record.authority),
+        "kind": record.kind,
+        "authority": record.authority,
         "task": record.task,
         "step": record.step,
         "said": body if len(body) <= MAX_SAID else body[: MAX_SAID - 1] + "…",

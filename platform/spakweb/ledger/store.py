@@ -120,7 +120,7 @@ class DatabaseLedger:
             head = record.hash
             placed.append(record)
             rows.append(
-                (self.row.pk, seq, str(record.kind), str(record.authority), record.task[:120],
+                (self.row.pk, seq, record.kind, record.authority, record.task[:120],
                  record.step[:120], record.at, line)
             )  # fmt: skip
         before, self.count, self.head = self.count, self.count + len(rows), head

@@ -38,8 +38,8 @@ def row(record: Record) -> dict[str, Any]:
     """A record as a line of the timeline."""
     return {
         "seq": record.seq,
-        "kind": str(record.kind),
-        "authority": str(record.authority),
+        "kind": record.kind,
+        "authority": record.authority,
         "task": record.task,
         "step": record.step,
         "attempt": record.attempt,

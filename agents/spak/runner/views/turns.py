@@ -29,7 +29,7 @@ class Turn:
     after: State
     commits: list[Record] = field(default_factory=list)
 
-    def first(self, kind: Kind) -> Record | None:
+    def first(self, kind: str) -> Record | None:
         """The first of its commits that is of a kind."""
         return next((record for record in self.commits if record.kind == kind), None)
 

@@ -16,7 +16,7 @@ from django.db.models.fields import BinaryField, BooleanField, IntegerField
 from django.http import QueryDict
 
 from spak import canon
-from spak.records import Kind
+from spak.records import KINDS
 from spakweb import clock
 from spakweb.runs.leases import free
 from spakweb.runs.models import Run, RunRecord, State
@@ -102,7 +102,7 @@ class RecordFilter:
         kind, authority, before = (query.get(name, "") for name in ("kind", "authority", "before"))
         return cls(
             clean(query.get("task", "")),
-            kind if kind in set(Kind) else "",
+            kind if kind in KINDS else "",
             authority if authority in ("proposal", "commit") else "",
             "wrong" if query.get("level") == "wrong" else "",
             clean(query.get("q", "")),

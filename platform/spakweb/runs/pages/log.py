@@ -72,7 +72,7 @@ def entries(rows: Iterable[bytes], blobs: Blobs, most: int | None = SHOWN) -> It
 
 
 def _entry(record: Record, line: bytes, permit: Record | None, blobs: Blobs, most: int | None) -> Entry:
-    what, out = str(record.kind), ""
+    what, out = record.kind, ""
     if record.kind == Kind.PERMIT:
         what, result = words.action(record.body), words.sentence(record).rpartition(": ")[2]
     elif permit is not None and permit.task == record.task and record.kind != Kind.END:

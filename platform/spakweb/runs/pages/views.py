@@ -362,7 +362,7 @@ def source(record: Any) -> str:
         return str(by)[:80]
     if "status" in record.body:
         return "the validator"
-    return usual.get(str(record.kind), "the tool")
+    return usual.get(record.kind, "the tool")
 
 
 def _names(text: str) -> list[str]:
