@@ -5,11 +5,14 @@ processor time that it takes (`measured`, about a minute of it). The searches ar
 spec's tuner, and a script answers its measurements from that table. A run is right when the best kernel that
 it found takes at most NEAR times as long as the best of the space at that size.
 
-Fixed before scoring: the space, the sizes and their splits, NEAR, the base, the budget of evolution, the plan
-of a campaign. Evolution runs training sizes, the gate judges on the gate's sizes, and sealed sizes decide,
-with seeds that nothing used before, on the base and on what a person would have merged.
+Fixed before scoring: the space, the sizes and their splits, NEAR, the base, the training runs that a
+proposer has, the plan of a campaign. Proposers see runs of training sizes (rules those of the base, evolution
+its own), the gate judges on the gate's sizes, and sealed sizes decide, with seeds that nothing used before,
+on the base and on what a person would have merged.
 
-    python -m bench.outer_tuner [TABLE.json]     the table is made where the file does not exist
+    python -m bench.outer_tuner [TABLE.json [rules|evolution]]
+
+The table is made where the file does not exist; without a proposer both have their campaign.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -35,7 +38,7 @@ from spak.lang import parse
 from spak.outer.analyze import read
 from spak.outer.campaigns import Campaign, Judging, Pair, Plan, advance
 from spak.outer.gate import Candidate
-from spak.outer.propose import Scored, evolve
+from spak.outer.propose import Scored, Training, evolve, from_findings
 from spak.outer.stats import wilson
 from spak.ports import PlanRequest
 from spak.program import compile as compile_program
@@ -58,8 +61,8 @@ SIZES = {
 }
 NEAR = 1.1
 REPEATS = 5
-EVOLVE, PAIRS, CANDIDATES, ROUNDS, LAST = 60, 60, 2, 1, 20
-"""Runs of evolution, pairs of a candidate, candidates of a campaign, campaigns, runs of a sealed size."""
+TRAINING, PAIRS, CANDIDATES, ROUNDS, LAST = 60, 60, 2, 1, 100
+"""Training runs, pairs of a candidate, candidates of a campaign, campaigns, runs of a sealed size."""
 BASE = """AGENT Poor_Tuner LEVEL 5 {{
   CONFIG {{ MODE full_auto BUDGET {{ steps: 600 }} }}
   START -> baseline
@@ -201,16 +204,29 @@ def evolved(text: str, table: Table, seed: int) -> list[Candidate]:
         return Scored(right(best, table[case]), float(tried), read(made, f"{case}-{k}"))
 
     cases = [str(size) for size in SIZES["train"]]
-    return evolve(text, cases, run, config.catalog(), Random(seed), EVOLVE)
+    return evolve(text, cases, run, config.catalog(), Random(seed), TRAINING)
 
 
-def improve(table: Table, seed: int = 1) -> tuple[str, list[tuple[str, str]]]:
+def found_by_rules(text: str, table: Table, seed: int) -> list[Candidate]:
+    """Candidates of the default proposer, from runs of the spec at the training sizes."""
+    runs = []
+    for number in range(TRAINING):
+        size = str(SIZES["train"][number % len(SIZES["train"])])
+        made, _ = searched(text, table[size], Random(f"train/{seed}/{size}/{number}").randrange(1 << 30))
+        runs.append((f"{size}-{number}", made))
+    return from_findings(Training.of(runs, {}), text)
+
+
+PROPOSE = {"rules": found_by_rules, "evolution": evolved}
+
+
+def improve(table: Table, seed: int = 1, proposer: str = "evolution") -> tuple[str, list[tuple[str, str]]]:
     """The spec after the campaigns, and each verdict; whatever is fit is merged in place of a review."""
     text, told = base(), []
     cases = tuple(str(size) for size in SIZES["gate"])
     with tempfile.TemporaryDirectory(prefix="spak-tuner-") as folder:
         for number in range(ROUNDS):
-            made = evolved(text, table, seed + number)
+            made = PROPOSE[proposer](text, table, seed + number)
             plan = Plan(
                 "poor", text, "sizes", f"sizes-{number}", (), cases, candidates=CANDIDATES, pairs=PAIRS
             )
@@ -244,7 +260,7 @@ def scored(text: str, table: Table, split: str, runs: int = LAST) -> dict[str, t
     return found
 
 
-def main(where: Path | None) -> None:
+def main(where: Path | None, proposers: Sequence[str]) -> None:
     if where is not None and where.is_file():
         table = json.loads(where.read_text(encoding="utf-8"))
     else:
@@ -253,23 +269,28 @@ def main(where: Path | None) -> None:
         print(f"{sum(len(found) for found in table.values())} kernels measured, {spent:.0f} s of CPU")
         if where is not None:
             where.write_text(json.dumps(table), encoding="utf-8")
-    text, told = improve(table)
-    for why, word in told:
-        print(f"{word}: {why}", flush=True)
-    changed = [line for line in text.splitlines() if line not in base().splitlines()]
-    print("merged:", *(changed or ["nothing"]), sep="\n", flush=True)
-    for name, one in (("base", base()), ("merged", text)):
-        found = scored(one, table, "sealed")
-        passed = sum(count for count, _ in found.values())
-        low, high = wilson(passed, LAST * len(found))
-        each = ", ".join(
-            f"{size}: {count} of {LAST}, {tried:.1f} kernels" for size, (count, tried) in found.items()
-        )
-        print(
-            f"sealed, {name}: {passed / LAST / len(found):.3f} [{low:.3f}, {high:.3f}] ({each})", flush=True
-        )
+    _sealed("base", base(), table)
+    for proposer in proposers:
+        text, told = improve(table, proposer=proposer)
+        for why, word in told:
+            print(f"{proposer}: {word}: {why}", flush=True)
+        changed = [line for line in text.splitlines() if line not in base().splitlines()]
+        print(f"{proposer}: merged", *(changed or ["nothing"]), sep="\n", flush=True)
+        if text != base():
+            _sealed(f"merged from {proposer}", text, table)
     print(f"{time.process_time():.0f} s of CPU")
 
 
+def _sealed(name: str, text: str, table: Table) -> None:
+    found = scored(text, table, "sealed")
+    passed = sum(count for count, _ in found.values())
+    low, high = wilson(passed, LAST * len(found))
+    each = ", ".join(
+        f"{size}: {count} of {LAST}, {tried:.1f} kernels" for size, (count, tried) in found.items()
+    )
+    print(f"sealed, {name}: {passed / LAST / len(found):.3f} [{low:.3f}, {high:.3f}] ({each})", flush=True)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
+    given = sys.argv[1:]
+    main(Path(given[0]) if given else None, given[1:] or tuple(PROPOSE))

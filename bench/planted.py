@@ -11,7 +11,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from bench.scripted import Script, checked, exited, ledger, planned, root
+from bench.scripted import Script, checked, exited, ledger, measured, planned, root
 from spak.kernel.state import Effect
 from spak.records import Record
 
@@ -43,6 +43,26 @@ AGENT A LEVEL 4 {{
   }}
   TASK done {{ step end: tool.write_file {{ path: "b.txt", content: "{content}" }} }}
 }}
+"""
+
+
+SEARCH = """
+AGENT A LEVEL 5 {
+  CONFIG { BUDGET { steps: 600 } }
+  START -> first
+  TASK first {
+    VALIDATOR CpuProfiler { problem: "attention", binary: "a.so", source: "a.c", role: "baseline" }
+    NEXT { success -> tune }
+  }
+  TASK tune {
+    TOOLS [write_file]
+    step draft: llm.plan { role: "coder" }
+    VALIDATOR CpuProfiler { problem: "attention", binary: "b.so", source: "b.c" }
+    RULE { patience: 3, evaluations: 40 }
+    NEXT { metric_improved -> tune, success -> tune, plateau -> done }
+  }
+  TASK done { step show: tool.list_files { path: "." } }
+}
 """
 
 
@@ -210,6 +230,34 @@ def _unhandled(seed: int, draw: Random, prompts: Prompts) -> Runs:
     return [ledger(text, coder(draw, lambda number: True), seed)]
 
 
+def search(draw: Random, improves: Callable[[int], bool]) -> Script:
+    """A metric loop: evaluation n beats the best so far where `improves(n)`."""
+    state = {"n": 0, "best": 1_000_000}
+
+    def script(effect: Effect, count: int) -> Any:
+        if effect.act == "plan":
+            state["n"] += 1
+            return planned(("write_file", {"path": "b.c", "content": f"kernel {state['n']}"}), tokens=0)
+        if effect.act == "validate":
+            best, better = state["best"], state["n"] > 0 and improves(state["n"])
+            now = best * 9 // 10 if better else best * 11 // 10
+            state["best"] = min(best, now) if state["n"] else best
+            return measured(now if state["n"] else best, best, draw_ms(draw))
+        return exited(0, f"w{state['n']}", **_root(effect, state["n"]))
+
+    return script
+
+
+def _impatient(seed: int, draw: Random, prompts: Prompts) -> Runs:
+    """Each evaluation has the same chance to improve, however many before it did not."""
+    return [ledger(SEARCH, search(draw, lambda n: n < 30 and draw.random() < 0.4), seed) for _ in range(30)]
+
+
+def _hasty(seed: int, draw: Random, prompts: Prompts) -> Runs:
+    """Each attempt has the same chance to pass; three are too few for some runs."""
+    return [ledger(work(2), coder(draw, lambda n: draw.random() < 0.4), seed) for _ in range(40)]
+
+
 FAULTS: dict[str, Callable[[int, Random, Prompts], Runs]] = {
     "loop": _loop,
     "redundant_call": _redundant,
@@ -223,6 +271,8 @@ FAULTS: dict[str, Callable[[int, Random, Prompts], Runs]] = {
     "flaky_validator": _flaky,
     "budget_burn": _burn,
     "unhandled_trigger": _unhandled,
+    "short_patience": _impatient,
+    "few_retries": _hasty,
 }
 
 # ---- healthy runs --------------------------------------------------------------------------------------
@@ -294,12 +344,32 @@ def _again(seed: int, draw: Random, prompts: Prompts) -> Runs:
     return [ledger(work(), script, seed)]
 
 
+def _settled(seed: int, draw: Random, prompts: Prompts) -> Runs:
+    """Searches that improve at once or not at all: patience ends them where nothing more was to come."""
+    runs = []
+    for _ in range(30):
+        last = draw.randrange(6)
+        runs.append(ledger(SEARCH, search(draw, lambda n, last=last: n <= last), seed))  # type: ignore[misc]
+    return runs
+
+
+def _hopeless(seed: int, draw: Random, prompts: Prompts) -> Runs:
+    """Attempts that pass at once or never: more retries would help none of them."""
+    runs = []
+    for _ in range(40):
+        easy = draw.random() < 0.6
+        runs.append(ledger(work(2), coder(draw, lambda n, easy=easy: easy), seed))  # type: ignore[misc]
+    return runs
+
+
 HEALTHY: dict[str, Callable[[int, Random, Prompts], Runs]] = {
     "pages": _pages,
     "attached": _attached,
     "polls": _polled,
     "retries": _retried,
     "again": _again,
+    "settled": _settled,
+    "hopeless": _hopeless,
 }
 
 

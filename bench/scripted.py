@@ -105,6 +105,20 @@ def checked(ok: bool, ms: int = 20) -> Answer:
     return Kind.ACT, {**body, "metrics": {"passed": int(ok)}}, {"ms": ms}
 
 
+def measured(now: int, best: int, ms: int = 20) -> Answer:
+    """What a measurement came to: eight pairs of a candidate's time and that of the best so far."""
+    return (
+        Kind.ACT,
+        {
+            "outcome": "exited", "status": "measured", "metrics": {"time_ns": now},
+            "pairs": [{"candidate": [now], "incumbent": [best]}] * 8,
+            "checks": [{"name": "correct", "ok": True, "code": ""}],
+            "key": canon.content_hash([now, best]),
+        },
+        {"ms": ms},
+    )  # fmt: skip
+
+
 def planned(*calls: tuple[str, Mapping[str, Any]], tokens: int = 500) -> Answer:
     """A model's plan."""
     listed = [{"tool": name, "args": dict(args)} for name, args in calls]
@@ -116,4 +130,4 @@ def root(number: int) -> str:
     return canon.content_hash(["root", number])
 
 
-__all__ = ["Script", "checked", "exited", "ledger", "planned", "root"]
+__all__ = ["Script", "checked", "exited", "ledger", "measured", "planned", "root"]

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from spak.lang.edit import ops
+from spak.outer.analyze.early import few_retries, short_patience
 from spak.outer.analyze.model import Analysis, Finding
 from spak.outer.analyze.trace import Deed, Trace, Visit
 from spak.outer.stats import wilson
@@ -46,6 +47,7 @@ def analyze(traces: Sequence[Trace], prompts: Prompts = lambda name: None) -> An
         found += _resent(trace, prompts)
     for many in by_spec.values():
         found += [*_failures(many), *_dead_edges(many), *_useless(many)]
+        found += [*short_patience(many), *few_retries(many)]
     found.sort(key=lambda item: (item.unit != "tokens", -item.severity, item.run, item.records))
     return Analysis(
         len(traces),
@@ -201,7 +203,7 @@ def _unhandled(trace: Trace) -> Iterator[Finding]:
 def _resent(trace: Trace, prompts: Prompts) -> Iterator[Finding]:
     by_task: dict[str, list[tuple[Deed, Sequence[Mapping[str, str]]]]] = defaultdict(list)
     for deed in trace.deeds:
-        items = prompts(deed.prompt) if deed.prompt else None
+        items = prompts(deed.prompt) if deed.prompt and _by_model(trace, deed) else None
         if items:
             by_task[deed.task].append((deed, items))
     for task, sent in by_task.items():

@@ -21,6 +21,8 @@ CODES: Mapping[str, str] = {
     "useless_heuristic": "a heuristic after which the task never succeeded",
     "flaky_validator": "a validator that judged the same files both ways",
     "budget_burn": "a run that a budget ended, and the task that used most of it",
+    "short_patience": "searches that patience ended while late evaluations still improved",
+    "few_retries": "runs that RETRIES ended while late attempts still succeeded",
     "unhandled_trigger": "a signal that a task has no edge for, which ended a run",
 }
 
