@@ -15,6 +15,7 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from django.views.generic import RedirectView
 
+from pages_kit import PAGES, RECENT
 from run_kit import begun, with_file
 from spak.outer.experiments import Plan
 from spakweb import access
@@ -224,6 +225,7 @@ OPEN_ALLAUTH = {
     *("mfa_trust", "socialaccount_login_cancelled", "socialaccount_login_error", "socialaccount_signup"),
     *("openid_connect_login", "openid_connect_callback"),
 }
+GIVEN_TO_ALLAUTH = {"uidb36": "1", "key": "x-y", "pk": 1, "provider_id": "oidc"}
 
 
 def patterns(resolver: Any) -> Iterator[URLPattern]:
@@ -438,14 +440,39 @@ def test_who_was_deactivated_is_out(cast: Any) -> None:
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith(ALLAUTH)])
 def test_allauth_asks_for_a_sign_in(cast: Any, name: str) -> None:
     """None of its pages that is not meant for it answers to nobody, and none breaks."""
-    given = {"uidb36": "1", "key": "x-y", "pk": 1, "provider_id": "oidc", "secret": "x"}
     wanted = get_resolver().reverse_dict.getlist(name)[0][0][0][1]
-    answer = cast.client().get(reverse(name, kwargs={key: given[key] for key in wanted}))
+    answer = cast.client().get(reverse(name, kwargs={key: GIVEN_TO_ALLAUTH[key] for key in wanted}))
     assert answer.status_code < 500
     if name not in OPEN_ALLAUTH:
         assert answer.status_code in {302, 401, 403, 404, 405}
         if answer.status_code == 302:
             assert "/account/" in answer["Location"]
+
+
+def _whole_page(answer: Any) -> bool:
+    shown = answer.status_code == 200 and "Content-Disposition" not in answer and not answer.streaming
+    return shown and answer.headers["Content-Type"].startswith("text/html") and b"<main" in answer.content
+
+
+def test_every_page_is_one_that_axe_looks_at(cast: Any, named: dict[str, Any]) -> None:
+    """A whole page that answers a GET is in the list that the browser tests go through."""
+    parts = {**named, **GIVEN_TO_ALLAUTH, "secret": teams.invite(cast["alice"], cast.team, "viewer")[1]}
+    found = set()
+    for pattern in FOUND:
+        routes = {**TEAM_ROUTES, **OWN_ROUTES}
+        if not pattern.name:
+            continue
+        name = str(pattern.name)
+        if name in routes:
+            args = {
+                part if part not in ("tag", "file") else "name": parts[part] for part in routes[name].args
+            }
+        else:
+            args = {part: parts[part] for part in get_resolver().reverse_dict.getlist(name)[0][0][0][1]}
+        for client in (cast.client("alice"), cast.client()):
+            if _whole_page(client.get(reverse(name, kwargs=args))):
+                found.add(name)
+    assert found == PAGES.keys() - RECENT.keys()
 
 
 def test_forms_need_their_token(cast: Any) -> None:

@@ -1,0 +1,107 @@
+"""Every page of the platform by the name of its address, and paths that show it to alice of the demo team.
+
+`test_access` fails when an address answers with a whole page and is not named here; `test_shell_pages` opens
+each path in a browser, where axe looks at it. `MADE` makes what the paths name, and prints what `{run}` and
+`{join}` stand for. Pages of a run in each of its states: `test_run_stories`, `test_live_axe`.
+"""
+
+from __future__ import annotations
+
+TEAM = "/t/demo-team"
+SPEC = f"{TEAM}/specs/writes"
+ACCOUNT = "/account"
+
+NOBODYS: dict[str, tuple[str, ...]] = {
+    "account_login": (f"{ACCOUNT}/login/",),
+    "account_signup": (f"{ACCOUNT}/signup/",),
+    "account_inactive": (f"{ACCOUNT}/inactive/",),
+    "account_reset_password": (f"{ACCOUNT}/password/reset/",),
+    "account_reset_password_done": (f"{ACCOUNT}/password/reset/done/",),
+    "account_reset_password_from_key": (f"{ACCOUNT}/password/reset/key/1-x-y/",),
+    "account_reset_password_from_key_done": (f"{ACCOUNT}/password/reset/key/done/",),
+    "account_confirm_email": (f"{ACCOUNT}/confirm-email/x-y/",),
+    "account_email_verification_sent": (f"{ACCOUNT}/confirm-email/",),
+    "socialaccount_login_cancelled": (f"{ACCOUNT}/3rdparty/login/cancelled/",),
+    "spak-join": ("{join}",),
+}
+"""Seen by who is not signed in."""
+
+RECENT: dict[str, tuple[str, ...]] = {
+    "spak-token-new": ("/me/tokens/new/",),
+    "mfa_activate_totp": (f"{ACCOUNT}/2fa/totp/activate/",),
+}
+"""Seen within minutes of a sign-in; they ask for the password later."""
+
+PAGES: dict[str, tuple[str, ...]] = {
+    **RECENT,
+    **NOBODYS,
+    "account_logout": (f"{ACCOUNT}/logout/",),
+    "account_reauthenticate": (f"{ACCOUNT}/reauthenticate/",),
+    "account_change_password": (f"{ACCOUNT}/password/change/",),
+    "account_email": (f"{ACCOUNT}/email/",),
+    "mfa_index": (f"{ACCOUNT}/2fa/",),
+    "mfa_list_webauthn": (f"{ACCOUNT}/2fa/webauthn/",),
+    "socialaccount_connections": (f"{ACCOUNT}/3rdparty/",),
+    "spak-account": ("/me/",),
+    "spak-team-new": ("/teams/new/",),
+    "spak-team-home": (f"{TEAM}/",),
+    "spak-team-members": (f"{TEAM}/members/",),
+    "spak-team-rules": (f"{TEAM}/rules/",),
+    "spak-audit": (f"{TEAM}/audit/",),
+    "spak-fleet": (f"{TEAM}/fleet/",),
+    "spak-webhook-list": (f"{TEAM}/webhooks/",),
+    "spak-webhook": (f"{TEAM}/webhooks/1/",),
+    "spak-spec-list": (
+        f"{TEAM}/specs/", f"{TEAM}/specs/?q=nothing-like-it", f"{TEAM}/specs/?archived=1",
+    ),
+    "spak-spec-new": (f"{TEAM}/specs/new/",),
+    "spak-gallery": (f"{TEAM}/specs/gallery/",),
+    "spak-spec-detail": (f"{TEAM}/specs/first-draft/", f"{TEAM}/specs/attention-tuner/", f"{SPEC}/"),
+    "spak-spec-history": (f"{SPEC}/history/",),
+    "spak-spec-compare": (f"{SPEC}/compare/", f"{TEAM}/specs/hello/compare/"),
+    "spak-spec-health": (f"{SPEC}/health/", f"{TEAM}/specs/hello/health/"),
+    "spak-spec-blame": (f"{SPEC}/blame/",),
+    "spak-spec-campaigns": (f"{SPEC}/campaigns/", f"{TEAM}/specs/hello/campaigns/"),
+    "spak-version-detail": (f"{SPEC}/v/1/",),
+    "spak-editor": (f"{SPEC}/edit/",),
+    "spak-reviews": (f"{TEAM}/reviews/",),
+    "spak-patch-list": (f"{SPEC}/patches/", f"{TEAM}/specs/hello/patches/"),
+    "spak-patch": (f"{SPEC}/patches/1/",),
+    "spak-patch-conflicts": (f"{SPEC}/patches/1/conflicts/",),
+    "spak-suite-list": (f"{TEAM}/suites/",),
+    "spak-suite": (f"{TEAM}/suites/nightly/",),
+    "spak-experiment": (f"{TEAM}/suites/nightly/1/",),
+    "spak-campaign-list": (f"{TEAM}/campaigns/",),
+    "spak-campaign": (f"{TEAM}/campaigns/1/",),
+    "spak-run-list": (f"{TEAM}/runs/",),
+    "spak-run-compare": (f"{TEAM}/runs/compare/?one={{run}}&two={{run}}",),
+    "spak-run": (f"{TEAM}/runs/{{run}}/",),
+    "spak-run-record": (f"{TEAM}/runs/{{run}}/r/1/",),
+    "spak-run-fork": (f"{TEAM}/runs/{{run}}/fork/",),
+    "spak-run-new": (f"{SPEC}/run/",),
+}  # fmt: skip
+
+MADE = """
+import sys
+sys.path.insert(0, "tests")
+import platform_campaigns as kit
+from spakweb.hooks import actions as hooks
+from spakweb.reviews.actions import propose
+from spakweb.runs.models import Run
+from spakweb.specs.actions import save_version
+from spakweb.suites import actions as suites
+from spakweb.teams import actions as teams
+from spakweb.teams.models import Team, User
+from spakweb.worker import queue
+queue.send = lambda key, queue="default": None
+alice, team = User.objects.get(username="alice"), Team.objects.get(slug="demo-team")
+spec, suite = kit.ground(alice, team)
+save_version(alice, spec, kit.TWICE.replace('content: "good"', 'content: "bad"'), 1, "Worse")
+spec.refresh_from_db()
+suites.begin(alice, suite, list(spec.versions.all()), 1, ["gate"])
+kit.begun(alice, spec, suite)
+hooks.add(alice, team, "https://ci.example.org/hooks", ["failed"])
+propose(User.objects.get(username="bob"), spec, kit.TWICE.replace('"good"', '"better"'), 2, "Better")
+run = Run.objects.filter(version__spec=spec, state="succeeded").first()
+print(run.key, "/join/" + teams.invite(alice, team, "viewer")[1] + "/")
+"""
