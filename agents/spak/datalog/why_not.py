@@ -4,7 +4,8 @@ For every rule whose head fits the goal, the cheapest way through its body is so
 by a row that holds, or be taken as missing (cost one); a negated literal that rows stand against costs one
 for each. What a comparison demands of a missing fact is a condition on it. So an attempt with the cost n
 names n facts, to be stated or to go, and with them the rule gives the goal. For a missing fact that rules
-derive, the same is asked again, a few levels down.
+derive, the same is asked again, a few levels down. Two variables that nothing binds are not taken for one:
+of e(X, Y), e(Y, X) without any row two facts are named, though e(/a, /a) would do.
 """
 
 from __future__ import annotations
@@ -332,16 +333,22 @@ def _shared(item: Item, other: Item, env: Known, once: set[str]) -> Known | None
     if item.key != other.key:
         return None
     found = dict(env)
-    for one, two in zip(item.args, other.args, strict=True):
-        left, right = _try(one, found), _try(two, found)
-        if left is None and right is None:
-            if one != two and not any(_any(term, once) for term in (one, two)):
+    pairs, before = list(zip(item.args, other.args, strict=True)), -1
+    while len(found) > before:  # a value that one argument gives may be what another one lacked
+        before = len(found)
+        for one, two in pairs:
+            left, right = _try(one, found), _try(two, found)
+            if left is None and right is None:
+                continue
+            if left is None or right is None:
+                free = one if left is None else two
+                if isinstance(free, Var):
+                    found[free.name] = right if left is None else left
+            elif left != right:
                 return None
-        elif left is None or right is None:
-            free = one if left is None else two
-            if isinstance(free, Var):
-                found[free.name] = right if left is None else left
-        elif left != right:
+    for one, two in pairs:
+        unknown = _try(one, found) is None and _try(two, found) is None
+        if unknown and one != two and not any(_any(term, once) for term in (one, two)):
             return None
     return found
 
