@@ -336,8 +336,8 @@ def toolchain(binds: tuple[Path, ...] = ()) -> Toolchain:
     """Programs that tools may start inside the sandbox, the folders they need, and their versions."""
     programs = {"python": sys.executable}
     for name in ("gcc", "git", "nvcc", "ruff", "pytest"):
-        beside = Path(sys.executable).with_name(name)
-        found = str(beside) if beside.exists() else shutil.which(name)
+        candidate = Path(sys.executable).with_name(name)
+        found = str(candidate) if candidate.exists() else shutil.which(name)
         if found:
             programs[name] = found
     folders = {Path(sys.prefix), Path(sys.base_prefix), *binds}

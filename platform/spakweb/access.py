@@ -167,12 +167,12 @@ class SignedIn(LoginRequiredMiddleware):
         accept = request.headers.get("Accept", "")
         api = request.path.startswith(API)
         if api or (getattr(view_func, "by_token", False) and "text/html" not in accept):
-            told = {
+            fields = {
                 "code": "web.signed_out",
                 "message": "This needs a sign-in or a token.",
                 "hint": "Make a token on the account page and send it: Authorization: Bearer spak_...",
             }
-            return program_answer(request, told, 401, {"WWW-Authenticate": CHALLENGE})
+            return program_answer(request, fields, 401, {"WWW-Authenticate": CHALLENGE})
         if request.headers.get("HX-Request") or "application/json" in accept:
             return JsonResponse({"code": "web.signed_out", "message": "You are signed out."}, status=401)
         if request.method not in ("GET", "HEAD"):

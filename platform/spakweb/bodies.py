@@ -30,8 +30,8 @@ class Bounded:
         self.most = most or settings.REQUEST_BYTES
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        said = dict(scope["headers"]).get(b"content-length", b"0")
-        if said.isdigit() and int(said[:20]) > self.most:
+        length = dict(scope["headers"]).get(b"content-length", b"0")
+        if length.isdigit() and int(length[:20]) > self.most:
             await self._refuse(send)
             return
         came = 0

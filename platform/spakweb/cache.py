@@ -14,7 +14,7 @@ from django.core.cache.backends.locmem import LocMemCache
 from django.core.cache.backends.redis import RedisCache
 from redis.exceptions import RedisError
 
-AGAIN_S = 2.0
+RETRY_S = 2.0
 """So long Redis is not asked again: a host that swallows packets would hold up every page."""
 _METHODS = (
     *("add", "get", "set", "touch", "delete", "get_many", "set_many", "delete_many", "has_key", "incr"),
@@ -25,7 +25,7 @@ _METHODS = (
 class Shared(RedisCache):
     """The cache in Redis; while Redis is away, one of this process."""
 
-    away_until = 0.0
+    unavailable_until = 0.0
     """Of all caches of the process, which has one for each thread."""
 
     def __init__(self, server: str, params: dict[str, Any]) -> None:
@@ -41,7 +41,7 @@ def _either(name: str) -> Callable[..., Any]:
             try:
                 return there(self, *args, **more)
             except (RedisError, OSError):
-                Shared.away_until = time.monotonic() + AGAIN_S
+                Shared.away_until = time.monotonic() + RETRY_S
         return getattr(self.here, name)(*args, **more)
 
     return method

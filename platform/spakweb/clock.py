@@ -29,8 +29,8 @@ class _Asked:
         if known is None or here - known[0] > ASK_S:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT clock_timestamp()")
-                (said,) = cursor.fetchone()
-            self.known = known = time.monotonic(), said.astimezone(UTC)
+                (at,) = cursor.fetchone()
+            self.known = known = time.monotonic(), at.astimezone(UTC)
             return known[1]
         return known[1] + timedelta(seconds=here - known[0])
 

@@ -60,7 +60,7 @@ class Health:
             thread.join(WAIT_S)
         return self.problems
 
-    def tell(self, error: BaseException) -> None:
+    def report(self, error: BaseException) -> None:
         """A request has met damage. It stays known until a check finds nothing."""
         self.problems = self.problems or (str(error),)
 

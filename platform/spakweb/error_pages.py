@@ -32,7 +32,7 @@ API = "/api/"
 """What is below is asked by programs alone."""
 NO_ROOM = ("disk is full", "No space left on device")
 """How SQLite and PostgreSQL say it."""
-SAID = {
+PAGE_TEXTS = {
     400: ("That request cannot be used", "Something in it is not as it should be. Nothing was changed."),
     403: ("You may not do that", "Your role in this team does not allow it. Nothing was changed."),
     404: (
@@ -66,28 +66,28 @@ def answer(
     request: HttpRequest, status: int, message: str = "", hint: str = "", code: str = ""
 ) -> HttpResponse:
     """An error as a page, or as JSON for programs."""
-    title, usual = SAID.get(status, SAID[400])
+    title, usual = PAGE_TEXTS.get(status, PAGE_TEXTS[400])
     if wants_json(request):
-        told = {"code": code or f"web.{status}", "message": message or usual, "hint": hint}
-        return program_answer(request, told, status)
+        fields = {"code": code or f"web.{status}", "message": message or usual, "hint": hint}
+        return program_answer(request, fields, status)
     context = {"status": status, "title": title, "said": message or usual, "hint": hint, "code": code}
     context["back"] = form_of(request)
     return render(request, "errors/error.html", context, status=status)
 
 
 def program_answer(
-    request: HttpRequest, told: Mapping[str, str], status: int, headers: Mapping[str, str] | None = None
+    request: HttpRequest, fields: Mapping[str, str], status: int, headers: Mapping[str, str] | None = None
 ) -> JsonResponse:
     """Code, message and hint as JSON; below /api/ as a problem document. Source: RFC 9457, section 3."""
     if not request.path.startswith(API):
-        return JsonResponse(dict(told), status=status, headers=dict(headers or {}))
+        return JsonResponse(dict(fields), status=status, headers=dict(headers or {}))
     problem = {
-        "type": f"urn:spak:error:{told['code']}",
-        "title": SAID.get(status, SAID[400])[0],
+        "type": f"urn:spak:error:{fields['code']}",
+        "title": PAGE_TEXTS.get(status, PAGE_TEXTS[400])[0],
         "status": status,
-        "detail": told["message"],
-        "code": told["code"],
-        "hint": told.get("hint", ""),
+        "detail": fields["message"],
+        "code": fields["code"],
+        "hint": fields.get("hint", ""),
     }
     return JsonResponse(
         problem, status=status, headers=dict(headers or {}), content_type="application/problem+json"
@@ -182,7 +182,7 @@ class RefusedToAnswer:
             )  # fmt: skip
         if damage.is_damage(exception):
             log.error("%s %s: %s", request.method, request.path, exception)
-            damage.health.tell(exception)
+            damage.health.report(exception)
             exception = Refused(
                 "web.damaged", "A part of the database cannot be read.",
                 "Whoever runs it finds the way back in docs/deploy.md, Damage.", 500,

@@ -86,24 +86,24 @@ def troubles(now: float | None = None) -> list[str]:
     found = []
     for file in files:
         silent = (time.time() if now is None else now) - file.stat().st_mtime
-        said = file.read_text()
+        state = file.read_text()
         if silent > SILENT_S:
             found.append(f"worker {file.name}: not heard of for {int(silent)} s")
-        elif said != "ok":
-            found.append(f"worker {file.name}: {said}")
+        elif state != "ok":
+            found.append(f"worker {file.name}: {state}")
     return found
 
 
 def _say(file: Path, stop: threading.Event) -> None:
-    told = ""
+    logged = ""
     while True:
         try:
             write(file)
-            told = ""
+            logged = ""
         except OSError as error:
-            if str(error) != told:
+            if str(error) != logged:
                 log.warning("the worker cannot say how it is: %s", error)
-            told = str(error)
+            logged = str(error)
         if stop.wait(BEAT_S):
             file.unlink(missing_ok=True)
             return

@@ -289,10 +289,10 @@ def test_an_engine_that_says_no_usage_has_not_told_it(
     said = Answer("seven eight", usage, "m")
     monkeypatch.setattr(Fake, "answer", lambda *_: said)
     found = chooser(SET).answer(ask())
-    assert found is not None and found.usage == usage and not found.told
+    assert found is not None and found.usage == usage and not found.complete_usage
     monkeypatch.setattr(Fake, "answer", lambda *_: replace(said, usage={"input": 5, "output": 1}))
     whole = chooser(SET).answer(ask())
-    assert whole is not None and whole.told
+    assert whole is not None and whole.complete_usage
 
 
 def test_all_that_is_named_is_checked_before_a_run() -> None:

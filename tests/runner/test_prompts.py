@@ -407,7 +407,7 @@ def test_an_engine_that_told_no_usage_spends_by_our_own_count(tmp_path: Path) ->
 
     class Silent(Scripted):
         def answer(self, *given: Any) -> Answer:
-            return replace(super().answer(*given), told=False)
+            return replace(super().answer(*given), complete_usage=False)
 
     backend = Silent(turns)
     run = begin(tmp_path, backend)

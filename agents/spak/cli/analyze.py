@@ -64,9 +64,9 @@ def line(item: Finding) -> str:
     numbers = ", ".join(map(str, item.records[:8])) + (", ..." if len(item.records) > 8 else "")
     edits = ""
     for op in item.edit:
-        told = {name: value for name, value in to_json(op).items() if name != "op"}
+        fields = {name: value for name, value in to_json(op).items() if name != "op"}
         edits += f"\n  edit: {to_json(op)['op']} " + " ".join(
-            f"{name}={value}" for name, value in told.items()
+            f"{name}={value}" for name, value in fields.items()
         )
     return (
         f"{item.code} [{cost}] TASK {item.task}: {item.message}\n  run {item.run}, records {numbers}{edits}"

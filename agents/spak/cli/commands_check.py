@@ -58,8 +58,8 @@ def check_command(files: tuple[Path, ...], as_json: bool) -> int:
 
 def _line(text: str, problem: str) -> int:
     """The line that a problem is about: where it says one, or where the section of the program begins."""
-    said = re.search(r"at line (\d+)", problem)
-    if said:
-        return int(said[1])
+    named = re.search(r"at line (\d+)", problem)
+    if named:
+        return int(named[1])
     head = re.search(rf'^\[\[?"?{re.escape(problem.partition(":")[0])}', text, re.MULTILINE)
     return text.count("\n", 0, head.start()) + 1 if head else 1

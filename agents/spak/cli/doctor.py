@@ -140,8 +140,8 @@ def _platform() -> list[dict[str, Any]]:
         return []
     found = check(file, CHECK_S)
     mend = "manage.py check_store, and docs/deploy.md, Damage" if found.problems else ""
-    said = "whole" if found.complete else f"nothing found in {CHECK_S:.0f} s: manage.py check_store looks on"
-    detail = f"{file}: {found.problems[0] if found.problems else said}"
+    fine = "whole" if found.complete else f"nothing found in {CHECK_S:.0f} s: manage.py check_store looks on"
+    detail = f"{file}: {found.problems[0] if found.problems else fine}"
     return [_row("platform database", not found.problems, detail, mend, needed=False)]
 
 

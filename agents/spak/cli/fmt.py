@@ -35,8 +35,8 @@ def command(files: tuple[Path, ...], check: bool, diff: bool, as_json: bool) -> 
             if list(files) == [file]:
                 raise
             worst = max(worst, error.exit_code)
-            told = {"code": error.code, "message": error.message, "hint": error.hint}
-            document = {"file": str(file), "ok": False, "changed": False, "diagnostics": [], "error": told}
+            fields = {"code": error.code, "message": error.message, "hint": error.hint}
+            document = {"file": str(file), "ok": False, "changed": False, "diagnostics": [], "error": fields}
             common.say(f"error: {error}")
         else:
             worst = max(worst, 3 if not document["ok"] else 1 if check and document["changed"] else 0)

@@ -224,8 +224,8 @@ def campaign(
             }
         )
     else:
-        told = ", ".join(f"{count} {word}" for word, count in made.counts().items())
-        common.out(f"campaign {made.name}: {told}; stopped: {why}")
+        counts = ", ".join(f"{count} {word}" for word, count in made.counts().items())
+        common.out(f"campaign {made.name}: {counts}; stopped: {why}")
         if why == "interrupted":
             common.say(f"next: spak outer campaign --resume {made.name}")
     return 6 if why == "interrupted" else 0 if made.counts().get("fit") else 1

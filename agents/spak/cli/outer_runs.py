@@ -92,7 +92,7 @@ def evolved(
     with tempfile.TemporaryDirectory(prefix="spak-evolve-") as made:
         place = Path(made)
         (place / "empty").mkdir()
-        policy_beside(spec, place)
+        copy_policy(spec, place)
 
         def run(case: str, text: str, k: int) -> Scored:
             path = place / f"{spec_hash(text)[:16]}.spak"
@@ -151,11 +151,11 @@ def planned(
 def begun(place: Path, plan: Plan) -> Campaign:
     """A new campaign, with the file of the spec's POLICY in its folder: its runs begin from texts there."""
     found = Campaign.create(place, common.run_id(), plan)
-    policy_beside(Path(plan.spec), place / found.name)
+    copy_policy(Path(plan.spec), place / found.name)
     return found
 
 
-def policy_beside(spec: Path, folder: Path) -> None:
+def copy_policy(spec: Path, folder: Path) -> None:
     """Copy the file of the spec's POLICY to where texts made of the spec will lie."""
     whole = _whole(spec)
     entry = next(settings_of(whole.parsed.spec, "POLICY"), None)

@@ -256,8 +256,8 @@ def _source(spec: Path, given: Path | None) -> Path | None:
         if not given.is_dir():
             raise UsageError("usage.workspace", f"{given} is not a folder", "name a folder with --workspace")
         return given
-    beside = spec.resolve().with_suffix("")
-    return beside if beside.is_dir() else None
+    folder = spec.resolve().with_suffix("")
+    return folder if folder.is_dir() else None
 
 
 def _apart(workspace: Path) -> None:

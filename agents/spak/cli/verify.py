@@ -138,8 +138,8 @@ def _document(artifact: Path, spec: Path, report: Report, wanted: list[dict[str,
     listed = []
     for index, axiom in enumerate(wanted, start=1):
         kind = kind_of(axiom)
-        told = kind == "prompt" or (kind == "judged" and axiom["text"] in report.unchecked)
-        holds = None if told else index not in broken
+        unchecked = kind == "prompt" or (kind == "judged" and axiom["text"] in report.unchecked)
+        holds = None if unchecked else index not in broken
         listed.append({"index": index, "axiom": axiom["text"], "kind": kind, "holds": holds})
     return {"artifact": str(artifact), "spec": str(spec), **asdict(report), "axioms": listed}
 

@@ -187,7 +187,7 @@ class _Check:
                     self.wrong_arity(clause.head, declared[name])
             elif arity not in known.setdefault(name, {arity}):
                 self.wrong_arity(clause.head, known[name])
-        told: set[str] = set()
+        reported: set[str] = set()
         for clause in clauses:
             for part in clause.body:
                 if isinstance(part, Compare) or part.atom.pred.startswith(":"):
@@ -196,10 +196,10 @@ class _Check:
                 if name not in known:
                     self.undeclared(part)
                     known[name] = {arity}
-                    told.add(name)
+                    reported.add(name)
                 elif arity not in known[name]:
                     self.wrong_arity(part.atom, known[name])
-                elif name in told and part.negated:
+                elif name in reported and part.negated:
                     self.undeclared(part)
 
     def inclusions(self) -> None:
@@ -338,15 +338,15 @@ class _Check:
             heading.setdefault(body.head.key, []).append(number)
         for group in tarjan(below, ()):
             within = set(group)
-            told = False
+            reported = False
             for number in sorted(at for key in group for at in heading.get(key, ())):
                 body = bodies[number]
                 grouped = body.clause.transform is not None and body.clause.transform.keys is not None
                 for item in body.items:
                     if item.key not in within or item.kind not in ("row", "neg"):
                         continue
-                    if (item.kind == "neg" or grouped) and not told:
-                        told = True
+                    if (item.kind == "neg" or grouped) and not reported:
+                        reported = True
                         self.cycle(body, item.key, path(below, item.key, body.head.key, within), grouped)
                         break
 

@@ -77,7 +77,7 @@ def _applies(policy: Policy, body: Body, node: Any, row: Any, proven: Any, model
                 args = [None if isinstance(arg, Wild) else to_json(value_of(arg, known)) for arg in item.args]
                 asked = [wants for (name, wants), _ in answers if (name, len(wants)) == item.key]
                 fits = (zip(wants, args, strict=True) for wants in asked)
-                if not any(all(want in (None, arg) for want, arg in pairs) for pairs in fits):
+                if not any(all(wanted in (None, arg) for wanted, arg in pairs) for pairs in fits):
                     return False
     whole = len(bindings) == 1 if body.clause.transform is None else row in model[body.head.key]
     head = (node["pred"], len(row)) == body.head.key and row in _heads(body, bindings)

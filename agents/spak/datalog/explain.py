@@ -62,10 +62,10 @@ class Proof:
             if isinstance(node, str):
                 lines.append(pad + node)
                 continue
-            again = node["id"] in shown and node["how"] == "rule"
-            lines.append(f"{pad}{node['text']}  {'(as above)' if again else _because(node)}")
+            repeated = node["id"] in shown and node["how"] == "rule"
+            lines.append(f"{pad}{node['text']}  {'(as above)' if repeated else _because(node)}")
             shown.add(node["id"])
-            if node["how"] == "rule" and not again:
+            if node["how"] == "rule" and not repeated:
                 for part in reversed(node["body"]):
                     stack.append((depth + 1, by_id[part["node"]] if "node" in part else _words(part)))
         return "\n".join(lines)
@@ -85,12 +85,12 @@ class Proof:
             if isinstance(node, str):
                 into.append({"text": escape(node), "because": "", "at": "", "again": False, "body": []})
                 continue
-            again = node["id"] in shown and node["how"] == "rule"
-            made: dict[str, Any] = {"text": escape(node["text"]), "because": node["how"], "again": again}
+            repeated = node["id"] in shown and node["how"] == "rule"
+            made: dict[str, Any] = {"text": escape(node["text"]), "because": node["how"], "again": repeated}
             made |= {"at": escape(node["at"]), "body": []}
             into.append(made)
             shown.add(node["id"])
-            if node["how"] != "rule" or again:
+            if node["how"] != "rule" or repeated:
                 continue
             if level >= depth:
                 made["more"] = True

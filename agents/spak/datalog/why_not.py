@@ -368,7 +368,7 @@ def _contradicts(items: list[Item], env: Known, missing: Any, against: Any) -> b
         pattern = [_try(arg, env) for arg in item.args]
         for key, row in needed:
             if key == item.key and all(
-                value == want for value, want in zip(row, pattern, strict=True) if want is not None
+                value == wanted for value, wanted in zip(row, pattern, strict=True) if wanted is not None
             ):
                 return True
     return False

@@ -38,19 +38,19 @@ def misfit(rules: Rules, task: Task, candidate: Any) -> list[Mapping[str, Any]]:
     if entry is None or not in_tools(rules, task, name):
         known = ", ".join(task.tools) or "none"
         shown = name[:NAMED] if rules.decides.r4_payload else name
-        told = r4("policy.not_in_tools", known, shown, f"TASK {task.name} may use: {known}")
-        return [with_payload(rules, told, args)]
+        reason = r4("policy.not_in_tools", known, shown, f"TASK {task.name} may use: {known}")
+        return [with_payload(rules, reason, args)]
     if not isinstance(args, Mapping):
-        told = r4("schema.type", "an object", type_name(args), "args is an object of the tool's fields")
-        return [with_payload(rules, told, args, entry.schema)]
+        reason = r4("schema.type", "an object", type_name(args), "args is an object of the tool's fields")
+        return [with_payload(rules, reason, args, entry.schema)]
     return misfits(rules, entry, args)
 
 
 def misfits(rules: Rules, entry: ToolEntry, args: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Why arguments do not fit a tool's schema, as R4 values; empty when they do."""
     found = violations(entry.schema, args)
-    told = [r4(v.code, v.expected, v.received, f"{v.path}: {v.hint}") for v in found]
-    return [with_payload(rules, item, args, entry.schema) for item in told[:1]] + told[1:]
+    reasons = [r4(v.code, v.expected, v.received, f"{v.path}: {v.hint}") for v in found]
+    return [with_payload(rules, item, args, entry.schema) for item in reasons[:1]] + reasons[1:]
 
 
 def with_payload(
@@ -92,12 +92,12 @@ def in_tools(rules: Rules, task: Task, name: str) -> bool:
 
 def unanswered(rules: Rules, body: Mapping[str, Any]) -> Mapping[str, Any]:
     """R4 of an answer that could not be used, with what its reading said: short texts and nothing else."""
-    told = {name: body.get(name) for name in ("code", "expected", "received", "hint")}
-    said = {name: text[:400] for name, text in told.items() if isinstance(text, str)}
+    given = {name: body.get(name) for name in ("code", "expected", "received", "hint")}
+    texts = {name: text[:400] for name, text in given.items() if isinstance(text, str)}
     usual = {"code": "llm.no_answer", "expected": "an answer", "received": "", "hint": "ask again"}
     out = body.get("out", "")
     head = out.get("head", "") if isinstance(out, Mapping) else out
-    return with_payload(rules, {**usual, **said}, head if isinstance(head, str) else "")
+    return with_payload(rules, {**usual, **texts}, head if isinstance(head, str) else "")
 
 
 def r4(code: str, expected: str, received: str, hint: str) -> Mapping[str, Any]:

@@ -154,11 +154,11 @@ class Gate:
 
         Facts of `proposed` are not looked at. Questions where this policy asks what was not observed then.
         """
-        told = tuple(fact for fact in known if (fact[0], len(fact[1])) in self.reads)
-        if not observed and not told:
+        relevant = tuple(fact for fact in known if (fact[0], len(fact[1])) in self.reads)
+        if not observed and not relevant:
             return Judged(False, "policy.denied", "nothing is known of it")
         try:
-            return self._decide(told, proposed, Observed(observed), observed)
+            return self._decide(relevant, proposed, Observed(observed), observed)
         except UserError as error:
             return Judged(False, error.code, error.message)
 

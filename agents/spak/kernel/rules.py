@@ -85,8 +85,8 @@ class Rules:
                 laws = rules_of(axioms)
                 if rules["policy"]["axioms"] != laws:
                     raise LedgerError("ledger.genesis", "its policy has not the axioms of its spec")
-                told = tuple(text for n, text in enumerate(axioms, 1) if name_of(n) not in laws)
-                program = replace(program, axioms=told)
+                prose = tuple(text for n, text in enumerate(axioms, 1) if name_of(n) not in laws)
+                program = replace(program, axioms=prose)
             program = _with_proposer(program, rules.get("proposer", ""))
             return cls(
                 program=program,

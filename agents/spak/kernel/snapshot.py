@@ -49,14 +49,14 @@ class Outdated(Unusable):
     """A snapshot that another version made, which is no damage."""
 
 
-def pack(rules: Rules, count: int, head: str, state: State, beside: Mapping[str, Any]) -> bytes:
+def pack(rules: Rules, count: int, head: str, state: State, history: Mapping[str, Any]) -> bytes:
     """The state after `count` records, the last of which has the hash `head`.
 
     Raises: UserError `canon.value` when something in it is no value of a state.
     """
     text = canon.dumps(
         {
-            "beside": encode(beside),
+            "beside": encode(history),
             "count": count,
             "format": FORMAT,
             "head": head,
@@ -81,12 +81,12 @@ def unpack(data: bytes, rules: Rules, count: int, head: str) -> tuple[State, Map
             raise Unusable("it was made under other rules")
         if (found["count"], found["head"]) != (count, head):
             raise Unusable("it is of other records")
-        state, beside = decode(found["state"]), decode(found["beside"])
+        state, history = decode(found["state"]), decode(found["beside"])
     except (KeyError, TypeError, ValueError, IndexError, UserError) as error:
         raise Unusable(f"it cannot be read ({type(error).__name__})") from error
-    if not isinstance(state, State) or not isinstance(beside, dict):
+    if not isinstance(state, State) or not isinstance(history, dict):
         raise Unusable("it holds no state")
-    return state, beside
+    return state, history
 
 
 def equal(one: State, other: State) -> bool:

@@ -75,15 +75,15 @@ def start_of(made: Outline) -> str:
 def check_graph(made: Outline) -> None:
     """Report edges to tasks that are not there, tasks that nothing leads to, and a START that is missing."""
     _check_start(made)
-    told: set[str] = set()
+    reported: set[str] = set()
     for task in made.tasks.values():
         if made.report.full:
             break
         for edge in task.edges.values():
-            known = edge.target in made.tasks or edge.target in told
+            known = edge.target in made.tasks or edge.target in reported
             if not known and not made.broken and not made.report.full:  # a near name is sought among all
-                told.add(edge.target)
-                _tell_missing(made, edge.target, edge.start + 2)
+                reported.add(edge.target)
+                _report_missing(made, edge.target, edge.start + 2)
         _check_triggers(made, task)
     _check_reach(made)
     _check_ends(made)
@@ -99,10 +99,10 @@ def _check_start(made: Outline) -> None:
             fix = ((at, at, f"START -> {first}\n\n  "),)
             report.error("lang.no_start", "the AGENT has no START", f"START -> {first}", agent.start + 1, fix)
     elif made.start.target and made.start.target not in made.tasks and not made.broken:
-        _tell_missing(made, made.start.target, made.start.end - 1)
+        _report_missing(made, made.start.target, made.start.end - 1)
 
 
-def _tell_missing(made: Outline, name: str, token: int) -> None:
+def _report_missing(made: Outline, name: str, token: int) -> None:
     near = nearest(name, made.tasks)
     if near:
         fix = made.report.replace(token, near)
@@ -241,10 +241,10 @@ def check_level(made: Outline) -> None:
         hint = "1 reads, 2 writes, 3 semi_auto, 4 full_auto, 5 metrics and loops"
         made.report.error("lang.level", "LEVEL is a number from 1 to 5", hint, made.level)
         return
-    told: set[str] = set()
+    reported: set[str] = set()
     for needed, what, at in capabilities(made):
-        if needed > level and what not in told:
-            told.add(what)
+        if needed > level and what not in reported:
+            reported.add(what)
             raised = made.report.replace(made.level, str(needed))
             made.report.error(
                 "lang.level_exceeded", f"LEVEL {level} is exceeded: {what}", f"LEVEL {needed}", at, raised

@@ -39,7 +39,7 @@ class _Splitter:
     def __init__(self) -> None:
         self.found: list[tuple[Part, ...]] = []
         self.parts: list[Part] = []
-        self.said: list[str] = []
+        self.chars: list[str] = []
         self.open = False
         self.quote = ""
         self.escaped = False
@@ -50,9 +50,9 @@ class _Splitter:
         self.open = True
 
     def flush(self) -> None:
-        if self.said:
-            self.parts.append("".join(self.said))
-            self.said = []
+        if self.chars:
+            self.parts.append("".join(self.chars))
+            self.chars = []
 
     def end(self) -> None:
         self.flush()
@@ -61,7 +61,7 @@ class _Splitter:
         self.parts, self.open = [], False
 
     def say(self, char: str) -> None:
-        self.said.append(char)
+        self.chars.append(char)
         self.open = True
 
     def feed(self, text: str) -> None:

@@ -70,8 +70,8 @@ def format_text(text: str | bytes | Parsed, name: str = "") -> Formatted:
         source = parsed.spec.source
         large = source.diagnostic(Severity.ERROR, "lang.too_large", message, hint, 0, 0)
         return Formatted(parsed.text, (large, *parsed.diagnostics))
-    again = parse(made, name)
-    if not again.ok or again.spec.hash != parsed.spec.hash:
+    reparsed = parse(made, name)
+    if not reparsed.ok or reparsed.spec.hash != parsed.spec.hash:
         raise BugError("bug.format", "the formatted text would not mean the same", "please report the spec")
     return Formatted(made, parsed.diagnostics)
 

@@ -53,7 +53,7 @@ def resolve(parsed: Parsed, read: Reader) -> Resolved:
     """The spec with its imports put in; what is wrong with them is among its diagnostics."""
     loader = _Loader(parsed, read)
     policy = loader.policy()
-    if not any(True for _ in _imports(parsed.spec)) and not loader.told:
+    if not any(True for _ in _imports(parsed.spec)) and not loader.found:
         return Resolved(parsed, policy)
     loader.load(parsed, ())
     texts = {item.name: item.text for item in loader.files.values()}
@@ -84,7 +84,7 @@ class _Loader:
         self.folder = main.name[: main.name.rfind("/") + 1]
         self.files: dict[str, Parsed] = {}
         """By path relative to the main file's folder, in order."""
-        self.told: list[Diagnostic] = []
+        self.found: list[Diagnostic] = []
         self.missing = False
         self.blanks: dict[str, list[ast.Task | ast.Entry | ast.Agent]] = {}
 
@@ -103,10 +103,12 @@ class _Loader:
             if path in way:
                 message = f"IMPORT goes round: {' -> '.join((*way[way.index(path) :], path))}"
                 hint = "take one of these IMPORTs out, or move what both need to a third file"
-                self.tell(parsed, "lang.import_cycle", message, hint, entry.value)
+                self.report(parsed, "lang.import_cycle", message, hint, entry.value)
             elif len(stack) >= MAX_DEPTH or (len(self.files) >= MAX_FILES and path not in self.files):
                 message = f"more than {MAX_FILES} files, or IMPORT nested deeper than {MAX_DEPTH}"
-                self.tell(parsed, "lang.import_depth", message, "put some of the files together", entry.value)
+                self.report(
+                    parsed, "lang.import_depth", message, "put some of the files together", entry.value
+                )
             elif path not in self.files and (data := self.bytes(parsed, entry, path)) is not None:
                 self.files[path] = parse(data, self.folder + path)
                 fresh.append(path)
@@ -120,7 +122,7 @@ class _Loader:
         if not isinstance(value, ast.Text) or value.long or entry.default is not None:
             if not isinstance(value, ast.Name) or value.value:  # else the parser told that it is missing
                 message = f"{entry.key.upper()} wants a file's name in quotes"
-                self.tell(parsed, "lang.import_path", message, hint, entry)
+                self.report(parsed, "lang.import_path", message, hint, entry)
             return ""
         try:
             parts = paths.normalise(value.value)
@@ -129,7 +131,7 @@ class _Loader:
         except UsageError as error:
             message = f"{entry.key.upper()}: {error.message}"
             hint = "a file is named relative to the one that names it, and lies in its folder or below"
-            self.tell(parsed, "lang.import_path", message, hint, value)
+            self.report(parsed, "lang.import_path", message, hint, value)
             return ""
         return paths.join(parts)
 
@@ -137,11 +139,11 @@ class _Loader:
         try:
             data = self.read(path)
         except Unreadable as error:
-            self.tell(parsed, "lang.import_path", f"'{path}' {error}", "name another file", entry.value)
+            self.report(parsed, "lang.import_path", f"'{path}' {error}", "name another file", entry.value)
             return None
         if data is None:
             hint = f"no file {self.folder}{path}: check the name"
-            self.tell(parsed, "lang.import_missing", f"there is no file '{path}'", hint, entry.value)
+            self.report(parsed, "lang.import_missing", f"there is no file '{path}'", hint, entry.value)
         return data
 
     def judge(self, path: str) -> None:
@@ -155,13 +157,13 @@ class _Loader:
                     f"an imported file holds an AGENT '{item.name}'",
                     "give it SYSTEM_MODELs and tasks",
                 )
-                self.tell(parsed, "lang.import_content", message, hint, item.start + 1)
+                self.report(parsed, "lang.import_content", message, hint, item.start + 1)
             elif isinstance(item, ast.Entry) and item.key.upper() == "IMPORT":
                 pass
             elif isinstance(item, ast.Entry) and settings.find("agent", item.key) is not None:
                 message = f"an imported file sets {item.key.upper()}"
                 hint = "settings belong to the importing file; a file gives SYSTEM_MODELs and tasks"
-                self.tell(parsed, "lang.import_content", message, hint, item.start)
+                self.report(parsed, "lang.import_content", message, hint, item.start)
             else:
                 continue
             self.blanks.setdefault(path, []).append(item)
@@ -183,7 +185,7 @@ class _Loader:
             text = "\0"
         if "\0" in text or len(data) > MAX_BYTES:
             hint = f"it is at most {MAX_BYTES // 1024} KB of UTF-8"
-            self.tell(self.main, "lang.import_path", f"'{path}' is no policy's text", hint, entry.value)
+            self.report(self.main, "lang.import_path", f"'{path}' is no policy's text", hint, entry.value)
             return ""
         return text
 
@@ -197,11 +199,11 @@ class _Loader:
             whole = parse(self.main.text, self.main.name)
             self.missing = True
         source = whole.spec.source
-        source.partial = self.missing or any(item.severity is Severity.ERROR for item in self.told)
+        source.partial = self.missing or any(item.severity is Severity.ERROR for item in self.found)
         inside = [
             replace(item, file=parsed.name) for parsed in self.files.values() for item in parsed.diagnostics
         ]
-        source.problems = in_order([*self.main.diagnostics, *inside, *self.told])
+        source.problems = in_order([*self.main.diagnostics, *inside, *self.found])
         return whole
 
     def collide(self) -> None:
@@ -214,7 +216,7 @@ class _Loader:
                     where = f"{owner.name or 'the importing file'}:{owner.spec.source.line(other.start)}"
                     message = f"a second task '{task.name}', from an imported file"
                     hint = f"the first is at {where}: rename one of them"
-                    self.tell(parsed, "lang.import_collision", message, hint, task.start + 1)
+                    self.report(parsed, "lang.import_collision", message, hint, task.start + 1)
                     self.blanks.setdefault(path, []).append(task)
         self.leave_out({name: task for name, (_, task) in first.items()})
 
@@ -266,12 +268,12 @@ class _Loader:
         if not whole.ok:  # each file parsed by itself, so it is the size, or brackets one level too deep
             found = whole.diagnostics[0]
             last = list(_imports(self.main.spec))[-1]
-            self.tell(self.main, found.code, f"with its imports: {found.message}", found.hint, last)
+            self.report(self.main, found.code, f"with its imports: {found.message}", found.hint, last)
             return None
         whole.spec.source.origins = tuple(origins)
         return whole
 
-    def tell(
+    def report(
         self,
         parsed: Parsed,
         code: str,
@@ -283,7 +285,7 @@ class _Loader:
         source = parsed.spec.source
         first, last = (at, at + 1) if isinstance(at, int) else (at.start, at.end)
         found = source.diagnostic(Severity.ERROR, code, message, hint, *source.offsets(first, last), fix)
-        self.told.append(found if parsed is self.main else replace(found, file=parsed.name))
+        self.found.append(found if parsed is self.main else replace(found, file=parsed.name))
 
 
 def _blanked(parsed: Parsed, nodes: list[ast.Task | ast.Entry | ast.Agent] | list[ast.Entry]) -> str:

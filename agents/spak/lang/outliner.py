@@ -67,9 +67,9 @@ class _Sorter(Keys):
         if agent is None:
             self.made.name = next(iter(self.made.tasks), "")
         if not self.made.tasks and not self.made.broken:
-            self.tell_empty(agent)
+            self.report_empty(agent)
 
-    def tell_empty(self, agent: ast.Agent | None) -> None:
+    def report_empty(self, agent: ast.Agent | None) -> None:
         """No task: told as an error, but of a file that is there to be imported."""
         items = self.made.spec.items
         models = [item for item in items if isinstance(item, ast.SystemModel)]

@@ -29,20 +29,20 @@ def split(text: str) -> tuple[Part, ...]:
     if "{{" not in text:
         return (text,) if text else ()
     parts: list[Part] = []
-    done, said = 0, ""
+    done, literal = 0, ""
     for match in _HOLE.finditer(text):
-        said += text[done : match.start()]
+        literal += text[done : match.start()]
         done = match.end()
         if match[1] is None:
-            said += "{{"
+            literal += "{{"
             continue
-        if said:
-            parts.append(said)
-        said = ""
+        if literal:
+            parts.append(literal)
+        literal = ""
         parts.append(Hole(match[1], match.start(), match.end()))
-    said += text[done:]
-    if said:
-        parts.append(said)
+    literal += text[done:]
+    if literal:
+        parts.append(literal)
     return tuple(parts)
 
 

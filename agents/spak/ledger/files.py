@@ -115,7 +115,7 @@ class FileLedger:
             return
         try:
             if self._suspect:
-                self._write_again()
+                self._rewrite_unsynced()
             self._suspect = True
             os.fdatasync(self._fd)
         except OSError as error:
@@ -194,7 +194,7 @@ class FileLedger:
         except OSError:
             pass  # the next append tries again, and opening heals a torn line in any case
 
-    def _write_again(self) -> None:
+    def _rewrite_unsynced(self) -> None:
         """After a failed sync the system may call pages clean that never reached the disk."""
         at = self._synced
         while at < self._size:

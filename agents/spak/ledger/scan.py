@@ -80,15 +80,15 @@ def head_at(path: Path, size: int) -> str:
     """The hash that the line which ends at `size` says of itself; empty when none does."""
     try:
         with path.open("rb") as file:
-            want = _CHUNK
+            length = _CHUNK
             while True:
-                start = max(size - want, 0)
+                start = max(size - length, 0)
                 file.seek(start)
                 data = file.read(size - start)
                 at = data.rfind(b"\n", 0, max(len(data) - 1, 0)) + 1
                 if at or not start:
                     return next_previous(data[at:], "")
-                want *= 2
+                length *= 2
     except OSError as error:
         raise typed(error, "reading the ledger", path) from error
 

@@ -144,10 +144,10 @@ class Anthropic(HttpBackend):
                                     usage |= _counts(event.usage)
                                 case "message_stop":
                                     whole = True
-                        said = "".join(text)
+                        answer = "".join(text)
         if not whole:
             raise http.cut(self.choice)
-        return Reply(said, finish, model, _usage(usage))
+        return Reply(answer, finish, model, _usage(usage))
 
 
 def _blocks(parts: list[tuple[int, str]], stable: int) -> list[dict[str, Any]]:
@@ -184,9 +184,9 @@ def _mapped(choice: Choice) -> Iterator[None]:
         yield
     except anthropic.APIStatusError as error:
         status = error.status_code
-        said = json.dumps(error.body) if isinstance(error.body, (dict, str)) else ""
+        body = json.dumps(error.body) if isinstance(error.body, (dict, str)) else ""
         # An error inside a stream comes with the stream's own 200.
-        raise http.refused(choice, 529 if status == 200 else status, error.response.headers, said) from None
+        raise http.refused(choice, 529 if status == 200 else status, error.response.headers, body) from None
     except (anthropic.APIConnectionError, httpx2.HTTPError) as error:
         cause = error.__cause__
         if isinstance(cause, Trouble):

@@ -40,13 +40,13 @@ class Trouble(Exception):
     """An attempt that failed: a code, a sentence, a hint, and whether to try again (after `wait_s`)."""
 
     def __init__(
-        self, code: str, message: str, hint: str = "", again: bool = False, wait_s: float | None = None
+        self, code: str, message: str, hint: str = "", retry: bool = False, wait_s: float | None = None
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.hint = hint
-        self.again = again
+        self.retry = retry
         self.wait_s = wait_s
 
 
@@ -129,8 +129,8 @@ def _wait(
     cancel: Cancel | None,
 ) -> tuple[Reply, int]:
     """Start the attempts in a thread, hand on what they say, end them when it is time."""
-    said: queue.SimpleQueue[str | _End] = queue.SimpleQueue()
-    worker = _Worker(attempt, retries, limit_s, said)
+    pieces: queue.SimpleQueue[str | _End] = queue.SimpleQueue()
+    worker = _Worker(attempt, retries, limit_s, pieces)
     worker.start()
     deadline = time.monotonic() + limit_s
     try:
@@ -144,7 +144,7 @@ def _wait(
                     "raise [llm] timeout_s, or ask for less",
                 )
             try:
-                item = said.get(timeout=POLL_S)
+                item = pieces.get(timeout=POLL_S)
             except queue.Empty:
                 continue
             if isinstance(item, _End):
@@ -178,12 +178,12 @@ class _Worker:
     """The thread with the event loop that the attempts run in."""
 
     def __init__(
-        self, attempt: Attempt, retries: int, limit_s: float, said: queue.SimpleQueue[str | _End]
+        self, attempt: Attempt, retries: int, limit_s: float, pieces: queue.SimpleQueue[str | _End]
     ) -> None:
         self._attempt = attempt
         self._retries = retries
         self._limit_s = limit_s
-        self._said = said
+        self._pieces = pieces
         self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._run, name="spak-llm", daemon=True)
@@ -221,7 +221,7 @@ class _Worker:
             nonlocal spoke
             if text:
                 spoke = True
-                self._said.put(well_formed(text))
+                self._pieces.put(well_formed(text))
 
         while True:
             tries += 1
@@ -230,24 +230,24 @@ class _Worker:
             except Trouble as trouble:
                 pause = self._pause(trouble, tries)
                 if pause is None or time.monotonic() + pause >= end:
-                    self._said.put(_End(tries=tries, error=trouble))
+                    self._pieces.put(_End(tries=tries, error=trouble))
                     return
             except BaseException as error:
-                self._said.put(_End(tries=tries, error=error))
+                self._pieces.put(_End(tries=tries, error=error))
                 if isinstance(error, asyncio.CancelledError):
                     raise
                 return
             else:
-                self._said.put(_End(reply, tries))
+                self._pieces.put(_End(reply, tries))
                 return
             await asyncio.sleep(pause)
             if spoke:
-                self._said.put("")
+                self._pieces.put("")
                 spoke = False
 
     def _pause(self, trouble: Trouble, tries: int) -> float | None:
         """Seconds until the next attempt; None when there is none."""
-        if not trouble.again or tries > self._retries:
+        if not trouble.retry or tries > self._retries:
             return None
         if trouble.wait_s is not None:
             return min(trouble.wait_s, MOST_RETRY_AFTER_S)

@@ -83,7 +83,7 @@ class Chooser:
         if answer is None:
             return None
         if chosen.mode != "recorded" and not {"input", "output"} <= set(answer.usage):
-            answer = replace(answer, told=False)
+            answer = replace(answer, complete_usage=False)
         if answer.cost_nanousd is not None:
             return answer
         if chosen.mode in FREE:

@@ -92,10 +92,10 @@ class GeminiCli:
                     case "result":
                         ended = event.get("status", "success") == "success"
                         usage = _usage(event.get("stats"))
-            code, said = await process.wait(), await errors
+            code, stderr = await process.wait(), await errors
         if code != 0:
-            kind, hint, again = _EXITS.get(code, ("llm.server", "try it by hand: gemini -p hello", True))
-            raise Trouble(kind, f"gemini ended with {code}: {http.clean(self.choice, said)}", hint, again)
+            kind, hint, retry = _EXITS.get(code, ("llm.server", "try it by hand: gemini -p hello", True))
+            raise Trouble(kind, f"gemini ended with {code}: {http.clean(self.choice, stderr)}", hint, retry)
         if not ended:
             raise Trouble(
                 "llm.cut", "gemini ended before its result", "try it by hand: gemini -p hello", True

@@ -104,7 +104,7 @@ def broken(choice: Choice, error: Exception) -> Trouble:
             "llm.unreachable",
             f"{where(choice)} did not answer within {choice.connect_s:g} s",
             _start(choice),
-            again=True,
+            retry=True,
         )
     if name.endswith("Timeout"):
         return Trouble(
@@ -117,22 +117,22 @@ def broken(choice: Choice, error: Exception) -> Trouble:
             "llm.unreachable",
             f"{where(choice)} cannot be reached: {clean(choice, str(error))}",
             _start(choice),
-            again=name == "ConnectError",
+            retry=name == "ConnectError",
         )
     return Trouble(
         "llm.cut",
         f"{where(choice)} broke off in the middle of its reply",
         "see the server's log",
-        again=True,
+        retry=True,
     )
 
 
 def refused(choice: Choice, status: int, headers: Mapping[str, str], body: str) -> Trouble:
     """What a status other than 200 means."""
-    said = f"{where(choice)} answered {status}"
+    message = f"{where(choice)} answered {status}"
     detail = clean(choice, _message(body))
     if detail:
-        said += f": {detail}"
+        message += f": {detail}"
     if 300 <= status < 400:
         return Trouble(
             "llm.redirect",
@@ -140,24 +140,24 @@ def refused(choice: Choice, status: int, headers: Mapping[str, str], body: str) 
             "set [llm] base_url to the final address",
         )
     if status in (401, 403):
-        return Trouble("llm.key_refused", said, "check the key, and what it is allowed to do")
+        return Trouble("llm.key_refused", message, "check the key, and what it is allowed to do")
     if any(word in body.lower() for word in _WINDOW_WORDS):
-        return Trouble("llm.window", said, "set [llm] window, or a smaller budget of context")
+        return Trouble("llm.window", message, "set [llm] window, or a smaller budget of context")
     if status == 404:
         return Trouble(
-            "llm.unknown_model", said, "`spak models` lists what is there; check [llm] model and base_url"
+            "llm.unknown_model", message, "`spak models` lists what is there; check [llm] model and base_url"
         )
     if status == 429:
-        return Trouble("llm.rate_limited", said, "wait, or ask for a higher limit", True, pause(headers))
+        return Trouble("llm.rate_limited", message, "wait, or ask for a higher limit", True, pause(headers))
     if status >= 500 or status in (408, 409, 425):
-        return Trouble("llm.server", said, "try again later", True, pause(headers))
-    return Trouble("llm.rejected", said, "the engine does not take this request; docs/models.md says more")
+        return Trouble("llm.server", message, "try again later", True, pause(headers))
+    return Trouble("llm.rejected", message, "the engine does not take this request; docs/models.md says more")
 
 
 def complained(choice: Choice, value: Mapping[str, Any]) -> Trouble:
     """What an error in the middle of a reply means: `value` is the object that holds it."""
-    said = clean(choice, _message(json.dumps(value))) or "an error without a message"
-    return Trouble("llm.server", f"{where(choice)} broke off: {said}", "see the server's log", again=True)
+    message = clean(choice, _message(json.dumps(value))) or "an error without a message"
+    return Trouble("llm.server", f"{where(choice)} broke off: {message}", "see the server's log", retry=True)
 
 
 def pause(headers: Mapping[str, str]) -> float | None:

@@ -95,8 +95,8 @@ class OpenAICompatible(HttpBackend):
                     raise http.protocol(self.choice, "a choice in another shape")
                 text.append(piece)
                 put(piece)
-                told = first.get("logprobs")
-                logs += call.logprobs(told.get("content") if isinstance(told, dict) else None)
+                logprobs = first.get("logprobs")
+                logs += call.logprobs(logprobs.get("content") if isinstance(logprobs, dict) else None)
                 if first.get("finish_reason"):
                     finish = _FINISH.get(str(first["finish_reason"]), "")
         if finish is None:

@@ -281,8 +281,8 @@ def _finish(value: Mapping[str, Any]) -> Finish:
 def _packet(body: Mapping[str, Any]) -> dict[str, Any]:
     """A plan's answer again, all that was read in it."""
     control = {name: body[kept] for name, kept in _CONTROL.items() if kept in body}
-    said = {"surface_response": body["surface"]} if "surface" in body else {}
-    return {"control_packet": {"tool_calls": [], **control}, **said}
+    surface = {"surface_response": body["surface"]} if "surface" in body else {}
+    return {"control_packet": {"tool_calls": [], **control}, **surface}
 
 
 _CONTROL: Mapping[str, str] = {

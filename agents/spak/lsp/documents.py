@@ -78,8 +78,8 @@ class Document:
             whole = self._resolved(view.parsed)
             above = self.owner.law
             law = (*check_law(whole, above), *foresee(view.outline, whole, above))
-            beside = self.path.parent if self.path is not None else Path()
-            placed = (replace(item, file=str(beside / item.file)) if item.file else item for item in law)
+            folder = self.path.parent if self.path is not None else Path()
+            placed = (replace(item, file=str(folder / item.file)) if item.file else item for item in law)
             self._found = in_order([*view.diagnostics, *placed])
         return self._found
 

@@ -91,7 +91,7 @@ class Server(LanguageServer):
         """Take a document that the client opened; analyse it and what imports it."""
         document = self.documents.open(params.text_document)
         self.analyse(document.uri)
-        self.look_again(document.uri)
+        self.recheck_importers(document.uri)
 
     def changed(self, params: types.DidChangeTextDocumentParams) -> None:
         """Take a change; a document that is not open is logged."""
@@ -101,7 +101,7 @@ class Server(LanguageServer):
             self.log(f"a change of a document that is not open: {error}", types.MessageType.Warning)
             return
         self.analyse_soon(document.uri)
-        self.look_again(document.uri)
+        self.recheck_importers(document.uri)
 
     def analyse_soon(self, uri: str) -> None:
         """Look at a document when it has come to rest."""
@@ -112,7 +112,7 @@ class Server(LanguageServer):
         delay = max(0.0, min(SETTLE_S, first + LATEST_S - now))
         self._waiting[uri] = asyncio.get_running_loop().call_later(delay, self.analyse, uri), first
 
-    def look_again(self, uri: str = "") -> None:
+    def recheck_importers(self, uri: str = "") -> None:
         """Another file changed: look again at whatever imports something."""
         for other in self.documents.importing(uri):
             other.refresh()
@@ -126,7 +126,7 @@ class Server(LanguageServer):
             handle.cancel()
         if self.documents.close(uri):
             self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
-            self.look_again(uri)
+            self.recheck_importers(uri)
 
     def analyse(self, uri: str) -> None:
         """Publish what is wrong with a document as it stands."""

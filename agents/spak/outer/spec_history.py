@@ -122,10 +122,10 @@ def _unsigned(versions: Iterable[Version], merges: list[Mapping[str, Any]]) -> I
     for one in versions:
         if one.merge is None:
             continue
-        said = {name: value for name, value in one.merge.items() if name not in ("record", "record_hash")}
-        if said not in merges:
+        merge = {name: value for name, value in one.merge.items() if name not in ("record", "record_hash")}
+        if merge not in merges:
             yield f"version {one.number} names a merge that no record has"
-        elif said.get("after") != canon.digest(one.text.encode()):
+        elif merge.get("after") != canon.digest(one.text.encode()):
             yield f"version {one.number} has another text than the one that was merged"
 
 

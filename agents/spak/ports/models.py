@@ -118,7 +118,7 @@ class Answer:
     """Natural log-probability of each output token; None when the engine does not give them."""
     tries: int = 1
     """How often the wire was tried: one and the retries after 429, 5xx and cut streams."""
-    told: bool = True
+    complete_usage: bool = True
     """Whether the usage is all there is to say: an engine that kept its own to itself makes this False."""
     recorded: Mapping[str, Any] = field(default_factory=dict)
     """Which answer of which recording this is: `name`, `line` from 1, and its `hash`. It is recorded with the

@@ -30,7 +30,7 @@ def about(answer: Answer, blobs: Blobs, prompt: Prompt) -> dict[str, Any]:
         found["logprobs"] = {"$blob": blobs.put(canon.dumps(listed)), **quality.score(listed)}
     elif answer.model:
         found["logprobs"] = "not available"
-    if not answer.told:  # or a BUDGET of tokens would have no end here
+    if not answer.complete_usage:  # or a BUDGET of tokens would have no end here
         found["tokens"] = tokens.count(prompt.items) + tokens.of_text(answer.text)
     return found
 

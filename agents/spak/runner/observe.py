@@ -48,7 +48,7 @@ def observe(
     eyes = Observer(workspace.resolve())
     rows = [Request.from_json(item) for item in questions.get("rows", ())]
     try:
-        told = answers(rows, workspace, cancel) if rows else []
+        given = answers(rows, workspace, cancel) if rows else []
     except (UserError, OSError) as error:
         code = error.code if isinstance(error, UserError) else "world.unreadable"
         return {"trouble": [code if code in TROUBLES else "policy.observation"]}
@@ -58,7 +58,7 @@ def observe(
         "hosts": [[host, list(resolve(host, cancel))] for host in questions.get("hosts", ())],
         "rows": [
             [request.to_json(), [[to_json(encode(value)) for value in row] for row in answer]]
-            for request, answer in zip(rows, told, strict=True)
+            for request, answer in zip(rows, given, strict=True)
         ],
     }
     found["lines"] = [
@@ -95,8 +95,8 @@ def unchanged(
     questions = questions_of(facts)
     if not questions:
         return True
-    again = canon.loads(canon.dumps(clean(observe(questions, workspace, cancel=cancel, commands=commands))))
-    return all(again.get(kind) == facts[kind] for kind in questions)
+    now = canon.loads(canon.dumps(clean(observe(questions, workspace, cancel=cancel, commands=commands))))
+    return all(now.get(kind) == facts[kind] for kind in questions)
 
 
 def _seen(text: str, seen: Seen) -> list[Any]:

@@ -106,7 +106,7 @@ class Performer:
     raises Cancelled and stays pending."""
     on_text: Callable[[str], None] | None = None
     """Gets a model's text as it comes, without secrets; an empty piece means that it begins again."""
-    away: Callable[[], AbstractContextManager[None]] = nullcontext
+    while_waiting: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered around each call of a model: a wait, in which this process has its hands free."""
     hearing: Callable[[], AbstractContextManager[Heard | None]] = nullcontext
     """Entered around each call of a tool or a validator: who hears what it puts out while it runs."""
@@ -287,7 +287,7 @@ class Performer:
             body, side = measured.recorded(effect.id, lacking, self.blobs, self._clean)
             return Proposed(Kind.ACT, body, side)
         rule = self.rules.program.tasks[effect.task].rule
-        told: dict[str, Any] = {}
+        origin: dict[str, Any] = {}
         with ExitStack() as held:
             lock = held.enter_context(self.workspace.lock(self.cancel))
             if not self._unchanged(effect):
@@ -318,18 +318,18 @@ class Performer:
                     inherit=(lock,),
                     heard=heard,
                     cancel=self.cancel,
-                    ask=lambda items, schema: self._judge(effect, items, schema, told),
+                    ask=lambda items, schema: self._judge(effect, items, schema, origin),
                 )
             )
         faults.look_at_measurement(measurement, self.workspace.directory)
         measurement = self.walls.recordable(measurement)
         body, side = measured.recorded(effect.id, measurement, self.blobs, self._clean)
-        return Proposed(Kind.ACT, body, {**told, **side})
+        return Proposed(Kind.ACT, body, {**origin, **side})
 
     def _judge(
-        self, effect: Effect, items: Sequence[Asked], schema: Mapping[str, Any], told: dict[str, Any]
+        self, effect: Effect, items: Sequence[Asked], schema: Mapping[str, Any], origin: dict[str, Any]
     ) -> str:
-        """A model's answer to a validator's question; secrets are removed from both. `told` gets its origin.
+        """A model's answer to a validator's question; secrets are removed from both. `origin` says whose.
 
         Raises: UnavailableError `unavailable.judge`, RunError `llm.*`.
         """
@@ -338,7 +338,7 @@ class Performer:
         answer = self._answered(prompt, None)
         if answer is None:
             raise answer_record.no_judge(effect.name, effect.task)
-        told |= {"by": self._clean(self._name(answer)), **answer_record.about(answer, self.blobs, prompt)}
+        origin |= {"by": self._clean(self._name(answer)), **answer_record.about(answer, self.blobs, prompt)}
         return str(self._clean(answer.text))
 
     def _subject(self, files: Mapping[str, str]) -> Subject:
@@ -399,7 +399,7 @@ class Performer:
         if backend is None:
             return None
         try:
-            with self.away():
+            with self.while_waiting():
                 check(self.cancel)
                 answer = backend.answer(prompt, shown, self.cancel)
                 if shown is not None:
@@ -424,14 +424,14 @@ class Performer:
         body = {"of": effect.id, "by": "model"}
         body["candidates"] = shrink([_candidate(call) for call in found.calls], self.blobs)
         reasoning = [item.text for item in found.items if isinstance(item, packet.Reasoning)]
-        said = {
+        optional = {
             "reasoning": "\n".join(reasoning),
             "surface": found.surface,
             "atoms": list(found.atoms),
             "memory": [dict(item) for item in found.memory],
             "correction": dict(found.correction or {}),
         }
-        body |= {name: shrink(value, self.blobs) for name, value in said.items() if value}
+        body |= {name: shrink(value, self.blobs) for name, value in optional.items() if value}
         return Proposed(Kind.PLAN, body, side)
 
 

@@ -73,8 +73,8 @@ def _from(ledger: Ledger, kept: Snapshot) -> TakenUp:
         return takewhile(lambda record: record.seq < kept.count, (record for record, _ in ledger.read()))
 
     try:
-        state, beside = unpack(kept.data, rules, kept.count, kept.head)
-        history = History.take_up(rules_of(rules.program), beside, earlier)
+        state, folds = unpack(kept.data, rules, kept.count, kept.head)
+        history = History.take_up(rules_of(rules.program), folds, earlier)
     except (Unusable, KeyError, TypeError) as error:
         raise discarded(ledger.run, str(error)) from error
     found = Replay(rules, state, kept.count)
@@ -113,13 +113,13 @@ class Comparison:
 
     def _compared(self, kept: Snapshot, rules: Rules, head: str) -> str:
         try:
-            state, beside = unpack(kept.data, rules, kept.count, head)
+            state, folds = unpack(kept.data, rules, kept.count, head)
         except Outdated:
             return ""
         except Unusable as error:
             return str(error)
         same = not self._replay.missing and equal(state, self._replay.state)
-        if same and encode(beside) == encode(self._history.kept()):
+        if same and encode(folds) == encode(self._history.kept()):
             return ""
         return "it is not the state that its records lead to"
 

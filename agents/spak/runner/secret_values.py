@@ -47,7 +47,7 @@ _COMMENT = re.compile(r"\s+[#;].*\Z")
 _NETRC = re.compile(r"\b(login|user|password|passwd|account)[ \t]+(\S+)")
 _IN_URL = re.compile(r"://([^\s/:@\"'<>]{0,200}):([^\s/@\"'<>]{1,400})@")
 _HEADER = re.compile(r"(?im)^\s*extraheader\s*=\s*\"?[\w-]+:\s*(?:\w+\s+)?([^\s\"]+)")
-_TOLD = re.compile(r"(?im)^\s*\w*(?:token|passw|secret)\w*\s*=\s*(\S+)")
+_ASSIGNED = re.compile(r"(?im)^\s*\w*(?:token|passw|secret)\w*\s*=\s*(\S+)")
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,60})-----(.*?)(?:-----END [A-Z0-9 ]{1,60}-----|\Z)", re.S)
 _PUBLIC = re.compile(r"((X509|TRUSTED) )?CERTIFICATE|(NEW )?CERTIFICATE REQUEST|(RSA |SSH2 )?PUBLIC KEY|"
                      r"X509 CRL|DH PARAMETERS|EC PARAMETERS|PGP PUBLIC KEY BLOCK")  # fmt: skip
@@ -83,7 +83,7 @@ def of_git(data: bytes) -> frozenset[str]:
     found = {password for _, password in _IN_URL.findall(text)}
     found |= {unquote(password) for password in found}
     found |= {match[1] for match in _HEADER.finditer(text)}
-    return frozenset(found | {match[1].strip("\"'") for match in _TOLD.finditer(text)})
+    return frozenset(found | {match[1].strip("\"'") for match in _ASSIGNED.finditer(text)})
 
 
 def is_ordinary(key: str, value: str) -> bool:

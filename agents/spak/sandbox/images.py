@@ -215,9 +215,9 @@ def _bootstrap(archive: Path) -> list[str]:
 
 def _import(client: Any, archive: Path) -> None:
     with _asked():
-        said = client.import_image(src=str(archive), repository=BASE.partition(":")[0], tag="latest")
-    if '"error"' in str(said):
-        raise _cannot(f"the engine did not import the packages: {said}", "free some disk space")
+        answer = client.import_image(src=str(archive), repository=BASE.partition(":")[0], tag="latest")
+    if '"error"' in str(answer):
+        raise _cannot(f"the engine did not import the packages: {answer}", "free some disk space")
 
 
 def _build(

@@ -200,9 +200,9 @@ class Live:
                 orphans.reap(pid)
         if self._pidfd >= 0:
             orphans.reap(self.pid)
-        said = self._stderr.read(4096)
+        stderr = self._stderr.read(4096)
         self._close()
-        return said.decode(errors="replace").strip()
+        return stderr.decode(errors="replace").strip()
 
     def _close(self) -> None:
         for pipe in (self._stdin, self._stdout, self._stderr):

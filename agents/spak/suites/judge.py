@@ -34,8 +34,8 @@ def judge(case: Case, state: str, codes: Sequence[str], left: Path, bench: seale
     right = case.right
     problems = []
     if state != right.state:
-        told = f" ({', '.join(codes)})" if codes else ""
-        problems.append(f"it {_ended(state)}{told}, expected {right.state}")
+        because = f" ({', '.join(codes)})" if codes else ""
+        problems.append(f"it {_ended(state)}{because}, expected {right.state}")
     elif right.codes and not set(right.codes) <= set(codes):
         problems.append(f"codes {', '.join(codes) or 'none'}, expected {', '.join(right.codes)}")
     results = [

@@ -137,16 +137,16 @@ def _commit(call: Call) -> ToolResult:
     )
     if outcome.status != "exited" or outcome.stdout.truncated or not outcome.stdout.data:
         return results.of_outcome(outcome)
-    told = canon.loads(outcome.stdout.data)
-    if "code" in told:
-        return results.failed(told["code"], told["message"], told["hint"])
-    beneath.write_beneath(call.workspace, head.file, f"{told['commit']}\n".encode())
+    made = canon.loads(outcome.stdout.data)
+    if "code" in made:
+        return results.failed(made["code"], made["message"], made["hint"])
+    beneath.write_beneath(call.workspace, head.file, f"{made['commit']}\n".encode())
     _index(call)
-    shown = "".join(f"  {path}\n" for path in told["files"])
-    more = told["count"] - len(told["files"])
-    text = f"committed {told['commit']} on {head.name}: {told['count']} files\n{shown}"
+    shown = "".join(f"  {path}\n" for path in made["files"])
+    more = made["count"] - len(made["files"])
+    text = f"committed {made['commit']} on {head.name}: {made['count']} files\n{shown}"
     return results.done(
-        text + (f"  and {more} more\n" if more else ""), tree=told["tree"], parent=head.commit
+        text + (f"  and {more} more\n" if more else ""), tree=made["tree"], parent=head.commit
     )
 
 

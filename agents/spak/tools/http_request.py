@@ -140,8 +140,8 @@ def _ask(call: Call) -> ToolResult:
             sent = _size(request)
             response = client.send(request, stream=True)
             try:
-                told = _result(str(args["url"]), response, limit, ends)
-                return replace(told, requests=1, request_bytes=sent)
+                result = _result(str(args["url"]), response, limit, ends)
+                return replace(result, requests=1, request_bytes=sent)
             finally:
                 response.close()
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, UnicodeEncodeError) as error:

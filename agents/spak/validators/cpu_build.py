@@ -37,10 +37,10 @@ class Workshop:
         return self._built(toolchain, cancel, "cpu_driver", "-O2")
 
     def flops_peak(
-        self, toolchain: Toolchain | None, again: bool = False, cancel: Cancel | None = None
+        self, toolchain: Toolchain | None, remeasure: bool = False, cancel: Cancel | None = None
     ) -> int:
         """FLOP per second of CPU time of one core; the highest seen by this workshop. Raises: Cancelled."""
-        if self._peak == 0 or again:
+        if self._peak == 0 or remeasure:
             flags = ("-O3", "-march=native", "-ffp-contract=fast")
             program = self._built(toolchain, cancel, "cpu_peak", *flags)
             self._peak = max(self._peak, int(run_trusted([str(program)], cancel)))
@@ -81,7 +81,7 @@ def run_trusted(argv: list[str], cancel: Cancel | None = None) -> str:
             argv, stdout=pipe, stderr=pipe, text=True, env={"PATH": "/usr/bin:/bin"}
         ) as process:
             try:
-                said, errors = _outputs(process, cancel)
+                output, errors = _outputs(process, cancel)
             except BaseException:
                 process.kill()
                 raise
@@ -94,7 +94,7 @@ def run_trusted(argv: list[str], cancel: Cancel | None = None) -> str:
         raise UnavailableError(
             "unavailable.compiler", f"{Path(argv[0]).name} failed: {detail[0]}", "run spak doctor"
         )
-    return said
+    return output
 
 
 def _outputs(process: subprocess.Popen[str], cancel: Cancel | None) -> tuple[str, str]:

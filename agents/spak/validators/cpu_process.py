@@ -240,13 +240,13 @@ class Process:
         if self._child is None:
             return Violation("died", "it was ended")
         outcome = self._child.wait(5.0)
-        said = outcome.stderr.data.decode("utf-8", "replace").strip()[-300:]
+        stderr = outcome.stderr.data.decode("utf-8", "replace").strip()[-300:]
         if outcome.status in ("exited", "crash") and outcome.exit in EXITS:
             code, meaning = EXITS[outcome.exit]
-            return Violation(code, said or meaning)
+            return Violation(code, stderr or meaning)
         if outcome.status == "launcher":
-            return Violation("launcher", outcome.detail or said or "the sandbox did not start")
-        return Violation("died", f"{outcome.status}, exit {outcome.exit}. {said or outcome.detail}".strip())
+            return Violation("launcher", outcome.detail or stderr or "the sandbox did not start")
+        return Violation("died", f"{outcome.status}, exit {outcome.exit}. {stderr or outcome.detail}".strip())
 
 
 def _readable(fd: int, wait_ms: int) -> bool:

@@ -126,7 +126,7 @@ class CpuProfiler:
             deadline=began + wall_s,
             driver=workshop.driver(call.toolchain, call.cancel),
             folder=folder,
-            peak=lambda again: workshop.flops_peak(call.toolchain, again, call.cancel),
+            peak=lambda remeasure: workshop.flops_peak(call.toolchain, remeasure, call.cancel),
             cancel=call.cancel,
         )
 

@@ -54,9 +54,9 @@ class Bench:
     """The FMA peak in flop/s; measured again when asked with True."""
     cancel: Cancel | None = None
 
-    def bound_ns(self, again: bool = False) -> int:
+    def bound_ns(self, remeasure: bool = False) -> int:
         """The time under which no correct answer of this size was computed by this core."""
-        return self.problem.flops(self.n) * 1_000_000_000 // self.peak(again)
+        return self.problem.flops(self.n) * 1_000_000_000 // self.peak(remeasure)
 
     def late(self) -> bool:
         """Whether the time of the measurement is over."""
@@ -105,7 +105,7 @@ class Side:
             ns = self._window(process, case)
             if ns <= 0:
                 raise Violation("zero_sample", "the process's clock did not move during a call")
-            if ns < self.bench.bound_ns() and ns < self.bench.bound_ns(again=True):
+            if ns < self.bench.bound_ns() and ns < self.bench.bound_ns(remeasure=True):
                 raise self._too_good(process, ns)
         self.times.append(ns)
         return ns
@@ -138,9 +138,9 @@ class Side:
     def _too_good(self, process: Process, ns: int) -> Violation:
         """A sample under the bound, looked into: a claim that repeats, or a clock that slipped once."""
         bench = self.bench
-        again = [self._window(process, bench.problem.case(bench.random, bench.n)) for _ in range(3)]
-        code = "over_bound" if statistics.median(again) < bench.bound_ns() else "clock_slip"
-        return Violation(code, f"{ns} ns, then {again}: the bound is {bench.bound_ns()} ns")
+        windows = [self._window(process, bench.problem.case(bench.random, bench.n)) for _ in range(3)]
+        code = "over_bound" if statistics.median(windows) < bench.bound_ns() else "clock_slip"
+        return Violation(code, f"{ns} ns, then {windows}: the bound is {bench.bound_ns()} ns")
 
     def _judge(self, window: Window, case: Case) -> None:
         """Raises: Violation when the output is not the answer."""

@@ -109,8 +109,8 @@ def assemble(
     broken = launch.cut_short(second)
     if broken is not None:
         return broken
-    said = second.stderr.data.decode("utf-8", "replace")
-    found += diagnostics(said)
+    messages = second.stderr.data.decode("utf-8", "replace")
+    found += diagnostics(messages)
     cubin = _decoded(second)
     if second.exit != 0 or cubin is None:
         return _failed(arch, second, found)
@@ -118,7 +118,7 @@ def assemble(
     version = _VERSION.search(text[:1000])
     return Assembly(
         arch,
-        kernels=kernels(said, text),
+        kernels=kernels(messages, text),
         ptx_hash=canon.digest(plain_ptx(text).encode()),
         sass_hash=sass_hash(cubin),
         nvcc=version[1] if version else "",
@@ -140,18 +140,18 @@ def _decoded(outcome: Outcome) -> bytes | None:
 
 def _failed(arch: str, outcome: Outcome, found: tuple[dict[str, Any], ...]) -> Assembly:
     worst = next((item for item in found if item["severity"] == "error"), None)
-    said = worst["message"] if worst else launch.tail(outcome.stderr.data) or f"exit {outcome.exit}"
+    message = worst["message"] if worst else launch.tail(outcome.stderr.data) or f"exit {outcome.exit}"
     code = "compile_error" if worst or outcome.exit not in (126, 127) else "toolchain"
-    if "Unsupported gpu architecture" in said or "is not defined for option 'gpu-name'" in said:
+    if "Unsupported gpu architecture" in message or "is not defined for option 'gpu-name'" in message:
         code = "unsupported_arch"
-    return Assembly(arch, code, said, diagnostics=found, wall_ms=outcome.wall_ms, cpu_ms=outcome.cpu_ms)
+    return Assembly(arch, code, message, diagnostics=found, wall_ms=outcome.wall_ms, cpu_ms=outcome.cpu_ms)
 
 
-def kernels(said: str, ptx: str = "") -> dict[str, Kernel]:
+def kernels(messages: str, ptx: str = "") -> dict[str, Kernel]:
     """The entry functions in what `ptxas -v` wrote, by name; launch bounds come from the PTX."""
     found: dict[str, dict[str, int]] = {}
     entry = function = ""
-    for line in said.splitlines():
+    for line in messages.splitlines():
         if match := _COMPILING.search(line):
             entry = function = match[1].encode("ascii", "backslashreplace").decode()
             found[entry] = {}
@@ -215,10 +215,10 @@ def _sections(cubin: bytes) -> list[tuple[str, bytes]]:
     return found
 
 
-def diagnostics(said: str) -> tuple[dict[str, Any], ...]:
+def diagnostics(messages: str) -> tuple[dict[str, Any], ...]:
     """What nvcc, its host compiler and ptxas complain about: severity, file, line, code, message."""
     found: list[dict[str, Any]] = []
-    for line in said.splitlines():
+    for line in messages.splitlines():
         if match := _NVCC_LINE.match(line):
             file, at, kind, code, text = match.groups()
         elif match := _GCC_LINE.match(line):

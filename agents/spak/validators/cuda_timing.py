@@ -85,12 +85,12 @@ def find(call: MeasureCall, library: str) -> Device:
     if not launch.program(call, "python"):
         return Device(code="toolchain", detail="the toolchain has no python to run the helper with")
     try:
-        said = _ask(call, {"library": library, "windows": [], "blobs": []}, b"")
+        answer = _ask(call, {"library": library, "windows": [], "blobs": []}, b"")
     except Fault as fault:
         return Device(code=fault.code, detail=str(fault))
-    if said["status"] != "ok":
-        return Device(code=said["status"], detail=said["detail"])
-    return Device(True, "", said["device"]["name"], said["device"])
+    if answer["status"] != "ok":
+        return Device(code=answer["status"], detail=answer["detail"])
+    return Device(True, "", answer["device"]["name"], answer["device"])
 
 
 def measure(
@@ -218,11 +218,11 @@ class _Bench:
         one, and what a kernel keeps of the warm-up must not help it.
         """
         blobs: list[bytes] = []
-        told: dict[int, int] = {}
+        places: dict[int, int] = {}
         items: list[dict[str, Any]] = []
         for case in cases:
-            if id(case) not in told:
-                told[id(case)] = len(items)
+            if id(case) not in places:
+                places[id(case)] = len(items)
                 first = len(blobs)
                 blobs += [array.tobytes() for array in case.inputs]
                 blobs.append(case.reference.tobytes())
@@ -239,7 +239,7 @@ class _Bench:
         for side in dict.fromkeys(sides):
             named[side] = len(blobs)
             blobs.append(self.cubins[side])
-        order = [told[id(case)] for case in cases]
+        order = [places[id(case)] for case in cases]
         block = [*self.call.options.get("block", [128]), 1, 1][:3]
         job = {
             "library": self.library,
@@ -260,21 +260,21 @@ class _Bench:
             "blobs": [len(blob) for blob in blobs],
         }
         self._watch()
-        said = _ask(self.call, job, b"".join(blobs))
+        answer = _ask(self.call, job, b"".join(blobs))
         self._watch()
-        self.wall_ms += said["wall_ms"]
-        self.cpu_ms += said["cpu_ms"]
-        return self._read(said, sides)
+        self.wall_ms += answer["wall_ms"]
+        self.cpu_ms += answer["cpu_ms"]
+        return self._read(answer, sides)
 
-    def _read(self, said: Mapping[str, Any], sides: Sequence[str]) -> list[int]:
-        windows = said.get("windows", [])
+    def _read(self, answer: Mapping[str, Any], sides: Sequence[str]) -> list[int]:
+        windows = answer.get("windows", [])
         if windows and windows[-1]["code"]:
             self._blame(windows[-1]["side"], windows[-1]["code"], "on hidden inputs")
-        if said["status"] == "unavailable":
-            raise Fault("unavailable", "device", "device_lost", said["detail"])
-        if said["status"] != "ok":
+        if answer["status"] == "unavailable":
+            raise Fault("unavailable", "device", "device_lost", answer["detail"])
+        if answer["status"] != "ok":
             side = sides[min(len(windows), len(sides) - 1)]
-            self._blame(side, "device_fault", f"{said['detail']} in window {len(windows) + 1}")
+            self._blame(side, "device_fault", f"{answer['detail']} in window {len(windows) + 1}")
         self.error = max(
             [self.error, *(window["err"] for window in windows if window["side"] == "candidate")]
         )
@@ -339,8 +339,8 @@ def _ask(call: MeasureCall, job: Mapping[str, Any], blobs: bytes) -> dict[str, A
     if outcome.status == "launcher":
         raise Fault("unavailable", "ran", "launcher", outcome.detail)
     try:
-        said: dict[str, Any] = json.loads(outcome.stdout.data)
+        answer: dict[str, Any] = json.loads(outcome.stdout.data)
     except ValueError:
         detail = f"the helper ended with {outcome.status} {outcome.exit}: {launch.tail(outcome.stderr.data)}"
         raise Fault("void", "helper", "helper", detail) from None
-    return {**said, "wall_ms": outcome.wall_ms, "cpu_ms": outcome.cpu_ms}
+    return {**answer, "wall_ms": outcome.wall_ms, "cpu_ms": outcome.cpu_ms}

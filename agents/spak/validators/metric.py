@@ -331,13 +331,13 @@ def read(outcome: Outcome, nonce: str) -> dict[str, int | float]:
     if len(lines[0]) > MAX_LINE_BYTES:
         raise _Failed("metric", "too_large", f"the line has more than {MAX_LINE_BYTES} bytes")
     try:
-        said = json.loads(lines[0], parse_constant=_not_finite)
+        document = json.loads(lines[0], parse_constant=_not_finite)
     except _Failed:
         raise
     except (ValueError, RecursionError) as error:
         raise _Failed("metric", "not_json", f"the line is no JSON: {error}") from error
-    metrics = said.get("metrics") if isinstance(said, dict) else None
-    if not isinstance(metrics, dict) or said.get("nonce") != nonce or len(metrics) > MAX_METRICS:
+    metrics = document.get("metrics") if isinstance(document, dict) else None
+    if not isinstance(metrics, dict) or document.get("nonce") != nonce or len(metrics) > MAX_METRICS:
         raise _Failed(
             "metric",
             "not_metrics",

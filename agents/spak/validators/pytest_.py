@@ -111,9 +111,9 @@ def _before(report: bytes, heard: Heard | None) -> Heard | None:
 def _python(call: MeasureCall) -> str:
     """The interpreter that belongs to the toolchain's pytest, or the toolchain's own."""
     script = launch.program(call, "pytest")
-    beside = PurePosixPath(script).with_name("python") if script else None
-    if beside is not None and Path(beside).exists():
-        return str(beside)
+    python = PurePosixPath(script).with_name("python") if script else None
+    if python is not None and Path(python).exists():
+        return str(python)
     return launch.program(call, "python")
 
 

@@ -184,7 +184,7 @@ def _exports_symbol(args: Args, data: bytes, name: str, files: Files) -> list[Fi
         names = _top_level(tree)
     else:
         names = set(c_functions(data.decode("utf-8", "replace")))
-    return [Finding("missing_symbol", f"does not export {want}") for want in wanted if want not in names]
+    return [Finding("missing_symbol", f"does not export {one}") for one in wanted if one not in names]
 
 
 def _cites(args: Args, data: bytes, name: str, files: Files) -> list[Finding]:

@@ -44,42 +44,44 @@ class Applier:
             right: set[str] = set()
             for filename in _names(fd):
                 here = f"{path}{filename}"
-                want = target.children.get(filename)
-                if filename in skip or self._settle(folder, filename, want, here):
+                wanted = target.children.get(filename)
+                if filename in skip or self._settle(folder, filename, wanted, here):
                     right.add(filename)
             for filename in sorted(target.children.keys() - right, key=to_bytes):
                 self._make(folder, filename, target.children[filename], f"{path}{filename}")
             if folder.changed:
                 self._sync(fd)
 
-    def _settle(self, folder: _Folder, filename: str, want: Node | None, path: str) -> bool:
-        """Bring what stands there to `want`; False when it is gone and must be made."""
+    def _settle(self, folder: _Folder, filename: str, wanted: Node | None, path: str) -> bool:
+        """Bring what stands there to `wanted`; False when it is gone and must be made."""
         found = os.stat(filename, dir_fd=folder.fd, follow_symlinks=False)
         kind = _kind(found)
-        if kind == "s" and (not self._exact if want is None else want.kind == "s"):
+        if kind == "s" and (not self._exact if wanted is None else wanted.kind == "s"):
             return True
-        if want is None or want.kind != kind:
+        if wanted is None or wanted.kind != kind:
             folder.lift()
             self._disk.remove(filename, folder.fd)
             self._note(path)
             return False
         if kind == "d":
-            mode = self._mode(want, stat.S_IMODE(found.st_mode))
+            mode = self._mode(wanted, stat.S_IMODE(found.st_mode))
             if mode != stat.S_IMODE(found.st_mode):
                 self._note(path)
             with self._disk.folder(filename, folder.fd, force=True) as inner:
-                self._folder(inner, want, f"{path}/", mode)
+                self._folder(inner, wanted, f"{path}/", mode)
         elif kind == "f":
-            self._settle_file(folder, filename, want, path, found)
-        elif os.readlink(filename, dir_fd=folder.fd) != to_text(self._store.read(want.digest)):
-            self._make(folder, filename, want, path)
+            self._settle_file(folder, filename, wanted, path, found)
+        elif os.readlink(filename, dir_fd=folder.fd) != to_text(self._store.read(wanted.digest)):
+            self._make(folder, filename, wanted, path)
         return True
 
     def _settle_file(
-        self, folder: _Folder, filename: str, want: Node, path: str, found: os.stat_result
+        self, folder: _Folder, filename: str, wanted: Node, path: str, found: os.stat_result
     ) -> None:
-        mode = self._mode(want, stat.S_IMODE(found.st_mode))
-        same = found.st_size == want.size and self._scanner.digest(folder.fd, filename, found) == want.digest
+        mode = self._mode(wanted, stat.S_IMODE(found.st_mode))
+        same = (
+            found.st_size == wanted.size and self._scanner.digest(folder.fd, filename, found) == wanted.digest
+        )
         if same and mode == stat.S_IMODE(found.st_mode):
             return
         if same and found.st_nlink == 1:
@@ -91,33 +93,33 @@ class Applier:
                 os.close(fd)
             self._note(path)
             return
-        self._make(folder, filename, want, path, mode)
+        self._make(folder, filename, wanted, path, mode)
 
-    def _make(self, folder: _Folder, filename: str, want: Node, path: str, mode: int | None = None) -> None:
+    def _make(self, folder: _Folder, filename: str, wanted: Node, path: str, mode: int | None = None) -> None:
         """Make a file, link or folder in place of nothing or of one of the same kind."""
-        if want.kind == "s":
+        if wanted.kind == "s":
             return  # a socket, pipe or device that went away cannot be made again
         folder.lift()
         self._note(path)
-        match want.kind:
+        match wanted.kind:
             case "d":
                 self._disk.mkdir(filename, folder.fd)
                 with self._disk.folder(filename, folder.fd) as inner:
                     self._disk.own(inner, 0o700)
-                    self._folder(inner, want, f"{path}/", want.mode)
+                    self._folder(inner, wanted, f"{path}/", wanted.mode)
             case "l":
-                target = to_text(self._store.read(want.digest))
+                target = to_text(self._store.read(wanted.digest))
                 with self._aside(folder.fd) as aside:
                     self._disk.symlink(target, aside, folder.fd)
                     self._disk.rename(aside, filename, folder.fd)
             case _:
-                self._make_file(folder.fd, filename, want, want.mode if mode is None else mode)
+                self._make_file(folder.fd, filename, wanted, wanted.mode if mode is None else mode)
 
-    def _make_file(self, at: int, filename: str, want: Node, mode: int) -> None:
+    def _make_file(self, at: int, filename: str, wanted: Node, mode: int) -> None:
         with self._aside(at) as aside:
             fd = self._disk.create(aside, at)
             try:
-                self._store.copy_to(want.digest, fd)
+                self._store.copy_to(wanted.digest, fd)
                 self._disk.own(fd, mode)
                 self._sync(fd)
             finally:
@@ -144,11 +146,11 @@ class Applier:
         if self._synced <= SYNC_EACH:
             self._disk.fsync(fd)
 
-    def _mode(self, want: Node, found: int) -> int:
+    def _mode(self, wanted: Node, found: int) -> int:
         if self._exact:
-            return want.mode
-        if want.kind == "f" and (want.mode ^ found) & 0o100:
-            return want.mode
+            return wanted.mode
+        if wanted.kind == "f" and (wanted.mode ^ found) & 0o100:
+            return wanted.mode
         return found
 
     def _note(self, path: str) -> None:

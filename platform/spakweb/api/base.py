@@ -135,24 +135,24 @@ def problem(error: Exception, context: dict[str, Any]) -> JsonResponse | None:
     request: HttpRequest = context["request"]._request
     headers: dict[str, str] = {}
     if isinstance(error, Refused):
-        told, status = error.to_json(), error.status
+        fields, status = error.to_json(), error.status
     elif isinstance(error, UserError) and error.code.startswith(("web.", "run.", "lang.", "edit.")):
-        told, status = {"code": error.code, "message": error.message, "hint": error.hint}, 409
+        fields, status = {"code": error.code, "message": error.message, "hint": error.hint}, 409
     elif isinstance(error, Http404):
-        told, status = {"code": "web.404", "message": "There is nothing here, or it is not yours."}, 404
+        fields, status = {"code": "web.404", "message": "There is nothing here, or it is not yours."}, 404
     elif isinstance(error, PermissionDenied):
-        told, status = {"code": "web.403", "message": str(error)[:300] or "You may not do that."}, 403
+        fields, status = {"code": "web.403", "message": str(error)[:300] or "You may not do that."}, 403
     elif isinstance(error, exceptions.Throttled):
         wait = int(error.wait or 60) + 1
-        told, status = {"code": "web.rate", "message": "Too many requests.", "hint": f"Wait {wait} s."}, 429
+        fields, status = {"code": "web.rate", "message": "Too many requests.", "hint": f"Wait {wait} s."}, 429
         headers["Retry-After"] = str(wait)
     elif isinstance(error, exceptions.NotAuthenticated):
         hint = "Make a token on the account page and send it: Authorization: Bearer spak_..."
-        told = {"code": "web.signed_out", "message": "This needs a token.", "hint": hint}
+        fields = {"code": "web.signed_out", "message": "This needs a token.", "hint": hint}
         status, headers = 401, {"WWW-Authenticate": CHALLENGE}
     elif isinstance(error, exceptions.APIException):
         status = error.status_code
-        told = {"code": f"web.{status}", "message": _first(error.detail)}
+        fields = {"code": f"web.{status}", "message": _first(error.detail)}
     else:
         return None
-    return program_answer(request, told, status, headers)
+    return program_answer(request, fields, status, headers)

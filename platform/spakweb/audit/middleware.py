@@ -51,10 +51,10 @@ class Origin:
 
 
 def _address(request: HttpRequest) -> str | None:
-    told = request.META.get("REMOTE_ADDR", "")
+    address = request.META.get("REMOTE_ADDR", "")
     if settings.BEHIND_PROXY:
-        told = request.headers.get("X-Forwarded-For", told).rsplit(",", 1)[-1].strip()
+        address = request.headers.get("X-Forwarded-For", address).rsplit(",", 1)[-1].strip()
     try:
-        return str(ipaddress.ip_address(told))
+        return str(ipaddress.ip_address(address))
     except ValueError:
         return None

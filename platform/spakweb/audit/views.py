@@ -30,7 +30,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def events(request: HttpRequest, team: str) -> HttpResponse:
     """The page of what happened in a team."""
     found = access.find(request.user, "audit.view", Team, slug=team)
-    rows, told = _filtered(request, found)
+    rows, filters = _filtered(request, found)
     context = {
         "team": found,
         "section": "team",
@@ -39,7 +39,7 @@ def events(request: HttpRequest, team: str) -> HttpResponse:
         .order_by("action")
         .values_list("action", flat=True)
         .distinct(),
-        "told": told,
+        "filters": filters,
         "query": _query(request),
     }
     return render(request, "audit/_events.html" if request.htmx else "audit/events.html", context)
@@ -61,20 +61,20 @@ def export(request: HttpRequest, team: str) -> HttpResponse:
 
 
 def _filtered(request: HttpRequest, team: Team) -> tuple[QuerySet, dict[str, str]]:
-    told = {
+    filters = {
         key: request.GET.get(key, "").replace("\0", "")[:100].strip()
         for key in ("q", "action", "since", "until")
     }
     rows = Event.objects.filter(team=team)
-    if told["q"]:
-        rows = rows.filter(Q(actor_name__icontains=told["q"]) | Q(thing__icontains=told["q"]))
-    if told["action"]:
-        rows = rows.filter(action=told["action"])
-    if told["since"]:
-        rows = rows.filter(at__gte=_moment(told["since"], time.min))
-    if told["until"]:
-        rows = rows.filter(at__lte=_moment(told["until"], time.max))
-    return rows, told
+    if filters["q"]:
+        rows = rows.filter(Q(actor_name__icontains=filters["q"]) | Q(thing__icontains=filters["q"]))
+    if filters["action"]:
+        rows = rows.filter(action=filters["action"])
+    if filters["since"]:
+        rows = rows.filter(at__gte=_moment(filters["since"], time.min))
+    if filters["until"]:
+        rows = rows.filter(at__lte=_moment(filters["until"], time.max))
+    return rows, filters
 
 
 def _moment(text: str, at: time) -> datetime:

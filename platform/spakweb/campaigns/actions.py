@@ -91,8 +91,8 @@ def begin(
         )  # fmt: skip
         genesis = Record(Kind.GENESIS, Authority.HOST, plan.to_json(), at=_now())
         ledger.write(made, [genesis], Q())
-        told = {"spec": version.spec.slug, "suite": suite.slug, "proposer": proposer, "runs": budget_runs}
-        record(user, "campaign.begun", str(made), team, after=version.content_hash, **told)
+        details = {"spec": version.spec.slug, "suite": suite.slug, "proposer": proposer, "runs": budget_runs}
+        record(user, "campaign.begun", str(made), team, after=version.content_hash, **details)
         transaction.on_commit(lambda: queue.send(made.pk))
     return made
 

@@ -19,7 +19,7 @@ from django.db.models import F, Q
 from spak import canon
 from spak.errors import LedgerError
 from spak.ledger.chain import follow
-from spak.outer.campaigns import Campaign as Told
+from spak.outer.campaigns import Campaign as Recorded
 from spak.records import Record, place
 from spakweb import clock
 from spakweb.campaigns.models import Campaign, CampaignRecord, State
@@ -33,14 +33,14 @@ TRIES = 6
 log = logging.getLogger(__name__)
 
 
-def read(row: Campaign) -> Told:
+def read(row: Campaign) -> Recorded:
     """The campaign as its records tell it.
 
     Raises: LedgerError `ledger.tampered`, OuterError `outer.campaign`.
     """
     lines = row.records.order_by("seq").values_list("line", flat=True)
     placed = follow((bytes(line) for line in lines.iterator(500)), f"campaign-{row.number}")
-    return Told.of(str(row), (record for record, _ in placed))
+    return Recorded.of(str(row), (record for record, _ in placed))
 
 
 def write(row: Campaign, records: Sequence[Record], found: Q, **columns: object) -> None:

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from spak import canon
 from spak.errors import OuterError
-from spak.outer.campaigns import Campaign as Told
+from spak.outer.campaigns import Campaign as Recorded
 from spak.outer.campaigns import Pair, Tested, certain, settled
 from spak.outer.experiments import Done
 from spak.outer.experiments.model import seed_of, spec_hash
@@ -30,19 +30,19 @@ AT_ONCE = 4
 class Pairs:
     """The runs of one campaign while this worker has it. `waiting`: some run that was asked for goes on."""
 
-    def __init__(self, held: Held, told: Told) -> None:
-        self.held, self.told, self.row = held, told, held.row
+    def __init__(self, held: Held, recorded: Recorded) -> None:
+        self.held, self.recorded, self.row = held, recorded, held.row
         self.cases = {case.name: case for case in self.row.suite.cases.select_related("files")}
         self.waiting = False
 
     def pair(self, case: str, k: int, text: str) -> Pair | None:
         """None while a run of it goes on."""
-        tested = next(item for item in self.told.tested if not item.verdict)
+        tested = next(item for item in self.recorded.tested if not item.verdict)
         if len(self._both(tested, case, k, text)) < 2:
-            for name, number in certain(self.told, tested)[:AT_ONCE]:
+            for name, number in certain(self.recorded, tested)[:AT_ONCE]:
                 self._ask(tested, name, number, text)
         found = self._both(tested, case, k, text)
-        base, candidate = spec_hash(self.told.plan.base), spec_hash(text)
+        base, candidate = spec_hash(self.recorded.plan.base), spec_hash(text)
         if base not in found or candidate not in found:
             self.waiting = True
             return None
@@ -71,15 +71,15 @@ class Pairs:
 
     def _both(self, tested: Tested, case: str, k: int, text: str) -> dict[str, Run]:
         """The ended runs of a pair, by the hash of their text."""
-        hashes = spec_hash(self.told.plan.base), spec_hash(text)
+        hashes = spec_hash(self.recorded.plan.base), spec_hash(text)
         rows = self.row.asked.filter(number=tested.number, case__name=case, k=k, text__in=hashes)
         return {one.text: one.run for one in rows.select_related("run") if over(one.run)}
 
     def _ask(self, tested: Tested, case: str, k: int, text: str) -> None:
         """Queue what of a pair was not asked for yet; nothing once the campaign is not ours."""
         both = sorted(
-            (self.told.plan.base, text),
-            key=lambda one: sha256(f"{self.told.name}/{case}/{k}/{spec_hash(one)}".encode()).digest(),
+            (self.recorded.plan.base, text),
+            key=lambda one: sha256(f"{self.recorded.name}/{case}/{k}/{spec_hash(one)}".encode()).digest(),
         )
         with transaction.atomic():
             self.held.check()
@@ -101,7 +101,7 @@ class Pairs:
 
     def unchanged(self) -> None:
         """Raises: OuterError `outer.changed` where a case of the plan is not what it was."""
-        plan = self.told.plan
+        plan = self.recorded.plan
         if any(name not in self.cases for name in plan.cases) or plan.suite_hash != hash_of(
             [self.cases[name] for name in plan.cases]
         ):

@@ -16,7 +16,7 @@ from spakweb.campaigns.models import Campaign, CampaignRun, State
 from spakweb.runs.leases import APART, free
 from spakweb.runs.models import ENDED
 
-AGAIN = timedelta(seconds=30)
+RESEND_AFTER = timedelta(seconds=30)
 """After so long a message counts as lost."""
 AT_ONCE = 20
 """Campaigns that one sweep puts back."""
@@ -31,7 +31,7 @@ def due() -> list[int]:
     rows = Campaign.objects.filter(
         free(now), ~Exists(going.exclude(run__state__in=ENDED)), state=State.RUNNING
     )
-    unsent = Q(enqueued_at=None) | Q(enqueued_at__lt=now - AGAIN) | Q(enqueued_at__gt=now + APART)
+    unsent = Q(enqueued_at=None) | Q(enqueued_at__lt=now - RESEND_AFTER) | Q(enqueued_at__gt=now + APART)
     return list(rows.filter(unsent).order_by("enqueued_at", "pk").values_list("pk", flat=True)[:AT_ONCE])
 
 

@@ -22,7 +22,7 @@ from spak import canon, config
 from spak.errors import UserError
 from spak.llm import open_backend
 from spak.outer.analyze import read as read_trace
-from spak.outer.campaigns import Campaign as Told
+from spak.outer.campaigns import Campaign as Recorded
 from spak.outer.campaigns import Judging, Writer, go_on
 from spak.outer.experiments.model import spec_hash
 from spak.outer.gate import Candidate, Rehearsal, rehearse
@@ -107,8 +107,8 @@ class Step:
 
     def __init__(self, held: ledger.Held) -> None:
         self.held, self.row = held, held.row
-        self.told = ledger.read(self.row)
-        self.pairs = Pairs(held, self.told)
+        self.campaign = ledger.read(self.row)
+        self.pairs = Pairs(held, self.campaign)
         self.training: Training | None = None
 
     def go(self) -> str:
@@ -123,16 +123,18 @@ class Step:
             known={spec.slug: spec.head.text for spec in self.row.team.specs.select_related("head")},
         )
         try:
-            why = go_on(Writer(self.told, self.held), self.proposed, judging)
+            why = go_on(Writer(self.campaign, self.held), self.proposed, judging)
         except _Waits:
             why = "waiting"
         self.held.check()
-        patches.propose(self.row.made_by, self.row.spec, self.row.version, self.told, self.row.patches_name)
+        patches.propose(
+            self.row.made_by, self.row.spec, self.row.version, self.campaign, self.row.patches_name
+        )
         return why
 
     def shown(self) -> dict[str, Any]:
         """The projection for lists."""
-        return {"counts": self.told.counts(), "runs": self.told.runs}
+        return {"counts": self.campaign.counts(), "runs": self.campaign.runs}
 
     @cached_property
     def recorded(self) -> list[tuple[str, list[Record]]]:
@@ -150,21 +152,21 @@ class Step:
     @cached_property
     def hash(self) -> str:
         """That of the base's text."""
-        return spec_hash(self.told.plan.base)
+        return spec_hash(self.campaign.plan.base)
 
-    def proposed(self, told: Told) -> Sequence[Candidate]:
+    def proposed(self, campaign: Recorded) -> Sequence[Candidate]:
         """What its proposer proposes next. Raises: UserError, _Waits."""
         if self.row.proposer == "evolution":
-            return [] if told.tested else self._evolved(told.plan.base)
-        if self.row.proposer == "rules" and told.tested:
+            return [] if campaign.tested else self._evolved(campaign.plan.base)
+        if self.row.proposer == "rules" and campaign.tested:
             return []
         self.training = training(self.row, self.recorded)
-        found = from_findings(self.training, told.plan.base)
+        found = from_findings(self.training, campaign.plan.base)
         if self.row.proposer == "rules":
             return found
-        refused = [f"{item.candidate.rationale}: {item.why}" for item in told.tested]
+        refused = [f"{item.candidate.rationale}: {item.why}" for item in campaign.tested]
         answering = open_backend(self.row.asks, config.settings().llm, forced=True)
-        return asked(answering, told.plan.base, found, refused)
+        return asked(answering, campaign.plan.base, found, refused)
 
     def _evolved(self, base: str) -> list[Candidate]:
         """Evolution from its beginning, with the scores of the runs that have ended: it draws from the plan
@@ -183,7 +185,7 @@ class Step:
             return Scored(done.outcome == "pass", float(cost), trace)
 
         names = [name for name, case in self.pairs.cases.items() if case.split == "train"]
-        draw = Random(canon.digest(f"{base}/{self.told.plan.suite_hash}".encode()))
+        draw = Random(canon.digest(f"{base}/{self.campaign.plan.suite_hash}".encode()))
         return evolve(base, names, run, catalog(), draw, self.row.evolve_runs)
 
 

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from spak.outer.campaigns import Campaign as Told
+from spak.outer.campaigns import Campaign as Recorded
 from spak.outer.campaigns import Tested
 from spakweb import access
 from spakweb.campaigns import actions, ledger
@@ -110,8 +110,8 @@ def begin(request: HttpRequest, team: str, spec: str) -> HttpResponse:
 def campaign_page(request: HttpRequest, team: str, number: int) -> HttpResponse:
     """What was tried with the verdict of each stage, the budget, the runs that are under way."""
     found = find_campaign(request, team, number)
-    told = ledger.read(found)
-    plan = told.plan
+    recorded = ledger.read(found)
+    plan = recorded.plan
     going = found.asked.exclude(run__ended_at__isnull=False).select_related("run", "case").order_by("-pk")
     context: dict[str, Any] = {
         "team": found.team,
@@ -120,16 +120,16 @@ def campaign_page(request: HttpRequest, team: str, number: int) -> HttpResponse:
         "plan": plan,
         "pill": PILLS[State(found.state)],
         "why": WHY.get(found.why, found.why),
-        "counts": told.counts(),
+        "counts": recorded.counts(),
         "left": {
-            "candidates": max(plan.candidates - len(told.tested), 0),
-            "runs": max(plan.runs - told.runs, 0),
+            "candidates": max(plan.candidates - len(recorded.tested), 0),
+            "runs": max(plan.runs - recorded.runs, 0),
         },
         "asked": found.asked.count(),
         "margin": round(100 * Fraction(plan.margin)),
-        "tested": [_tested(found, told, item) for item in reversed(told.tested)],
+        "tested": [_tested(found, recorded, item) for item in reversed(recorded.tested)],
         "going": [one for one in going[:OPEN] if not over(one.run)],
-        "violations": told.violations,
+        "violations": recorded.violations,
         "may_edit": access.can(request.user, "campaign.edit", found),
         "live": found.state == State.RUNNING,
     }
@@ -168,9 +168,9 @@ def _row(campaign: Campaign) -> dict[str, Any]:
     }
 
 
-def _tested(campaign: Campaign, told: Told, tested: Tested) -> dict[str, Any]:
+def _tested(campaign: Campaign, recorded: Recorded, tested: Tested) -> dict[str, Any]:
     """A candidate with its stages, its evidence, its runs and its patch."""
-    shown = evidence(told, tested)
+    shown = evidence(recorded, tested)
     team = campaign.team.slug
     for pair, mine in zip(shown["pairs"], tested.pairs, strict=True):
         pair["why"] = mine.why

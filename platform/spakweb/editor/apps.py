@@ -13,10 +13,10 @@ class EditorConfig(AppConfig):
         from django.contrib.sessions.models import Session
         from django.db.models.signals import post_delete, post_save
 
-        from spakweb.editor.presence import look, tell
+        from spakweb.editor.presence import announce_version, look
         from spakweb.specs.models import SpecVersion
         from spakweb.teams.models import Membership
 
-        post_save.connect(tell, sender=SpecVersion, dispatch_uid="spak-editor-presence")
+        post_save.connect(announce_version, sender=SpecVersion, dispatch_uid="spak-editor-presence")
         for ends in (Membership, Session):
             post_delete.connect(look, sender=ends, dispatch_uid=f"spak-editor-look-{ends.__name__}")

@@ -27,7 +27,7 @@ from spakweb.specs.team_files import TeamFiles
 MAX_ANSWERS = 200
 MAX_OBSERVATIONS = 8
 """Questions of the policy in a row, for one effect."""
-MAX_SAID = 300
+MAX_SHOWN = 300
 
 TIMEOUT = ("timeout", "by its time limit")
 EXITS = (("well", "with exit code 0"), ("failed", "with exit code 1"), TIMEOUT)
@@ -156,15 +156,15 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _effect(effect: Effect) -> dict[str, Any]:
-    said = {
+    texts = {
         "tool": (f"It would run {effect.name}", "What it prints", "", EXITS),
         "ask": ("It would ask a model", "Your answer in the model's place", "", ()),
         "plan": ("It would ask for a plan", "The plan, as JSON", "", ()),
         "check": ("It would look whether the task has succeeded", "A note (not used)", "", HOLDS),
         "validate": (f"It would measure with {effect.name}", "Metrics as JSON", "{}", MEASURES),
     }
-    said["approve"] = ("The policy asks for an approval", "Nobody can give one here", "", ())
-    title, note, suggestion, outcomes = said[effect.act] if effect.act in said else said["tool"]
+    texts["approve"] = ("The policy asks for an approval", "Nobody can give one here", "", ())
+    title, note, suggestion, outcomes = texts[effect.act] if effect.act in texts else texts["tool"]
     return {
         "act": effect.act,
         "title": f"{title} (task {effect.task}{f', step {effect.step}' if effect.step else ''})",
@@ -183,5 +183,5 @@ def _record_as_json(record: Record) -> dict[str, Any]:
         "authority": record.authority,
         "task": record.task,
         "step": record.step,
-        "said": body if len(body) <= MAX_SAID else body[: MAX_SAID - 1] + "…",
+        "said": body if len(body) <= MAX_SHOWN else body[: MAX_SHOWN - 1] + "…",
     }

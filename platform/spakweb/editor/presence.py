@@ -138,11 +138,11 @@ class Presence(AsyncJsonWebsocketConsumer):
 
     async def spec_saved(self, event: Saved) -> None:
         """Send on that somebody saved."""
-        await self._tell({"type": "saved", **{key: event[key] for key in ("version", "base", "by")}})
+        await self._send({"type": "saved", **{key: event[key] for key in ("version", "base", "by")}})
 
     async def _show(self) -> None:
         people = sorted(set(self.people.values()), key=lambda person: person[1])
-        await self._tell({"type": "people", "people": [{"id": key, "name": name} for key, name in people]})
+        await self._send({"type": "people", "people": [{"id": key, "name": name} for key, name in people]})
 
     async def spec_look(self, event: Look) -> None:
         """Check again that the person may still see the spec."""
@@ -160,7 +160,7 @@ class Presence(AsyncJsonWebsocketConsumer):
         self.sure_until = time.monotonic() + ASK_S
         return True
 
-    async def _tell(self, news: dict[str, Any]) -> None:
+    async def _send(self, news: dict[str, Any]) -> None:
         if await self._still():
             await self.send_json(news)
 
@@ -176,7 +176,7 @@ def look(sender: type[Membership | Session], instance: Membership | Session, **k
         transaction.on_commit(lambda: async_to_sync(layer.group_send)(group, news), robust=True)
 
 
-def tell(sender: type[SpecVersion], instance: SpecVersion, created: bool, **kwargs: Any) -> None:
+def announce_version(sender: type[SpecVersion], instance: SpecVersion, created: bool, **kwargs: Any) -> None:
     """A hint to whoever has the spec open, once the version is there for all to see."""
     layer = get_channel_layer()
     if layer is None or not created or instance.number == 1:

@@ -91,8 +91,8 @@ def beat_here(stop: threading.Event, queues: Sequence[str], slots: int) -> Beati
     """Heartbeats of this process as SPAK_WEB_RUNNER, until `stop` is set."""
     from spakweb.ledger.store import leases
 
-    told = {"process": leases.process, "queues": list(queues), "slots": slots}
-    thread = Beating(stop, settings.RUNNER_NAME, token=settings.RUNNER_TOKEN, **told)
+    row = {"process": leases.process, "queues": list(queues), "slots": slots}
+    thread = Beating(stop, settings.RUNNER_NAME, token=settings.RUNNER_TOKEN, **row)
     thread.start()
     return thread
 
@@ -100,21 +100,21 @@ def beat_here(stop: threading.Event, queues: Sequence[str], slots: int) -> Beati
 class Beating(threading.Thread):
     """Heartbeats of one runner until `stop` is set. What goes wrong is said once and tried again."""
 
-    def __init__(self, stop: threading.Event, name: str, **told: Any) -> None:
+    def __init__(self, stop: threading.Event, name: str, **row: Any) -> None:
         super().__init__(name="fleet-heartbeat", daemon=True)
-        self._stop_asked, self._name, self._told = stop, name, told
+        self._stop_asked, self._name, self._row = stop, name, row
 
     def run(self) -> None:
         """Send heartbeats until the process ends; a failure is logged once."""
-        said = ""
+        logged = ""
         while True:
             try:
-                heartbeat(self._name, **self._told)
-                said = ""
+                heartbeat(self._name, **self._row)
+                logged = ""
             except (Refused, DatabaseError) as error:
-                if str(error) != said:
+                if str(error) != logged:
                     log.warning("no heartbeat: %s", error)
-                said = str(error)
+                logged = str(error)
             finally:
                 close_old_connections()
             if self._stop_asked.wait(BEAT_S):

@@ -59,7 +59,7 @@ NEW_PLACE = PASSING | {"secret_key"}
 CHUNK = 1 << 20
 CHECK_S = 24 * 3600.0
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +114,10 @@ def check(source: Path) -> Manifest:
     return manifest
 
 
-def restore(source: Path, replace: bool, tell: Tell) -> Manifest:
+def restore(source: Path, replace: bool, report: Report) -> Manifest:
     """Nothing was changed, or the marker stays, after: Refused `web.backup`, `web.restore`, `web.running`."""
     manifest = check(source)
-    tell(f"{manifest.files} files and the database are as they were written, {manifest.made_at}")
+    report(f"{manifest.files} files and the database are as they were written, {manifest.made_at}")
     data, vendor = Path(settings.DATA_DIR), connection.vendor
     if (manifest.database == SQLITE) != (vendor == "sqlite"):
         raise _no_restore(f"the backup is of another kind of database than {vendor}", "set the address")
@@ -139,7 +139,7 @@ def restore(source: Path, replace: bool, tell: Tell) -> Manifest:
                         restoring.remove(data)  # all of the dump or nothing: nothing was changed
                     raise
             connection.close()
-            _out_of_the_way(data, file, marker, tell)
+            _out_of_the_way(data, file, marker, report)
             _put_in_place(source, data, file)
             restoring.remove(data)
         except OSError as error:
@@ -350,7 +350,7 @@ def _in_use(data: Path, file: Path | None) -> bool:
     return bool(postgres_dump.tables()) if file is None else file.exists()
 
 
-def _out_of_the_way(data: Path, file: Path | None, marker: restoring.Marker, tell: Tell) -> None:
+def _out_of_the_way(data: Path, file: Path | None, marker: restoring.Marker, report: Report) -> None:
     """What was there goes into a folder of its own: it may hold what nobody else has. What a restore that was
     broken off had put in its place is removed."""
     used = [path for path in data.iterdir() if path.name not in PASSING and not _old(path)]
@@ -370,7 +370,7 @@ def _out_of_the_way(data: Path, file: Path | None, marker: restoring.Marker, tel
     for folder in {path.parent for path in used}:
         fsync_folder(folder / marker.aside)
         fsync_folder(folder)
-        tell(f"what was there is in {folder / marker.aside}")
+        report(f"what was there is in {folder / marker.aside}")
     restoring.write(data, replaced(marker, moved=True))
 
 

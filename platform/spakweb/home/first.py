@@ -27,7 +27,7 @@ class Try:
 
     icon: str
     title: str
-    told: str
+    text: str
     url: str
     done: bool
 
@@ -58,28 +58,28 @@ def _watch(spec: Spec, runs: Any) -> Try:
 
 
 def _mend(spec: Spec) -> Try:
-    told = f"{spec.name} refers to a task that does not exist. The editor offers to create it."
+    text = f"{spec.name} refers to a task that does not exist. The editor offers to create it."
     mended = bool(spec.head) and not spec.head.facts.get("errors")
-    return Try("edit", "Fix a broken spec", told, _spec("spak-editor", spec), mended)
+    return Try("edit", "Fix a broken spec", text, _spec("spak-editor", spec), mended)
 
 
 def _answer(spec: Spec, runs: Any) -> Try:
     waits = runs.filter(state=State.WAITING).first()
     done = Command.objects.filter(run__in=runs, kind="answer", outcome="").exists()
     url = _run("spak-run", waits) if waits else f"{_spec('spak-run-new', spec)}?mode=stepwise"
-    told = "A run is waiting for you." if waits else f"Run {spec.name} step by step and answer as its model."
-    return Try("user", "Answer a step", told, url, done)
+    text = "A run is waiting for you." if waits else f"Run {spec.name} step by step and answer as its model."
+    return Try("user", "Answer a step", text, url, done)
 
 
 def _fork(team: Team, runs: Any) -> Try:
     ended = runs.filter(state__in=ENDED, count__gt=0).first()
     url = _run("spak-run-fork", ended) if ended else reverse("spak-run-list", kwargs={"team": team.slug})
-    told = (
+    text = (
         "Keep its steps up to a record and continue from there."
         if ended
         else "Available once a run has ended."
     )
-    return Try("fork", "Fork a finished run", told, url, runs.exclude(parent=None).exists())
+    return Try("fork", "Fork a finished run", text, url, runs.exclude(parent=None).exists())
 
 
 def _run(view: str, run: Run) -> str:

@@ -51,5 +51,5 @@ def _run(code: str, program: str, *words: str) -> None:
         [found, *words], env={**os.environ, **env}, stdin=subprocess.DEVNULL, capture_output=True, check=False
     )
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
-        raise Refused(code, f"{program}: {said[0]}", "its version must not be older than the server's")
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
+        raise Refused(code, f"{program}: {lines[0]}", "its version must not be older than the server's")

@@ -111,15 +111,15 @@ def healthz(request: HttpRequest) -> HttpResponse:
 def readyz(request: HttpRequest) -> HttpResponse:
     """The database answers too, within READY_S, is not damaged, and no restore is unfinished."""
     if restoring.there(Path(settings.DATA_DIR)):
-        said = f"restore not finished: {restoring.CODE}\n"
-        return HttpResponse(said, content_type="text/plain", status=503)
+        reason = f"restore not finished: {restoring.CODE}\n"
+        return HttpResponse(reason, content_type="text/plain", status=503)
     try:
         apart(_asked, None, limit_s=READY_S)
     except (DatabaseError, TimeoutError):
         return HttpResponse("database not reachable\n", content_type="text/plain", status=503)
     if damage.health.ask():
-        said = "database damaged: manage.py check_store says what\n"
-        return HttpResponse(said, content_type="text/plain", status=503)
+        reason = "database damaged: manage.py check_store says what\n"
+        return HttpResponse(reason, content_type="text/plain", status=503)
     return HttpResponse("ready\n", content_type="text/plain")
 
 

@@ -93,14 +93,14 @@ def attempt(row: Delivery) -> None:
     done = request(hook.url, signing.headers(hook, row.message, now, body), row.body)
     status = int(done.key.get("status") or 0)
     good = 200 <= status < 300
-    said = "" if good else _why(done, status)
+    error = "" if good else _why(done, status)
     tries = row.tries + 1
     last = good or tries > len(RETRY_S) or status == GONE
     wait = timedelta(0) if last else timedelta(seconds=RETRY_S[tries - 1] * random.uniform(0.8, 1.2))
     state = Delivery.State.DELIVERED if good else Delivery.State.FAILED if last else Delivery.State.DUE
     now = clock.now()
     Delivery.objects.filter(pk=row.pk, tries=row.tries).update(
-        state=state, tries=tries, status=status, error=said[:300], tried_at=now, next_at=now + wait
+        state=state, tries=tries, status=status, error=error[:300], tried_at=now, next_at=now + wait
     )
     rest = None if good else now + min(wait or timedelta(seconds=REST_S), timedelta(seconds=REST_S))
     Webhook.objects.filter(pk=hook.pk).update(rest_until=rest)

@@ -20,7 +20,7 @@ TEST = "test"
 
 
 class Webhook(models.Model):
-    """An address that is told of a team's runs."""
+    """An address that is notified of a team's runs."""
 
     TEAM_PATH = "team"
 

@@ -183,8 +183,8 @@ def _known(found: Run) -> None:
     launcher = str(about.get("launcher", ""))
     found.sandbox = launcher if launcher in SANDBOXES else ""
     why = only_shown(found.team, body)
-    if not why and not (told := checked(found))["equal"]:
-        why = f"its records do not follow from each other: see record {told['difference']}"
+    if not why and not (outcome := checked(found))["equal"]:
+        why = f"its records do not follow from each other: see record {outcome['difference']}"
     found.only_shown, found.reason = without_nul(why[:200]), ""
     found.state = State.PAUSED if why else State.QUEUED
     try:
@@ -197,8 +197,8 @@ def _known(found: Run) -> None:
     found.save(update_fields=["name", "mode", "sandbox", "only_shown", "state", "reason"])
 
 
-def checked(run: Run, tell: Callable[[int], None] = lambda seen: None) -> dict[str, Any]:
-    """Verify the chain and derive every commit again; what was found, for the page. `tell` hears how far.
+def checked(run: Run, progress: Callable[[int], None] = lambda seen: None) -> dict[str, Any]:
+    """Verify the chain and derive every commit again; what was found, for the page. `progress` hears how far.
 
     Raises: Refused `web.run_empty`.
     """
@@ -213,7 +213,7 @@ def checked(run: Run, tell: Callable[[int], None] = lambda seen: None) -> dict[s
             found.feed(record)
             snapshot.see(record)
             if seen % 500 == 0:
-                tell(seen)
+                progress(seen)
     except UserError as error:
         return {"ok": False, "equal": False, "records": run.count, "problems": [error.message], "head": ""}
     found.finish()

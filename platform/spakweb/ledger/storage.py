@@ -35,9 +35,9 @@ def is_full(error: DatabaseError) -> bool:
     """Whether the database had no room. SQLite says `disk I/O error` where a mapped file cannot grow."""
     if not isinstance(error, OperationalError):
         return False
-    said = str(error)
+    message = str(error)
     of_postgres = getattr(error.__cause__, "sqlstate", "") == "53100"
-    return of_postgres or "is full" in said or ("disk I/O error" in said and no_room())
+    return of_postgres or "is full" in message or ("disk I/O error" in message and no_room())
 
 
 class DatabaseStorage(Storage):

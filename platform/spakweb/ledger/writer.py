@@ -143,7 +143,7 @@ class Writer:
                 if batch.records or batch.shown:
                     heads[batch.key] = batch.count
         if heads:
-            self._tell(list(heads.items()))
+            self._call_listeners(list(heads.items()))
 
     def _committed_with_room(self, batches: list[Batch]) -> tuple[set[int], dict[int, int]]:
         while True:
@@ -222,7 +222,7 @@ class Writer:
         if none := [run for run, row in newest.items() if row == "none"]:
             sql.drop(cursor, none)
 
-    def _tell(self, heads: list[tuple[str, int]]) -> None:
+    def _call_listeners(self, heads: list[tuple[str, int]]) -> None:
         for listener in self.listeners:
             try:
                 listener(heads)

@@ -1,6 +1,6 @@
 """Hints that a run has news: from whatever process wrote it to every process that has watchers.
 
-`tell(key, count)` is called after commits by the writer, by workers that wrote a projection, and by actions.
+`publish(key, count)` is called after commits by the writer, by workers that wrote a projection, by actions.
 It returns at once; one thread per process sends: a run's first hint without delay, then at most ten a second,
 several runs in one message. Embedded, a hint is a datagram to the sockets in the data folder (`key count`
 lines); distributed, a message of the channel layer. A hint may be lost, repeated and out of order: readers
@@ -62,7 +62,7 @@ class Sender:
                 self._some.notify()
             thread.join(2)
 
-    def tell(self, heads: Iterable[tuple[str, int]]) -> None:
+    def publish(self, heads: Iterable[tuple[str, int]]) -> None:
         """Send the numbers of records soon, from a thread of its own."""
         with self._some:
             for key, count in heads:
@@ -126,14 +126,14 @@ os.register_at_fork(after_in_child=_anew)
 atexit.register(lambda: sender.close())
 
 
-def tell(key: str, count: int) -> None:
+def publish(key: str, count: int) -> None:
     """Report that a run has so many records."""
-    sender.tell([(key, count)])
+    sender.publish([(key, count)])
 
 
 def committed(heads: list[tuple[str, int]]) -> None:
     """What the writer calls after each commit."""
-    sender.tell(heads)
+    sender.publish(heads)
 
 
 # ---- datagrams

@@ -30,13 +30,13 @@ from spakweb.live import news
 PACE_S = 0.25
 FIRST_S = 0.1
 """A tool that ends within it is never shown while it runs, and costs next to nothing."""
-AGAIN_S = 1.0
+REPEAT_S = 1.0
 """How often it is said again that a tool still runs which puts out nothing more."""
 SHARE = 4
 """So many times as long as it worked the thread rests, whatever the tools put out: steps come first."""
 HOLDS_S = 3.0
 """How long it is true without being said again."""
-REDIS_S, AWAY_S = 0.5, 5.0
+REDIS_S, UNAVAILABLE_S = 0.5, 5.0
 """How long Redis is waited for; how long it is not asked after it did not answer."""
 LINE = 200
 
@@ -78,7 +78,7 @@ class Tool:
     seq: int
     live: Live | None = None
     shown: Shown | None = None
-    said: float = 0.0
+    sent_at: float = 0.0
     over: bool = False
 
     def payload(self) -> bytes:
@@ -104,7 +104,7 @@ class Sender:
 
         def heard(number: int, chunk: bytes) -> None:
             if tool.live is None:
-                tool.said = time.monotonic() + FIRST_S - PACE_S
+                tool.sent_at = time.monotonic() + FIRST_S - PACE_S
                 tool.live = Live(redactor, lambda: self._wake(tool))
             tool.live.heard(number, chunk)
 
@@ -151,16 +151,16 @@ class Sender:
 
     def _hand_in(self, tool: Tool) -> None:
         assert tool.live is not None
-        tool.said = time.monotonic()
+        tool.sent_at = time.monotonic()
         if tool.live.news or tool.shown is None:
             tool.shown = tool.live.look()
         _put(tool.key, tool.payload())
-        news.tell(tool.key, tool.seq)
+        news.publish(tool.key, tool.seq)
 
 
 def _due(tool: Tool) -> float:
     assert tool.live is not None
-    return tool.said + (PACE_S if tool.live.news else AGAIN_S)
+    return tool.sent_at + (PACE_S if tool.live.news else REPEAT_S)
 
 
 sender = Sender()
@@ -198,20 +198,20 @@ def _redis(url: str) -> Any:
     )
 
 
-_away = float("-inf")
+_unavailable_at = float("-inf")
 
 
 def _get(key: str) -> bytes | None:
-    global _away
+    global _unavailable_at
     if settings.REDIS_URL:
         from redis.exceptions import RedisError
 
-        if time.monotonic() - _away < AWAY_S:
+        if time.monotonic() - _unavailable_at < UNAVAILABLE_S:
             return None
         try:
             found: bytes | None = _redis(settings.REDIS_URL).get(_name(key))
         except RedisError:
-            _away = time.monotonic()
+            _unavailable_at = time.monotonic()
             return None
         return found
     file = _file(key)

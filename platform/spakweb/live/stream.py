@@ -153,7 +153,12 @@ class Hub:
 
     async def _reader(self, reader: Reader) -> Reader:
         if not self.readers:
-            works = [self._listen, self._look, self._members, *([self._tell] if settings.REDIS_URL else [])]
+            works = [
+                self._listen,
+                self._look,
+                self._members,
+                *([self._send_people] if settings.REDIS_URL else []),
+            ]
             self._tasks = [asyncio.create_task(work()) for work in works]
         reader.watch.readers.add(reader)
         self.readers += 1
@@ -220,7 +225,7 @@ class Hub:
             for team in self.teams.values():
                 team.dirty.set()
 
-    async def _tell(self) -> None:
+    async def _send_people(self) -> None:
         """To the other processes: whose pages are open here, when that changes and now and then again."""
         layer = get_channel_layer()
         assert layer is not None

@@ -120,9 +120,9 @@ class People:
         """Each once, by name."""
         now = time.monotonic()
         found = {(viewer.user, viewer.name) for viewer in self._here.get(run, ())}
-        for at, told in self._there.get(run, {}).values():
+        for at, people in self._there.get(run, {}).values():
             if now - at < HOLDS_S:
-                found.update(told)
+                found.update(people)
         return sorted(found, key=lambda one: (one[1], one[0]))
 
     def news(self, runs: Iterable[str]) -> PeopleNews:
@@ -138,14 +138,14 @@ class People:
         if news["process"] == self.process:
             return []
         about = []
-        for run, told in news["runs"].items():
+        for run, people in news["runs"].items():
             if run not in self._here:
                 continue
             there = self._there.setdefault(run, {})
-            if told and news["process"] not in there:
+            if people and news["process"] not in there:
                 self.changed.add(run)
-            if told:
-                there[news["process"]] = time.monotonic(), [(int(pk), str(name)[:80]) for pk, name in told]
+            if people:
+                there[news["process"]] = time.monotonic(), [(int(pk), str(name)[:80]) for pk, name in people]
             else:
                 there.pop(news["process"], None)
             about.append(run)

@@ -148,7 +148,7 @@ def _no_edit() -> Refused:
     return Refused("web.patch_edit", "The revision has no such edit.", "Reload the page.", 409)
 
 
-def check_again(user: Any, patch: Patch, seen: int) -> None:
+def repeat_check(user: Any, patch: Patch, seen: int) -> None:
     """Run the checks of the newest revision again: their evidence is stale, or was lost."""
     access.require(user, "spec.propose", patch)
     with transaction.atomic():

@@ -45,7 +45,7 @@ RECORDS = 20_000
 """Records of one run; longer ones are left out, and said to be."""
 SHOWN = 200
 """Actions, flips and unknowns that a result keeps; counts are whole."""
-TELL_S = 1.0
+REPORT_S = 1.0
 """How often progress is written."""
 LOST_S = 600
 """A check that has not ended after so long may be asked for again."""
@@ -110,8 +110,8 @@ def _text(row: Check, revision: Revision) -> Found:
     spec = revision.patch.spec
     found = findings(TeamFiles.of(spec).whole(revision.text), law_of(spec.team))
     errors = [one for one in found if one.severity == "error"]
-    told = [{"line": one.line, "file": one.file, "message": one.message, "code": one.code} for one in errors]
-    result = {"errors": told[:SHOWN], "count": len(errors), "warnings": len(found) - len(errors)}
+    shown = [{"line": one.line, "file": one.file, "message": one.message, "code": one.code} for one in errors]
+    result = {"errors": shown[:SHOWN], "count": len(errors), "warnings": len(found) - len(errors)}
     if errors:
         return Check.State.FAILED, f"{plural(len(errors), 'error')}: it could not run.", result
     return Check.State.PASSED, "It has no errors.", result
@@ -125,7 +125,7 @@ class Progress:
         Check.objects.filter(pk=row.pk).update(total=total, done=0)
 
     def done(self, count: int) -> None:
-        if time.monotonic() - self.at >= TELL_S:
+        if time.monotonic() - self.at >= REPORT_S:
             self.at = time.monotonic()
             Check.objects.filter(pk=self.row.pk).update(done=count)
 

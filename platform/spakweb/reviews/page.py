@@ -171,12 +171,12 @@ def rows(old: str, new: str, unified: bool, threads: Iterable[Any]) -> list[dict
             at.setdefault(one.now, []).append(one)
     found: list[dict[str, Any]] = []
     for row in show.side_by_side(old, new):
-        told = at.get(row.right_number, []) if row.right_number else []
+        comments = at.get(row.right_number, []) if row.right_number else []
         if unified and row.kind == "changed":
             found.append({"kind": "removed", "row": row, "side": "left", "comments": []})
-            found.append({"kind": "added", "row": row, "side": "right", "comments": told})
+            found.append({"kind": "added", "row": row, "side": "right", "comments": comments})
         else:
-            found.append({"kind": row.kind, "row": row, "side": "", "comments": told})
+            found.append({"kind": row.kind, "row": row, "side": "", "comments": comments})
     left = len(found) - MOST_ROWS
     if left > 0:
         found = [*found[:MOST_ROWS], {"kind": "cut", "row": show.Row("cut", count=left), "comments": []}]

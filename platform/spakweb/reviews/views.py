@@ -94,10 +94,10 @@ def _campaign(request: HttpRequest, spec: Spec, file: Any) -> HttpResponse:
     made = campaigns.bring(request.user, spec, file.read(campaigns.BYTES + 1))
     if len(made) == 1:
         return _to(made[0])
-    told = (
+    message = (
         f"{plural(len(made), 'candidate')} proposed." if made else "No candidate is new and fit for review."
     )
-    messages.success(request, told)
+    messages.success(request, message)
     return redirect("spak-patch-list", team=spec.team.slug, spec=spec.slug)
 
 
@@ -215,7 +215,7 @@ def act(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
         case "fork":
             return _to(actions.fork(user, found, text, given.get("why", "")))
         case "check":
-            actions.check_again(user, found, seen)
+            actions.repeat_check(user, found, seen)
         case "update":
             if not actions.conflicts(found).clean:
                 return redirect("spak-patch-conflicts", team=team, spec=spec, patch=patch)

@@ -42,7 +42,7 @@ TOO_MUCH = ("upload.size", "upload.files")
 LABELS, VIEWS = 20, 40
 """Of one run, and of one team."""
 ANSWER_BYTES = 1 << 20
-SAID = {
+CONTROL_WORDS = {
     "answer": "answered it",
     "call": "called the backend",
     "approve": "approved it",
@@ -198,7 +198,7 @@ def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any)
         if earlier is not None:
             if (earlier.kind, earlier.body, earlier.by_id) == (kind, {**body, "of": of}, user.pk):
                 return earlier
-            raise _late(f"{earlier.by} {SAID[earlier.kind]}")
+            raise _late(f"{earlier.by} {CONTROL_WORDS[earlier.kind]}")
         waiting = (now.summary or {}).get("waiting") or {}
         if waiting.get("id") != of:
             raise _late("The run waits for this no more")
@@ -243,7 +243,7 @@ def request_control(user: Any, run: Run, word: str) -> None:
             state=State.CANCELLED, reason="run.cancelled", wanted="", ended_at=now
         ):
             record(user, "run.cancel", run.key, run.team)
-            transaction.on_commit(partial(news.tell, run.key, 0))
+            transaction.on_commit(partial(news.publish, run.key, 0))
         elif wishes.exclude(state__in=ENDED).update(wanted=word):
             record(user, f"run.{word}", run.key, run.team)
             enqueue(run)
@@ -300,8 +300,8 @@ def keep_view(user: Any, team: Team, name: str, query: str) -> str:
         raise Refused("web.run_view", "This filter is too long to be kept.", "Filter by fewer words.")
     with transaction.atomic():
         if query:
-            told = {"query": query, "made_by": user}
-            _, new = team.run_views.update_or_create(name=name, defaults=told)
+            fields = {"query": query, "made_by": user}
+            _, new = team.run_views.update_or_create(name=name, defaults=fields)
             done = "Kept" if new else "Changed"
         else:
             done = "Dropped" if team.run_views.filter(name=name).delete()[0] else ""

@@ -188,8 +188,9 @@ def last_refusal(run: Run, wanted: Wanted, asked: int) -> dict[str, Any] | None:
     if not found or body.get("exit") == 0:
         return None
     hint = str(found.get("hint") or "")
-    said = f"{str(found.get('message', '')).rstrip('.')}.{f' {hint[:1].upper()}{hint[1:]}.' if hint else ''}"
-    return {"seq": row.seq, "said": f"{said[:1].upper()}{said[1:]}", "path": str(found.get("file") or "")}
+    message = str(found.get("message", "")).rstrip(".")
+    text = f"{message}.{f' {hint[:1].upper()}{hint[1:]}.' if hint else ''}"
+    return {"seq": row.seq, "said": f"{text[:1].upper()}{text[1:]}", "path": str(found.get("file") or "")}
 
 
 def asked_for(run: Run, asked: dict[str, Any], edits: list[dict[str, Any]]) -> dict[str, Any]:

@@ -88,8 +88,8 @@ def sentence(word: str, task: str, codes: list[str], cause: str) -> str:
     where = f"{word} in {task}" if task else word
     phrases = list(dict.fromkeys(filter(None, map(words, codes)))) or codes or ["no reason is recorded"]
     first = cause.partition(" ")[0]
-    said = cause if "_" in first else f"{cause[:1].upper()}{cause[1:]}"  # the name of a tool stays as it is
-    why = f" {said.rstrip('.')}." if cause else ""
+    shown = cause if "_" in first else f"{cause[:1].upper()}{cause[1:]}"  # the name of a tool stays as it is
+    why = f" {shown.rstrip('.')}." if cause else ""
     return f"{where}: {'; '.join(phrases)}.{why}"
 
 

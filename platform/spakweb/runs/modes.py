@@ -13,7 +13,7 @@ from spak.lang import Parsed
 from spakweb.errors import Refused
 
 MODES = ("", *MODE_LEVELS)
-_TOLD = {
+_TEXTS = {
     "": ("As the spec says", "Its CONFIG MODE. Without one: automatic with a backend, else step by step."),
     "stepwise": ("Step by step", "Every question waits for a person."),
     "semi_auto": (
@@ -29,14 +29,14 @@ class Choice(NamedTuple):
 
     mode: str
     word: str
-    told: str
+    text: str
     barred: str
     """Why it cannot be had; empty when it can."""
 
 
 def choices(parsed: Parsed) -> list[Choice]:
     """All modes, in the order of a form."""
-    return [Choice(mode, *_TOLD[mode], barred(mode, parsed)) for mode in MODES]
+    return [Choice(mode, *_TEXTS[mode], barred(mode, parsed)) for mode in MODES]
 
 
 def barred(mode: str, parsed: Parsed) -> str:
@@ -51,7 +51,7 @@ def require_permitted(mode: str, parsed: Parsed) -> None:
     if mode not in MODES:
         raise Refused("web.run_mode", f"There is no mode {mode[:40]!r}.", f"One of: {', '.join(MODES[1:])}.")
     if why := barred(mode, parsed):
-        word = _TOLD[mode][0].lower()
+        word = _TEXTS[mode][0].lower()
         raise Refused(
             "web.run_mode",
             f"This spec cannot run in mode {word}. {why}",

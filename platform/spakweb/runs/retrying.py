@@ -52,10 +52,10 @@ def points(run: Run) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     asked = last_question(run)
     if asked:
-        told = f"Asks {asked[1]} again. All before record {asked[0]} is taken over."
-        found.append({"at": asked[0], "word": "From the last question", "told": told})
+        text = f"Asks {asked[1]} again. All before record {asked[0]} is taken over."
+        found.append({"at": asked[0], "word": "From the last question", "text": text})
     at = entered(RunRecord.objects.filter(run=run), run.task) if run.task else None
     if at:
-        told = f"Does {run.task} again. All before record {at} is taken over."
-        found.append({"at": at, "word": "From this task", "told": told})
+        text = f"Does {run.task} again. All before record {at} is taken over."
+        found.append({"at": at, "word": "From this task", "text": text})
     return found

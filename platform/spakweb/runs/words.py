@@ -136,7 +136,7 @@ def one_line(value: Any, most: int = LINE) -> str:
 def sentence(record: Record) -> str:
     """What a record says, on one line."""
     try:
-        return one_line(_SAID.get(record.kind, _other)(record))
+        return one_line(_SENTENCES.get(record.kind, _other)(record))
     except (TypeError, KeyError, ValueError, AttributeError):  # a body from elsewhere, of another shape
         return one_line(record.body)
 
@@ -226,7 +226,7 @@ def _other(record: Record) -> str:
     return one_line(record.body)
 
 
-_SAID: dict[str, Any] = {
+_SENTENCES: dict[str, Any] = {
     Kind.GENESIS: _genesis,
     Kind.OBSERVE: lambda record: "observed " + ", ".join(sorted(record.body.get("facts", record.body))),
     Kind.ACT: _act,

@@ -193,10 +193,10 @@ def _whole(value: Any) -> int:
 def archive(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """Archive a spec, or take it back."""
     found = find_spec(request, team, spec)
-    away = request.POST.get("archived") != "0"
-    actions.archive(request.user, found, away)
-    messages.success(request, f"{found.name} is {'archived' if away else 'back in the list'}.")
-    return redirect("spak-spec-list", team=team) if away else _to(found)
+    archived = request.POST.get("archived") != "0"
+    actions.archive(request.user, found, archived)
+    messages.success(request, f"{found.name} is {'archived' if archived else 'back in the list'}.")
+    return redirect("spak-spec-list", team=team) if archived else _to(found)
 
 
 @require_POST

@@ -122,8 +122,8 @@ def begin(
             Cell.objects.create(
                 experiment=made, case=case, version=version, label=cell.spec, k=cell.k, run=run
             )
-        told = {"runs": len(by_name) * len(labels) * times, "sealed": made.sealed}
-        record(user, "experiment.begun", f"{suite.slug} {number}", suite.team, **told)
+        details = {"runs": len(by_name) * len(labels) * times, "sealed": made.sealed}
+        record(user, "experiment.begun", f"{suite.slug} {number}", suite.team, **details)
     return made
 
 

@@ -114,11 +114,11 @@ def user_of(secret: str) -> User:
     found = Token.objects.select_related("user").filter(secret_hash=_hash(secret)).first()
     if found is None:
         raise _refused("This token is not known here.", "Look whether it was made on this host.")
-    again = "Make a new one on the account page."
+    hint = "Make a new one on the account page."
     if found.revoked_at is not None:
-        raise _refused(f"This token was revoked on {found.revoked_at:%Y-%m-%d}.", again)
+        raise _refused(f"This token was revoked on {found.revoked_at:%Y-%m-%d}.", hint)
     if found.ends_at <= timezone.now():
-        raise _refused(f"This token ended on {found.ends_at:%Y-%m-%d}.", again)
+        raise _refused(f"This token ended on {found.ends_at:%Y-%m-%d}.", hint)
     if not found.user.is_active:
         raise _refused("The account of this token is closed.", "Ask whoever runs the platform.")
     found.user.token = found

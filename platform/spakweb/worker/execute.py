@@ -70,9 +70,9 @@ def _advanced(row: Run, slice_s: float) -> Literal["again", "stopped", "busy"]:
     try:
         with closing_if_it_fails(runner):
             holding = Holding(row, runner)
-        again = holding.go(slice_s)
+        more = holding.go(slice_s)
         retries.got_on(row)
-        return "again" if again else "stopped"
+        return "again" if more else "stopped"
     except UserError as error:
         return "busy" if error.code in LOST else retries.hold_up(row, error, runner.ledger.fence)
 

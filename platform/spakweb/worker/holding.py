@@ -72,13 +72,13 @@ class Holding:
         """Held while the watcher does something to the run; after `_leave` it does nothing more."""
         self._left = self._broken = False
         runner.listeners.append(self._heard)
-        runner.performer.away = lambda: slots.without_slot(lambda: self._broken)
+        runner.performer.while_waiting = lambda: slots.without_slot(lambda: self._broken)
         runner.performer.hearing = self._hearing
 
     def go(self, slice_s: float) -> bool:
         """Advance for a slice and give the lease back; True when there is more to do."""
         until = time.monotonic() + slice_s
-        again = True
+        more = True
         try:
             with starts:
                 only_stops = self.runner.performer.host is NOTHING
@@ -94,19 +94,19 @@ class Holding:
                 stop = self.runner.advance(self._mode(), self._auto(), called, until)
             finally:
                 self._leave()
-            again = self._stopped(stop, self.wanted)
+            more = self._stopped(stop, self.wanted)
         except UserError as error:  # a model gave no answer: nothing is recorded, the question is open
             if not error.code.startswith("llm."):
                 raise
             log.warning("run %s: %s: %s", self.row.key, error.code, error.message)
             self._save("waiting", f"{error.code}: {error.message}"[:200])
-            again = False
+            more = False
         finally:
             try:
                 self.runner.close()
             finally:
                 close_old_connections()
-        return again
+        return more
 
     def break_off(self, wanted: str) -> None:
         """Stop the runner before its next effect; one that is under way is broken off, and its sandbox with

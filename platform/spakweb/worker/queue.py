@@ -34,7 +34,7 @@ def enqueue(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(enqueued_at=clock.now(), not_before=None, faults=0)
     key, queue, count = run.key, run.queue, run.count
     transaction.on_commit(lambda: send(key, queue))
-    transaction.on_commit(lambda: news.tell(key, count))
+    transaction.on_commit(lambda: news.publish(key, count))
 
 
 def send(key: str, queue: str = "default") -> None:

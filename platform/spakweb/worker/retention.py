@@ -84,7 +84,7 @@ def mark(run: Run, user: Any, why: str) -> bool:
         )  # fmt: skip
         detail = {"count": found.count, "state": str(found.state), "why": why}
         record(user, "run.deleted", run.key, run.team, before=found.head, **detail)
-        transaction.on_commit(partial(news.tell, run.key, found.count))
+        transaction.on_commit(partial(news.publish, run.key, found.count))
     return True
 
 

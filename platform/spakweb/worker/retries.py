@@ -56,8 +56,8 @@ def hold_up(row: Run, error: UserError, fence: int | None = None) -> Literal["st
 
 def count(row: Run, error: Exception) -> Literal["stopped"]:
     """The worker failed while it had the run, which may be the run's doing."""
-    said = f"web.worker: the worker that had it failed: {type(error).__name__}: {error}"
-    _rests_or_pauses(row, said, row.faults + 1, PAUSE)
+    reason = f"web.worker: the worker that had it failed: {type(error).__name__}: {error}"
+    _rests_or_pauses(row, reason, row.faults + 1, PAUSE)
     return "stopped"
 
 
@@ -83,16 +83,16 @@ def left_behind(row: Run) -> bool:
     return True
 
 
-def _rests_or_pauses(row: Run, said: str, faults: int, pause: timedelta) -> None:
+def _rests_or_pauses(row: Run, reason: str, faults: int, pause: timedelta) -> None:
     """`pause` is that of the first time; each time it is twice as long."""
     if faults < TRIES:
-        _rests(row, said, min(pause * 2 ** (faults - 1), MOST_PAUSE), faults)
+        _rests(row, reason, min(pause * 2 ** (faults - 1), MOST_PAUSE), faults)
         return
     log.error("run %s failed %d times in a row and is paused", row.key, faults)
     let_go(row.key)
-    found = {"state": State.PAUSED, "reason": _reason(said), "faults": faults, "not_before": None}
+    found = {"state": State.PAUSED, "reason": _reason(reason), "faults": faults, "not_before": None}
     if _left(row).update(**found, wanted="", left_at=None, holder="", lease_until=None):
-        news.tell(row.key, row.count)
+        news.publish(row.key, row.count)
 
 
 def got_on(row: Run) -> None:
@@ -123,7 +123,7 @@ def _rests(
     until = clock.now() + pause
     found = {"state": State.QUEUED, "reason": _reason(reason), "not_before": until, "left_at": None}
     if _left(row, fence).update(**found, **({} if faults is None else {"faults": faults})):
-        news.tell(row.key, row.count)
+        news.publish(row.key, row.count)
 
 
 def _left(row: Run, fence: int | None = None) -> QuerySet[Run]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-AWAY = 64
+MOST_WAITING = 64
 """How many runs of a worker may wait for models; those beyond keep their slots."""
 LOOK_S = 0.1
 
@@ -26,9 +26,9 @@ class Slots:
     """How many runs this process advances at a time."""
 
     def __init__(self, most: int) -> None:
-        self._free, self._away = most, 0
+        self._free, self._waiting = most, 0
         self._changed = threading.Condition()
-        self._pool = ThreadPoolExecutor(most + AWAY, "run")
+        self._pool = ThreadPoolExecutor(most + MOST_WAITING, "run")
 
     def take(self, leave: Callable[[], bool] = bool) -> None:
         """Wait for a slot; not any longer once `leave` says so."""
@@ -46,16 +46,16 @@ class Slots:
     def goes(self) -> bool:
         """Whether one more may wait without a slot; gives its slot back."""
         with self._changed:
-            if self._away >= AWAY:
+            if self._waiting >= MOST_WAITING:
                 return False
-            self._away += 1
+            self._waiting += 1
         self.give()
         return True
 
     def comes(self, leave: Callable[[], bool]) -> None:
         """Take a slot again after waiting outside of one; `leave` says when to wait no longer."""
         with self._changed:
-            self._away -= 1
+            self._waiting -= 1
         self.take(leave)
 
     def use(self, work: Callable[[], None]) -> None:

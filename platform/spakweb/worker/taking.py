@@ -73,8 +73,8 @@ def _alone(key: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            said = f"run {key} is begun by another worker of this host"
-            raise RunError("workspace.busy", said, "wait for it, or end it if it was stopped") from error
+            message = f"run {key} is begun by another worker of this host"
+            raise RunError("workspace.busy", message, "wait for it, or end it if it was stopped") from error
         if Run.objects.filter(key=key, count__gt=0).exists():
             raise LedgerError("ledger.busy", f"run {key} was begun by another runner", "")
         for name in ("workspace", "store"):  # what one that died while it filled them has left

@@ -146,7 +146,7 @@ def _swept(at_once: bool) -> int:
         if _put_up(pk, fence, now, {"state": State.QUEUED} if state == State.RUNNING else {}):
             done += 1
             send(key, queue)
-            news.tell(key, count)
+            news.publish(key, count)
     if done:
         log.info("swept up %d runs", done)
     retention.go_on()
@@ -189,14 +189,14 @@ def _begin(sender: Any, **ignored: object) -> None:
     settings.WORKER_QUEUES = [queue.name for queue in sender.task_consumer.queues]
     slots.open_slots(sender.controller.concurrency)
     worker_health.say_so(_ended)
-    told = threading.Event(), SWEEP_S, sweep_if_nobody_did
-    threading.Thread(target=watch, args=told, name="worker-watch", daemon=True).start()
+    arguments = threading.Event(), SWEEP_S, sweep_if_nobody_did
+    threading.Thread(target=watch, args=arguments, name="worker-watch", daemon=True).start()
 
 
 def watch(stop: threading.Event, sweep_s: float, swept: Callable[[], int] = sweep_up) -> None:
     """Until `stop`: stop runs that are to stop, and sweep up every `sweep_s` seconds, all runs as soon as a
     full disk has room again. What goes wrong is said once and tried again."""
-    due_at, said, unsent, full = time.monotonic() + sweep_s, "", "", False
+    due_at, logged, unsent, full = time.monotonic() + sweep_s, "", "", False
     while not stop.wait(LOOK_S):
         try:
             if no_room():
@@ -211,30 +211,30 @@ def watch(stop: threading.Event, sweep_s: float, swept: Callable[[], int] = swee
                 swept()
                 due_at = time.monotonic() + sweep_s
             unsent = _hand_out_webhooks(unsent)
-            said = ""
+            logged = ""
         except Exception as error:  # the thread must live on: in this worker nobody else does it
-            if said != str(error):
+            if logged != str(error):
                 known = isinstance(error, DatabaseError | UserError)
                 log.warning("runs were not seen to: %s", error, exc_info=not known)
-            said = str(error)
+            logged = str(error)
         finally:
             connection.close()
 
 
-def _hand_out_webhooks(said: str) -> str:
+def _hand_out_webhooks(logged: str) -> str:
     """Hand what webhooks are owed to Celery; gives what went wrong, logged when it is new. No run waits for
     it."""
     try:
         deliver.go_on()
     except Exception as error:  # runs are seen to whatever is wrong with webhooks
-        if said != str(error):
+        if logged != str(error):
             log.warning("webhooks were not seen to: %s", error)
         return str(error)
     return ""
 
 
 @worker_shutting_down.connect
-def _put_down(**ignored: object) -> None:
+def _stop_advancing(**ignored: object) -> None:
     """It ends: its runs stop where they are."""
     _ended.set()
     holding.stop_advancing()

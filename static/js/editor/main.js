@@ -11,7 +11,7 @@ import { Keeper } from "./keep.js";
 import { Outline, Properties } from "./outline.js";
 import { Panel } from "./panel.js";
 import { panes } from "./panes.js";
-import { presence, told } from "./presence.js";
+import { announceVersion, presence } from "./presence.js";
 import { propose } from "./propose.js";
 import { save } from "./save.js";
 import { ask, introduce, Offline, Refused, sentence, SignedOut } from "./server.js";
@@ -130,7 +130,7 @@ function edit(ops, after = () => {}) {
       pane.apply(answer.changes);
       look.cancel();
       show(answer.analysis, pane.text);
-      if (answer.changes.length) said(answer.said);
+      if (answer.changes.length) announce(answer.said);
       after(answer);
       return "";
     } catch (error) {
@@ -151,7 +151,7 @@ async function tried(ops, after) {
   if (wrong) toast(wrong, "error");
 }
 
-function said(words) {
+function announce(words) {
   find("#said").textContent = words;
 }
 
@@ -371,7 +371,7 @@ async function begin() {
     };
     banner("draft", `Your draft of ${new Date(config.draft.saved_at).toLocaleString()} is open.`, { label: "Discard draft", run: () => drop().catch((error) => toast(error.message, "error")) }, { label: "Keep it", run: () => banner("draft") });
   }
-  if (keeper.base < config.head_version) told({ by: config.head_author, version: config.head_version, base: keeper.base }, config, true);
+  if (keeper.base < config.head_version) announceVersion({ by: config.head_author, version: config.head_version, base: keeper.base }, config, true);
   steps();
   await analyse();
   graph.select(graph.first, { tell: false });
@@ -380,7 +380,7 @@ async function begin() {
 
 presence(config, find("#presence"), {
   saved(news) {
-    if (news.version > keeper.base) told(news, config, pane.text !== versionText);
+    if (news.version > keeper.base) announceVersion(news, config, pane.text !== versionText);
   },
 });
 

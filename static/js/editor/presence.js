@@ -40,7 +40,7 @@ export function presence(config, place, on) {
   });
 }
 
-export function told(news, config, dirty) {
+export function announceVersion(news, config, dirty) {
   const open = { label: "See what changed", href: `${config.urls.compare}?old=${news.base}&new=${news.version}` };
   const rest = dirty ? "Your text stays as it is; saving will merge both." : "Load it to go on from there.";
   banner("newer", `${news.by} saved version ${news.version}. ${rest}`, open, ...(dirty ? [] : [{ label: "Load it", run: () => location.reload() }]));

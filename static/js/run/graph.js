@@ -1,7 +1,7 @@
 // The graph of a run: states of its nodes, how often each edge was taken. Takes [task, state, visits] and
 // [from, signal, to, times, slips]; changes attributes of the drawing that the server made, and no place in it.
 
-const SAID = { queued: "queued", running: "running", waiting: "waiting", paused: "paused", done: "succeeded", allowed: "with warnings", failed: "failed", refused: "refused", cancelled: "cancelled" };
+const LABELS = { queued: "queued", running: "running", waiting: "waiting", paused: "paused", done: "succeeded", allowed: "with warnings", failed: "failed", refused: "refused", cancelled: "cancelled" };
 const LARGE = 300;
 const NAMES = { succeeded: "done" };
 
@@ -15,7 +15,7 @@ export class Graph {
     this.known = new Map();
     if (!svg) return;
     for (const node of svg.querySelectorAll(".node")) {
-      this.nodes.set(node.dataset.task, { box: node, use: node.querySelector(".state use"), text: node.querySelector(".state text"), told: node.querySelector("title") });
+      this.nodes.set(node.dataset.task, { box: node, use: node.querySelector(".state use"), text: node.querySelector(".state text"), tooltip: node.querySelector("title") });
     }
     this.large = this.nodes.size > LARGE;
     const come = (event) => {
@@ -60,18 +60,18 @@ export class Graph {
       delete found.box.dataset.state;
       found.use?.removeAttribute("href");
     }
-    const said = (SAID[name] ?? "") + (visits > 1 ? ` ${visits}×` : "");
-    if (found.text?.firstChild) found.text.firstChild.data = said;
-    else if (found.text) found.text.textContent = said;
-    found.said = said || "not entered";
+    const label = (LABELS[name] ?? "") + (visits > 1 ? ` ${visits}×` : "");
+    if (found.text?.firstChild) found.text.firstChild.data = label;
+    else if (found.text) found.text.textContent = label;
+    found.label = label || "not entered";
     if (!this.large) this.tell(found);
   }
 
   // The title names a node, for hover and for screen readers alike; of a large graph when it is come to.
   tell(found) {
-    if (!found.told) return;
-    found.words ??= found.told.textContent;
-    found.told.textContent = `${found.words}\nstate: ${found.said ?? "not entered"}`;
+    if (!found.tooltip) return;
+    found.words ??= found.tooltip.textContent;
+    found.tooltip.textContent = `${found.words}\nstate: ${found.label ?? "not entered"}`;
     found.box.removeAttribute("aria-label");
   }
 
@@ -84,8 +84,8 @@ export class Graph {
       if (!label) continue;
       label.text.textContent = `${label.trigger} ${times}×`;
       label.text.dataset.count = times;
-      const told = edge?.querySelector("title");
-      if (slips && told) told.textContent = `${told.textContent.split("\n")[0]}\n${slips} of ${times} after a step failed and went on`;
+      const title = edge?.querySelector("title");
+      if (slips && title) title.textContent = `${title.textContent.split("\n")[0]}\n${slips} of ${times} after a step failed and went on`;
       if (label.ground) changed.push(label);
     }
     const wide = changed.map(({ text }) => Math.ceil(text.getComputedTextLength()) + 8);

@@ -51,12 +51,12 @@ def waited(team: Team, path: str, happens: Any) -> tuple[bool, Any]:
 
 def ends() -> None:
     Run.objects.update(state="failed", ended_at=timezone.now())
-    news.tell("r1", Run.objects.get().count)
+    news.publish("r1", Run.objects.get().count)
 
 
 def stands() -> None:
     Run.objects.update(state="waiting")
-    news.tell("r1", Run.objects.get().count)
+    news.publish("r1", Run.objects.get().count)
 
 
 @pytest.mark.parametrize(("happens", "state"), [(ends, "failed"), (stands, "waiting")])

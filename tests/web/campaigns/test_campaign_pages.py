@@ -8,7 +8,7 @@ from typing import Any
 from django.urls import reverse
 
 import platform_campaigns as kit
-from spak.outer.campaigns import Campaign as Told
+from spak.outer.campaigns import Campaign as Recorded
 from spak.outer.campaigns import verify
 from spakweb.campaigns import ledger, steps
 from spakweb.campaigns.models import Campaign
@@ -43,8 +43,8 @@ def test_a_campaign_from_the_form_to_its_patch(cast: Any, world: World, tmp_path
     assert "<html" not in going
     kit.finish(made)
     done = page_of(bob, cast.team)
-    told = ledger.read(Campaign.objects.get())
-    runs = told.tested[0].pairs[0].runs
+    recorded = ledger.read(Campaign.objects.get())
+    runs = recorded.tested[0].pairs[0].runs
     for words in (
         "Its proposer has no more to propose.", "margin 50 points", "remove_step task=Reads step=two",
         'class="curve"', "it takes something out and has to be no worse by 1/2",
@@ -58,8 +58,8 @@ def test_a_campaign_from_the_form_to_its_patch(cast: Any, world: World, tmp_path
     file = b"".join(bob.get(reverse("spak-campaign-ledger", args=[slug, 1])))
     (tmp_path / "c").mkdir()
     (tmp_path / "c/trace.jsonl").write_bytes(file)
-    read = Told.read(tmp_path, "c")
-    assert (read.head, verify(read, catalog())) == (told.head, [])
+    read = Recorded.read(tmp_path, "c")
+    assert (read.head, verify(read, catalog())) == (recorded.head, [])
 
 
 def test_the_buttons_are_for_those_who_may(cast: Any, world: World) -> None:

@@ -38,14 +38,14 @@ def test_a_fit_candidate_arrives_as_a_patch(cast: Any, world: World) -> None:
     made = kit.begun(cast["bob"], spec, suite)
     assert kit.finish(made) == "proposals"
     assert (made.state, made.shown["counts"]) == (State.ENDED, {"tried": 1, "fit": 1})
-    told = ledger.read(made)
-    assert verify(told, catalog()) == []
-    assert told.tested[0].verdict == "fit"
+    recorded = ledger.read(made)
+    assert verify(recorded, catalog()) == []
+    assert recorded.tested[0].verdict == "fit"
     patch = Patch.objects.get()
     assert "step two" not in patch.latest.text
     assert patch.proposer == "campaign 1 (nightly) candidate 1"
     check = patch.latest.checks.get(name="campaign")
-    assert (check.state, len(check.result["pairs"])) == ("passed", len(told.tested[0].pairs))
+    assert (check.state, len(check.result["pairs"])) == ("passed", len(recorded.tested[0].pairs))
     steps.advance(made.pk)
     assert Patch.objects.count() == 1
     assert events(cast.team) == ["campaign.begun", "campaign.ended"]
@@ -62,12 +62,12 @@ def test_both_runs_of_a_pair_have_a_seed_and_run_what_the_pair_names(cast: Any, 
         assert (one.run.version is None) == bool(one.run.own.text)
         assert one.run.labels == ["campaign 1"]
     kit.run_all(made)
-    told = ledger.read(made)
+    recorded = ledger.read(made)
     steps.advance(made.pk)
-    told = ledger.read(made)
-    assert len(told.tested[0].pairs) == 4
-    assert {(pair.outcome, pair.why) for pair in told.tested[0].pairs} == {(0, "")}
-    first = told.tested[0].pairs[0].runs
+    recorded = ledger.read(made)
+    assert len(recorded.tested[0].pairs) == 4
+    assert {(pair.outcome, pair.why) for pair in recorded.tested[0].pairs} == {(0, "")}
+    first = recorded.tested[0].pairs[0].runs
     texts = [b"step two" in bytes(RunRecord.objects.get(run__key=key, seq=0).line) for key in first]
     assert texts == [True, False], "the base, the candidate"
 

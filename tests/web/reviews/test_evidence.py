@@ -70,7 +70,7 @@ def test_a_law_that_changed_makes_evidence_stale(cast: Any, patch: Patch) -> Non
     patch = Patch.objects.get(pk=patch.pk)
     assert rules.missing(patch) == ["a check to run again: the text is free of errors"]
     assert page.status(cast["bob"], patch)["again"]
-    actions.check_again(cast["bob"], patch, 1)
+    actions.repeat_check(cast["bob"], patch, 1)
     checked(patch)
     assert rules.missing(patch) == []
 

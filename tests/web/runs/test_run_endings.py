@@ -190,7 +190,7 @@ def test_a_failed_run_is_tried_again_from_its_question_and_from_its_task(cast: A
     assert (asked["word"], task["word"]) == ("From the last question", "From this task")
     text = page(cast, run)
     for item in (asked, task):
-        assert item["told"] in text and f'name="at" value="{item["at"]}"' in text
+        assert item["text"] in text and f'name="at" value="{item["at"]}"' in text
     address = reverse("spak-run-fork-go", args=[run.team.slug, run.key])
     for item in (asked, task):
         cast.client("alice").post(address, {"at": item["at"]})

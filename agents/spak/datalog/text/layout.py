@@ -51,15 +51,15 @@ def format_text(text: str, file: str = "") -> Laid:
     if any(item.severity == "error" for item in source.findings):
         return Laid(text, source.findings)
     made = _Layout(text, source).text()
-    again = parse(made, file)
-    same = (again.clauses, again.decls) == (source.clauses, source.decls)
+    parsed = parse(made, file)
+    same = (parsed.clauses, parsed.decls) == (source.clauses, source.decls)
     if not same or _words(made) != _words(text):
         return Laid(text, source.findings)
     return Laid(made, source.findings)
 
 
 def _words(text: str) -> list[str]:
-    return sorted(said for _, said in comments(text))
+    return sorted(comment for _, comment in comments(text))
 
 
 class _Layout:
@@ -86,9 +86,9 @@ class _Layout:
 
         for at, thing in enumerate(self.things):
             while waiting and waiting[0][0] < thing.place.start:
-                start, said = waiting.pop(0)
+                start, comment = waiting.pop(0)
                 gap(start)
-                lines.append(said)
+                lines.append(comment)
                 last = start + 1
             inside = []
             while waiting and waiting[0][0] < thing.place.end:
@@ -105,9 +105,9 @@ class _Layout:
                 made[-1] += (kept if same and len(kept) > 1 and kept.isspace() else "  ") + behind[0][1]
             lines += made
             last = behind[-1][0] + 1 if behind else thing.place.end
-        for start, said in waiting:
+        for start, comment in waiting:
             gap(start)
-            lines.append(said)
+            lines.append(comment)
             last = start + 1
         return "\n".join(lines) + "\n" if lines else ""
 
@@ -140,11 +140,11 @@ class _Layout:
         last.after = [] if behind else last.after[:1]
         lines = [f"{head.text} :-" + self.tail(head)]
         for at, piece in enumerate(pieces):
-            lines += ["    " + said for said in piece.before]
+            lines += ["    " + comment for comment in piece.before]
             following = pieces[at + 1].text if at + 1 < len(pieces) else ""
             end = "." if not following else "" if following.startswith("|>") else ","
             lines.append(f"    {piece.text}{end}" + self.tail(piece))
-            lines += ["    " + said for said in piece.after[1:]]
+            lines += ["    " + comment for comment in piece.after[1:]]
         return lines
 
     def decl(self, decl: Decl, inside: list[tuple[int, str]]) -> list[str]:
@@ -171,26 +171,26 @@ class _Layout:
         self.place(inside, pieces, head)
         lines = [f"Decl {name}(" + self.tail(head)]
         for at, piece in enumerate(pieces):
-            lines += ["    " + said for said in piece.before]
+            lines += ["    " + comment for comment in piece.before]
             lines.append(f"    {piece.text}{',' if at < len(pieces) - 1 else ''}" + self.tail(piece))
-            lines += ["    " + said for said in piece.after[1:]]
+            lines += ["    " + comment for comment in piece.after[1:]]
         lines.append(")" + "".join(" " + part for part in rest) + ".")
         return lines
 
     def single(self, one: str, inside: list[tuple[int, str]]) -> list[str]:
         """The statement on one line, its comments before it."""
-        return [*(said for _, said in inside), one]
+        return [*(comment for _, comment in inside), one]
 
     def place(self, inside: list[tuple[int, str]], pieces: list[_Piece], head: _Piece) -> None:
         """Each comment to the piece that it follows on its line, else before the next one."""
-        for start, said in inside:
+        for start, comment in inside:
             older = [piece for piece in [head, *pieces] if piece.start < start]
             last = older[-1] if older else None
             if last is not None and (self.line(last.end) == self.line(start) or last is pieces[-1]):
-                last.after.append(said)
+                last.after.append(comment)
                 continue
             following = next((piece for piece in pieces if piece.start > start), pieces[-1])
-            following.before.append(said)
+            following.before.append(comment)
         pieces[0].before[:0] = head.after[1:]
 
     @staticmethod

@@ -29,11 +29,11 @@ def check_law(whole: Resolved, law: Law) -> tuple[Diagnostic, ...]:
         found = tuple(item for item in error.diagnostics if isinstance(item, Finding))
     own = {SPEC, *axioms}
     entry = next(settings_of(whole.parsed.spec, "POLICY"), None)
-    told = []
+    shown = []
     for item in found:
         if item.place.file in own or item.severity == "error":
-            told.append(_as_diagnostic(item, whole, entry, texts))
-    return in_order(told)
+            shown.append(_as_diagnostic(item, whole, entry, texts))
+    return in_order(shown)
 
 
 def policy_file(whole: Resolved) -> dict[str, str]:

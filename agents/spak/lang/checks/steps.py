@@ -55,7 +55,7 @@ def check_proposer(made: Outline, scope: Scope, choice: Choice | None) -> None:
     leaf = values.fixed_text(made.report, made.inputs, scope.read)
     given = values.plain_map(choice.options, made.report, leaf)
     if choice.entry.schema:
-        _tell(made, violations(choice.entry.schema, given), choice.options, choice.at, "option")
+        _report(made, violations(choice.entry.schema, given), choice.options, choice.at, "option")
 
 
 def is_command(step: StepPlan, entry: ast.Entry) -> bool:
@@ -103,7 +103,7 @@ class _Inside:
         }
         if step.tool is not None:
             found = violations(step.tool.schema, given)
-            _tell(self.made, found, step.node.body, step.node.start + 3, "argument", META)
+            _report(self.made, found, step.node.body, step.node.start + 3, "argument", META)
 
     def options(self, choice: Choice) -> None:
         """A validator's options. A bare `VALIDATOR Name` that lacks a required one is a warning: it may be
@@ -119,7 +119,7 @@ class _Inside:
                 message = f"{choice.name} needs {', '.join(map(str, lacking))}"
                 self.report.warn("lang.missing_option", message, hint, choice.at)
             found = [item for item in found if item.code != "schema.required"]
-        _tell(self.made, found, choice.options, choice.at, "option")
+        _report(self.made, found, choice.options, choice.at, "option")
         axioms.check_option(self.made, choice, given)
 
     # ---- values
@@ -322,15 +322,15 @@ class _Inside:
         self.report.error("lang.unknown_function", f"unknown function '{node.name}'", hint, node.start, fix)
 
 
-def _tell(
+def _report(
     made: Outline,
     found: list[Violation],
     body: ast.MapValue | None,
     at: ast.Value | int,
     what: str,
-    beside: tuple[str, ...] = (),
+    allowed: tuple[str, ...] = (),
 ) -> None:
-    """Report violations at the entries that they are about. `beside` may stand among them: one misspelt may
+    """Report violations at the entries that they are about. `allowed` may stand among them: one misspelt may
     mean it. What a misspelt name is for is not missing."""
     entries: Mapping[str, ast.Entry] = (
         {entry.key: entry for entry in body.entries} if body is not None else {}
@@ -350,7 +350,7 @@ def _tell(
         )
         fix, hint = None, ""
         if item.code == "schema.unknown_member" and entry is not None:
-            names = (*item.expected, *beside)
+            names = (*item.expected, *allowed)
             fix = made.report.replace(place, nearest(entry.key, names))
             hint = did_you_mean(entry.key, names)
         made.report.error(

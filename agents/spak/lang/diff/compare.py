@@ -36,8 +36,8 @@ def compare(old: ast.Spec | Parsed, new: ast.Spec | Parsed, catalog: Catalog | N
     found = _Comparison(left, right)
     changes = found.run()
     delta = capabilities(left, right, found.pairs, catalog)
-    told = flags(left, right, delta)
-    return Difference(False, False, tuple(changes), delta, told, _changed(found.pairs))
+    flagged = flags(left, right, delta)
+    return Difference(False, False, tuple(changes), delta, flagged, _changed(found.pairs))
 
 
 def _spec(given: ast.Spec | Parsed) -> ast.Spec:
@@ -59,10 +59,10 @@ class _Comparison:
             self.model(kind, old.items[kind], new.items[kind])
         self.tasks()
         if not self.found:
-            self.tell("reorder", "")
+            self.add("reorder", "")
         return self.found
 
-    def tell(self, op: Any, path: str, before: Any = None, after: Any = None) -> None:
+    def add(self, op: Any, path: str, before: Any = None, after: Any = None) -> None:
         self.found.append(Change(op, path, before, after))
 
     # ---- the agent
@@ -71,15 +71,13 @@ class _Comparison:
         old, new = self.old, self.new
         if old.agent != new.agent:
             op = "add" if old.agent is None else "remove" if new.agent is None else "rename"
-            self.tell(op, "AGENT", old.agent, new.agent)
+            self.add(op, "AGENT", old.agent, new.agent)
         if old.level != new.level:
-            self.tell(_op(old.level, new.level), "LEVEL", old.level, new.level)
+            self.add(_op(old.level, new.level), "LEVEL", old.level, new.level)
         if self.pairs.get(old.start, old.start) != new.start:
-            self.tell(
-                _op(old.start or None, new.start or None), "START", old.start or None, new.start or None
-            )
+            self.add(_op(old.start or None, new.start or None), "START", old.start or None, new.start or None)
         if old.models != new.models:
-            self.tell("change", "SYSTEM_MODEL", old.models, new.models)
+            self.add("change", "SYSTEM_MODEL", old.models, new.models)
 
     def parts(self, old: Mapping[str, Part], new: Mapping[str, Part], above: str) -> None:
         """Values by their paths."""
@@ -87,7 +85,7 @@ class _Comparison:
             before, after = old.get(path), new.get(path)
             if before is None or after is None or before.mark != after.mark:
                 shown = before.show() if before else None
-                self.tell(_op(before, after), above + path, shown, after.show() if after else None)
+                self.add(_op(before, after), above + path, shown, after.show() if after else None)
 
     def model(self, kind: str, old: Sequence[Part], new: Sequence[Part]) -> None:
         """Axioms and the like: the same by their text, else the most alike in the same order."""
@@ -105,15 +103,15 @@ class _Comparison:
             for right in list(come):
                 left = next((index for index in gone if _alike(old[index], new[right])), -1)
                 if left >= 0:
-                    self.tell("change", f"{path}/{right + 1}", old[left].show(), new[right].show())
+                    self.add("change", f"{path}/{right + 1}", old[left].show(), new[right].show())
                     gone.remove(left)
                     come.remove(right)
         for left in gone:
-            self.tell("remove", f"{path}/{left + 1}", old[left].show())
+            self.add("remove", f"{path}/{left + 1}", old[left].show())
         for right in come:
-            self.tell("add", f"{path}/{right + 1}", None, new[right].show())
+            self.add("add", f"{path}/{right + 1}", None, new[right].show())
         if list(same.values()) != sorted(kept):
-            self.tell("reorder", path, [part.show() for part in old], [part.show() for part in new])
+            self.add("reorder", path, [part.show() for part in old], [part.show() for part in new])
 
     # ---- tasks
 
@@ -121,20 +119,20 @@ class _Comparison:
         old, new, pairs = self.old, self.new, self.pairs
         for name, task in old.tasks.items():
             if name not in pairs:
-                self.tell("remove", f"tasks/{name}", _cut(old, task.node))
+                self.add("remove", f"tasks/{name}", _cut(old, task.node))
         known = set(pairs.values())
         for name, task in new.tasks.items():
             if name not in known:
-                self.tell("add", f"tasks/{name}", None, _cut(new, task.node))
+                self.add("add", f"tasks/{name}", None, _cut(new, task.node))
         before = list(pairs.values())
         after = [name for name in new.tasks if name in known]
         moves = match.moved(before, after) if before != after else set()
         places, now = _places(before), _places(after)
         for name, other in pairs.items():
             if name != other:
-                self.tell("rename", f"tasks/{other}", name, other)
+                self.add("rename", f"tasks/{other}", name, other)
             if other in moves:
-                self.tell("move", f"tasks/{other}", places[other], now[other])
+                self.add("move", f"tasks/{other}", places[other], now[other])
             self.task(old.tasks[name], new.tasks[other])
 
     def task(self, old: TaskView, new: TaskView) -> None:
@@ -148,14 +146,14 @@ class _Comparison:
         for trigger in [*old.edges, *(trigger for trigger in new.edges if trigger not in old.edges)]:
             was, now = old.edges.get(trigger), new.edges.get(trigger)
             if was is None or self.pairs.get(was, was) != now:
-                self.tell(_op(was, now), f"{above}NEXT/{trigger}", was, now)
+                self.add(_op(was, now), f"{above}NEXT/{trigger}", was, now)
         for kind in dict.fromkeys((*old.conditions, *new.conditions)):
             before, after = old.conditions.get(kind), new.conditions.get(kind)
             if before is None or after is None or renamed.mark(before.mark, True) != after.mark:
                 shown = before.show() if before else None
-                self.tell(_op(before, after), above + kind, shown, after.show() if after else None)
+                self.add(_op(before, after), above + kind, shown, after.show() if after else None)
         if len(self.found) == count and list(order(old)) != list(order(new)) and not renamed:
-            self.tell("reorder", above.rstrip("/"))
+            self.add("reorder", above.rstrip("/"))
 
     def steps(
         self,
@@ -168,29 +166,29 @@ class _Comparison:
     ) -> None:
         for name, step in old.items():
             if name not in pairs:
-                self.tell("remove", above + name, _cut(self.old, step.node))
+                self.add("remove", above + name, _cut(self.old, step.node))
         known = set(pairs.values())
         for name, step in new.items():
             if name not in known:
-                self.tell("add", above + name, None, _cut(self.new, step.node))
+                self.add("add", above + name, None, _cut(self.new, step.node))
         before, after = list(pairs.values()), [name for name in new if name in known]
         moves = match.moved(before, after) if in_order and before != after else set()
         places, now = _places(before), _places(after)
         for name, other in pairs.items():
             if name != other:
-                self.tell("rename", above + other, name, other)
+                self.add("rename", above + other, name, other)
             if other in moves:
-                self.tell("move", above + other, places[other], now[other])
+                self.add("move", above + other, places[other], now[other])
             self.step(old[name], new[other], above + other, renamed)
 
     def step(self, old: StepView, new: StepView, path: str, renamed: _Renamed) -> None:
         if old.kind != new.kind:
-            self.tell("change", f"{path}/kind", old.kind, new.kind)
+            self.add("change", f"{path}/kind", old.kind, new.kind)
         for key in [*old.parts, *(key for key in new.parts if key not in old.parts)]:
             before, after = old.parts.get(key), new.parts.get(key)
             if before is None or after is None or renamed.mark(before.mark) != after.mark:
                 shown = before.show() if before else None
-                self.tell(_op(before, after), f"{path}/{key}", shown, after.show() if after else None)
+                self.add(_op(before, after), f"{path}/{key}", shown, after.show() if after else None)
 
 
 def _changed(pairs: Mapping[str, str]) -> dict[str, str]:

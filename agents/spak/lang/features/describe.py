@@ -136,16 +136,16 @@ def schema(found: Mapping[str, Any]) -> str:
         return " or ".join(filter(None, (schema(item) for item in found["anyOf"])))
     kind = found.get("type", "")
     kinds = kind if isinstance(kind, (list, tuple)) else [kind] if kind else []
-    said = " or ".join(_TYPES.get(item, str(item)) for item in kinds)
+    text = " or ".join(_TYPES.get(item, str(item)) for item in kinds)
     if kind == "array" and found.get("items"):
         inner = schema(found["items"])
-        said = f"a list, each {inner}" if inner else said
+        text = f"a list, each {inner}" if inner else text
     least, most = found.get("minimum"), found.get("maximum")
     if least is not None and most is not None:
-        return f"{said} from {least} to {most}"
+        return f"{text} from {least} to {most}"
     if least is not None:
-        return f"{said}, at least {least}"
-    return f"{said}, at most {most}" if most is not None else said
+        return f"{text}, at least {least}"
+    return f"{text}, at most {most}" if most is not None else text
 
 
 def trigger(name: str) -> str:

@@ -126,8 +126,8 @@ def rename(view: View, offset: int, new: str) -> Renaming:
     uses = same(view, item)
     edits = tuple((other.start, other.end, new) for other in uses)
     after = View(parse(apply_fix(view.text, edits), view.parsed.name), view.catalog, view.follow)
-    again = [other for other in occurrences(after) if other.symbol == (item.kind, new, item.owner)]
-    if len(again) != len(uses) or _errors(after) > _errors(view):
+    renamed = [other for other in occurrences(after) if other.symbol == (item.kind, new, item.owner)]
+    if len(renamed) != len(uses) or _errors(after) > _errors(view):
         return Renaming(problem=f"'{new}' would change what the spec means")
     return Renaming(edits)
 

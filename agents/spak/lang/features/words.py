@@ -294,5 +294,5 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
 
 def option(entry: str, key: str, schema: Mapping[str, Any]) -> str:
     """What a member of an entry's schema is for; empty where nobody says."""
-    said = schema.get("description") or OPTIONS.get(entry, {}).get(key) or OPTIONS[""].get(key, "")
-    return str(said)
+    description = schema.get("description") or OPTIONS.get(entry, {}).get(key) or OPTIONS[""].get(key, "")
+    return str(description)

@@ -21,9 +21,9 @@ def graph_difference(old: Spec, new: Spec, renames: Mapping[str, str] | None = N
     """One graph of both; `renames` gives the new name of each renamed task by its old one."""
     before, after = graph_of(old), graph_of(new)
     names = {node.name for node in after.nodes}
-    told = {one: other for one, other in (renames or {}).items() if other in names and one not in names}
-    earlier = {told.get(node.name, node.name): node for node in before.nodes}
-    old_bodies = {told.get(name, name): body for name, body in _bodies(old).items()}
+    renamed = {one: other for one, other in (renames or {}).items() if other in names and one not in names}
+    earlier = {renamed.get(node.name, node.name): node for node in before.nodes}
+    old_bodies = {renamed.get(name, name): body for name, body in _bodies(old).items()}
     new_bodies = _bodies(new)
     nodes = [
         _node(node, earlier.get(node.name), old_bodies.get(node.name), new_bodies.get(node.name))
@@ -37,7 +37,7 @@ def graph_difference(old: Spec, new: Spec, renames: Mapping[str, str] | None = N
     nodes += [
         replace(node, start=False, change="removed") for name, node in earlier.items() if name not in names
     ]
-    return Graph(after.name or before.name, tuple(nodes), tuple(_edges(before, after, told)))
+    return Graph(after.name or before.name, tuple(nodes), tuple(_edges(before, after, renamed)))
 
 
 def _moves(before: list[str], after: list[str]) -> set[str]:
@@ -66,10 +66,14 @@ def _node(node: Node, old: Node | None, old_body: Any, new_body: Any) -> Node:
     return replace(node, change=changed, was=was)
 
 
-def _edges(before: Graph, after: Graph, told: Mapping[str, str]) -> list[Edge]:
+def _edges(before: Graph, after: Graph, renamed: Mapping[str, str]) -> list[Edge]:
     """Those of the new graph, then those that only the old one had."""
     moved = [
-        replace(edge, source=told.get(edge.source, edge.source), target=told.get(edge.target, edge.target))
+        replace(
+            edge,
+            source=renamed.get(edge.source, edge.source),
+            target=renamed.get(edge.target, edge.target),
+        )
         for edge in before.edges
     ]
     old_keys = {(edge.source, edge.trigger, edge.target) for edge in moved}

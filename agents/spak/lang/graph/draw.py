@@ -31,7 +31,7 @@ from spak.lang.graph.measure import clean, shorten, width
 from spak.lang.graph.route import Point
 from spak.lang.graph.style import KINDS, STATES, STYLE, TRIGGERS, VALIDATOR
 
-MOST_TOLD = 40
+MOST_EDGES = 40
 """Edges that the description names one by one."""
 _CUT = 10
 """How much of its corners a plan's box lacks."""
@@ -78,24 +78,24 @@ def describe(layout: Layout) -> str:
     """The drawing in words, for whoever cannot see it."""
     graph = layout.graph
     there = [node for node in graph.nodes if node.kind != "missing"]
-    said = [f"{len(there)} task{'' if len(there) == 1 else 's'}"]
+    sentences = [f"{len(there)} task{'' if len(there) == 1 else 's'}"]
     if graph.start is not None:
-        said[0] += f", starting at {clean(graph.start.name)}"
+        sentences[0] += f", starting at {clean(graph.start.name)}"
     ends = [clean(node.name) for node in there if node.terminal]
-    said += [f"Ends: {_list(ends)}"] if ends else []
+    sentences += [f"Ends: {_list(ends)}"] if ends else []
     lost = [clean(node.name) for node in graph.nodes if node.kind == "missing"]
-    said += [f"Missing: {_list(lost)}"] if lost else []
+    sentences += [f"Missing: {_list(lost)}"] if lost else []
     for change in ("added", "removed", "changed", "moved"):
         names = [clean(node.name) for node in graph.nodes if node.change == change]
-        said += [f"{change.capitalize()}: {_list(names)}"] if names else []
+        sentences += [f"{change.capitalize()}: {_list(names)}"] if names else []
     states = [f"{clean(placed.node.name)} {placed.state}" for placed in layout.nodes if placed.state]
-    said += [f"States: {_list(states)}"] if states else []
-    for edge in graph.edges[:MOST_TOLD]:
+    sentences += [f"States: {_list(states)}"] if states else []
+    for edge in graph.edges[:MOST_EDGES]:
         word = f" ({edge.change})" if edge.change not in ("", "same") else ""
-        said.append(f"{clean(edge.source)} goes to {clean(edge.target)} on {clean(edge.trigger)}{word}")
-    if len(graph.edges) > MOST_TOLD:
-        said.append(f"And {len(graph.edges) - MOST_TOLD} more edges")
-    return ". ".join(said) + "."
+        sentences.append(f"{clean(edge.source)} goes to {clean(edge.target)} on {clean(edge.trigger)}{word}")
+    if len(graph.edges) > MOST_EDGES:
+        sentences.append(f"And {len(graph.edges) - MOST_EDGES} more edges")
+    return ". ".join(sentences) + "."
 
 
 def node_id(name: str, prefix: str = "g") -> str:
@@ -116,15 +116,15 @@ def _node(placed: PlacedNode, prefix: str, live: bool, interactive: bool) -> str
     classes = ["node", node.kind, *(["start"] if node.start else []), *(["end"] if node.terminal else [])]
     if node.change:
         classes.append(f"d-{node.change}")
-    told = _tooltip(placed)
-    buttons = f' role="button" tabindex="0" aria-label="{_attribute(told)}"' if interactive else ""
+    tooltip = _tooltip(placed)
+    buttons = f' role="button" tabindex="0" aria-label="{_attribute(tooltip)}"' if interactive else ""
     state = f' data-state="{placed.state}"' if placed.state else ""
     file = f' data-file="{_attribute(node.file)}"' if node.file else ""
     parts = [
         f'<g class="{" ".join(classes)}" id="{node_id(node.name, prefix)}" '
         f'data-task="{_attribute(node.name)}" data-line="{node.line}"{file}{state}{buttons} '
         f'transform="translate({placed.x} {placed.y})">'
-        f"<title>{_text(told)}</title>",
+        f"<title>{_text(tooltip)}</title>",
         _outline(placed),
         f'<path class="glyph" transform="translate({PAD} 12)" d="{KINDS[node.kind]}"/>',
         f'<text class="name" x="{PAD + GLYPH}" y="22">{_text(placed.title)}</text>',
@@ -205,13 +205,13 @@ def _route(route: Route, prefix: str, missing: bool) -> str:
         classes.append("to-missing")
     triggers = " ".join(clean(edge.trigger) for edge in route.edges)
     verbs = ", ".join(f"{_sign(edge.change)}{clean(edge.trigger)}" for edge in route.edges)
-    told = f"{clean(route.source)} to {clean(route.target)}: {verbs}"
+    tooltip = f"{clean(route.source)} to {clean(route.target)}: {verbs}"
     line, tip = (_loop if route.loop else _line)(route)
     return (
         f'<g class="{" ".join(classes)}" id="{route_id(route.source, route.target, prefix)}" '
         f'data-from="{_attribute(route.source)}" data-to="{_attribute(route.target)}" '
         f'data-triggers="{_attribute(triggers)}" data-line="{route.edges[0].line}">'
-        f'<title>{_text(told)}</title><path class="line" d="{line}"/><path class="tip" d="{tip}"/></g>\n'
+        f'<title>{_text(tooltip)}</title><path class="line" d="{line}"/><path class="tip" d="{tip}"/></g>\n'
     )
 
 
@@ -337,8 +337,8 @@ def _sign(change: str) -> str:
 
 def _list(words: Iterable[str]) -> str:
     words = list(words)
-    return ", ".join(words[:MOST_TOLD]) + (
-        f" and {len(words) - MOST_TOLD} more" if len(words) > MOST_TOLD else ""
+    return ", ".join(words[:MOST_EDGES]) + (
+        f" and {len(words) - MOST_EDGES} more" if len(words) > MOST_EDGES else ""
     )
 
 

@@ -202,9 +202,9 @@ def _trunk(made: Skeleton, target: int, turn: bool, size: int) -> list[int]:
     """The pieces of a trunk, the one beside the target first."""
     step = 1 if turn else -1
     pieces: list[int] = []
-    for away in range(1, size + 1):
+    for distance in range(1, size + 1):
         piece = len(made.layer)
-        made.layer.append(made.layer[target] + step * away)
+        made.layer.append(made.layer[target] + step * distance)
         made.left.append(TRUNK_MARGIN)
         made.right.append(TRUNK_MARGIN)
         made.height.append(0)

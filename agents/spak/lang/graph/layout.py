@@ -115,8 +115,8 @@ def lay_out(graph: Graph, states: Mapping[str, State] | None = None) -> Layout:
     boxes = []
     for draft in drafts:
         own = labels.get((draft.node.name, draft.node.name))
-        beside, tall = _label_size(own) if own else (0, 0)
-        boxes.append(Box(draft.width, draft.height, beside + LOOP if own else 0, tall))
+        wide, tall = _label_size(own) if own else (0, 0)
+        boxes.append(Box(draft.width, draft.height, wide + LOOP if own else 0, tall))
     pairs = [pair for pair in bundles if pair[0] != pair[1]]
     _widen(drafts, boxes, pairs, number)
     links = [Link(number[pair[0]], number[pair[1]], *_label_size(labels[pair])) for pair in pairs]
@@ -258,7 +258,7 @@ def _route(index: int, edges: tuple[Edge, ...], labels: tuple[Label, ...], place
 def _loop(at: PlacedNode, edges: tuple[Edge, ...], labels: tuple[Label, ...]) -> Route:
     wide, tall = _label_size(labels)
     right, middle = at.x + at.width, at.y + at.height // 2
-    away = min(12, at.height // 4)
-    points = ((right, middle - away), (right + LOOP - 6, middle), (right, middle + away))
+    offset = min(12, at.height // 4)
+    points = ((right, middle - offset), (right + LOOP - 6, middle), (right, middle + offset))
     name = at.node.name
     return Route(name, name, edges, points, labels, right + LOOP, middle - tall // 2, wide, tall)

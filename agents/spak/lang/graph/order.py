@@ -64,15 +64,15 @@ def _sweep(made: Skeleton, place: list[int], downwards: bool, median: bool) -> N
         if len(layer) < 2:
             continue
         for item in layer:
-            beside = near[item]
-            if len(beside) == 1:
-                keys[item] = place[beside[0]]
-            elif not beside:
+            neighbours = near[item]
+            if len(neighbours) == 1:
+                keys[item] = place[neighbours[0]]
+            elif not neighbours:
                 keys[item] = place[item]
             elif median:
-                keys[item] = _median(sorted(place[other] for other in beside))
+                keys[item] = _median(sorted(place[other] for other in neighbours))
             else:
-                keys[item] = sum([place[other] for other in beside]) / len(beside)
+                keys[item] = sum([place[other] for other in neighbours]) / len(neighbours)
         layer.sort(key=keys.__getitem__)
         for at, item in enumerate(layer):
             place[item] = at

@@ -153,14 +153,14 @@ def _settle(
     for item, step in zip(layer, steps, strict=True):
         base += step
         bases.append(base)
-        beside = near[item]
-        if len(beside) == 1:
-            other, shift = beside[0]
+        neighbours = near[item]
+        if len(neighbours) == 1:
+            other, shift = neighbours[0]
             heavy = weight[item]
             total = (x[other] + shift - base) * heavy
-        elif beside:
-            heavy = weight[item] * len(beside)
-            total = (_middle(sorted([x[other] + shift for other, shift in beside])) - base) * heavy
+        elif neighbours:
+            heavy = weight[item] * len(neighbours)
+            total = (_middle(sorted([x[other] + shift for other, shift in neighbours])) - base) * heavy
         else:
             heavy = 0.05
             total = (x[item] - base) * heavy

@@ -102,9 +102,9 @@ def _heights(
     count = len(made.boxes)
     for item, below in enumerate(made.down):
         for other in below:
-            away = abs(x[item] - x[other])
-            if away > widest[made.layer[item]]:
-                widest[made.layer[item]] = away
+            distance = abs(x[item] - x[other])
+            if distance > widest[made.layer[item]]:
+                widest[made.layer[item]] = distance
     tall = [max(box.height, box.tall) for box in made.boxes] + made.height[count:]
     tallest = [max((tall[item] for item in layer), default=0) for layer in made.layers]
     tops, bottoms, y = [], [], 0

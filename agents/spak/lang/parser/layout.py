@@ -196,7 +196,7 @@ class Layout:
                 stack.append((indent, self.line(at)))
             elif self.kinds[at] in heads and self.opens(at) and self.first_of_line(at):
                 while surplus > 0 and stack and self.indent(at) <= stack[-1][0]:
-                    self.tell_lost(at, stack.pop()[1])
+                    self.report_lost(at, stack.pop()[1])
                     self.insert(at, closer)
                     at += 1
                     surplus -= 1
@@ -209,11 +209,11 @@ class Layout:
                     and mine < indent
                     and any(i == mine for i, _ in stack)
                 ):
-                    self.tell_lost(at, line)
+                    self.report_lost(at, line)
                     self.insert(at, closer)
                     surplus -= 1
                 elif surplus < 0 and self.doubled(at, line, indent):
-                    self.tell_doubled(at)
+                    self.report_doubled(at)
                     del self.kinds[at], self.starts[at], self.ends[at]
                     surplus += 1
                     continue
@@ -227,14 +227,14 @@ class Layout:
             return False
         return self.first_of_line(after) and self.indent(after) > indent
 
-    def tell_lost(self, at: int, line: int) -> None:
+    def report_lost(self, at: int, line: int) -> None:
         """Report a missing brace at the place where indentation says that it belongs."""
         place = self.ends[at - 1]
         message = f"'}}' is missing for the '{{' of line {line}"
         hint = "the indentation of the lines below says that it belongs here"
         self.found.append(("lang.syntax", message, hint, place, place, ((place, place, " }"),)))
 
-    def tell_doubled(self, at: int) -> None:
+    def report_doubled(self, at: int) -> None:
         """Report a brace that indentation says is one too many."""
         hint = "the indentation of the lines below says that it is one too many"
         self.note("lang.syntax", "unexpected '}'", hint, at, ((self.starts[at], self.ends[at], ""),))

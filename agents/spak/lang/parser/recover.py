@@ -114,7 +114,7 @@ class _Recovery(Layout):
         for name in self.insert_order():
             kind = self.number[name]
             if can_shift(self.states, kind, self.grammar) and self.parses([kind], self.at):
-                self.tell_missing(name)
+                self.report_missing(name)
                 self.insert(self.at, kind)
                 return True
         return False
@@ -130,7 +130,7 @@ class _Recovery(Layout):
         if not self.parses([], self.at + 1):
             return False
         start, end = self.starts[self.at], self.ends[self.at]
-        self.tell(f"unexpected {self.show(self.at)}", start, end, ((start, end, ""),))
+        self.report(f"unexpected {self.show(self.at)}", start, end, ((start, end, ""),))
         del self.kinds[self.at], self.starts[self.at], self.ends[self.at]
         return True
 
@@ -139,7 +139,7 @@ class _Recovery(Layout):
             kind = self.number[name]
             if can_shift(self.states, kind, self.grammar) and self.parses([kind], self.at + 1):
                 message = f"{_WORDS.get(name, repr(name))} should stand here, not {self.show(self.at)}"
-                self.tell(message, self.starts[self.at], self.ends[self.at])
+                self.report(message, self.starts[self.at], self.ends[self.at])
                 if name in ("NAME", "STRING", "NUMBER"):  # no value can be read from the wrong token
                     self.ends[self.at] = self.starts[self.at]
                 self.kinds[self.at] = kind
@@ -148,7 +148,7 @@ class _Recovery(Layout):
 
     def panic(self) -> None:
         """Skip to a place where some open construct can go on."""
-        self.tell(f"unexpected {self.show(self.at)}", self.starts[self.at], self.ends[self.at])
+        self.report(f"unexpected {self.show(self.at)}", self.starts[self.at], self.ends[self.at])
         depth, openers, closers = 0, self.grammar.words.openers, self.grammar.words.closers
         first = self.at
         while self.kinds[self.at] != 0:
@@ -178,7 +178,7 @@ class _Recovery(Layout):
             self.closing = True
             del self.kinds[self.at + 1 :], self.starts[self.at + 1 :], self.ends[self.at + 1 :]
             if self.kinds[self.at] == 0:
-                self.tell_open()
+                self.report_open()
             self.kinds[self.at] = 0
         brace = self.number["}"]
         for size in range(len(self.states), 0, -1):
@@ -215,28 +215,28 @@ class _Recovery(Layout):
 
     # ---- words
 
-    def tell(
+    def report(
         self, message: str, start: int, end: int, fix: tuple[tuple[int, int, str], ...] | None = None
     ) -> None:
         if self.shifted >= QUIET:
             self.found.append(("lang.syntax", message, self.expected(), start, end, fix))
 
-    def tell_missing(self, name: str) -> None:
+    def report_missing(self, name: str) -> None:
         """A token is missing here: told after the token before when that is on another line."""
         here = self.starts[self.at]
         before = self.ends[self.at - 1] if self.at else here
         place = before if self.first_of_line(self.at) else here
         end = place if place == before else self.ends[self.at]
-        what = "a value" if name == "NAME" and self.wants_value() else _WORDS.get(name, f"'{name}'")
+        what = "a value" if name == "NAME" and self.needs_value() else _WORDS.get(name, f"'{name}'")
         if name == "NAME" and self.at and self.kinds[self.at - 1] == self.number["->"]:
             what = "the task that '->' leads to"
         message = f"{what} is missing" + (f" before {self.show(self.at)}" if place == here else "")
         if name == "}":
             message += self.owner()
         fix = None if name in _WORDS else ((place, place, f" {name} " if name == "->" else name),)
-        self.tell(message, place, end, fix)
+        self.report(message, place, end, fix)
 
-    def tell_open(self) -> None:
+    def report_open(self) -> None:
         place = self.ends[self.at - 1] if self.at else 0
         if self.shifted >= QUIET or not self.found:
             message = "the file ends too early: '}' is missing" + self.owner()
@@ -244,7 +244,7 @@ class _Recovery(Layout):
                 message = "the file ends too early"
             self.found.append(("lang.syntax", message, self.expected(), place, place, None))
 
-    def wants_value(self) -> bool:
+    def needs_value(self) -> bool:
         return all(can_shift(self.states, self.number[name], self.grammar) for name in _VALUE)
 
     def open_brace(self) -> int:
@@ -270,7 +270,7 @@ class _Recovery(Layout):
             kind for kind in range(len(self.grammar.terminals)) if can_shift(self.states, kind, self.grammar)
         ]
         names = [self.grammar.terminals[kind] for kind in kinds]
-        if self.wants_value():
+        if self.needs_value():
             names = ["VALUE", *(name for name in names if name not in _VALUE)]
         names.sort(key=lambda name: (name in ",}", not name[0].isalpha()))
         words = [_WORDS.get(name, name if name[0].isalpha() else f"'{name}'") for name in names[:6]]

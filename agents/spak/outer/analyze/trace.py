@@ -113,10 +113,10 @@ def read(records: Iterable[Record], run: str = "") -> Trace:
 def prompts_of(records: Iterable[Record]) -> dict[str, Sequence[Mapping[str, Any]]]:
     """The items of each prompt by its hash. They are in no record: a replay makes them again."""
     made: dict[str, Sequence[Mapping[str, Any]]] = {}
-    again = Replay()
+    replay = Replay()
     for record in records:
-        again.feed(record)
-        pending = again.state.r6
+        replay.feed(record)
+        pending = replay.state.r6
         if pending is not None and pending.items:
             made[str(pending.args.get("prompt", ""))] = pending.items
     return made

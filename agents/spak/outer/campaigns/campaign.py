@@ -56,8 +56,8 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """The plan as the campaign's first record has it."""
-        told = {**asdict(self), "golden": list(self.golden), "cases": list(self.cases)}
-        return {"campaign": VERSION, **told}
+        fields = {**asdict(self), "golden": list(self.golden), "cases": list(self.cases)}
+        return {"campaign": VERSION, **fields}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Plan:

@@ -162,11 +162,11 @@ def _fresh(
     if "fresh" not in tested.stages:
         begun = campaign.beginning(tested)
         least = begun.least_wins(alpha)
-        told = f"{least} wins in a row would do"
+        needed = f"{least} wins in a row would do"
         if isinstance(begun, Within):
-            told = f"it takes something out and has to be no worse by {begun.margin}: {told}"
+            needed = f"it takes something out and has to be no worse by {begun.margin}: {needed}"
         margin = str(begun.margin) if isinstance(begun, Within) else "0"
-        stage(Stage("fresh", "open", told, {"alpha": str(alpha), "least": least, "margin": margin}))
+        stage(Stage("fresh", "open", needed, {"alpha": str(alpha), "least": least, "margin": margin}))
     seen = campaign.evidence(tested)[-1]
     for case, k in order(plan.cases, plan.suite_hash, plan.pairs)[len(tested.pairs) - first :]:
         if seen.accepts(alpha):
@@ -183,11 +183,11 @@ def concluded(campaign: Campaign, tested: Tested, alpha: Fraction) -> tuple[str,
     """The verdict of the fresh pairs."""
     found = campaign.evidence(tested)[-1]
     about = f" that it is no worse by {found.margin}" if isinstance(found, Within) else ""
-    told = (
+    reason = (
         f"{found.wins} won, {found.losses} lost, {found.ties} equal; "
         f"evidence{about} {float(found.peak):.3g} of {float(1 / alpha):.3g}"
     )
-    return ("fit", told) if found.accepts(alpha) else ("not_shown", told)
+    return ("fit", reason) if found.accepts(alpha) else ("not_shown", reason)
 
 
 def settled(case: str, k: int, base: Done, candidate: Done, base_hash: str, hash_: str) -> Pair:
@@ -241,17 +241,17 @@ def counterfactual(rehearsals: Sequence[Rehearsal], text: str) -> Stage:
     gained = sums["ended"]["better"] > 0 or (saved["steps"] > 0 and saved["ms"] >= 0 and saved["tokens"] >= 0)
     if whole and proven and gained and not sums["ended"]["other"]:
         gain = f"{saved['steps']} steps, {saved['tokens']} tokens saved"
-        told = f"{len(found)} recorded runs, nothing unknown: {gain}"
-        return Stage("counterfactual", "pass", told, sums)
+        summary = f"{len(found)} recorded runs, nothing unknown: {gain}"
+        return Stage("counterfactual", "pass", summary, sums)
     return Stage("counterfactual", "open", f"coverage {100 * sums['coverage']:.0f} %", sums)
 
 
 def _golden(pairs: Sequence[Pair]) -> Stage:
     lost = [pair.case for pair in pairs if pair.outcome < 0]
-    told = {"cases": len(pairs), "lost": lost}
+    evidence = {"cases": len(pairs), "lost": lost}
     if lost:
-        return Stage("golden", "fail", f"lost: {', '.join(lost)}", told)
-    return Stage("golden", "pass", f"{len(pairs)} cases" if pairs else "there is no golden case", told)
+        return Stage("golden", "fail", f"lost: {', '.join(lost)}", evidence)
+    return Stage("golden", "pass", f"{len(pairs)} cases" if pairs else "there is no golden case", evidence)
 
 
 def _put(writer: Writer, tested: Tested, pair: Pair | None) -> bool:

@@ -76,13 +76,13 @@ def verdict(found: Comparison) -> list[str]:
     if found.against:
         lines.append(f"  {len(found.against)} without a result count against it, first {found.against[0]}")
     if found.non_inferior is not None:
-        told = found.non_inferior
-        word = "holds" if told["holds"] else "not shown"
-        enough = told["needed_ties"] or "too many"
+        margin = found.non_inferior
+        word = "holds" if margin["holds"] else "not shown"
+        enough = margin["needed_ties"] or "too many"
         lines += [
-            f"  no worse than {told['margin'] * 100:g} points: {word} "
-            f"(evidence {told['evidence']:.3g} of 20)",
-            f"  {told['cases']} case{'' if told['cases'] == 1 else 's'}; {enough} equal ones would do",
+            f"  no worse than {margin['margin'] * 100:g} points: {word} "
+            f"(evidence {margin['evidence']:.3g} of 20)",
+            f"  {margin['cases']} case{'' if margin['cases'] == 1 else 's'}; {enough} equal ones would do",
         ]
     return lines
 
@@ -113,8 +113,8 @@ def html(report: Report) -> str:
         rows.append(f"<tr><th scope=row>{escape(case)}{inside}")
     title = "Experiment " + escape(report.experiment)
     found = report.comparison
-    said = "".join(f"<p>{escape(line)}" for line in verdict(found)[1:]) if found is not None else ""
-    top = f"<p class=verdict>{escape(verdict(found)[0])}{said}" if found is not None else ""
+    paragraphs = "".join(f"<p>{escape(line)}" for line in verdict(found)[1:]) if found is not None else ""
+    top = f"<p class=verdict>{escape(verdict(found)[0])}{paragraphs}" if found is not None else ""
     return "\n".join(
         [
             f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
@@ -192,8 +192,8 @@ def amount(name: str, figure: Mapping[str, Any], signed: bool = False) -> str:
     if figure["mean"] is None:
         return f"{unit} not known"
     sign = "+" if signed else ""
-    told = f"{figure['mean'] / scale:{sign}.{digits}f} {unit}"
+    mean = f"{figure['mean'] / scale:{sign}.{digits}f} {unit}"
     if figure["interval"] is None:
-        return told
+        return mean
     low, high = (value / scale for value in figure["interval"])
-    return f"{told} ({low:{sign}.{digits}f} to {high:{sign}.{digits}f})"
+    return f"{mean} ({low:{sign}.{digits}f} to {high:{sign}.{digits}f})"

@@ -119,8 +119,8 @@ def _judged(plan: Plan, cell: Cell, done: Done) -> Done:
     """A cell whose run names another spec than the plan is void: it is no evidence about this one."""
     if done.outcome == "void" or done.ran == plan.specs[cell.spec]:
         return done
-    told = {**done.to_json(), "outcome": "void", "why": f"another spec ran: {done.ran or 'none'}"}
-    return Done.from_json(told)
+    fields = {**done.to_json(), "outcome": "void", "why": f"another spec ran: {done.ran or 'none'}"}
+    return Done.from_json(fields)
 
 
 def _of(plan: Plan, spec: str, case: str) -> list[Cell]:

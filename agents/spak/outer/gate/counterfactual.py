@@ -68,25 +68,25 @@ class Replayed:
 
 def rehearse(run: str, records: Sequence[Record]) -> Rehearsal:
     """Replay the unchanged spec and keep what the ledger answered."""
-    again, answered = Replay(), []
+    replay, answered = Replay(), []
     genesis: Mapping[str, Any] = records[0].body if records else {}
     try:
         for record in records:
-            pending = again.state.r6
-            again.feed(record)
+            pending = replay.state.r6
+            replay.feed(record)
             if pending is not None and _answers(pending, record):
                 answered.append((pending, record))
-        again.finish()
+        replay.finish()
     except UserError as error:
         return Rehearsal(run, genesis, (), "", 0, 0, 0, f"{error.message} [{error.code}]")
     problem = ""
-    if again.difference is not None:
-        problem = f"record {again.difference.seq} is not what the unchanged spec gives"
-    elif again.rules is None:
+    if replay.difference is not None:
+        problem = f"record {replay.difference.seq} is not what the unchanged spec gives"
+    elif replay.rules is None:
         problem = "it has no first record"
-    elif not again.state.ended:
+    elif not replay.state.ended:
         problem = "it has not ended"
-    state = again.state
+    state = replay.state
     return Rehearsal(
         run, genesis, tuple(answered), state.status, state.r1.steps, state.r1.elapsed_ms, state.r2, problem
     )
@@ -152,10 +152,10 @@ class _Walk:
         return -1
 
     def feed(self, record: Record, effect: Effect) -> None:
-        told = record._replace(
+        changed = record._replace(
             body={**record.body, "of": effect.id}, task=effect.task, step=effect.step, attempt=effect.attempt
         )
-        self.state = step(self.rules, self.state, told).state
+        self.state = step(self.rules, self.state, changed).state
 
     def compared(self) -> Ended:
         before, after = self.rehearsed.state, self.state.status

@@ -67,8 +67,8 @@ def judged(text: str, known: Mapping[str, str], sentences: int = SENTENCES, seed
             why = _round_trip(sentence, found, patch)
             if why:
                 return Stage(NAME, "fail", f"{rule.alias}: {why}: {sentence[:200]}", {"text": sentence})
-    told = f"{same} known specs and {held} sentences mean the same; {len(patch.rules)} rules by templates"
-    return Stage(NAME, "pass", told, {**evidence, "specs": same, "sentences": sentences})
+    summary = f"{same} known specs and {held} sentences mean the same; {len(patch.rules)} rules by templates"
+    return Stage(NAME, "pass", summary, {**evidence, "specs": same, "sentences": sentences})
 
 
 def _samples(grammar: Grammar, words: tuple[str, ...], draw: Random, many: int) -> list[str]:

@@ -209,7 +209,7 @@ def _settings(text: str, catalog: Catalog) -> Iterator[tuple[str, str, list[Any]
 def _candidate(one: Individual, base: Individual) -> Candidate:
     mine, before = one.total, base.total
     runs = sum(len(found) for found in one.runs.values())
-    told = (
+    rationale = (
         f"evolved: {100 * mine[0]:.0f} % of {runs} training runs passed, the base {100 * before[0]:.0f} %; "
         f"cost {-mine[1]:.3g} against {-before[1]:.3g}"
     )
@@ -217,4 +217,4 @@ def _candidate(one: Individual, base: Individual) -> Candidate:
         found.trace for runs in base.runs.values() for found in runs if found.trace and not found.passed
     ]
     records = {trace.run: tuple(visit.last for visit in trace.visits[:5]) for trace in failed[:5]}
-    return Candidate(one.edits, "evolution", told, records)
+    return Candidate(one.edits, "evolution", rationale, records)

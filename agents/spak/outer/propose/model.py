@@ -39,9 +39,9 @@ def asked(
     """A model's candidate; `known` are those that follow from findings. An answer that breaks the contract is
     asked for again, with the reason. Raises: OuterError `outer.contract`, `outer.untyped`, EditRefused."""
     listed = [Finding("finding", "", "", (), item.rationale) for item in known]
-    told, error = list(refused), None
+    refusals, error = list(refused), None
     for number in range(TRIES):
-        items = tuple(prompt(base, listed, told))
+        items = tuple(prompt(base, listed, refusals))
         answer = answering.answer(Prompt(f"propose-{number}", items, role="proposer", schema=FORMAT))
         if answer is None:
             break
@@ -49,7 +49,7 @@ def asked(
             return [contract(answer.text, base)]
         except UserError as caught:
             error = caught
-            told.append(f"{caught.message} [{caught.code}]")
+            refusals.append(f"{caught.message} [{caught.code}]")
     raise error or OuterError("outer.contract", "the model gave no answer", "ask again, or use rules")
 
 

@@ -152,9 +152,9 @@ def _rows(folds: Folds, history: History, fold: Fold) -> list[Past]:
         key = tuple(encode(value) for value in row[: fold.keys])
         shown = tuple(map(show, key))
         numbers = state.records(folds, history, fold.name, key)
-        said = f"{fold.name}({', '.join(show(encode(value)) for value in row)}) holds{_records(numbers)}"
+        sentence = f"{fold.name}({', '.join(show(encode(value)) for value in row)}) holds{_records(numbers)}"
         value = show(encode(row[-1])) if fold.kind == "last" else None
-        found.append(Past(fold.name, shown, value, True, numbers, said))
+        found.append(Past(fold.name, shown, value, True, numbers, sentence))
     if found:
         return found
     newest = state.newest(folds, history, fold.name)
@@ -164,11 +164,11 @@ def _rows(folds: Folds, history: History, fold: Fold) -> list[Past]:
     shown = tuple(map(show, key))
     key_of = f"({', '.join(shown)})" if shown else ""
     if fold.kind == "open" and state.is_within(fold, history, mark):
-        said = f"{fold.name}{key_of} is closed; record {mark.record} had opened it"
+        sentence = f"{fold.name}{key_of} is closed; record {mark.record} had opened it"
     else:
         limit = f"within {fold.window}: " if fold.window else ""
-        said = f"{fold.name}: {limit}the last is {age(fold, history, mark)} old, record {mark.record}"
-    return [Past(fold.name, shown, None, False, (mark.record,), said)]
+        sentence = f"{fold.name}: {limit}the last is {age(fold, history, mark)} old, record {mark.record}"
+    return [Past(fold.name, shown, None, False, (mark.record,), sentence)]
 
 
 def age(fold: Fold, history: History, mark: state.Moment) -> str:

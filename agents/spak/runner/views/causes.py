@@ -250,9 +250,9 @@ def _wrong(checks: Any) -> list[Mapping[str, Any]]:
 def _detail(side: Mapping[str, Any], check: str) -> str:
     """What a validator says of a check, for people; of a text that is a blob the beginning."""
     details = side.get("details")
-    told = details.get(check, "") if isinstance(details, Mapping) else ""
-    told = told.get("head", "") if isinstance(told, Mapping) else told
-    return told if isinstance(told, str) else ""
+    detail = details.get(check, "") if isinstance(details, Mapping) else ""
+    detail = detail.get("head", "") if isinstance(detail, Mapping) else detail
+    return detail if isinstance(detail, str) else ""
 
 
 def _short(why: str) -> str:

@@ -87,8 +87,8 @@ def _inner(workspace: Path, path: str) -> Iterator[str]:
                 yield "/".join(parts[at + 1 :])
             return
         below = "/".join(parts[at:])
-        told = part in _LAID_OUT or _CONTROL.fullmatch(below)
-        if told and all(_there(above / name) for name in _LAID_OUT):
+        is_control = part in _LAID_OUT or _CONTROL.fullmatch(below)
+        if is_control and all(_there(above / name) for name in _LAID_OUT):
             yield below
 
 

@@ -109,8 +109,8 @@ class Tree:
         tested = {path for path in self.files if _is_test(path)}
         reached = {target for path in tested for target, _ in self._named(path, self.files[path])}
         headers = {posixpath.splitext(path)[0] for path in reached if path.endswith(_HEADERS)}
-        beside = {path for path in self.files if path.endswith(_C) and posixpath.splitext(path)[0] in headers}
-        return tested | reached | beside | (_ran(report) & self.files.keys())
+        units = {path for path in self.files if path.endswith(_C) and posixpath.splitext(path)[0] in headers}
+        return tested | reached | units | (_ran(report) & self.files.keys())
 
     def _named(self, path: str, data: bytes) -> Iterator[tuple[str, str]]:
         check(self.cancel)

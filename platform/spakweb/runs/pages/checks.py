@@ -49,7 +49,7 @@ class Check:
     def work(self) -> None:
         """Check the ledger; a failure of ours is a result too."""
         try:
-            self.result = export.checked(self.run, self._tell)
+            self.result = export.checked(self.run, self._progress)
             cache.set(self.key, self.result, KEPT_S)
         except Exception:
             log.exception("run %s was not checked", self.run.key)
@@ -58,7 +58,7 @@ class Check:
             connection.close()
             self.done.set()
 
-    def _tell(self, seen: int) -> None:
+    def _progress(self, seen: int) -> None:
         self.seen = seen
 
 

@@ -99,23 +99,23 @@ def totals(one: Run, two: Run) -> list[dict[str, Any]]:
 
 
 def _row(name: str, first: Any, second: Any, metric: str = "") -> dict[str, Any]:
-    said = SAID.get(name) or (lambda value: words.metric(metric if name == "best" else name, value)[1])
+    shown = FORMATS.get(name) or (lambda value: words.metric(metric if name == "best" else name, value)[1])
     delta = second - first if first is not None and second is not None else None
     return {
         "name": name.removesuffix("_ms"),
-        "one": said(first),
-        "two": said(second),
-        "delta": _delta(said, delta),
+        "one": shown(first),
+        "two": shown(second),
+        "delta": _delta(shown, delta),
     }
 
 
-def _delta(said: Callable[[Any], str], delta: Any) -> str:
+def _delta(shown: Callable[[Any], str], delta: Any) -> str:
     if delta is None:
         return "not available"
-    return f"{'-' if delta < 0 else '+'}{said(abs(delta))}" if delta else "the same"
+    return f"{'-' if delta < 0 else '+'}{shown(abs(delta))}" if delta else "the same"
 
 
-SAID: Mapping[str, Callable[[Any], str]] = {"time": words.took, "cost": cost}
+FORMATS: Mapping[str, Callable[[Any], str]] = {"time": words.took, "cost": cost}
 
 
 @dataclass(slots=True)

@@ -256,19 +256,19 @@ def columns(days: dict[date, list[int]], span: int = DAYS, wide: int = 112, high
     for day, (count, good) in sorted(shown.items()):
         x, broad = (span - 1 - (today - day).days) * step, max(step * 0.82, 1)
         tall, of_good = (high - 2) * count / most, (high - 2) * good / most
-        told = f"{day.isoformat()}: {good} of {count} succeeded"
+        label = f"{day.isoformat()}: {good} of {count} succeeded"
         parts.append(
-            f"<g><title>{escape(told)}</title>"
+            f"<g><title>{escape(label)}</title>"
             f'<rect class="bad" x="{x:.1f}" y="{high - tall:.1f}" width="{broad:.1f}" '
             f'height="{tall - of_good:.1f}"/>'
             f'<rect class="good" x="{x:.1f}" y="{high - of_good:.1f}" width="{broad:.1f}" '
             f'height="{of_good:.1f}"/></g>'
         )
     count, good = (sum(counts[place] for counts in shown.values()) for place in (0, 1))
-    told = f"{good} of {count} runs succeeded in the last {span} days"
+    label = f"{good} of {count} runs succeeded in the last {span} days"
     return mark_safe(
         f'<svg class="trend" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" role="img" '
-        f'aria-label="{escape(told)}">{"".join(parts)}</svg>'
+        f'aria-label="{escape(label)}">{"".join(parts)}</svg>'
     )
 
 
@@ -318,14 +318,14 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
     """The success metrics of the design over these together, each with its target."""
     total = _together(found)
     meets, share = total.meets, total.against(baseline)
-    beside = "; a baseline is another version of the same spec."
+    comparison = "; a baseline is another version of the same spec."
     if baseline is not None:
-        beside = f", against {baseline.tokens_each:,} of the baseline v{baseline.version}."
+        comparison = f", against {baseline.tokens_each:,} of the baseline v{baseline.version}."
     healed = f", {total.healed:,} recovered, {total.guided:,} with a heuristic" if total.failures else ""
     return [
         {
             "name": "Consistency",
-            "told": "Checked axioms that held in the artifacts.",
+            "text": "Checked axioms that held in the artifacts.",
             "value": total.consistency,
             "figure": None,
             "count": plural(total.axioms, "axiom check") if total.axioms else "",
@@ -334,7 +334,7 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
         },
         {
             "name": "Permitted",
-            "told": "Proposed actions that the policy permitted.",
+            "text": "Proposed actions that the policy permitted.",
             "value": total.permission,
             "figure": None,
             "count": plural(total.permitted + total.denied, "action"),
@@ -343,7 +343,7 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
         },
         {
             "name": "Self-correction",
-            "told": "Task failures that the run recovered from without a person.",
+            "text": "Task failures that the run recovered from without a person.",
             "value": total.correction,
             "figure": None,
             "count": plural(total.failures, "failure") + healed,
@@ -352,7 +352,7 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
         },
         {
             "name": "Efficiency",
-            "told": f"Tokens per run that succeeded{beside}",
+            "text": f"Tokens per run that succeeded{comparison}",
             "value": share,
             "figure": total.tokens_each,
             "count": f"{plural(total.count, 'run')}, {total.succeeded:,} succeeded",
@@ -361,7 +361,7 @@ def metrics(found: Iterable[Health], baseline: Health | None = None) -> list[dic
         },
         {
             "name": "Perplexity",
-            "told": "Perplexity of generated text, for engines that report log-probabilities.",
+            "text": "Perplexity of generated text, for engines that report log-probabilities.",
             "figure": None,
             "words": "not reported" if total.perplexity is None else f"{total.perplexity:.3g}",
             "count": plural(total.scored, "token") if total.scored else "",

@@ -166,13 +166,13 @@ def _piece(run: Run, after: int) -> tuple[bytes, int]:
     lines = list(map(bytes, rows.values_list("line", flat=True)[:STRIDE]))
     # a permit belongs to what follows it: it is read again with the next piece
     last = decode(lines[-1]) if lines else None
-    again = len(lines) == STRIDE and last is not None and last.kind == Kind.PERMIT and len(lines) > 1
-    if again:
+    reread = len(lines) == STRIDE and last is not None and last.kind == Kind.PERMIT and len(lines) > 1
+    if reread:
         lines.pop()
     text = b""
     for entry in entries(lines, DatabaseLedgers().reader(run.key).blobs, None):
         text += reveal(str(entry)).encode("utf-8", "replace")
         if len(text) > PIECE:
             return text, entry.seq
-    done = not again and len(lines) < STRIDE
+    done = not reread and len(lines) < STRIDE
     return text, -1 if done else decode(lines[-1]).seq

@@ -84,8 +84,8 @@ def sparkline(values: list[Any], wide: int = 120, high: int = 28) -> SafeString 
         f"{2 + place * step:.1f},{2 + (high - 4) * (1 - (value - low) / span):.1f}"
         for place, value in enumerate(found)
     )
-    told = f"{len(found)} values from {words.figure(found[0])} to {words.figure(found[-1])}"
+    label = f"{len(found)} values from {words.figure(found[0])} to {words.figure(found[-1])}"
     return mark_safe(
         f'<svg class="spark" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" role="img" '
-        f'aria-label="{escape(told)}"><title>{escape(told)}</title><polyline points="{points}"/></svg>'
+        f'aria-label="{escape(label)}"><title>{escape(label)}</title><polyline points="{points}"/></svg>'
     )

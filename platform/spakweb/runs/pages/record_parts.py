@@ -152,11 +152,11 @@ def _why_not(why: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
     for attempt in why["attempts"]:
         found = {"text": attempt["rule"], "because": "rule", "at": attempt["at"]}
         found["body"] = _attempt(attempt, depth)
-        away = any(str(item["atom"]).startswith(OTHER) for item in attempt["missing"])
-        (other if away else near).append(found)
+        elsewhere = any(str(item["atom"]).startswith(OTHER) for item in attempt["missing"])
+        (other if elsewhere else near).append(found)
     if near and other:
-        said = f"{len(other)} rule{'' if len(other) == 1 else 's'} for other acts and tools"
-        near.append({"text": said, "because": "", "at": "", "body": other, "closed": True})
+        summary = f"{len(other)} rule{'' if len(other) == 1 else 's'} for other acts and tools"
+        near.append({"text": summary, "because": "", "at": "", "body": other, "closed": True})
     return {"text": f"{why['goal']} does not hold", "because": "", "at": "", "body": near or other}
 
 
@@ -185,8 +185,8 @@ def reason_of(record: Record, blobs: Blobs) -> str:
 
 def _genesis(body: Mapping[str, Any]) -> list[Part]:
     rules, host = body.get("rules") or {}, body.get("host") or {}
-    told = {name: host.get(name) for name in ("run", "spec", "mode", "backend", "launcher", "parent")}
-    found = [_facts("Where it began", {name: value for name, value in told.items() if value})]
+    origin = {name: host.get(name) for name in ("run", "spec", "mode", "backend", "launcher", "parent")}
+    found = [_facts("Where it began", {name: value for name, value in origin.items() if value})]
     found.append(_facts("Toolchain", host.get("toolchain") or {}))
     found.append(_facts("Inputs", rules.get("inputs") or {}))
     if isinstance(rules.get("spec"), str):
@@ -197,10 +197,10 @@ def _genesis(body: Mapping[str, Any]) -> list[Part]:
 def _law(policy: Any) -> Iterator[Part]:
     """What the operator and the team said."""
     levels = {"operator": "The operator's law", "team": "The team's rules", "commands": "Added tables"}
-    for level, said in levels.items():
+    for level, label in levels.items():
         texts = policy.get(level) if isinstance(policy, Mapping) else None
         for name, text in texts.items() if isinstance(texts, Mapping) else ():
-            yield _cut(f"{said}: {name}", str(text))
+            yield _cut(f"{label}: {name}", str(text))
 
 
 def prompt_at(run: Run, seq: int) -> str:

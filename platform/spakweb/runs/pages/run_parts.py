@@ -30,7 +30,7 @@ from spakweb.ledger import projection
 from spakweb.ledger.storage import FULL, no_room
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.runs import endings, words
-from spakweb.runs.actions import SAID
+from spakweb.runs.actions import CONTROL_WORDS
 from spakweb.runs.leases import is_held
 from spakweb.runs.models import TRIES, Run, RunRecord, State
 from spakweb.runs.pages import record_parts
@@ -133,11 +133,11 @@ def _budget(text: str) -> dict[str, Any]:
     return dict(examine(parse(text).spec, catalog()).budget) if text else {}
 
 
-def _bar(name: str, used: int, most: int, said: Any = words.figure) -> dict[str, Any]:
+def _bar(name: str, used: int, most: int, shown: Any = words.figure) -> dict[str, Any]:
     return {
         "name": name,
-        "used": said(used),
-        "most": said(most) if most else "",
+        "used": shown(used),
+        "most": shown(most) if most else "",
         "value": min(used, most) if most else 0,
         "max": most,
         "high": bool(most) and used >= 0.8 * most,
@@ -283,7 +283,7 @@ def waiting(run: Run) -> dict[str, Any] | None:
         "action": words.action(found),
         "given": given,
         "backends": [] if run.backend else sorted(set(BACKENDS) - {"manual"}),
-        "did": SAID[given.kind] if given else "",
+        "did": CONTROL_WORDS[given.kind] if given else "",
         "refused": refused if refused and refused.body.get("of") == found.get("id") else None,
         "arguments": words.one_line(found.get("args"), 4_000) if found.get("args") else "",
     }

@@ -55,7 +55,7 @@ class Bar:
     tokens: int = 0
     cost: int = 0
     """Billionths of a dollar."""
-    said: str = ""
+    text: str = ""
     exit: int = 0
     """Of a command that did not end with 0."""
 
@@ -113,7 +113,7 @@ def bars_of(run: Run) -> list[Bar]:
             body = record.body
             bar = Bar(record.seq, record.task, record.step, record.at, record.at)
             bar.ask = body.get("act") == "ask" or body.get("allow") == "ask"
-            bar.said = words.one_line(words.action(body), 80)
+            bar.text = words.one_line(words.action(body), 80)
             if body.get("allow") is False:
                 bar.state = "refused"
             found.append(bar)
@@ -221,15 +221,15 @@ class Axis:
             first = begun + -(-(start - begun) // step) * step if step else start
             for at in range(first, end + 1, step) if step else (start,):
                 place = x + (at - start) * (wide / (end - start) if end > start else 0)
-                said = _after(at - begun)
-                if min(place, _middle(said)) - LETTER * len(said) / 2 >= free:
-                    free = min(place, _middle(said)) + LETTER * len(said) / 2 + LETTER
-                    yield place, said
+                label = _after(at - begun)
+                if min(place, _middle(label)) - LETTER * len(label) / 2 >= free:
+                    free = min(place, _middle(label)) + LETTER * len(label) / 2 + LETTER
+                    yield place, label
 
 
-def _middle(said: str) -> float:
+def _middle(label: str) -> float:
     """Where a text ends at the right edge."""
-    return WIDTH - LETTER * len(said) / 2
+    return WIDTH - LETTER * len(label) / 2
 
 
 def _after(ms: int) -> str:
@@ -251,10 +251,10 @@ def svg(run: Run, address: str, bars: list[Bar]) -> SafeString | None:
         f'aria-label="Timeline: {len(bars)} attempts of {len(lines)} steps; left and right go along a step; '
         f'the table below says the same">'
     ]
-    told = float(LEFT)
+    labelled = float(LEFT)
     for x, idle in axis.folds:
-        parts.append(_fold(x, idle, high, x - told >= APART))
-        told = x if x - told >= APART else told
+        parts.append(_fold(x, idle, high, x - labelled >= APART))
+        labelled = x if x - labelled >= APART else labelled
     for place, line in enumerate(lines):
         y = top + place * ROW
         name = f"{line.task} / {line.step}" if line.step else line.task
@@ -280,18 +280,19 @@ def _bar(bar: Bar, axis: Axis, y: int, address: str, newest: bool) -> str:
     """The Tab key stops at the newest of a step; arrows go to the others (run.js)."""
     left, right = axis.x(bar.start), axis.x(bar.end)
     wide = max(3.0, right - left)
-    told = f"{bar.said}: {_word(bar)}, {words.took(bar.end - bar.start)}"
+    label = f"{bar.text}: {_word(bar)}, {words.took(bar.end - bar.start)}"
     stop = "" if newest else 'tabindex="-1" '
     return (
         f'<a href="{escape(address)}?tab=records&amp;seq={bar.seq}#record" data-seq="{bar.seq}" {stop}'
-        f'aria-label="{escape(f"Record {bar.seq}, {bar.task} {bar.step}, {told}")}">'
-        f'<title>{escape(told)}</title><rect class="bar {bar.state}{" ask" if bar.ask else ""}" '
+        f'aria-label="{escape(f"Record {bar.seq}, {bar.task} {bar.step}, {label}")}">'
+        f'<title>{escape(label)}</title><rect class="bar {bar.state}{" ask" if bar.ask else ""}" '
         f'x="{left:.1f}" y="{y + 5}" width="{wide:.1f}" height="15" rx="3"/></a>'
     )
 
 
-def _fold(x: float, idle: int, high: int, said: bool) -> str:
-    text = f'<text x="{x:.1f}" y="14" text-anchor="middle">{escape(words.took(idle))}</text>' if said else ""
+def _fold(x: float, idle: int, high: int, labelled: bool) -> str:
+    took = escape(words.took(idle))
+    text = f'<text x="{x:.1f}" y="14" text-anchor="middle">{took}</text>' if labelled else ""
     return (
         f'<g class="fold"><title>{escape(words.took(idle))} idle</title>'
         f'<path d="M{x - 3:.1f} {TOP - 4}v{high - TOP - 2}M{x + 3:.1f} {TOP - 4}v{high - TOP - 2}"/>'

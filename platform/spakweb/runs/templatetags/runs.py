@@ -21,12 +21,12 @@ register = template.Library()
 @register.simple_tag
 def state(name: str, more: str = "") -> SafeString:
     """The pill: colour, glyph and word, and what there is to say beside it."""
-    said = f"{words.state(name)}{f', {more}' if more else ''}"
+    label = f"{words.state(name)}{f', {more}' if more else ''}"
     return format_html(
         '<span class="pill {0}" data-state="{0}">{1}<span>{2}</span></span>',
         name,
         mark_safe(words.glyph(name)),
-        said,
+        label,
     )
 
 

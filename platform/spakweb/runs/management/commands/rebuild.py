@@ -57,7 +57,7 @@ class Command(BaseCommand):
         """Rebuild it; why not, or nothing."""
         try:
             rebuild(row, DatabaseLedgers().reader(row.key).read())
-            news.tell(row.key, row.count)
+            news.publish(row.key, row.count)
         except LedgerError as error:
             return f"{error.message}\n  mend: {error.hint}"
         except DatabaseError as error:
