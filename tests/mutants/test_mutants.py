@@ -486,7 +486,7 @@ MUTANTS = [
     Mutant(
         "the runner does not look again",
         "runner/observe.py",
-        "return all(again.get(kind) == facts[kind] for kind in questions)",
+        "return all(now.get(kind) == facts[kind] for kind in questions)",
         "return True",
         "tests/runner/test_gated_runs.py::test_a_path_that_leads_elsewhere_since_its_permit_is_not_used",
     ),
