@@ -227,7 +227,7 @@ def test_the_peak_is_measured_and_kept() -> None:
     peak = workshop.flops_peak(None)
     assert peak > 0
     assert workshop.flops_peak(None) == peak
-    assert workshop.flops_peak(None, again=True) >= peak
+    assert workshop.flops_peak(None, remeasure=True) >= peak
     folder = workshop.folder
     workshop.close()
     assert not folder.exists()

@@ -1,42 +1,33 @@
 """The reader: one recursive descent over the characters of a command line.
 
-It follows bash, whose words are cut and unquoted in one pass, so lexer and parser are one. Where two shells,
-or two readings, would disagree (a line continuation inside a word, `$((` that closes like a subshell, quotes
-inside `${...}`), it refuses instead of choosing: a gate that reads a line otherwise than the shell does is
-worse than none. Left out on purpose, and refused: `select`, functions, coprocesses, arrays, arithmetic
-commands, indirect and transforming expansions, a `case` inside a substitution (older shells take its `)` for
-the end) or with branches that fall through.
+It follows bash, whose words are cut and unquoted in one pass (`spak.shell.expansions`), so lexer and parser
+are one. Where two shells, or two readings, would disagree (a line continuation inside a word, `$((` that
+closes like a subshell, quotes inside `${...}`), it refuses instead of choosing: a gate that reads a line
+otherwise than the shell does is worse than none. Left out on purpose, and refused: `select`, functions,
+coprocesses, arrays, arithmetic commands, indirect and transforming expansions, a `case` inside a substitution
+(older shells take its `)` for the end) or with branches that fall through.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NoReturn
 
 from spak.errors import UsageError
+from spak.shell.cursor import META
+from spak.shell.expansions import NAME, Words
 from spak.shell.line import (
-    Arithmetic,
     Assignment,
     Command,
     Line,
-    Part,
     Redirection,
     Substitution,
     Text,
-    Variable,
     Word,
 )
 
 MAX_CHARS = 65_536
-MAX_DEPTH = 32
 
-_META = " \t\n|&;()<>"
-_SPECIAL = "@*#?-$!0123456789"
-_PLAIN = re.compile(r"""[^ \t\n|&;()<>'"\\$`]+""")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_DIGITS = re.compile(r"[0-9]+")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^\n]*?\])?(\+?=)")
 _OPERATOR = re.compile(r"&&|\|\||\|&|[|;&\n]")
 _TEST_OPERATOR = re.compile(r"&&|\|\||[()<>]")
@@ -44,16 +35,10 @@ _REDIRECTION = re.compile(
     r"([0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\})?(<<<|<<-|<<|<>|<&|<(?!\()|>>|>\||>&|>(?!\())|(&>>|&>)"
 )
 _RESERVED = re.compile(r"(!|\{|\}|\[\[|[a-z]+)(?=[ \t\n|&;()<>]|\Z)")
-_OPERAND = re.compile(r":?[-=+?]|##?|%%?|/[/#%]?|\^\^?|,,?|:")
 _SPLIT_TOKEN = re.compile(r"[$({<>]\\\n")
 _REFUSED = frozenset({"select", "function", "coproc"})
 _ENDINGS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac"})
 KEYWORDS = _REFUSED | _ENDINGS | {"case", "if", "while", "until", "for", "in", "time"}
-_ANSI = {
-    "n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v",
-    "\\": "\\", "'": "'", '"': '"', "?": "?",
-}  # fmt: skip
-_ANSI_CODE = re.compile(r"x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})")
 
 
 def parse(text: str) -> Line:
@@ -70,12 +55,6 @@ def parse(text: str) -> Line:
     return _Reader(text, 0).whole()
 
 
-def short(text: str) -> str:
-    """The text for a message."""
-    shown = text if len(text) <= 60 else text[:57] + "..."
-    return repr(shown)
-
-
 @dataclass(slots=True)
 class _Heredoc:
     """A here-document whose body has not been read yet, and where it belongs."""
@@ -85,11 +64,9 @@ class _Heredoc:
     redirection: int
 
 
-class _Reader:
+class _Reader(Words):
     def __init__(self, text: str, depth: int) -> None:
-        self.text = text
-        self.at = 0
-        self.depth = depth
+        super().__init__(text, depth)
         self.out: list[Command] = []
         self.pending: list[_Heredoc] = []
         self.path: tuple[tuple[str, int], ...] = ()
@@ -263,7 +240,7 @@ class _Reader:
         while not found or self.text.startswith("|", self.at):
             self.at += bool(found)
             self._skip()
-            if self.at >= len(self.text) or self.text[self.at] in _META:
+            if self.at >= len(self.text) or self.text[self.at] in META:
                 self._fail("no pattern here")
             found.append(self._word())
             self._skip()
@@ -275,7 +252,7 @@ class _Reader:
     def _for(self, operator: str, within: tuple[str, ...]) -> None:
         self.at += 3
         self._skip()
-        name = _NAME.match(self.text, self.at)
+        name = NAME.match(self.text, self.at)
         if name is None:
             self._refuse("a `for` without a name")
         self.at = name.end()
@@ -321,7 +298,7 @@ class _Reader:
                 redirections.append(redirection)
                 continue
             if self.at >= len(self.text) or (
-                self.text[self.at] in _META and self.text[self.at : self.at + 2] not in ("<(", ">(")
+                self.text[self.at] in META and self.text[self.at : self.at + 2] not in ("<(", ">(")
             ):
                 break
             assignment = None if words else self._assignment()
@@ -357,7 +334,7 @@ class _Reader:
                 self.at = found.end()
                 words.append(Word(found[0], (Text(found[0]),)))
                 continue
-            if self.text[self.at] in _META:
+            if self.text[self.at] in META:
                 self._fail("unexpected text in `[[`")
             words.append(self._word())
             if words[-1].text == "]]":
@@ -373,7 +350,7 @@ class _Reader:
         if self.text.startswith("(", self.at):
             self._refuse("an array")
         value = Word("")
-        if self.at < len(self.text) and self.text[self.at] not in _META:
+        if self.at < len(self.text) and self.text[self.at] not in META:
             value = self._word()
         elif self.text[self.at : self.at + 2] in ("<(", ">("):
             self._refuse("a process substitution as a value")
@@ -387,7 +364,7 @@ class _Reader:
         self.at = found.end()
         self._skip()
         if self.at >= len(self.text) or (
-            self.text[self.at] in _META and self.text[self.at : self.at + 2] not in ("<(", ">(")
+            self.text[self.at] in META and self.text[self.at : self.at + 2] not in ("<(", ">(")
         ):
             self._fail(f"no target behind {op!r}")
         target = self._word()
@@ -452,136 +429,7 @@ class _Reader:
                 return Word(body, tuple(inner._quoted("")))
             lines.append(row)
 
-    # -- words
-
-    def _word(self) -> Word:
-        start = self.at
-        parts: list[Part] = []
-        while self.at < len(self.text):
-            here = self.text[self.at]
-            if here in _META:
-                if self.text[self.at : self.at + 2] in ("<(", ">("):
-                    if parts:
-                        self._refuse("a process substitution inside a word")
-                    parts.append(self._substitution(self.text[self.at : self.at + 2], quoted=False))
-                    if self.at < len(self.text) and self.text[self.at] not in _META:
-                        self._refuse("a process substitution inside a word")
-                break
-            if here == "'":
-                end = self.text.find("'", self.at + 1)
-                if end < 0:
-                    self._fail("a quote that is never closed")
-                parts.append(Text(self.text[self.at + 1 : end], True))
-                self.at = end + 1
-            elif here == '"' or self.text.startswith('$"', self.at):
-                self.at += 1 if here == '"' else 2
-                parts.append(Text("", True))
-                parts.extend(self._quoted('"'))
-            elif self.text.startswith("$'", self.at):
-                parts.append(self._ansi())
-            elif here == "\\":
-                if self.at + 1 >= len(self.text):
-                    self._fail("a backslash at the end")
-                if self.text[self.at + 1] == "\n":
-                    rest = self.text[self.at + 2 : self.at + 3]
-                    if rest not in ("", " ", "\t", "\n"):
-                        self._refuse("a line continuation inside a word")
-                    self.at += 2
-                    break
-                parts.append(Text(self.text[self.at + 1], True))
-                self.at += 2
-            elif here in "$`":
-                parts.append(self._expansion(quoted=False))
-            else:
-                found = _PLAIN.match(self.text, self.at)
-                assert found is not None
-                self.at = found.end()
-                parts.append(Text(found[0]))
-        if self.at == start:
-            self._fail("no word here")
-        return Word(self.text[start : self.at], _merged(parts))
-
-    def _quoted(self, end: str) -> list[Part]:
-        """The parts of a double-quoted text up to and with `end`; with no end, of a here-document."""
-        parts: list[Part] = []
-        while True:
-            if self.at >= len(self.text):
-                if end:
-                    self._fail("a quote that is never closed")
-                return list(_merged(parts))
-            here = self.text[self.at]
-            if end and here == end:
-                self.at += 1
-                return list(_merged(parts))
-            if here == "\\":
-                following = self.text[self.at + 1 : self.at + 2]
-                if following == "\n":
-                    if self.text[self.at - 1] == "$":
-                        self._refuse("a line continuation inside a token")
-                elif following and following in '$`\\"' and not (following == '"' and not end):
-                    parts.append(Text(following, True))
-                else:
-                    parts.append(Text("\\" + following, True))
-                self.at += 2
-            elif here in "$`":
-                parts.append(self._expansion(quoted=True))
-            else:
-                parts.append(Text(here, True))
-                self.at += 1
-
-    def _ansi(self) -> Text:
-        """`$'...'`."""
-        self.at += 2
-        value: list[str] = []
-        while True:
-            if self.at >= len(self.text):
-                self._fail("a quote that is never closed")
-            here = self.text[self.at]
-            self.at += 1
-            if here == "'":
-                return Text("".join(value), True)
-            if here != "\\":
-                value.append(here)
-                continue
-            found = _ANSI_CODE.match(self.text, self.at)
-            if found is not None:
-                byte = found[1] or found[2]
-                code = int(found[1] or found[3] or found[4], 16) if not found[2] else int(found[2], 8)
-                if not 0 < code <= (0x7F if byte else 0x10FFFF) or 0xD800 <= code < 0xE000:
-                    self._refuse("an escape for a byte that is not a character")
-                value.append(chr(code))
-                self.at = found.end()
-                continue
-            named = self.text[self.at : self.at + 1]
-            if named == "c":
-                self._refuse("a control escape")
-            value.append(_ANSI.get(named, "\\" + named))
-            self.at += 1
-
-    # -- expansions
-
-    def _expansion(self, quoted: bool) -> Part:
-        """What begins with `$` or a backtick."""
-        if self.text[self.at] == "`":
-            return self._backtick(quoted)
-        if self.text.startswith("$((", self.at):
-            return self._arithmetic(quoted)
-        if self.text.startswith("$(", self.at):
-            return self._substitution("$(", quoted)
-        if self.text.startswith("${", self.at):
-            return self._parameter(quoted)
-        if self.text.startswith("$[", self.at):
-            self._refuse("arithmetic in `$[`")
-        start = self.at
-        self.at += 1
-        found = _NAME.match(self.text, self.at)
-        if found is not None:
-            self.at = found.end()
-            return Variable(found[0], self.text[start : self.at], quoted)
-        if self.at < len(self.text) and self.text[self.at] in _SPECIAL:
-            self.at += 1
-            return Variable(self.text[self.at - 1], self.text[start : self.at], quoted)
-        return Text("$", quoted)
+    # -- substitutions
 
     def _substitution(self, form: str, quoted: bool) -> Substitution:
         self.at += 2
@@ -620,117 +468,3 @@ class _Reader:
         reader._check_depth()
         reader.inner = True
         return Substitution("`", reader.whole(), quoted)
-
-    def _arithmetic(self, quoted: bool) -> Arithmetic:
-        start = self.at
-        self.at += 3
-        self._deeper()
-        parts: list[Part] = []
-        open_ = 0
-        while True:
-            if self.at >= len(self.text):
-                self._fail("arithmetic that is never closed")
-            here = self.text[self.at]
-            if here in "$`":
-                parts.append(self._expansion(quoted=True))
-                continue
-            if here in "'\"\\;#\n" and not (here == "#" and self.text[self.at - 1].isdigit()):
-                self._refuse("this character in arithmetic")
-            if here == ")" and open_ == 0:
-                if not self.text.startswith("))", self.at):
-                    self._refuse("`$((` that closes like a subshell")
-                self.at += 2
-                self.depth -= 1
-                return Arithmetic(self.text[start : self.at], quoted, _merged(parts))
-            open_ += (here == "(") - (here == ")")
-            parts.append(Text(here, True))
-            self.at += 1
-
-    def _parameter(self, quoted: bool) -> Variable:
-        """`${name}`, `${#name}`, `${name:-word}` and their kin."""
-        start = self.at
-        self.at += 2
-        self._deeper()
-        if self.text.startswith("#", self.at) and self.text[self.at + 1 : self.at + 2] not in ("}", ""):
-            self.at += 1
-        found = _NAME.match(self.text, self.at) or _DIGITS.match(self.text, self.at)
-        if found is not None:
-            name, self.at = found[0], found.end()
-        elif self.at < len(self.text) and self.text[self.at] in "@*#?-$":
-            name, self.at = self.text[self.at], self.at + 1
-        else:
-            self._refuse("this form of `${`")
-        parts: list[Part] = []
-        if not self.text.startswith("}", self.at):
-            operand = _OPERAND.match(self.text, self.at)
-            if operand is None:
-                self._refuse("this form of `${`")
-            self.at = operand.end()
-            parts = self._operand(quoted)
-        self.at += 1
-        self.depth -= 1
-        return Variable(name, self.text[start : self.at], quoted, _merged(parts))
-
-    def _operand(self, quoted: bool) -> list[Part]:
-        parts: list[Part] = []
-        while True:
-            if self.at >= len(self.text):
-                self._fail("a `${` that is never closed")
-            here = self.text[self.at]
-            if here == "}":
-                return parts
-            if here in "'\"<>(){\n":
-                self._refuse("quotes, brackets or line breaks inside `${`")
-            if here in "$`":
-                parts.append(self._expansion(quoted))
-            elif here == "\\":
-                parts.append(Text(self.text[self.at + 1 : self.at + 2], True))
-                self.at += 2
-            else:
-                parts.append(Text(here, quoted))
-                self.at += 1
-
-    # -- refusals
-
-    def _deeper(self) -> None:
-        self.depth += 1
-        self._check_depth()
-
-    def _check_depth(self) -> None:
-        if self.depth > MAX_DEPTH:
-            raise UsageError("shell.too_deep", f"a command line nested deeper than {MAX_DEPTH} levels")
-
-    def _fail(self, message: str) -> NoReturn:
-        raise UsageError(
-            "shell.syntax",
-            f"{message}, at character {self.at + 1} of {short(self.text)}",
-            "check quotes and brackets",
-        )
-
-    def _refuse(self, what: str) -> NoReturn:
-        raise UsageError(
-            "shell.unsupported",
-            f"{what} is not read here, at character {self.at + 1} of {short(self.text)}",
-            "write it in a simpler way, or put it in a script file",
-        )
-
-
-def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Neighbouring texts of one kind as one."""
-    merged: list[Part] = []
-    run: list[str] = []
-    kind: bool | None = None
-    for part in parts:
-        if isinstance(part, Text) and part.quoted is kind:
-            run.append(part.value)
-            continue
-        if kind is not None:
-            merged.append(Text("".join(run), kind))
-        if isinstance(part, Text):
-            run, kind = [part.value], part.quoted
-        else:
-            kind = None
-            merged.append(part)
-    if kind is not None:
-        merged.append(Text("".join(run), kind))
-    return tuple(merged)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 
 from spak.errors import UsageError
-from spak.shell.read import KEYWORDS, parse, short
+from spak.shell.cursor import short
+from spak.shell.read import KEYWORDS, parse
 
 _NEEDS_QUOTES = re.compile(r"[^A-Za-z0-9_@%+:,./-]")
 

@@ -141,7 +141,7 @@ def store(request: pytest.FixtureRequest, settings: Any, tmp_path: Path) -> Iter
     with Redis(tmp_path / "redis") as redis:
         settings.REDIS_URL = redis.url
         yield "redis"
-    output._away = float("-inf")
+    output._unavailable_at = float("-inf")
 
 
 def test_a_flood_is_handed_in_at_a_pace(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ def test_a_redis_that_is_away_is_not_waited_for(settings: Any, monkeypatch: pyte
     with socket.create_server(("127.0.0.1", 0)) as silent:
         settings.REDIS_URL = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
         monkeypatch.setattr(output, "REDIS_S", 0.1)
-        monkeypatch.setattr(output, "_away", float("-inf"))
+        monkeypatch.setattr(output, "_unavailable_at", float("-inf"))
         asked: list[str] = []
         real = output._redis
         monkeypatch.setattr(output, "_redis", lambda url: (asked.append(url), real(url))[1])

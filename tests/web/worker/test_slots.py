@@ -85,7 +85,7 @@ def test_what_is_to_stop_waits_for_no_slot(one: Slots) -> None:
 
 
 def test_only_so_many_are_away(one: Slots, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "AWAY", 0)
+    monkeypatch.setattr(slots, "MOST_WAITING", 0)
     done: list[int] = []
 
     def asks() -> None:

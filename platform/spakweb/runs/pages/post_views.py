@@ -135,7 +135,7 @@ def decide(request: HttpRequest, team: str, run: str) -> HttpResponse:
         actions.ask(request.user, found, kind, request.POST.get("of", ""))
     except Refused as why:
         return _refused_page(request, found, why)
-    messages.success(request, "Approved: it goes on." if kind == "approve" else "Denied: the run gets the refusal.")
+    messages.success(request, "Approved: it goes on." if kind == "approve" else "Denied: nothing is done.")
     return redirect(run_parts.address(found))
 
 
