@@ -145,7 +145,7 @@ def store(request: pytest.FixtureRequest, settings: Any, tmp_path: Path) -> Iter
 
 
 def test_a_flood_is_handed_in_at_a_pace(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(news, "tell", lambda key, count: None)
+    monkeypatch.setattr(news, "publish", lambda key, count: None)
     put: list[dict[str, Any]] = []
     real = output._put
     monkeypatch.setattr(output, "_put", lambda key, data: (put.append(json.loads(data)), real(key, data)))
