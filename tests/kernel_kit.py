@@ -23,7 +23,6 @@ TEXT = {
     "required": ["text"],
     "additionalProperties": False,
 }
-
 CATALOG = Catalog(
     tools={
         "write": ToolEntry("write", 1, "writes", TEXT, "effect"),
@@ -37,7 +36,6 @@ CATALOG = Catalog(
     },
     proposers={"tuner": NamedEntry("tuner", "tunes")},
 )
-
 RULE = MetricRule("time_ns", patience=3, evaluations=20)
 FAST = [{"rival": "incumbent", "candidate": [50, 51, 52], "incumbent": [100, 101, 102]}] * 8
 SAME = [{"rival": "incumbent", "candidate": [100, 101, 102], "incumbent": [100, 101, 102]}] * 8
@@ -183,3 +181,22 @@ __all__ = [
     "tool",
     "tuning",
 ]
+
+
+def looping(
+    *, retries: int = 3, heuristics: tuple[Heuristic, ...] = (), edges: dict[str, str] | None = None
+) -> Any:
+    """A task that plans, acts and goes back to itself on `fail`."""
+    task = Task(
+        "t",
+        tools=("write",),
+        steps=(Step("p", "plan", "tuner"), Step("v", "validate", "Tests")),
+        edges={"fail": "t", "success": "end"} if edges is None else edges,
+        proposing=Proposing("tuner"),
+        retries=retries,
+    )
+    return program(task, Task("end", steps=(tool("s"),)), heuristics=heuristics)
+
+
+def planned(*candidates: Any) -> Any:
+    return Kind.PLAN, {"candidates": list(candidates)}

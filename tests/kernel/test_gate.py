@@ -11,7 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_kit import CATALOG, PERMITS, World, fresh, program, rules, tool
+from gate_world_kit import FILES, INSIDE, OUT, one, permits, sees
+from kernel_kit import PERMITS, World, fresh, program, rules, tool
 from law_kit import under
 from spak import canon
 from spak.commandline.commands import read_line
@@ -24,64 +25,21 @@ from spak.kernel.observed import Observed, line_json
 from spak.kernel.replay import Replay
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
-from spak.lang.catalog import Catalog, ToolEntry
 from spak.policy import approval
 from spak.policy.facts import ACTION
 from spak.policy.history import state as past
 from spak.policy.history.state import History
 from spak.policy.law import Law
-from spak.program import Budgets, MetricRule, Ref, Step, Task
+from spak.program import Ref, Step, Task
 from spak.program.semantics import LATEST, Decisions
 from spak.records import Kind
 from spak.runner.genesis import constitution
-
-PATH = {"type": "object", "properties": {"path": {"type": "string"}}}
-FILES = Catalog(
-    tools={
-        **CATALOG.tools,
-        "read_file": ToolEntry("read_file", 1, "reads", PATH, "pure", sandboxed=False, writes=False),
-        "write_file": ToolEntry("write_file", 1, "writes", PATH, "effect", sandboxed=False),
-    },
-    validators=CATALOG.validators,
-)
-INSIDE = {"a.txt": ["a.txt", "inside", "a.txt", "file", 1, ""]}
-OUT = {"a.txt": ["a.txt", "outside", "/etc/passwd", "other", 1, ""]}
-
-
-def files(made: Any, law: str = PERMITS) -> Rules:
-    found = rules(made, law=law)
-    return Rules(found.program, FILES, 7, "root-0", "opening", found.wanted, found.gate, found.keys)
-
-
-def sees(paths: Mapping[str, Any]) -> Any:
-    """Answers observations from a table, everything else as `fresh` does."""
-
-    def script(effect: Effect, count: int) -> Any:
-        if effect.act == "approve":
-            return None
-        if effect.act != "observe":
-            return fresh(effect, count)
-        asked = effect.args["questions"].get("paths", [])
-        return Kind.OBSERVE, {"facts": {"paths": [paths[path] for path in asked]}}
-
-    return script
 
 
 def read(questions: Mapping[str, Any]) -> list[Any]:
     """What the lines that are asked about would do in an empty workspace."""
     eyes = Eyes(lambda path: Seen("inside", path), lambda pattern: ())
     return [line_json(asked, read_line(asked[0], eyes)) for asked in questions.get("lines", ())]
-
-
-def one(name: str = "look", **args: Any) -> Any:
-    return program(Task("t", steps=(tool("s", name, **args),)))
-
-
-def permits(made: World) -> list[Mapping[str, Any]]:
-    return made.bodies("permit")
-
-
-# ---- what is permitted and what is not
 
 
 def test_a_tool_that_no_rule_names_is_denied_and_nothing_happens() -> None:
@@ -189,281 +147,6 @@ def test_fixed_arguments_are_refused_though_somebody_was_asked_before() -> None:
     assert made.state.r7.codes == ("run.rollbacks",)
 
 
-# ---- facts of the run
-
-
-@pytest.mark.parametrize(
-    ("rule", "status"),
-    [
-        ('in_task("t")', "succeeded"),
-        ('in_task("u")', "refused"),
-        ("at_level(4)", "succeeded"),
-        ("declared_tool(/look)", "succeeded"),
-        ("sandboxed(Action, /restricted)", "succeeded"),
-        ("sandboxed(Action, /none)", "refused"),
-        ("allowance(/steps, 1000)", "succeeded"),
-        ("spent(/steps, 0), spent(/tokens, 0)", "succeeded"),
-        ("spent(/steps, N), 0 < N", "refused"),
-        ("spent(/cost, 0)", "succeeded"),
-        ('signed_approval(Action, "alice")', "refused"),
-    ],
-)
-def test_the_facts_of_a_run_stand_in_its_policy(rule: str, status: str) -> None:
-    text = f"permitted(Action) :- tool(Action, /look), {rule}."
-    assert World(rules(one(), law=text), fresh).run().state.status == status
-
-
-def test_what_was_spent_is_told_at_each_step() -> None:
-    text = "permitted(Action) :- tool(Action, /look), spent(/steps, N), N < 3."
-    task = Task("t", steps=tuple(tool(f"s{n}") for n in range(5)))
-    made = World(rules(program(task), law=text), fresh).run()
-    assert [body["allow"] for body in permits(made)] == [True, True, True, False]
-
-
-def test_the_same_action_is_judged_by_what_is_spent_now() -> None:
-    gate = Gate(compiled(under("permitted(A) :- tool(A, /look), spent(/steps, N), N < 3."), "", {}))
-    found = []
-    for steps in (1, 2, 3, 0):
-        proposed = ProposedAction("tool", "look", {}, (), (("spent", (Name("/steps"), steps)),))
-        judged = gate.judge(proposed, {})
-        assert isinstance(judged, Judged)
-        found.append(judged.allow)
-    assert found == [True, True, False, True]
-
-
-def test_money_is_told_in_micro_dollars_rounded_up() -> None:
-    text = "permitted(Action) :- tool(Action, /look), spent(/cost, N), allowance(/cost, 5), N < 3."
-    task = Task("t", steps=tuple(tool(f"s{n}") for n in range(5)))
-    made = World(rules(program(task, budgets=Budgets(cost=5)), law=text), fresh)
-    made.feed(Kind.GENESIS, {})
-    while made.state.r6 is not None:
-        made.feed(Kind.ACT, {"of": made.state.r6.id, "outcome": "exited"}, {"cost_nanousd": 1_001})
-    assert [body["allow"] for body in permits(made)] == [True, True, False]
-
-
-def test_requests_and_their_bytes_are_counted_from_records() -> None:
-    text = (
-        PERMITS
-        + "\nforbidden(Action) :- act(Action, _), spent(/requests, N), allowance(/requests, M), M <= N."
-    )
-    task = Task("t", steps=(tool("a"), tool("b"), tool("c")))
-    made = World(rules(program(task, budgets=Budgets(requests=2)), law=text), fresh)
-    made.feed(Kind.GENESIS, {})
-    for _ in range(2):
-        assert made.state.r6 is not None
-        made.feed(
-            Kind.ACT, {"of": made.state.r6.id, "outcome": "exited"}, {"requests": 1, "request_bytes": 9}
-        )
-    assert made.state.r7.codes == ("policy.forbidden",)
-    assert (made.state.r7.requests, made.state.r7.request_bytes) == (2, 18)
-
-
-def test_diagnostics_and_checks_are_of_the_present_workspace() -> None:
-    text = PERMITS + "\nforbidden(Action) :- tool(Action, /look), diagnostic(/error, _, _, _, _)."
-    found = [{"severity": "error", "file": "a.c", "line": 3, "code": "E1", "message": "broken"}]
-    task = Task("t", steps=(tool("w", "write"), tool("v", "write"), tool("l")))
-
-    def script(after: int) -> Any:
-        def answer(effect: Effect, count: int) -> Any:
-            kind, body = fresh(effect, count)
-            return kind, {**body, "diagnostics": found} if count == after else body
-
-        return answer
-
-    assert World(rules(program(task), law=text), script(0)).run().state.status == "succeeded"
-    made = World(rules(program(task), law=text), script(1)).run()
-    assert made.state.r7.codes == ("policy.forbidden",)
-    assert made.state.r7.diagnostics == (("error", "a.c", 3, "E1", "broken"),)
-
-
-BEFORE = replace(LATEST, checks_hold_files=False)
-FOUND = [{"severity": "error", "file": "a.c", "line": 3, "code": "E1", "message": "broken"}]
-
-
-@pytest.mark.parametrize(
-    ("decides", "more", "held"),
-    [
-        (LATEST, {"only_git": True}, True),
-        (LATEST, {}, False),
-        (LATEST, {"only_git": "yes"}, False),
-        (BEFORE, {"only_git": True}, False),
-    ],
-)
-def test_what_was_found_holds_until_a_file_changes(
-    decides: Decisions, more: dict[str, Any], held: bool
-) -> None:
-    """An act that changed nothing but the repository's folder leaves diagnostics and checks as they are."""
-    text = PERMITS + "\nforbidden(Action) :- tool(Action, /look), checks_ran(_, /fail)."
-    text += "\nforbidden(Action) :- tool(Action, /look), diagnostic(/error, _, _, _, _)."
-    check = Task("t", steps=(Step("v", "validate", "Tests"),), edges={"fail": "u"})
-    then = Task("u", steps=(tool("w", "write"), tool("l")))
-
-    def script(effect: Effect, count: int) -> Any:
-        if effect.act == "validate":
-            checks = [{"ok": False, "code": "tests.failed"}]
-            return Kind.ACT, {"status": "checked", "checks": checks, "diagnostics": FOUND, "key": ""}
-        kind, body = fresh(effect, count)
-        return kind, {**body, **more}
-
-    made = World(replace(rules(program(check, then), law=text), decides=decides), script).run()
-    assert (made.state.r7.codes == ("policy.forbidden",)) is held
-    assert bool(made.state.r7.checks) is held and bool(made.state.r7.diagnostics) is held
-
-
-@pytest.mark.parametrize(("decides", "signals"), [(LATEST, ["fail", "success"]), (BEFORE, ["success"])])
-def test_a_check_with_other_options_is_another_check(decides: Decisions, signals: list[str]) -> None:
-    text = PERMITS + "\nforbidden(Action) :- tool(Action, /look), checks_ran(_, /fail)."
-    steps = [(Step("v", "validate", "Tests", {"path": name}),) for name in ("a", "b")]
-    first = Task("t", steps=steps[0], edges={"fail": "u", "success": "u"})
-    made = rules(program(first, Task("u", steps=steps[1])), law=text)
-
-    def script(effect: Effect, count: int) -> Any:
-        checks = [{"ok": effect.args["path"] == "b", "code": "tests.failed"}]
-        return Kind.ACT, {"status": "checked", "checks": checks, "key": ""}
-
-    state = World(replace(made, decides=decides), script).run().state
-    assert sorted(signal for _, _, signal in state.r7.checks) == signals
-
-
-@pytest.mark.parametrize(("decides", "signal"), [(LATEST, "fail"), (BEFORE, "plateau")])
-def test_a_plateau_after_a_failed_check_is_a_failed_check(decides: Decisions, signal: str) -> None:
-    text = PERMITS + "\nforbidden(Action) :- tool(Action, /look), checks_ran(_, /fail)."
-    rule = MetricRule("time_ns", patience=3, evaluations=1)
-    loop = Task("t", steps=(Step("v", "validate", "Timer"),), edges={"plateau": "u"}, rule=rule)
-    made = rules(program(loop, Task("u", steps=(tool("l"),))), law=text)
-
-    def script(effect: Effect, count: int) -> Any:
-        if effect.act != "validate":
-            return fresh(effect, count)
-        return Kind.ACT, {"status": "measured", "checks": [{"ok": False, "code": "wrong"}], "key": ""}
-
-    world = World(replace(made, decides=decides), script).run()
-    assert "plateau" in world.signals()
-    assert [found for _, _, found in world.state.r7.checks] == [signal]
-
-
-@pytest.mark.parametrize(("decides", "code"), [(LATEST, "workspace.repository"), (BEFORE, "tool.invalid")])
-def test_a_change_of_the_repository_that_was_undone_is_told_as_such(decides: Decisions, code: str) -> None:
-    undone = Kind.ACT, {"outcome": "invalid", "code": "workspace.repository"}
-    made = replace(rules(program(Task("t", steps=(tool("w", "write"),)))), decides=decides)
-    state = World(made, lambda effect, count: undone).run().state
-    assert state.r7.codes == (code,) and state.r4 is not None
-    assert ("git_commit" in state.r4["expected"]) is (decides is LATEST)
-
-
-# ---- the world
-
-
-def test_a_path_is_looked_at_before_the_permit_and_no_commit_is_made_for_it() -> None:
-    made = World(files(one("read_file", path="a.txt")), sees(INSIDE)).run()
-    assert made.kinds() == ["genesis", "observe", "permit", "act", "route", "end"]
-    look, act = made.effects
-    assert (look.act, look.cls, look.args["questions"]) == ("observe", "pure", {"paths": ["a.txt"]})
-    wanted = [act.attempt, "read_file", {"path": "a.txt"}, {"paths": ["a.txt"]}]
-    assert look.id == canon.content_hash(wanted)
-    assert act.observed == {"paths": [INSIDE["a.txt"]]}
-    assert made.state.r1.steps == 1, "looking is no step"
-
-
-def test_where_a_path_leads_decides() -> None:
-    made = World(files(one("read_file", path="a.txt")), sees(OUT)).run()
-    assert made.state.r7.codes == ("policy.forbidden",)
-    assert [effect.act for effect in made.effects] == ["observe"]
-
-
-@pytest.mark.parametrize(
-    "facts",
-    [
-        None,
-        5,
-        [],
-        {"paths": 5},
-        {"paths": [5]},
-        {"paths": [["a.txt"]]},
-        {"paths": [["a.txt", "heaven", "a.txt", "file", 1, ""]]},
-        {"paths": [["a.txt", "inside", "a.txt", "file", True, ""]]},
-        {"paths": [[[], "inside", "a.txt", "file", 1, ""]]},
-        {"globs": [["*", "a"]]},
-        {"lines": [[["ls", "", {}], 5]]},
-        {"lines": [[["ls", "", {}], {"deeds": [[1, "/computes", "ls", ""]]}]]},
-        {"lines": [[["ls", "", {}], {"deeds": [[1, "computes", 5, ""]]}]]},
-        {"lines": [[["ls", "", {}], {"uses": [[1, "reads", "a", "in side"]]}]]},
-        {"lines": [[["ls", "", {}], {"connections": [["ssh"]]}]]},
-        {"lines": [[["ls", "", {}], {"trouble": ["a"]}]]},
-        {"rows": [["x"]]},
-        {"trouble": ["world.too_large"]},
-        {"trouble": [{}]},
-    ],
-)
-def test_an_observation_that_makes_no_sense_is_a_denial(facts: Any) -> None:
-    script: Any = lambda effect, count: (Kind.OBSERVE, {"facts": facts})  # noqa: E731
-    made = World(files(one("read_file", path="a.txt")), script).run(20)
-    assert made.state.status == "refused"
-    assert made.state.r7.codes[0] in ("policy.observation", "world.too_large", "policy.rounds")
-    assert {effect.act for effect in made.effects} == {"observe"}
-
-
-def test_a_world_that_can_not_be_looked_at_is_a_denial_at_once() -> None:
-    trouble = (Kind.OBSERVE, {"facts": {"paths": [INSIDE["a.txt"]], "trouble": ["world.too_large"]}})
-    made = World(files(one("read_file", path="a.txt")), lambda effect, count: trouble).run()
-    assert made.state.r7.codes == ("world.too_large",) and len(made.effects) == 1
-
-
-def test_an_observation_that_answers_nothing_is_asked_again_and_then_denied() -> None:
-    script = lambda effect, count: (Kind.OBSERVE, {"facts": {}})  # noqa: E731
-    made = World(files(one("read_file", path="a.txt")), script).run()
-    assert made.state.r7.codes == ("policy.rounds",) and len(made.effects) == 4
-
-
-def test_only_an_observation_answers_a_question_about_the_world() -> None:
-    made = World(files(one("read_file", path="a.txt")), lambda effect, count: None).run()
-    before = made.state
-    assert before.r6 is not None
-    for kind in (Kind.ACT, Kind.PLAN, Kind.APPROVAL):
-        assert made.feed(kind, {"of": before.r6.id, "outcome": "exited", "exit": 0}) == before
-
-
-def test_a_world_that_changed_is_an_outcome_with_its_own_code() -> None:
-    def script(effect: Effect, count: int) -> Any:
-        if effect.act == "tool":
-            return Kind.ACT, {"outcome": "invalid", "code": "policy.changed"}
-        return sees(INSIDE)(effect, count)
-
-    made = World(files(one("write_file", path="a.txt")), script).run()
-    assert made.state.r7.codes == ("policy.changed",)
-    assert made.bodies("route")[0]["txn"] == "rollback"
-
-
-def test_the_world_answers_external_predicates() -> None:
-    text = PERMITS + "\nguard(/refactor).\nallowed() :- guard(/refactor)."
-
-    def script(rows: list[Any]) -> Any:
-        def answer(effect: Effect, count: int) -> Any:
-            if effect.act == "observe" and "rows" in effect.args["questions"]:
-                asked = effect.args["questions"]["rows"]
-                told = [[one, [row for row in rows if one[0] == row[0]]] for one in asked]
-                return Kind.OBSERVE, {
-                    "facts": {"rows": [[one, [row[1] for row in mine]] for one, mine in told]}
-                }
-            return sees(INSIDE)(effect, count)
-
-        return answer
-
-    free = World(files(one("write_file", path="a.txt"), text), script([])).run()
-    assert free.state.status == "succeeded", free.state.r7.codes
-    assert free.kinds()[:4] == ["genesis", "observe", "observe", "permit"]
-    link = ["dependency_link", ["b.py", "a.txt", "a"]]
-    bound = World(files(one("write_file", path="a.txt"), text), script([link])).run()
-    assert bound.state.r7.codes == ("policy.forbidden",)
-    covered = World(
-        files(one("write_file", path="a.txt"), text), script([link, ["test_coverage", ["b.py"]]])
-    ).run()
-    assert covered.state.status == "succeeded"
-
-
-# ---- failing closed
-
-
 def test_a_fact_that_breaks_its_declaration_denies() -> None:
     gate = Gate(compiled(under(PERMITS), "", {}))
     broken = ProposedAction("tool", "look", {}, (("in_task", (5,)),))
@@ -519,9 +202,6 @@ def test_a_spec_states_no_fact_that_the_kernel_states(head: str) -> None:
         compiled(under(), rule, {})
 
 
-# ---- proofs
-
-
 def test_a_decision_has_a_proof_and_a_denial_says_what_is_missing() -> None:
     gate = Gate(compiled(under(PERMITS), "", {}))
     spent = (("spent", (Name("/steps"), 1)),)
@@ -550,8 +230,6 @@ def test_the_world_of_a_judgement_is_what_was_observed() -> None:
     assert seen.questions() == {"paths": ["b"], "globs": ["*"], "hosts": ["g"]}
 
 
-# ---- approvals
-
 PRIVATE = bytes(range(32))
 
 
@@ -561,94 +239,6 @@ def key(private: bytes, name: str, *roles: str) -> dict[str, Any]:
 
 
 KEYS = (key(PRIVATE, "alice", "approver"),)
-
-
-def asking(law: str = "", keys: Any = KEYS, run: str = "run-1") -> World:
-    made = rules(program(Task("t", steps=(tool("s"),)), approvals="ask"), law=law)
-    kept = Rules(made.program, made.catalog, 7, "root-0", "opening", made.wanted, made.gate, keys)
-    world = World(kept, fresh)
-    world.feed(Kind.GENESIS, {"host": {"run": run}})
-    return world
-
-
-def signed(effect: Effect, run: str = "run-1", private: bytes = PRIVATE, **changed: Any) -> dict[str, Any]:
-    about: dict[str, Any] = {
-        "action": approval.action_hash(effect.name, effect.args["args"]),
-        "of": effect.id,
-        "run": run,
-        "step": f"{effect.task}/{effect.step}",
-        "expires": 10_000,
-    }
-    return approval.make(private, **{**about, **changed})
-
-
-def test_a_denied_action_waits_for_an_approval_and_then_happens_once() -> None:
-    made = asking()
-    wait = made.state.r6
-    assert wait is not None and (wait.act, wait.cls, wait.name) == ("approve", "ask", "look")
-    assert permits(made) == [
-        {"act": "tool", "allow": "ask", "args": {"text": "s"}, "code": "policy.denied", "name": "look"}
-    ]
-    body = signed(wait)
-    made.feed(Kind.APPROVAL, body)
-    assert [effect.act for effect in made.effects] == ["approve", "tool"]
-    assert permits(made)[1]["allow"] is True
-    before = made.state
-    assert made.feed(Kind.APPROVAL, body) == before, "an approval counts once"
-    assert made.run().state.status == "succeeded"
-
-
-@pytest.mark.parametrize(
-    ("changed", "code"),
-    [
-        ({"expires": 1}, "policy.approval_expired"),
-        ({"run": "run-2"}, "policy.approval_run"),
-        ({"private": bytes(32)}, "policy.approval_key"),
-        ({"action": "other"}, "policy.approval_signature"),
-        ({"step": "t/u"}, "policy.approval_signature"),
-    ],
-)
-def test_an_approval_that_does_not_fit_asks_anew(changed: dict[str, Any], code: str) -> None:
-    made = asking()
-    wait = made.state.r6
-    assert wait is not None
-    made.feed(Kind.APPROVAL, signed(wait, **changed))
-    again = made.state.r6
-    assert again is not None and again.act == "approve" and again.id != wait.id
-    assert permits(made)[1]["code"] == code and permits(made)[1]["allow"] == "ask"
-    assert {effect.act for effect in made.effects} == {"approve"}
-    made.feed(Kind.APPROVAL, signed(again))
-    assert made.effects[-1].act == "tool"
-
-
-def test_a_signed_no_is_a_denial() -> None:
-    made = asking()
-    assert made.state.r6 is not None
-    made.feed(Kind.APPROVAL, signed(made.state.r6, decision="deny"))
-    assert made.state.status == "refused" and made.state.r7.codes == ("policy.approval_denied",)
-
-
-def test_what_no_approval_would_permit_is_denied_at_once() -> None:
-    for made in (
-        asking(law="forbidden(Action) :- tool(Action, /look)."),
-        asking(keys=()),
-        World(rules(one(), law=""), fresh).run(),
-    ):
-        assert made.state.status == "refused"
-        assert permits(made)[0]["allow"] is False
-
-
-def test_the_run_that_an_approval_names_is_in_no_commit() -> None:
-    one, other = asking(run="run-1"), asking(run="run-2")
-    assert one.state.summary == other.state.summary
-    assert one.state.r6 is not None and other.state.r6 is not None
-    one.feed(Kind.APPROVAL, signed(one.state.r6, run="run-1"))
-    other.feed(Kind.APPROVAL, signed(other.state.r6, run="run-2"))
-    assert one.state.summary == other.state.summary
-
-
-# ---- the property
-
 PREDICATES = st.sampled_from(
     [
         "tool(Action, /look)",

@@ -8,30 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_kit import FAST, SAME, TEXT, World, exited, fresh, measured, program, rules, tool, tuning
+from kernel_kit import TEXT, World, exited, fresh, looping, planned, program, rules, tool, tuning
 from spak.kernel.state import Effect, State
 from spak.kernel.step import expects, step
-from spak.program import All, Atom, Budgets, Compare, Heuristic, Proposing, Ref, Step, Task, Template
+from spak.program import All, Atom, Budgets, Compare, Heuristic, Ref, Step, Task, Template
 from spak.records import AUTHORITIES, KINDS, Kind, Record
 
 
 def world(*tasks: Task, script: Any = fresh, **more: Any) -> World:
     return World(rules(program(*tasks, **more)), script)
-
-
-def looping(
-    *, retries: int = 3, heuristics: tuple[Heuristic, ...] = (), edges: dict[str, str] | None = None
-) -> Any:
-    """A task that plans, acts and goes back to itself on `fail`."""
-    task = Task(
-        "t",
-        tools=("write",),
-        steps=(Step("p", "plan", "tuner"), Step("v", "validate", "Tests")),
-        edges={"fail": "t", "success": "end"} if edges is None else edges,
-        proposing=Proposing("tuner"),
-        retries=retries,
-    )
-    return program(task, Task("end", steps=(tool("s"),)), heuristics=heuristics)
 
 
 def failing(effect: Effect, count: int) -> Any:
@@ -43,9 +28,6 @@ def failing(effect: Effect, count: int) -> Any:
             "key": f"{count}",
         }
     return fresh(effect, count)
-
-
-# ---- the loop ------------------------------------------------------------------------------------------
 
 
 def test_two_steps_are_permitted_done_and_routed_in_order() -> None:
@@ -91,9 +73,6 @@ def test_a_later_result_with_the_id_of_an_earlier_effect_changes_nothing() -> No
     assert run.state == before
 
 
-# ---- heuristics and retries ----------------------------------------------------------------------------
-
-
 def test_each_consecutive_fail_injects_the_next_heuristic_in_order() -> None:
     heuristics = (Heuristic("first"), Heuristic("second"))
     run = World(rules(looping(retries=3, heuristics=heuristics)), failing).run()
@@ -126,9 +105,6 @@ def test_retries_used_up_is_a_refusal_that_names_the_knob() -> None:
     assert run.bodies("end")[0]["codes"] == ["budget.retries"]
     assert "RETRIES" in run.state.r7.knob
     assert len([signal for signal in run.signals() if signal == "fail"]) == 3
-
-
-# ---- routes and ends -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -206,9 +182,6 @@ def test_cancel_ends_a_run_and_an_ended_run_stays_as_it_is() -> None:
     assert run.state == before
 
 
-# ---- budgets -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("steps", [1, 3])
 def test_a_budget_of_n_steps_allows_exactly_n(steps: int) -> None:
     task = Task("t", steps=(tool("a", "write"),), edges={"success": "t"})
@@ -224,9 +197,6 @@ def test_recorded_milliseconds_are_the_deadline() -> None:
     run.run()
     assert len(run.effects) == 4
     assert run.bodies("end")[0]["codes"] == ["budget.elapsed"]
-
-
-# ---- watchdog ------------------------------------------------------------------------------------------
 
 
 def repeating(effect: Effect, count: int) -> Any:
@@ -267,13 +237,6 @@ def test_idempotent_tools_may_repeat_but_still_cost_steps() -> None:
     run = world(task, script=repeating, budgets=Budgets(steps=10)).run()
     assert run.bodies("end")[0]["codes"] == ["budget.steps"]
     assert len(run.effects) == 10
-
-
-# ---- schema, rollback ----------------------------------------------------------------------------------
-
-
-def planned(*candidates: Any) -> Any:
-    return Kind.PLAN, {"candidates": list(candidates)}
 
 
 def test_what_does_not_fit_never_reaches_the_tool() -> None:
@@ -360,134 +323,6 @@ def test_a_number_too_big_for_a_record_stays_text(said: str) -> None:
     assert run.effects[1].args == {"text": f"m = {said}"}
 
 
-# ---- selection -----------------------------------------------------------------------------------------
-
-GOOD = {"tool": "write", "args": {"text": "ok"}}
-
-
-@pytest.mark.parametrize(
-    ("candidates", "index"),
-    [
-        ([GOOD], 0),
-        ([GOOD, {**GOOD, "score": 3}], 1),
-        ([{**GOOD, "score": 3}, {**GOOD, "score": 3}], 0),
-        ([{"tool": "look", "args": {"text": "x"}, "score": 9}, GOOD], 1),
-        ([{"tool": "rm", "args": {}}, {"tool": "write", "args": {}}, 7, GOOD], 3),
-        ([{**GOOD, "score": "high"}, {**GOOD, "score": 1}], 1),
-    ],
-)
-def test_select_takes_the_best_valid_candidate_and_the_lowest_index_among_equals(
-    candidates: Any, index: int
-) -> None:
-    def script(effect: Effect, count: int) -> Any:
-        return planned(*candidates) if effect.act == "plan" else fresh(effect, count)
-
-    run = World(rules(looping()), script).run()
-    select = run.bodies("select")[0]
-    assert (select["i"], select["n"]) == (index, len(candidates))
-    assert len(select.get("rejected", [])) == sum(
-        1 for item in candidates if item not in (GOOD,) and not _fits(item)
-    )
-
-
-def _fits(item: Any) -> bool:
-    return isinstance(item, dict) and item["tool"] == "write" and item["args"] == {"text": "ok"}
-
-
-def test_no_candidates_is_a_refusal_outside_of_a_metric_loop() -> None:
-    run = World(rules(looping()), lambda *_: planned()).run()
-    assert run.bodies("end")[0]["codes"] == ["run.no_candidates"]
-    assert run.state.status == "refused"
-
-
-# ---- metrics -------------------------------------------------------------------------------------------
-
-
-def tuned(values: list[tuple[int, Any]]) -> World:
-    """Runs the tuning program; the n-th measurement is the n-th of `values`."""
-    left = list(values)
-
-    def script(effect: Effect, count: int) -> Any:
-        if effect.act != "validate":
-            return fresh(effect, count)
-        if not left:
-            return None
-        value, pairs = left.pop(0)
-        if pairs == "static":
-            return Kind.ACT, {"status": "static", "checks": [], "key": f"{count}"}
-        if pairs == "wrong":
-            return Kind.ACT, {
-                "status": "measured",
-                "checks": [{"ok": False, "code": "incorrect"}],
-                "key": f"{count}",
-            }
-        return measured(value, pairs, key=f"{count}")
-
-    return World(rules(tuning()), script).run()
-
-
-def test_best_baseline_and_runner_up_are_kept() -> None:
-    run = tuned([(1000, []), (500, FAST), (400, SAME), (250, FAST), (240, SAME)])
-    r7 = run.state.r7
-    assert r7.best is not None and r7.baseline is not None and r7.runner_up is not None
-    assert (r7.baseline.value, r7.best.value, r7.runner_up.value) == (1000, 250, 500)
-    assert r7.best.files == {"binary": "blob-250"}
-    assert run.signals().count("metric_improved") == 2
-    assert r7.stale == 1
-
-
-def test_a_lower_median_without_the_pairs_to_show_it_is_no_improvement() -> None:
-    run = tuned([(1000, []), (1, SAME), (1, []), (1, SAME)])
-    assert "metric_improved" not in run.signals()
-    assert run.state.status == "succeeded"
-    assert run.state.r7.stopped == "patience"
-
-
-def test_samples_taken_past_the_verdict_are_refused() -> None:
-    run = tuned([(1000, []), (500, FAST * 2), (500, FAST)])
-    codes = [body.get("code") for body in run.bodies("route")]
-    assert "measure.samples_past_verdict" in codes
-    assert run.signals().count("metric_improved") == 1
-
-
-def test_static_evidence_never_improves_and_ends_as_a_plateau() -> None:
-    run = tuned([(1000, []), (0, "static"), (0, "static"), (0, "static")])
-    assert "metric_improved" not in run.signals()
-    assert run.signals().count("plateau") == 1
-
-
-def test_an_incorrect_candidate_fails_with_the_code_of_its_check() -> None:
-    run = tuned([(1000, []), (1, "wrong")])
-    assert run.bodies("route")[-2]["code"] == "incorrect" or run.bodies("route")[-1]["code"] == "incorrect"
-    assert run.state.r7.best is not None and run.state.r7.best.value == 1000
-
-
-def test_evaluations_used_up_are_a_plateau_that_still_keeps_the_last_improvement() -> None:
-    run = tuned([(1000, []), *[(1000 - n, FAST) for n in range(1, 30)]])
-    assert run.state.r7.stopped == "evaluations"
-    assert run.state.r7.evaluations == 20
-    assert run.state.r7.best is not None and run.state.r7.best.value == 981
-    assert run.state.status == "succeeded"
-
-
-def test_a_void_measurement_is_taken_again_and_three_end_the_run() -> None:
-    run = World(rules(tuning()), lambda effect, count: (Kind.ACT, {"status": "void"})).run()
-    assert run.bodies("end")[0]["codes"] == ["validator.void"]
-    assert len(run.effects) == 3
-
-
-def test_a_space_that_is_used_up_is_a_plateau() -> None:
-    def script(effect: Effect, count: int) -> Any:
-        return planned() if effect.act == "plan" else fresh(effect, count)
-
-    run = World(rules(tuning()), script).run()
-    assert run.state.r7.stopped == "space"
-    assert run.state.status == "succeeded"
-
-
-# ---- conditions ----------------------------------------------------------------------------------------
-
-
 def test_success_conditions_are_evaluated_and_unmet_ones_fail() -> None:
     condition = All((Atom("file_exists", ("x",)), Compare("==", Ref("exit_code.a"), 0)))
     for facts, status in (([True], "succeeded"), ([False], "failed"), ([], "failed")):
@@ -521,8 +356,6 @@ def test_variables_are_filled_in_and_an_unbound_one_is_a_refusal() -> None:
     assert run.bodies("end")[0]["codes"] == ["run.unbound_variable"]
     assert "a.nothing" in run.state.r7.knob
 
-
-# ---- totality ------------------------------------------------------------------------------------------
 
 JSON = st.recursive(
     st.none()

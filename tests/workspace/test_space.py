@@ -6,34 +6,16 @@ import os
 import shutil
 import socket
 import stat
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from process_kit import WAIT_S, start
 from spak import canon
-from spak.errors import BugError, LedgerError, RunError, UsageError
-from spak.ledger.memory import MemoryBlobs
+from spak.errors import BugError, RunError, UsageError
 from spak.workspace import Bounds, Workspace
-from workspace.trees import fingerprint, identities, plant
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "ws"
-    made.mkdir()
-    (tmp_path / "outside").write_bytes(b"not ours")
-    plant(made)
-    return made
-
-
-@pytest.fixture
-def space(folder: Path, tmp_path: Path) -> Workspace:
-    return Workspace(folder, tmp_path / "store", wait_s=0.2)
+from workspace.trees import fingerprint, identities, plant, remove, vandalise
 
 
 class TestSnapshot:
@@ -171,7 +153,7 @@ class TestTransaction:
     def test_rollback_undoes_exactly_that(self, space: Workspace, folder: Path) -> None:
         before = identities(folder)
         root = space.begin("e1")
-        _vandalise(folder)
+        vandalise(folder)
         paths = space.rollback()
         assert fingerprint(folder) == {path: seen[:3] for path, seen in before.items()}
         after = identities(folder)
@@ -215,7 +197,7 @@ class TestTransaction:
         victim.mkdir()
         (victim / "a.c").write_bytes(b"keep me")
         space.begin("e1")
-        _remove(folder / "src")
+        remove(folder / "src")
         (folder / "src").symlink_to(victim)
         (folder / "empty").rmdir()
         (folder / "empty").symlink_to("/etc")
@@ -265,7 +247,7 @@ class TestTransaction:
     def test_a_committed_step_may_still_be_rolled_back(self, space: Workspace, folder: Path) -> None:
         before = fingerprint(folder)
         space.begin("e1")
-        _vandalise(folder)
+        vandalise(folder)
         space.commit()
         space.rollback()
         assert fingerprint(folder) == before
@@ -312,109 +294,10 @@ class TestTransaction:
         assert cost("e6", lambda: [(folder / f"{number}").touch() for number in range(100)]) == 2
 
 
-class TestRecovery:
-    def test_the_pending_effect_is_rolled_back(self, space: Workspace, folder: Path, tmp_path: Path) -> None:
-        before = fingerprint(folder)
-        root = space.begin("e1")
-        _vandalise(folder)
-        again = Workspace(folder, tmp_path / "store")
-        seen = again.pending()
-        assert seen is not None and (seen.effect, seen.root) == ("e1", root)
-        assert "src/a.c" in again.recover("e1", root)
-        assert fingerprint(folder) == before and again.pending() is None
-        assert again.recover("e1", root) == [] and again.begin("e1") == root
-
-    @pytest.mark.parametrize("pending", [None, "e2"])
-    def test_a_step_that_the_ledger_has_is_kept(
-        self, space: Workspace, folder: Path, tmp_path: Path, pending: str | None
-    ) -> None:
-        space.begin("e1")
-        _vandalise(folder)
-        root = space.commit()
-        after = fingerprint(folder)
-        again = Workspace(folder, tmp_path / "store")
-        assert again.recover(pending, root) == [] and again.pending() is None
-        assert fingerprint(folder) == after and again.snapshot() == root
-
-    def test_beginning_over_a_half_done_step_is_refused(
-        self, space: Workspace, folder: Path, tmp_path: Path
-    ) -> None:
-        space.begin("e1")
-        with pytest.raises(RunError) as caught:
-            Workspace(folder, tmp_path / "store").begin("e2")
-        assert caught.value.code == "workspace.pending"
-
-    @pytest.mark.parametrize("text", [b"{}", b"[1]", b"spak-pack 9\n", b"\x00" * 11 + b"\xff"])
-    def test_a_store_that_is_none_is_a_typed_error(
-        self, space: Workspace, tmp_path: Path, text: bytes
-    ) -> None:
-        root = space.begin("e1")
-        (tmp_path / "store" / "pack").write_bytes(text)
-        with pytest.raises(RunError) as caught:
-            Workspace(space.directory, tmp_path / "store").recover("e1", root)
-        assert caught.value.code == "workspace.object" and caught.value.hint
-        assert (tmp_path / "store" / "pack").read_bytes() == text
-
-    def test_a_record_of_another_format_is_a_typed_error(self, space: Workspace, tmp_path: Path) -> None:
-        space.begin("e1")
-        space._store.begin(b'e1\n{"format":9}')
-        with pytest.raises(RunError) as caught:
-            Workspace(space.directory, tmp_path / "store").recover("e1", "")
-        assert caught.value.code == "workspace.pending" and caught.value.hint
-
-    def test_a_folder_that_is_gone_comes_back(self, space: Workspace, folder: Path, tmp_path: Path) -> None:
-        space.begin("e1")
-        root = space.commit()
-        space.settle()
-        seen = {path: about[1:] for path, about in fingerprint(folder).items() if path != b"private"}
-        _remove(folder)
-        again = Workspace(folder, tmp_path / "store")
-        again.recover(None, root)
-        now = {path: about[1:] for path, about in fingerprint(folder).items() if path != b"private"}
-        assert now == seen and again.snapshot() == root
-
-    @pytest.mark.parametrize("synced", [False, True])
-    def test_a_damaged_store_changes_nothing_it_cannot_mend(
-        self, space: Workspace, folder: Path, tmp_path: Path, synced: bool
-    ) -> None:
-        if synced:
-            space.begin("e0")
-            space.commit()
-            space.settle()
-        root = space.begin("e1")
-        (folder / "private").write_bytes(b"changed")
-        pack = tmp_path / "store" / "pack"
-        whole = pack.read_bytes()
-        pack.write_bytes(whole.replace(b"secret", b"forged"))
-        again = Workspace(folder, tmp_path / "store")
-        with pytest.raises(RunError) as caught:
-            again.recover("e1", root)
-        assert caught.value.code == "workspace.object"
-        assert (folder / "private").read_bytes() == b"changed"
-        assert not list(folder.glob(".spak*")) and again.pending() is not None
-        pack.write_bytes(whole)
-        Workspace(folder, tmp_path / "store").recover("e1", root)
-        assert (folder / "private").read_bytes() == b"secret"
-
-    def test_a_store_cut_short_cannot_undo_and_says_so(
-        self, space: Workspace, folder: Path, tmp_path: Path
-    ) -> None:
-        root = space.begin("e1")
-        (folder / "private").write_bytes(b"changed")
-        pack = tmp_path / "store" / "pack"
-        pack.write_bytes(pack.read_bytes().partition(b"secret")[0])
-        again = Workspace(folder, tmp_path / "store")
-        assert again.recover("e1", root) == [] and again.snapshot() != root
-        with pytest.raises(RunError) as caught:
-            again.restore(root)
-        assert caught.value.code == "workspace.object"
-        assert (folder / "private").read_bytes() == b"changed"
-
-
 class TestRestore:
     def test_any_known_root_comes_back(self, space: Workspace, folder: Path) -> None:
         first = space.snapshot()
-        _vandalise(folder)
+        vandalise(folder)
         second = space.snapshot()
         for root in (first, second, first):
             space.restore(root)
@@ -485,85 +368,6 @@ class TestCopyIn:
         assert refused.value.code == "workspace.not_empty"
 
 
-class TestPlace:
-    def test_ours_within_the_folder_is_no_part_of_it(self, folder: Path) -> None:
-        run = folder / ".spak" / "runs" / "r1"
-        plain = Workspace(folder, folder.parent / "store").snapshot()
-        space = Workspace(folder, run / "store")
-        assert space.begin("e1") == plain
-        (run / "trace.jsonl").write_bytes(b"the ledger")
-        (folder / "private").write_bytes(b"changed")
-        assert space.touched() == ["private"] and space.rollback() == ["private"]
-        assert (run / "trace.jsonl").read_bytes() == b"the ledger"
-
-    def test_store_and_folder_in_one_another_are_refused(self, folder: Path) -> None:
-        for directory, store in ((folder, folder / "runs" / "store"), (folder / "src", folder)):
-            with pytest.raises(UsageError) as caught:
-                Workspace(directory, store)
-            assert caught.value.code == "workspace.nested"
-
-
-class TestLock:
-    def test_a_tool_that_outlives_its_runner_keeps_it(self, space: Workspace, tmp_path: Path) -> None:
-        with space.lock() as fd:
-            tool = start([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(fd,))
-        started = time.monotonic()
-        with (
-            pytest.raises(RunError) as caught,
-            Workspace(space.directory, tmp_path / "store", wait_s=0.2).lock(),
-        ):
-            pass
-        assert caught.value.code == "workspace.busy" and caught.value.hint
-        assert time.monotonic() - started >= 0.2
-        with pytest.raises(RunError):
-            space.snapshot()
-        tool.communicate(b"\n")
-        assert space.snapshot()
-
-    def test_waits_for_it(self, space: Workspace, tmp_path: Path) -> None:
-        with space.lock() as fd:
-            tool = start([sys.executable, "-c", "import time; time.sleep(0.3)"], pass_fds=(fd,))
-        assert Workspace(space.directory, tmp_path / "store", wait_s=WAIT_S).snapshot()
-        assert tool.wait(WAIT_S) == 0
-
-    def test_its_owner_may_take_it_again(self, space: Workspace) -> None:
-        with space.lock() as outer, space.lock() as inner:
-            assert outer == inner and os.get_inheritable(outer)
-            assert space.snapshot()
-        with pytest.raises(OSError, match="Bad file"):
-            os.fstat(outer)
-
-
-def test_what_root_restores_belongs_to_the_workspaces_owner(space: Workspace, folder: Path) -> None:
-    owner = (12345, 12345) if os.geteuid() == 0 else (os.getuid(), os.getgid())
-    for path in [folder, *folder.rglob("*")]:
-        os.chown(path, *owner, follow_symlinks=False)
-    space.begin("e1")
-    _vandalise(folder)
-    space.rollback()
-    for path in [folder, *folder.rglob("*")]:
-        seen = path.lstat()
-        assert (seen.st_uid, seen.st_gid) == owner, path
-
-
-def _vandalise(folder: Path) -> None:
-    """Change one of everything; leave src/b.c, private, big, outward and src/deep alone."""
-    (folder / "src" / "a.c").write_bytes(b"spoiled, and longer")
-    (folder / "run.sh").chmod(0o600)
-    (folder / "link").unlink()
-    (folder / "link").mkdir()
-    (folder / "link" / "inner").write_bytes(b"was a link")
-    (folder / "dangling").unlink()
-    (folder / "dangling").write_bytes(b"was a link")
-    (folder / "empty").rmdir()
-    (folder / "empty").symlink_to("../outside")
-    (folder / "made" / "more").mkdir(parents=True)
-    (folder / "made" / "more" / "file").write_bytes(b"new")
-    (folder / "made").chmod(0o555)
-    odd = next(path for path in folder.iterdir() if "\n" in path.name)
-    odd.rename(folder / "renamed")
-
-
 def _dig(folder: Path, depth: int) -> None:
     """Folders in folders, deeper than any path may be long."""
     at = os.open(folder, os.O_RDONLY)
@@ -573,144 +377,6 @@ def _dig(folder: Path, depth: int) -> None:
         os.close(at)
         at = inner
     os.close(at)
-
-
-def _remove(folder: Path) -> None:
-    for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            _remove(path)
-        else:
-            path.unlink()
-    folder.rmdir()
-
-
-def test_a_tool_that_locks_the_folder_does_not_lock_the_next_one_out(space: Workspace, folder: Path) -> None:
-    space.begin("first")
-    folder.chmod(0)
-    space.commit()
-    space.settle()
-    space.begin("second")
-    assert stat.S_IMODE(folder.stat().st_mode) & 0o700 == 0o700
-    space.rollback()
-
-
-class TestFence:
-    """A workspace object of a runner whose lease was taken by another one."""
-
-    @pytest.fixture
-    def later(self, space: Workspace, folder: Path, tmp_path: Path) -> Workspace:
-        space.take(1)
-        return Workspace(folder, tmp_path / "store", wait_s=0.2)
-
-    @pytest.mark.parametrize(
-        "door",
-        [
-            lambda space: space.snapshot(),
-            lambda space: space.begin("e2"),
-            lambda space: space.lock().__enter__(),
-            lambda space: space.recover("e1", ""),
-            lambda space: space.restore("x"),
-            lambda space: space.take(1),
-        ],
-        ids=["snapshot", "begin", "lock", "recover", "restore", "take"],
-    )
-    def test_every_door_is_shut(
-        self, space: Workspace, later: Workspace, folder: Path, door: Callable[[Workspace], object]
-    ) -> None:
-        later.take(2)
-        later.begin("e1")
-        (folder / "new").write_bytes(b"of the later one")
-        before = fingerprint(folder)
-        with pytest.raises(LedgerError) as lost:
-            door(space)
-        assert lost.value.code == "ledger.lost_lease"
-        assert fingerprint(folder) == before
-        assert later.rollback() == ["new"]
-
-    @pytest.mark.parametrize("end", [Workspace.commit, Workspace.rollback, Workspace.settle])
-    def test_a_step_under_way_is_not_ended_any_more(
-        self, space: Workspace, later: Workspace, folder: Path, end: Callable[[Workspace], object]
-    ) -> None:
-        space.begin("e1")
-        (folder / "new").write_bytes(b"of the first one")
-        if end is Workspace.settle:
-            space.commit()
-        later.take(7)
-        assert later.recover("e1", "") == ["new"]
-        later.begin("e1")
-        with pytest.raises(LedgerError):
-            end(space)
-        under_way = Workspace(folder, later._store.folder).pending()
-        assert under_way is not None and under_way.effect == "e1"
-
-    def test_it_waits_for_whoever_is_in_the_middle(self, space: Workspace, later: Workspace) -> None:
-        with space.lock():
-            space.begin("e1")
-            with pytest.raises(RunError) as busy:
-                later.take(2)
-            assert busy.value.code == "workspace.busy"
-            space.commit()
-        later.take(2)
-
-    def test_the_same_and_a_newer_lease_go_on(self, space: Workspace, later: Workspace) -> None:
-        later.take(1)
-        space.snapshot()
-        space.take(30)
-        space.take(30)
-        with pytest.raises(LedgerError):
-            later.snapshot()
-
-
-class TestAnotherHost:
-    """Two stores that share no disk, and blobs that both reach."""
-
-    def test_a_root_goes_over_in_blobs(self, space: Workspace, folder: Path, tmp_path: Path) -> None:
-        blobs = MemoryBlobs({}, writable=True)
-        root = space.snapshot()
-        space.push(root, blobs)
-        there = Workspace(tmp_path / "there", tmp_path / "store-there")
-        with pytest.raises(RunError) as caught:
-            there.recover(None, root)
-        assert caught.value.code == "workspace.object"
-        shutil.rmtree(tmp_path / "there")
-        there.draw_on(blobs)
-        there.recover(None, root)
-        assert there.snapshot() == root
-        (tmp_path / "there" / "new").write_bytes(b"made there")
-        there.push(there.snapshot(), blobs)
-        space.draw_on(blobs)
-        space.restore(there.snapshot())
-        assert (folder / "new").read_bytes() == b"made there"
-
-    def test_only_what_is_new_is_put(self, space: Workspace, folder: Path) -> None:
-        blobs = MemoryBlobs({}, writable=True)
-        space.push(space.snapshot(), blobs)
-        before = set(blobs.names())
-        (folder / "src" / "a.c").write_bytes(b"int other;\n")
-        root = space.snapshot()
-        space.push(root, blobs)
-        new = set(blobs.names()) - before
-        assert {root, canon.digest(b"int other;\n")} <= new and len(new) == 3
-
-    def test_a_list_is_there_only_after_what_it_names(self, space: Workspace) -> None:
-        """A push that was cut off is made whole by the next one."""
-        kept: dict[str, bytes] = {}
-
-        class Cut(MemoryBlobs):
-            left = 3
-
-            def put(self, data: bytes) -> str:
-                self.left -= 1
-                if self.left < 0:
-                    raise LedgerError("ledger.io", "cut", "")
-                return super().put(data)
-
-        root = space.snapshot()
-        with pytest.raises(LedgerError):
-            space.push(root, Cut(kept, writable=True))
-        assert root not in kept and len(kept) == 3
-        space.push(root, MemoryBlobs(kept, writable=True))
-        assert root in kept
 
 
 @pytest.mark.parametrize("mode", [0o4755, 0o2711, 0o6777])

@@ -53,3 +53,30 @@ def plant(folder: Path) -> None:
     (folder / "outward").symlink_to("../outside")
     (folder / "big").write_bytes(bytes(range(256)) * 8192)
     Path(os.fsdecode(os.fsencode(folder) + b"/new\nline \xff")).write_bytes(b"odd name")
+
+
+def vandalise(folder: Path) -> None:
+    """Change one of everything; leave src/b.c, private, big, outward and src/deep alone."""
+    (folder / "src" / "a.c").write_bytes(b"spoiled, and longer")
+    (folder / "run.sh").chmod(0o600)
+    (folder / "link").unlink()
+    (folder / "link").mkdir()
+    (folder / "link" / "inner").write_bytes(b"was a link")
+    (folder / "dangling").unlink()
+    (folder / "dangling").write_bytes(b"was a link")
+    (folder / "empty").rmdir()
+    (folder / "empty").symlink_to("../outside")
+    (folder / "made" / "more").mkdir(parents=True)
+    (folder / "made" / "more" / "file").write_bytes(b"new")
+    (folder / "made").chmod(0o555)
+    odd = next(path for path in folder.iterdir() if "\n" in path.name)
+    odd.rename(folder / "renamed")
+
+
+def remove(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            remove(path)
+        else:
+            path.unlink()
+    folder.rmdir()

@@ -8,41 +8,22 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
-from platform_kit import PASSWORD, Up, Watched
+from platform_kit import PASSWORD, Up
 from process_kit import start
 from programs_kit import block, shell, surroundings
+from run_stories_kit import ASKING, HELLO, TEAM, Begin, Person, ends
 from sandbox_kit import docker_ready
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
-
-Person = Callable[..., Watched]
-Begin = Callable[..., str]
-TEAM = "/t/demo-team"
-HELLO = """\
-task Hello {
-  step greet: tool.write_file { path: "hello.txt" content: "Hello" }
-  success: file_contains("hello.txt", "Hello")
-}
-"""
 BOXED = """\
 task Look {
   step where: tool.run { cmd: "uname -n" }
   success: exit_code(where) == 0
-}
-"""
-ASKING = """\
-task Talk {
-  step hear: llm.query { prompt: "Say <b>a word</b>." output_var: word }
-  step keep: tool.write_file { path: "word.txt" content: "{{word}}" }
-  success: file_exists("word.txt")
 }
 """
 TIDY = """\
@@ -79,14 +60,6 @@ BAD = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 
 def _words(pid: int) -> bytes:
     return Path(f"/proc/{pid}/cmdline").read_bytes()
-
-
-def state(window: Watched) -> Any:
-    return window.page.locator("#run-head .pill").first
-
-
-def ends(window: Watched, word: str) -> None:
-    expect(state(window)).to_have_text(word)
 
 
 def test_the_width_of_the_graph_is_remembered(person: Person, begin: Begin) -> None:
@@ -270,191 +243,6 @@ def test_by_keyboard(person: Person, begin: Begin) -> None:
     page.keyboard.press("g")
     page.keyboard.press("r")
     page.wait_for_url(f"**{TEAM}/runs/")
-
-
-def test_filters_survive(person: Person, begin: Begin) -> None:
-    alice = person()
-    begin(alice, HELLO)
-    ends(alice, "Succeeded")
-    page = alice.page
-    page.click(".detail-side .tabs >> text=Records")
-    page.select_option(".record-filter [name=kind]", "route")
-    expect(page.locator("#records .kind").first).to_have_text("route")
-    page.wait_for_url(re.compile("kind=route"))
-    page.reload()
-    assert set(page.locator("#records .kind").all_inner_texts()) == {"route"}
-    page.click("#records a >> nth=0")
-    expect(page.locator("#record .kind")).to_have_text("route")
-    assert "kind=route" in page.url and "seq=" in page.url
-
-
-def test_the_chosen_are_counted_and_asked_about(person: Person, begin: Begin) -> None:
-    alice = person()
-    path = begin(alice, ASKING, "stepwise")
-    ends(alice, "Waiting")
-    page, key = alice.page, path.rstrip("/").rpartition("/")[2]
-    alice.go(f"{TEAM}/runs/")
-    page.fill("#run-filter [name=q]", key[-8:])
-    expect(page.locator(".runs-table tbody tr")).to_have_count(1)
-    page.wait_for_url(f"**/runs/?q={key[-8:]}")
-    expect(page.locator("[value=cancel]")).to_be_disabled()
-    page.check(f"input[value='{key}']")
-    expect(page.locator("[data-chosen]")).to_have_text("1 chosen")
-    expect(page.locator("[value=compare]")).to_be_disabled()
-    page.click("[value=cancel]")
-    expect(page.locator("dialog[open] p")).to_contain_text("Cancel the chosen run?")
-    page.click("dialog[open] button:has-text('Cancel the run')")
-    expect(page.locator(".message")).to_contain_text("Asked 1 run to cancel")
-    assert page.url.endswith(f"?q={key[-8:]}")
-    expect(page.locator(".runs-table .pill")).to_have_text("Cancelled")
-    page.check("[name=mine]")
-    page.wait_for_url("**mine=1")
-
-
-HOLD = """() => {
-  const read = Response.prototype.text, held = new Promise((go) => { window.go = go; });
-  Response.prototype.text = async function () {
-    const html = await read.call(this);
-    window.came = true;
-    await held;
-    return html;
-  };
-}"""
-"""From now on what the page fetches comes no further than to its door, until `go()`."""
-
-
-def test_a_choice_outlives_a_list_that_was_on_its_way(person: Person, begin: Begin) -> None:
-    alice, sockets = person(fresh=True), []
-    page = alice.page
-    page.route_web_socket(re.compile("/ws/team/"), lambda socket: sockets.append(socket))
-    begin(alice, HELLO)
-    ends(alice, "Succeeded")
-    alice.go(f"{TEAM}/runs/")
-    page.evaluate(HOLD)
-    sockets[0].send('{"type": "runs", "runs": [], "whole": false}')
-    while not page.evaluate("window.came"):
-        page.wait_for_timeout(50)
-    row = page.locator("input[name=run]").first
-    row.check()
-    row.evaluate("row => { row.blur(); window.go(); }")
-    page.wait_for_timeout(100)
-    expect(row).to_be_checked()
-    expect(page.locator("[data-chosen]")).to_have_text("1 chosen")
-
-
-def test_a_list_whose_line_was_cut_is_fetched_again(person: Person) -> None:
-    alice, sockets = person(fresh=True), []
-    page, whole = alice.page, '{"type": "runs", "runs": [], "whole": true}'
-    page.route_web_socket(re.compile("/ws/team/"), lambda socket: sockets.append(socket))
-    alice.go(f"{TEAM}/runs/")
-    sockets[0].send(whole)
-    with page.expect_request(lambda asked: asked.headers.get("hx-request") == "true") as again:
-        sockets[0].close(code=1012)
-        while len(sockets) < 2:
-            page.wait_for_timeout(50)
-        sockets[1].send(whole)
-    assert again.value.url.endswith("/runs/")
-
-
-def test_a_run_that_changed_before_the_socket_was_open_is_fetched_again(person: Person, begin: Begin) -> None:
-    alice, sockets = person(fresh=True), []
-    page = alice.page
-    page.route_web_socket(re.compile("/ws/team/"), lambda socket: sockets.append(socket))
-    begin(alice, HELLO)
-    ends(alice, "Succeeded")
-    alice.go(f"{TEAM}/runs/")
-    key = page.locator("[data-run]").first.get_attribute("data-run")
-    with page.expect_request(lambda asked: asked.headers.get("hx-request") == "true"):
-        sockets[0].send(
-            json.dumps({"type": "runs", "runs": [{"key": key, "state": "running"}], "whole": True})
-        )
-
-
-def test_a_page_whose_server_is_away_or_that_slept_says_so(
-    person: Person, begin: Begin, platform: Up
-) -> None:
-    """A server that is stopped closes no connection; a laptop that sleeps stops the page itself."""
-    alice = person(fresh=True)
-    page, line = alice.page, alice.page.locator("#run-line")
-    begin(alice, ASKING, "stepwise")
-    ends(alice, "Waiting")
-    sleeping = alice.context.new_cdp_session(page)
-    processes = [platform.process.pid, *platform.children()]
-    for asleep in (False, True):
-        if asleep:
-            sleeping.send("Page.setWebLifecycleState", {"state": "frozen"})
-        for pid in processes:
-            os.kill(pid, signal.SIGSTOP)
-        try:
-            if asleep:
-                time.sleep(1)
-                sleeping.send("Page.setWebLifecycleState", {"state": "active"})
-            expect(line).to_contain_text("Not live since", timeout=5000)
-            expect(page.locator("html.not-live")).to_have_count(1)
-        finally:
-            for pid in reversed(processes):
-                os.kill(pid, signal.SIGCONT)
-        expect(page.locator("html.not-live")).to_have_count(0)
-        expect(line).to_be_hidden()
-    alice.troubles.clear()  # what could not be fetched meanwhile
-
-
-@pytest.mark.parametrize("cut", ["silent", "offline"])
-def test_a_page_says_within_five_seconds_that_it_is_not_live(person: Person, begin: Begin, cut: str) -> None:
-    """A cut network closes no socket: the page asks, and nobody answers."""
-    alice, silent = person(fresh=True), []
-
-    def pass_on(socket: Any) -> None:
-        server = socket.connect_to_server()
-        socket.on_message(lambda message: None if silent else server.send(message))
-        server.on_message(lambda message: None if silent else socket.send(message))
-
-    page = alice.page
-    page.route_web_socket(re.compile("/ws/runs/"), pass_on)
-    begin(alice, ASKING, "stepwise")
-    ends(alice, "Waiting")
-    page.wait_for_timeout(2500)
-    expect(page.locator("#run-line")).to_be_hidden()
-    silent.append(cut)
-    if cut == "offline":
-        page.evaluate("dispatchEvent(new Event('offline'))")
-    expect(page.locator("#run-line")).to_contain_text("Not live since", timeout=5000)
-    expect(page.locator("html.not-live")).to_have_count(1)
-    silent.clear()
-    expect(page.locator("#run-line")).to_have_text("Live again.")
-    expect(page.locator("html.not-live")).to_have_count(0)
-    expect(page.locator("#run-line")).to_be_hidden()
-
-
-def test_a_tab_that_cannot_be_loaded_says_why_and_is_tried_again(person: Person, begin: Begin) -> None:
-    alice = person(fresh=True)
-    alice.expected += ["503", "ERR_FAILED"]
-    begin(alice, HELLO)
-    ends(alice, "Succeeded")
-    page = alice.page
-    page.route("**/*tab=records*", lambda route: route.fulfill(status=503, body="away"))
-    page.click(".detail-side .tabs >> text=Records")
-    expect(page.locator("#pane [role=alert]")).to_contain_text("The server could not do this (503).")
-    assert "tab=records" not in page.url
-    page.unroute("**/*tab=records*")
-    page.click("#pane button:has-text('Try again')")
-    expect(page.locator("#records .kind").first).to_be_visible()
-    page.route("**/r/*/", lambda route: route.abort())
-    page.locator("#records a").first.click()
-    expect(page.locator("#record [role=alert]")).to_contain_text("The server cannot be reached.")
-    page.unroute("**/r/*/")
-    page.click("#record button:has-text('Try again')")
-    expect(page.locator("#record .kind")).to_be_visible()
-
-
-def test_without_sockets_the_page_asks(person: Person, begin: Begin) -> None:
-    alice = person(fresh=True)
-    alice.page.route_web_socket(re.compile("/ws/"), lambda socket: socket.close(code=1011))
-    begin(alice, ASKING, "stepwise")
-    ends(alice, "Waiting")
-    alice.page.fill("#run-ask textarea", "word")
-    alice.page.click("#run-ask button:has-text('Answer')")
-    ends(alice, "Succeeded")
 
 
 def test_somebody_with_the_role_approves(person: Person, begin: Begin) -> None:

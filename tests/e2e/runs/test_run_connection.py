@@ -1,0 +1,133 @@
+"""A run's page whose connection, server or data goes: what it says, and how it comes back."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from platform_kit import Up
+from run_stories_kit import ASKING, HELLO, TEAM, Begin, Person, ends
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+
+def test_a_list_whose_line_was_cut_is_fetched_again(person: Person) -> None:
+    alice, sockets = person(fresh=True), []
+    page, whole = alice.page, '{"type": "runs", "runs": [], "whole": true}'
+    page.route_web_socket(re.compile("/ws/team/"), lambda socket: sockets.append(socket))
+    alice.go(f"{TEAM}/runs/")
+    sockets[0].send(whole)
+    with page.expect_request(lambda asked: asked.headers.get("hx-request") == "true") as again:
+        sockets[0].close(code=1012)
+        while len(sockets) < 2:
+            page.wait_for_timeout(50)
+        sockets[1].send(whole)
+    assert again.value.url.endswith("/runs/")
+
+
+def test_a_run_that_changed_before_the_socket_was_open_is_fetched_again(person: Person, begin: Begin) -> None:
+    alice, sockets = person(fresh=True), []
+    page = alice.page
+    page.route_web_socket(re.compile("/ws/team/"), lambda socket: sockets.append(socket))
+    begin(alice, HELLO)
+    ends(alice, "Succeeded")
+    alice.go(f"{TEAM}/runs/")
+    key = page.locator("[data-run]").first.get_attribute("data-run")
+    with page.expect_request(lambda asked: asked.headers.get("hx-request") == "true"):
+        sockets[0].send(
+            json.dumps({"type": "runs", "runs": [{"key": key, "state": "running"}], "whole": True})
+        )
+
+
+def test_a_page_whose_server_is_away_or_that_slept_says_so(
+    person: Person, begin: Begin, platform: Up
+) -> None:
+    """A server that is stopped closes no connection; a laptop that sleeps stops the page itself."""
+    alice = person(fresh=True)
+    page, line = alice.page, alice.page.locator("#run-line")
+    begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    sleeping = alice.context.new_cdp_session(page)
+    processes = [platform.process.pid, *platform.children()]
+    for asleep in (False, True):
+        if asleep:
+            sleeping.send("Page.setWebLifecycleState", {"state": "frozen"})
+        for pid in processes:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            if asleep:
+                time.sleep(1)
+                sleeping.send("Page.setWebLifecycleState", {"state": "active"})
+            expect(line).to_contain_text("Not live since", timeout=5000)
+            expect(page.locator("html.not-live")).to_have_count(1)
+        finally:
+            for pid in reversed(processes):
+                os.kill(pid, signal.SIGCONT)
+        expect(page.locator("html.not-live")).to_have_count(0)
+        expect(line).to_be_hidden()
+    alice.troubles.clear()  # what could not be fetched meanwhile
+
+
+@pytest.mark.parametrize("cut", ["silent", "offline"])
+def test_a_page_says_within_five_seconds_that_it_is_not_live(person: Person, begin: Begin, cut: str) -> None:
+    """A cut network closes no socket: the page asks, and nobody answers."""
+    alice, silent = person(fresh=True), []
+
+    def pass_on(socket: Any) -> None:
+        server = socket.connect_to_server()
+        socket.on_message(lambda message: None if silent else server.send(message))
+        server.on_message(lambda message: None if silent else socket.send(message))
+
+    page = alice.page
+    page.route_web_socket(re.compile("/ws/runs/"), pass_on)
+    begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    page.wait_for_timeout(2500)
+    expect(page.locator("#run-line")).to_be_hidden()
+    silent.append(cut)
+    if cut == "offline":
+        page.evaluate("dispatchEvent(new Event('offline'))")
+    expect(page.locator("#run-line")).to_contain_text("Not live since", timeout=5000)
+    expect(page.locator("html.not-live")).to_have_count(1)
+    silent.clear()
+    expect(page.locator("#run-line")).to_have_text("Live again.")
+    expect(page.locator("html.not-live")).to_have_count(0)
+    expect(page.locator("#run-line")).to_be_hidden()
+
+
+def test_a_tab_that_cannot_be_loaded_says_why_and_is_tried_again(person: Person, begin: Begin) -> None:
+    alice = person(fresh=True)
+    alice.expected += ["503", "ERR_FAILED"]
+    begin(alice, HELLO)
+    ends(alice, "Succeeded")
+    page = alice.page
+    page.route("**/*tab=records*", lambda route: route.fulfill(status=503, body="away"))
+    page.click(".detail-side .tabs >> text=Records")
+    expect(page.locator("#pane [role=alert]")).to_contain_text("The server could not do this (503).")
+    assert "tab=records" not in page.url
+    page.unroute("**/*tab=records*")
+    page.click("#pane button:has-text('Try again')")
+    expect(page.locator("#records .kind").first).to_be_visible()
+    page.route("**/r/*/", lambda route: route.abort())
+    page.locator("#records a").first.click()
+    expect(page.locator("#record [role=alert]")).to_contain_text("The server cannot be reached.")
+    page.unroute("**/r/*/")
+    page.click("#record button:has-text('Try again')")
+    expect(page.locator("#record .kind")).to_be_visible()
+
+
+def test_without_sockets_the_page_asks(person: Person, begin: Begin) -> None:
+    alice = person(fresh=True)
+    alice.page.route_web_socket(re.compile("/ws/"), lambda socket: socket.close(code=1011))
+    begin(alice, ASKING, "stepwise")
+    ends(alice, "Waiting")
+    alice.page.fill("#run-ask textarea", "word")
+    alice.page.click("#run-ask button:has-text('Answer')")
+    ends(alice, "Succeeded")

@@ -1,0 +1,24 @@
+"""A user of a platform whose queue sends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runs_kit import tables
+from spakweb.teams.models import User
+from spakweb.worker import queue
+
+
+@pytest.fixture
+def user(
+    transactional_db: None, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[User]:
+    monkeypatch.setattr(queue, "send", lambda key, queue="default": None)
+    settings.MEDIA_ROOT = tmp_path / "media"
+    settings.DATA_DIR = tmp_path / "data"
+    with tables():
+        yield User.objects.create_user("alice", "alice@spak.example", "a long secret")
