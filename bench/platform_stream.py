@@ -204,7 +204,7 @@ async def _by_events(
 async def _by_socket(
     port: int, cookie: str, client: int, seen: Seen, ready: asyncio.Semaphore, opening: asyncio.Semaphore
 ) -> None:
-    async for message in _messages(port, "/ws/runs/watched/", cookie, ready, opening):
+    async for message in _messages(port, "/t/bench/runs/watched/events", cookie, ready, opening):
         for record in message.get("records", ()):
             seen(client, record["at"])
 
@@ -286,7 +286,8 @@ async def _seqs_of_events(port: int, cookie: str, after: int) -> Coming:
 async def _seqs_of_socket(port: int, cookie: str, after: int) -> Coming:
     from websockets.exceptions import ConnectionClosed
 
-    page = await _socket(port, f"/ws/runs/watched/{f'?after={after}' if after >= 0 else ''}", cookie)
+    query = f"?after={after}" if after >= 0 else ""
+    page = await _socket(port, f"/t/bench/runs/watched/events{query}", cookie)
 
     async def seqs() -> AsyncIterator[int]:
         with contextlib.suppress(ConnectionClosed):

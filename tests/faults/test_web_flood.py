@@ -43,12 +43,12 @@ def test_five_hundred_sockets_that_nobody_reads(
     held = ledger(team)
 
     async def watch() -> tuple[int, float, list[int]]:
-        pages = [Socket("/ws/runs/r1/", vera) for _ in range(500)]
+        pages = [Socket("/t/demo/runs/r1/events", vera) for _ in range(500)]
         for page in pages:  # a socket that is full: sending waits for ever
             page.wire.output_queue._maxsize = 3
         for page in pages:
             await page.__aenter__()
-        one = Socket("/ws/runs/r1/", vera)
+        one = Socket("/t/demo/runs/r1/events", vera)
         await one.__aenter__()
         await one.until(lambda page: len(page.seqs) == 1)
         before = resident_mib()
@@ -72,11 +72,11 @@ def test_a_browser_that_was_away(team: Team, vera: User) -> None:
     held = ledger(team)
 
     async def watch() -> list[dict[str, Any]]:
-        async with Socket("/ws/runs/r1/", vera) as page:
+        async with Socket("/t/demo/runs/r1/events", vera) as page:
             await page.until(lambda page: len(page.seqs) == 1)
         for _ in range(12):
             await asyncio.to_thread(write, held, 100)
-        async with Socket("/ws/runs/r1/?after=0", vera) as page:
+        async with Socket("/t/demo/runs/r1/events?after=0", vera) as page:
             await page.one()
             await asyncio.to_thread(write, held, 5)
             await page.until(lambda page: len(page.seqs) == 5)
@@ -93,7 +93,7 @@ def test_a_socket_that_talks_without_end_is_closed(team: Team, vera: User) -> No
     ledger(team).close()
 
     async def flood() -> list[int]:
-        pages = [Socket("/ws/runs/r1/", vera) for _ in range(50)]
+        pages = [Socket("/t/demo/runs/r1/events", vera) for _ in range(50)]
         for page in pages:
             await page.__aenter__()
         for _ in range(30):

@@ -92,7 +92,7 @@ def config_of(request: HttpRequest, spec: Spec, draft: Draft | None) -> dict[str
             "propose": reverse("spak-patch-propose", kwargs=here),
             "compare": reverse("spak-spec-compare", kwargs=here),
             "login": f"{reverse('account_login')}?next={reverse('spak-editor', kwargs=here)}",
-            "presence": f"/ws/t/{spec.team.slug}/specs/{spec.slug}/presence/",
+            "presence": f"/t/{spec.team.slug}/specs/{spec.slug}/presence/",
         },
     }
 

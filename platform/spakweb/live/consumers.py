@@ -98,9 +98,14 @@ class RunStream(Stream):
     """The stream of one run."""
 
     def find(self, user: Any) -> Run:
-        """The run of the address. Raises: Http404 where the person may not see it."""
+        """The run of the address, and of the team where that is named.
+
+        Raises: Http404 where the person may not see it."""
         rows = Run.objects.filter(deleted_at=None)
-        found: Run = access.find(user, "run.view", rows, key=self.scope["url_route"]["kwargs"]["key"])
+        named = self.scope["url_route"]["kwargs"]
+        if "team" in named:
+            rows = rows.filter(team__slug=named["team"])
+        found: Run = access.find(user, "run.view", rows, key=named["key"])
         return found
 
     async def join(self, found: Run, viewer: Viewer) -> Reader:

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 def test_a_list_whose_line_was_cut_is_fetched_again(person: Person) -> None:
     alice, sockets = person(fresh=True), []
     page, whole = alice.page, '{"type": "runs", "runs": [], "whole": true}'
-    page.route_web_socket(re.compile("/ws/team/"), lambda socket: sockets.append(socket))
+    page.route_web_socket(re.compile("/t/[a-z-]+/runs/events"), lambda socket: sockets.append(socket))
     alice.go(f"{TEAM}/runs/")
     sockets[0].send(whole)
     with page.expect_request(lambda asked: asked.headers.get("hx-request") == "true") as again:
@@ -35,7 +35,7 @@ def test_a_list_whose_line_was_cut_is_fetched_again(person: Person) -> None:
 def test_a_run_that_changed_before_the_socket_was_open_is_fetched_again(person: Person, begin: Begin) -> None:
     alice, sockets = person(fresh=True), []
     page = alice.page
-    page.route_web_socket(re.compile("/ws/team/"), lambda socket: sockets.append(socket))
+    page.route_web_socket(re.compile("/t/[a-z-]+/runs/events"), lambda socket: sockets.append(socket))
     begin(alice, HELLO)
     ends(alice, "Succeeded")
     alice.go(f"{TEAM}/runs/")
@@ -86,7 +86,7 @@ def test_a_page_says_within_five_seconds_that_it_is_not_live(person: Person, beg
         server.on_message(lambda message: None if silent else socket.send(message))
 
     page = alice.page
-    page.route_web_socket(re.compile("/ws/runs/"), pass_on)
+    page.route_web_socket(re.compile("/runs/[^/]+/events"), pass_on)
     begin(alice, ASKING, "stepwise")
     ends(alice, "Waiting")
     page.wait_for_timeout(2500)

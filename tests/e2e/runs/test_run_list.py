@@ -66,7 +66,7 @@ HOLD = """() => {
 def test_a_choice_outlives_a_list_that_was_on_its_way(person: Person, begin: Begin) -> None:
     alice, sockets = person(fresh=True), []
     page = alice.page
-    page.route_web_socket(re.compile("/ws/team/"), lambda socket: sockets.append(socket))
+    page.route_web_socket(re.compile("/t/[a-z-]+/runs/events"), lambda socket: sockets.append(socket))
     begin(alice, HELLO)
     ends(alice, "Succeeded")
     alice.go(f"{TEAM}/runs/")

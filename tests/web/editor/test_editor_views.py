@@ -175,7 +175,7 @@ def test_long_answers_are_compressed(cast) -> None:
 # ---- presence
 
 ROUTER = URLRouter(websocket_urlpatterns)
-PATH = "/ws/t/kernel-tuners/specs/small/presence/"
+PATH = "/t/kernel-tuners/specs/small/presence/"
 
 
 class Window:

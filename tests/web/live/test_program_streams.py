@@ -144,7 +144,7 @@ def test_a_thousand_cost_no_more_questions(team: Team, vera: User, django_assert
     assert found == {(viewers[0], team.pk): 4401}
 
 
-@pytest.mark.parametrize("path", ["/ws/runs/r1/", "/ws/team/demo/runs/"])
+@pytest.mark.parametrize("path", ["/t/demo/runs/r1/events", "/t/demo/runs/events"])
 def test_sockets_take_none(team: Team, vera: User, path: str) -> None:
     """They are for pages, which cannot send the header."""
     held = ledger(team)

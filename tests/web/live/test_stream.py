@@ -49,7 +49,7 @@ def test_what_was_and_then_what_comes(team: Team, vera: User) -> None:
     write(held, 30)
 
     async def watch() -> list[int]:
-        async with Socket("/ws/runs/r1/?after=4", vera) as page:
+        async with Socket("/t/demo/runs/r1/events?after=4", vera) as page:
             await page.until(lambda page: len(page.seqs) >= 26)
             await step(held, 3)
             await page.until(lambda page: len(page.seqs) >= 29)
@@ -86,7 +86,7 @@ def test_a_hint_brings_it_at_once(
     held = ledger(team)
 
     async def watch() -> None:
-        async with Socket("/ws/runs/r1/", vera) as page:
+        async with Socket("/t/demo/runs/r1/events", vera) as page:
             await page.until(lambda page: len(page.seqs) == 1)
             for count in range(2, 5):
                 await asyncio.sleep(0.15)
@@ -104,7 +104,7 @@ def test_a_lost_hint_costs_a_look(team: Team, vera: User, monkeypatch: pytest.Mo
     held = ledger(team)
 
     async def watch() -> None:
-        async with Socket("/ws/runs/r1/", vera) as page:
+        async with Socket("/t/demo/runs/r1/events", vera) as page:
             await page.until(lambda page: len(page.seqs) == 1)
             await step(held, 2)
             await page.until(lambda page: len(page.seqs) == 3)
@@ -126,12 +126,12 @@ def test_reconnects_lose_and_repeat_nothing(team: Team, vera: User) -> None:
 
         writing = asyncio.create_task(written())
         for _ in range(20):
-            async with Socket(f"/ws/runs/r1/?after={seen[-1] if seen else ''}", vera) as page:
+            async with Socket(f"/t/demo/runs/r1/events?after={seen[-1] if seen else ''}", vera) as page:
                 if chance.random() < 0.8:
                     await page.one()
                 seen += page.seqs
         await writing
-        async with Socket(f"/ws/runs/r1/?after={seen[-1] if seen else ''}", vera) as page:
+        async with Socket(f"/t/demo/runs/r1/events?after={seen[-1] if seen else ''}", vera) as page:
             await page.until(lambda page: len(seen) + len(page.seqs) >= held.count)
             return seen + page.seqs
 
@@ -144,7 +144,7 @@ def test_one_read_serves_all_watchers(team: Team, vera: User, monkeypatch: pytes
     held = ledger(team)
 
     async def watch() -> int:
-        pages = [Socket("/ws/runs/r1/", vera) for _ in range(40)]
+        pages = [Socket("/t/demo/runs/r1/events", vera) for _ in range(40)]
         for page in pages:
             await page.__aenter__()
         for page in pages:
@@ -169,7 +169,7 @@ def test_a_reader_far_behind_is_told_to_fetch_the_list(
     write(held, 99)
 
     async def watch() -> list[dict[str, Any]]:
-        async with Socket("/ws/runs/r1/?after=9", vera) as page:
+        async with Socket("/t/demo/runs/r1/events?after=9", vera) as page:
             await page.until(lambda page: any(one["type"] == "state" for one in page.messages))
             await step(held)
             await page.until(lambda page: bool(page.seqs))
@@ -208,7 +208,7 @@ def test_records_that_cannot_be_read_for_one_who_is_behind(
     monkeypatch.setattr(watches.Watch, "past", once)
 
     async def watch() -> str | int:
-        async with Socket("/ws/runs/r1/?after=9", vera) as page:
+        async with Socket("/t/demo/runs/r1/events?after=9", vera) as page:
             await asyncio.wait_for(page.until(lambda page: len(page.seqs) == 90), WAIT_S)
             return "all" if page.seqs == list(range(10, 100)) else page.code
 
@@ -220,7 +220,7 @@ def test_nodes_come_when_they_change(team: Team, vera: User) -> None:
     held = ledger(team)
 
     async def watch() -> list[Any]:
-        async with Socket("/ws/runs/r1/", vera) as page:
+        async with Socket("/t/demo/runs/r1/events", vera) as page:
             await page.until(lambda page: page.messages[-1:] != [] and page.messages[-1]["type"] == "state")
             await asyncio.to_thread(_permit, held)
             await page.until(lambda page: bool(page.messages[-1].get("nodes")))
@@ -244,7 +244,7 @@ def test_a_dead_run_is_not_shown_as_running(team: Team, vera: User) -> None:
     dies = sync_to_async(lambda: Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1)))
 
     async def watch() -> list[str]:
-        async with Socket("/ws/runs/r1/", vera) as page:
+        async with Socket("/t/demo/runs/r1/events", vera) as page:
             await page.until(lambda page: "run" in (page.messages or [{}])[-1])
             await dies()
             await page.until(lambda page: page.messages[-1].get("run", {}).get("state") == "queued")
@@ -262,7 +262,7 @@ def test_the_end_closes_the_socket(team: Team, vera: User) -> None:
     Run.objects.update(state=State.SUCCEEDED)
 
     async def watch() -> Socket:
-        async with Socket("/ws/runs/r1/", vera) as page:
+        async with Socket("/t/demo/runs/r1/events", vera) as page:
             await page.until(lambda page: False)
             return page
 
@@ -272,7 +272,7 @@ def test_the_end_closes_the_socket(team: Team, vera: User) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/ws/runs/r1/", "/ws/runs/none/", "/ws/team/demo/runs/", "/ws/team/no/runs/"]
+    "path", ["/t/demo/runs/r1/events", "/t/demo/runs/none/events", "/t/demo/runs/events", "/t/no/runs/events"]
 )
 def test_strangers_and_nobody_see_nothing(team: Team, path: str) -> None:
     ledger(team).close()
@@ -287,13 +287,39 @@ def test_strangers_and_nobody_see_nothing(team: Team, path: str) -> None:
     assert looped(lambda: watch(AnonymousUser())) == (4401, [])
 
 
+@pytest.mark.parametrize(
+    "path", ["/ws/runs/r1/", "/ws/team/demo/runs/", "/t/demo/runs/r1/events", "/t/demo/runs/events"]
+)
+def test_addresses_of_before_are_served_too(team: Team, vera: User, path: str) -> None:
+    ledger(team).close()
+
+    async def watch() -> str:
+        async with Socket(path, vera) as page:
+            return await page.one()
+
+    assert looped(watch) == ("records" if "r1" in path else "runs")
+
+
+def test_a_run_is_under_its_own_team_alone(team: Team, vera: User) -> None:
+    """Vera is in both teams: the address still names the wrong one."""
+    ledger(team).close()
+    Membership.objects.create(team=Team.objects.create(name="Other", slug="other"), user=vera, role="viewer")
+
+    async def watch() -> int:
+        async with Socket("/t/other/runs/r1/events", vera) as page:
+            assert await page.one() == "close"
+            return page.code
+
+    assert looped(watch) == 4404
+
+
 def test_a_socket_ends_with_the_membership(team: Team, vera: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "MEMBERS_S", 0.1)
     ledger(team).close()
     leave = sync_to_async(lambda: Membership.objects.filter(user=vera).delete())
 
     async def watch() -> list[int]:
-        async with Socket("/ws/runs/r1/", vera) as run, Socket("/ws/team/demo/runs/", vera) as runs:
+        async with Socket("/t/demo/runs/r1/events", vera) as run, Socket("/t/demo/runs/events", vera) as runs:
             await run.one()
             await runs.one()
             await leave()
@@ -308,7 +334,7 @@ def test_a_ping_is_answered_and_a_flood_of_them_closes_the_socket(team: Team, ve
     ledger(team).close()
 
     async def watch() -> tuple[int, int]:
-        async with Socket("/ws/runs/r1/", vera) as page:
+        async with Socket("/t/demo/runs/r1/events", vera) as page:
             await page.say("ping")
             await page.until(lambda page: page.messages[-1:] == [{"type": "pong"}])
             for _ in range(25):
@@ -326,9 +352,9 @@ def test_too_many_and_too_talkative(team: Team, vera: User, monkeypatch: pytest.
 
     async def watch() -> list[int]:
         async with (
-            Socket("/ws/runs/r1/", vera) as one,
-            Socket("/ws/runs/r1/", vera),
-            Socket("/ws/runs/r1/", vera) as third,
+            Socket("/t/demo/runs/r1/events", vera) as one,
+            Socket("/t/demo/runs/r1/events", vera),
+            Socket("/t/demo/runs/r1/events", vera) as third,
         ):
             await third.until(lambda page: False)
             for _ in range(25):
@@ -347,7 +373,7 @@ def test_a_team_sees_its_runs_change(team: Team, vera: User) -> None:
     rename = sync_to_async(lambda: Run.objects.filter(key="r1").update(state=State.FAILED, reason="why"))
 
     async def watch() -> list[dict[str, Any]]:
-        async with Socket("/ws/team/demo/runs/", vera) as page:
+        async with Socket("/t/demo/runs/events", vera) as page:
             await page.one()
             await rename()
             await page.one()

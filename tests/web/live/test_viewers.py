@@ -46,9 +46,9 @@ def test_pages_hear_who_else_looks_on(team: Team, vera: User) -> None:
 
     async def watch() -> list[list[str]]:
         found = []
-        async with Socket("/ws/runs/r1/", vera) as page:
+        async with Socket("/t/demo/runs/r1/events", vera) as page:
             await page.until(lambda page: page.people == ["vera"])
-            async with Socket("/ws/runs/r1/", bob) as other, Socket("/ws/runs/r1/", bob):
+            async with Socket("/t/demo/runs/r1/events", bob) as other, Socket("/t/demo/runs/r1/events", bob):
                 await other.until(lambda other: other.people == ["bob", "vera"])
                 await page.until(lambda page: page.people == ["bob", "vera"])
                 found.append(page.people)
@@ -156,9 +156,9 @@ def test_a_stream_ends_with_the_right_to_it(
 
     async def watch() -> list[int]:
         async with (
-            Socket("/ws/runs/r1/", vera, session) as run,
-            Socket("/ws/team/demo/runs/", vera, session) as runs,
-            Socket("/ws/runs/r1/", vera, other) as stays,
+            Socket("/t/demo/runs/r1/events", vera, session) as run,
+            Socket("/t/demo/runs/events", vera, session) as runs,
+            Socket("/t/demo/runs/r1/events", vera, other) as stays,
         ):
             await run.one()
             await runs.one()
@@ -191,13 +191,13 @@ def test_ids_of_others_are_none(team: Team, vera: User) -> None:
     async def watch() -> dict[str, tuple[int, int]]:
         found = {}
         for key in FOREIGN:
-            async with Socket(f"/ws/runs/{key.replace('/', '')}/", vera) as page:
+            async with Socket(f"/t/demo/runs/{key.replace('/', '')}/events", vera) as page:
                 first = await page.one()
             answer = await client.get(f"/t/demo/runs/{key}/events", {"after": "0"})
             found[key] = page.code if first == "close" else 0, answer.status_code
             if answer.status_code == 200:
                 await sync_to_async(answer.close)()
-        async with Socket("/ws/team/other/runs/", vera) as page:
+        async with Socket("/t/other/runs/events", vera) as page:
             assert await page.one() == "close"
             answer = await client.get("/t/other/runs/events")
             found["team"] = page.code, answer.status_code
@@ -218,7 +218,7 @@ def test_an_odd_place_is_the_beginning(team: Team, vera: User) -> None:
     async def watch() -> list[list[int]]:
         found = []
         for after in ODD:
-            async with Socket(f"/ws/runs/r1/?after={after}", vera) as page:
+            async with Socket(f"/t/demo/runs/r1/events?after={after}", vera) as page:
                 await page.until(lambda page: bool(page.seqs))
                 found.append(page.seqs)
         return found

@@ -91,8 +91,10 @@ def test_it_is_behind_the_entries_until_its_record_is_there(cast: Any, under_way
 
 
 def test_streams_hint_at_it(cast: Any, under_way: Run) -> None:
+    path = f"/t/{under_way.team.slug}/runs/{under_way.key}/events"
+
     async def watch() -> dict[str, Any]:
-        async with Socket(f"/ws/runs/{under_way.key}/", cast["vera"]) as page:
+        async with Socket(path, cast["vera"]) as page:
             await page.until(lambda page: any(one["type"] == "output" for one in page.messages))
             return page.messages[-1]
 
