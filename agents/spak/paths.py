@@ -2,7 +2,7 @@
 
 Takes the text of a relative path; gives its components or a typed refusal. It opens nothing and decides
 nothing about links: a component may be a link to anywhere, so whoever opens the path walks it below the
-workspace's descriptor (`spak.tools.observe.beneath`) and believes only what the kernel resolves.
+workspace's descriptor (`spak.files.beneath`) and believes only what the kernel resolves.
 
 `components` keeps `..` where it stands, because after a link it means something else than the text says;
 `normalise` gives the one spelling of a path that names things in records, patches and policies, and refuses

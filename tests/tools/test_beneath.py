@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from policy_kit import LAW
 from spak.errors import UsageError
+from spak.files import beneath
 from spak.kernel.observed import seen_json
-from spak.tools.observe import beneath
 from spak.tools.observe.paths import Observer
 
 

@@ -28,6 +28,19 @@ def test_ruff_findings(tmp_path: Path) -> None:
     assert result.metrics == {"errors": 1, "warnings": 1, "files": 2}
 
 
+def test_below_a_folder_only_what_the_law_would_let_be_read(tmp_path: Path) -> None:
+    workspace = write(tmp_path, a__py="x = 1\n")
+    for name in (".git/hooks/pre.py", ".ssh/agent.py", "deep/inner/b.py"):
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text("import os\n")
+    (workspace / "linked.py").symlink_to("deep/inner/b.py")
+    (workspace / "folder").symlink_to("deep")
+    result = measure(workspace, "ruff")
+    assert found(result) == [("warning", "deep/inner/b.py", 1, "F401")]
+    assert result.metrics["files"] == 2
+    assert measure(workspace, "ruff", paths=["linked.py", "folder", "../x", "a.py"]).metrics["files"] == 1
+
+
 def test_ruff_takes_python_that_is_broken(tmp_path: Path) -> None:
     result = measure(write(tmp_path, a__py="def f(:\n"), "ruff")
     assert found(result)[0] == ("error", "a.py", 1, "invalid-syntax")

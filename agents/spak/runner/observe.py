@@ -19,12 +19,12 @@ from spak.commandline.commands import read_line
 from spak.datalog.externals import Request
 from spak.datalog.values import encode, to_json
 from spak.errors import UserError
+from spak.files import beneath
 from spak.kernel.observed import TROUBLES, line_json, patch_json, seen_json
 from spak.policy.actions import Seen
 from spak.policy.facts import read_whole
 from spak.ports import Blobs
 from spak.runner.blobs import expand
-from spak.tools.observe import beneath
 from spak.tools.observe.code import answers
 from spak.tools.observe.paths import Observer, resolve
 

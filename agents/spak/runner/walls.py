@@ -22,6 +22,7 @@ from spak.cancel import Token
 from spak.commandline import places
 from spak.datalog.values import Name
 from spak.errors import UserError
+from spak.files import beneath
 from spak.kernel.observed import Malformed, Observed
 from spak.kernel.state import Effect
 from spak.llm.redact import Redactor, is_distinctive
@@ -31,7 +32,6 @@ from spak.ports import Call, Launcher, Measurement, Redacting
 from spak.runner import secret_history, secret_values
 from spak.runner.host import Host
 from spak.sandbox.masked import Masked
-from spak.tools.observe import beneath
 from spak.workspace import Workspace
 from spak.workspace.secret_files import other_names, walk
 

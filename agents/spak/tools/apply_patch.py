@@ -15,12 +15,12 @@ from dataclasses import replace
 
 from spak import patch
 from spak.errors import RunError, UsageError
+from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.patch import Change, PatchRefused
 from spak.paths import normalise
 from spak.ports import Call, ToolResult
 from spak.tools import results
-from spak.tools.observe import beneath
 from spak.tools.schemas import object_of
 
 

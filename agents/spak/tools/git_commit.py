@@ -21,12 +21,12 @@ from dataclasses import dataclass
 
 from spak import canon
 from spak.errors import UsageError
+from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.paths import components, join, normalise
 from spak.ports import Call, ToolResult
 from spak.tools import inside, results
 from spak.tools.git.guest import GUEST
-from spak.tools.observe import beneath
 from spak.tools.schemas import TIMEOUT, object_of
 
 AUTHOR = "SPAK <spak@localhost>"

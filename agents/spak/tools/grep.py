@@ -13,11 +13,11 @@ import stat
 from collections.abc import Iterator
 
 from spak.cancel import check
+from spak.files import beneath
+from spak.files.walk import printable, walk
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import results
-from spak.tools.observe import beneath
-from spak.tools.observe.walk import printable, walk
 from spak.tools.schemas import PATH, object_of
 
 MAX_FILE = 4 << 20

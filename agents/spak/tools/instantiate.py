@@ -15,10 +15,10 @@ from typing import Any
 
 from spak import canon
 from spak.errors import UsageError
+from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import MIB, Call, ToolResult
 from spak.tools import results
-from spak.tools.observe import beneath
 from spak.tools.schemas import PATH, object_of
 
 MARK = "// spak-flags:"

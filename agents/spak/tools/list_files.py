@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from spak.files.walk import printable, walk
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import results
-from spak.tools.observe.walk import printable, walk
 from spak.tools.schemas import PATH, object_of
 
 MAX_ENTRIES = 2000

@@ -12,10 +12,10 @@ from typing import Any
 
 from spak import paths
 from spak.errors import UsageError
+from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import MIB, Call, ToolResult
 from spak.tools import gcc, inside, results
-from spak.tools.observe import beneath
 from spak.tools.schemas import PATH, TIMEOUT, object_of
 
 FLAG = (

@@ -10,10 +10,10 @@ from __future__ import annotations
 import posixpath
 
 from spak import canon
+from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import inside, results
-from spak.tools.observe import beneath
 from spak.tools.outline import outline
 from spak.tools.schemas import PATH, object_of
 

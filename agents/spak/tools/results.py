@@ -10,8 +10,8 @@ from typing import Any
 
 from spak import canon
 from spak.errors import RunError, UserError
+from spak.files import beneath
 from spak.ports import Call, Outcome, ToolResult
-from spak.tools.observe import beneath
 
 MISSING = 127
 """The exit of a tool whose program is not installed, as a shell has it."""

@@ -6,11 +6,11 @@ import re
 import stat
 
 from spak.errors import UsageError
+from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import inside, results
 from spak.tools.git import repository
-from spak.tools.observe import beneath
 from spak.tools.schemas import ENV, TIMEOUT, WORKING_DIR, object_of
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")

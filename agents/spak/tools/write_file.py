@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from spak import canon
+from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import results
-from spak.tools.observe import beneath
 from spak.tools.schemas import PATH, PATH_NAMES, object_of
 
 

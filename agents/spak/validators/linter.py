@@ -9,11 +9,13 @@ pragmas in the source.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from spak.errors import UsageError
+from spak.files import beneath
+from spak.files.walk import walk
 from spak.lang.catalog import ValidatorEntry
 from spak.ports import MIB, MeasureCall, Measurement, Outcome
 from spak.validators import launch
@@ -85,22 +87,23 @@ class Linter:
 
 
 def _files(workspace: Path, paths: list[str], suffixes: tuple[str, ...]) -> list[str]:
-    """Source files under the paths, sorted, relative with a leading `./`. No link is followed."""
+    """Source files under the paths, sorted, relative with a leading `./`; of a folder those that the law lets
+    be read. No link is followed."""
     found: set[str] = set()
     for path in paths:
-        top = workspace / path
-        if ".." in Path(path).parts or top.is_symlink():
+        if (workspace / path).is_symlink():
             continue
-        if top.is_file():
-            found.add(os.path.relpath(top, workspace))
-        for folder, _, names in os.walk(top):
-            found.update(
-                os.path.relpath(Path(folder) / name, workspace)
-                for name in names
-                if name.endswith(suffixes) and (Path(folder) / name).is_file()
-            )
-            if len(found) > MAX_FILES:
-                break
+        try:
+            for entry in walk(workspace, path):
+                if entry.name.endswith(suffixes) and entry.named_readable:
+                    found.add(entry.whole)
+                if len(found) > MAX_FILES:
+                    break
+        except NotADirectoryError:
+            with beneath.locate(workspace, path) as place:
+                found.add("/".join(place.parts))
+        except UsageError:  # it is not there, or leads out of the workspace
+            continue
     return [f"./{name}" for name in sorted(found)]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from spak.commandline import places
-from spak.tools.observe import beneath
+from spak.files import beneath
 
 MAX_CONFIG = 64 << 10
 _CONTROL = re.compile(

@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from spak import canon
+from spak.files import beneath
 from spak.policy.repository import Opening
 from spak.ports import Call
 from spak.tools import inside
 from spak.tools.git import nested
 from spak.tools.git.guest import GUEST
-from spak.tools.observe import beneath
 
 GIT = ".git"
 SANDBOX = "/ws/"

@@ -38,8 +38,8 @@ from spak import canon
 from spak.cancel import Cancel, check
 from spak.datalog.externals import Request
 from spak.errors import UsageError
-from spak.tools.observe import beneath
-from spak.tools.observe.walk import Entry, walk
+from spak.files import beneath
+from spak.files.walk import Entry, walk
 
 Row = tuple[Any, ...]
 

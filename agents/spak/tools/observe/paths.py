@@ -3,7 +3,7 @@
 Takes the workspace's folder; gives `look`, `spread` and `read` for a `spak.policy` World. A path is followed
 one component at a time as the kernel would, links read and not believed by their names; nothing is opened
 but to read a file for a patch. Whoever carries an action out walks the path again and uses the descriptor
-(`spak.tools.observe.beneath`): what is seen here decides a permission and is never itself the opening.
+(`spak.files.beneath`): what is seen here decides a permission and is never itself the opening.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from spak.cancel import Cancel, apart
 from spak.commandline import places
 from spak.commandline.world import Eyes
 from spak.errors import UserError
+from spak.files import beneath
+from spak.files.walk import of_git, walk
 from spak.policy import textual
 from spak.policy.actions import TOO_MANY, Seen
-from spak.tools.observe import archives, beneath
-from spak.tools.observe.walk import of_git, walk
+from spak.tools.observe import archives
 
 MAX_LINKS = 40
 MAX_MATCHES = 200

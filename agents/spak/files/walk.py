@@ -1,4 +1,5 @@
-"""The one walk below a folder of the workspace that tools share: names in order, no link followed.
+"""The one walk below a folder of the workspace that tools and validators share: names in order, no link
+followed.
 
 Takes the workspace's folder and a judged path; gives every entry below it. `Entry.read` opens a file only
 where the law would let its path be read: no link, no second name of another file, nothing of git's and no
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from spak.commandline import places
-from spak.tools.observe import beneath
+from spak.files import beneath
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -47,10 +48,15 @@ class Entry:
         """A descriptor of the file, to be closed; the last name is no link. Raises: OSError."""
         return os.open(self.name, _FILE, dir_fd=self.fd)
 
+    @property
+    def named_readable(self) -> bool:
+        """Whether the law would let it be read, as far as names say: no link, nothing of git's, no secret."""
+        parts = self.whole.split("/")
+        return self.kind == "file" and not places.secret(self.whole) and not any(map(places.of_git, parts))
+
     def read(self, limit: int) -> bytes | None:
         """At most so many bytes of a file; None where it may not be read, or is no regular file."""
-        parts = self.whole.split("/")
-        if self.kind != "file" or places.secret(self.whole) or any(map(places.of_git, parts)):
+        if not self.named_readable:
             return None
         try:
             fd = self.open()

@@ -1,0 +1,36 @@
+"""Folders of a workspace are walked by `spak.files.walk`; other walks are listed here with their reasons."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[1] / "agents/spak"
+OTHERS = {
+    "cli/fmt.py": "a folder that a person names on the command line, outside of any run",
+    "files/walk.py": "the walker",
+    "sandbox/slots.py": "what a sandbox of ours left behind, outside of any workspace",
+    "suites/model.py": "the folder of a case, hashed whole: every file and link counts",
+    "suites/sealed.py": "the folder of a case, copied whole",
+    "tools/git/repository.py": "git's own folder, which the walker never enters",
+    "tools/observe/paths.py": "patterns of a command line, matched as the shell would; nothing is opened",
+    "workspace/apply.py": "restores every file of a snapshot, also those that no tool may read",
+    "workspace/copying.py": "copies every file of a folder that a person gave",
+    "workspace/disk.py": "removes a tree of any depth",
+    "workspace/secret_files.py": "names of secrets at any depth, nothing is opened",
+    "workspace/tree.py": "takes the snapshot: every file, at any depth",
+}
+
+
+def walks(node: ast.Attribute) -> bool:
+    of_os = isinstance(node.value, ast.Name) and node.value.id == "os"
+    return node.attr in ("rglob", "iglob") or (of_os and node.attr in ("walk", "fwalk", "scandir"))
+
+
+def test_who_walks_folders() -> None:
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if any(isinstance(node, ast.Attribute) and walks(node) for node in ast.walk(tree)):
+            found.add(str(path.relative_to(SOURCE)))
+    assert found == set(OTHERS), "use spak.files.walk, or say above why not"
