@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
 from typing import Any
 
 from spak import canon
@@ -13,6 +16,7 @@ from spakweb.runs.models import ENDED
 from spakweb.specs.actions import create_spec
 from spakweb.specs.models import Spec
 from spakweb.suites import actions as suites
+from spakweb.suites import bringing, judging
 from spakweb.suites.models import Suite
 from spakweb.worker import execute
 
@@ -53,6 +57,21 @@ def ground(user: Any, team: Any, split: str = "gate") -> tuple[Spec, Suite]:
     return spec, suite
 
 
+def brought(user: Any, team: Any, monkeypatch: Any, **cases: str) -> Suite:
+    """A suite that was brought, with a case for each name, drawn into the split that is given; all golden."""
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:
+        for number, name in enumerate(cases):
+            case = {"case": 1, "seed": number, "tags": ["golden"]}
+            archive.writestr(f"brought/{name}/case.json", json.dumps(case))
+    drawn = iter(split for _, split in sorted(cases.items()))
+    monkeypatch.setattr(bringing, "draw", lambda seed, digest: next(drawn))
+    made = bringing.bring(user, team, "Brought", held, len(held.getvalue()))
+    for pk in judging.due()[0]:
+        judging.vet(pk)
+    return made
+
+
 def begun(user: Any, spec: Spec, suite: Suite, **more: Any) -> Campaign:
     return actions.begin(user, spec.head, suite, **{**BUDGET, **more})
 
@@ -62,6 +81,8 @@ def run_all(campaign: Campaign) -> int:
     open_ones = campaign.asked.exclude(run__state__in=ENDED).select_related("run")
     for one in open_ones:
         execute.advance(one.run.key)
+    for key in judging.due()[1]:
+        judging.judge(key)
     return len(open_ones)
 
 

@@ -27,6 +27,7 @@ from spak.program import Mode, Program
 from spak.program import compile as compile_program
 from spak.runner import Host
 from spak.runner.genesis import genesis
+from spak.suites.sealed import Bench
 
 MODE_LEVELS: Mapping[Mode, int] = {"stepwise": 1, "semi_auto": 3, "full_auto": 4}
 """The LEVEL that a mode takes, as `check` has it for CONFIG."""
@@ -190,3 +191,16 @@ def pick_mode(
     allowed = [mode for mode in config.MODES if MODE_LEVELS[mode] <= level]
     picked = wanted if wanted in allowed else allowed[-1]
     return picked, program.auto_steps or chosen.auto_steps or 1
+
+
+def bench() -> Bench:
+    """What the checks of a suite's cases run with here. Raises: UnavailableError `unavailable.sandbox`."""
+    from spak.validators import VALIDATORS
+
+    chosen = config.settings()
+    return Bench(
+        config.box(chosen),
+        chosen.limits,
+        config.toolchain(chosen.binds),
+        {name: make() for name, make in VALIDATORS.items()},
+    )

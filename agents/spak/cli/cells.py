@@ -145,6 +145,6 @@ class Cells:
 @lru_cache(maxsize=1)
 def bench() -> Bench:
     """What checks run with; made once in each process, since a launcher is probed."""
-    from spak.cli import suite
+    from spak import begin
 
-    return suite.bench()
+    return begin.bench()

@@ -14,7 +14,6 @@ from spak.errors import UsageError
 
 if TYPE_CHECKING:
     from spak.suites import Case, Check, Suite
-    from spak.suites.sealed import Bench
 
 suite_option = click.option(
     "--suite", "folder", required=True, type=click.Path(path_type=Path), help="The suite's folder."
@@ -144,6 +143,8 @@ def check(folder: Path, enter: bool, no_run: bool, as_json: bool) -> int:
         suite = suite.enter()
     problems = suite.problems()
     if not no_run and any(case.right.sealed for case in suite.cases):
+        from spak.begin import bench
+
         problems += suite.untouched(bench())
     document = {
         **describe(suite),
@@ -175,21 +176,6 @@ def describe(suite: Suite) -> dict[str, Any]:
         "splits": {name: len(suite.of((name,))) for name in SPLITS},
         "looks": suite.book.looks,
     }
-
-
-def bench() -> Bench:
-    """What sealed checks run with on this machine. Raises: UnavailableError `unavailable.sandbox`."""
-    from spak import config
-    from spak.suites.sealed import Bench
-    from spak.validators import VALIDATORS
-
-    chosen = config.settings()
-    return Bench(
-        config.box(chosen),
-        chosen.limits,
-        config.toolchain(chosen.binds),
-        {name: make() for name, make in VALIDATORS.items()},
-    )
 
 
 def _checks(commands: tuple[str, ...], outputs: tuple[str, ...]) -> tuple[Check, ...]:
@@ -230,6 +216,8 @@ def _added(folder: Path, case: Case, fill: Callable[[Path], None], as_json: bool
     from spak.suites import Suite
 
     suite = Suite.open(folder, new=True)
+    from spak.begin import bench
+
     made = suite.add(case, fill, bench() if case.right.sealed else None)
     new = next(item for item in made.cases if item.name == case.name)
     row: Mapping[str, Any] = {"name": new.name, "split": made.split(new), "hash": new.hash}

@@ -47,6 +47,7 @@ WORDS = {
     "spec.unarchived": "Restored a spec from the archive",
     "spec.unprotected": "Removed the protection of a spec",
     "spec.untagged": "Removed a tag",
+    "suite.brought": "Brought a suite",
     "suite.case": "Added a case to a suite",
     "suite.changed": "Changed a suite",
     "suite.made": "Created a suite",

@@ -28,6 +28,7 @@ from spakweb.runs import actions as runs
 from spakweb.runs.models import ENDED
 from spakweb.specs.models import SpecVersion
 from spakweb.specs.team_files import TeamFiles
+from spakweb.suites import case_runs
 from spakweb.suites.models import Suite
 from spakweb.teams.models import Team
 
@@ -56,7 +57,7 @@ def begin(
 ) -> Campaign:
     """A campaign over a version, queued. `margin` is in points of the pass rate (docs/outer-loop.md).
 
-    Raises: Refused `web.campaign_plan`, `web.campaigns`.
+    Raises: Refused `web.campaign_plan`, `web.campaigns`, `web.case_checks`.
     """
     access.require(user, "campaign.edit", version.spec)
     access.require(user, "suite.view", suite)
@@ -73,8 +74,10 @@ def begin(
     cases = _cases(suite, version, proposer)
     if proposer == "model" and asks not in MODELS:
         raise _plan("A model that proposes needs a backend.", f"One of: {', '.join(MODELS)}.")
+    case_runs.require_vetted(cases)
+    golden = tuple(case.name for case in cases if case.golden)
     plan = Plan(
-        str(version), _base(version), suite.slug, hash_of(cases), (), tuple(case.name for case in cases),
+        str(version), _base(version), suite.slug, hash_of(cases), golden, tuple(case.name for case in cases),
         candidates=candidates, pairs=pairs, runs=budget_runs, proposer=proposer,
         margin=str(Fraction(margin, 100)),
     )  # fmt: skip
@@ -146,7 +149,7 @@ def _cases(suite: Suite, version: SpecVersion, proposer: str) -> list[Any]:
         raise _plan("There is no such suite or spec.", "Choose from the list.")
     if proposer not in PROPOSERS:
         raise _plan(f"There is no proposer {proposer[:40]!r}.", f"One of: {', '.join(PROPOSERS)}.")
-    cases = list(suite.cases.all())
+    cases = list(suite.cases.select_related("vetting"))
     gate = [case for case in cases if case.split == "gate"]
     if not gate:
         raise _plan(f"{suite.name} has no case in the split gate.", "Keep more runs as cases.")

@@ -16,12 +16,11 @@ from spak.errors import OuterError
 from spak.outer.campaigns import Campaign as Recorded
 from spak.outer.campaigns import Pair, Tested, certain, settled
 from spak.outer.experiments import Done
-from spak.outer.experiments.model import seed_of, spec_hash
+from spak.outer.experiments.model import spec_hash
 from spakweb.campaigns.ledger import Held
 from spakweb.campaigns.models import Campaign, CampaignRun
-from spakweb.runs import actions as runs
 from spakweb.runs.models import ENDED, Run
-from spakweb.suites import report
+from spakweb.suites import case_runs, report
 from spakweb.suites.models import Case
 
 AT_ONCE = 4
@@ -60,7 +59,7 @@ class Pairs:
             for case in training:
                 if case.name not in found:
                     found[case.name] = self._begun(0, case, k, text)
-        if any(not over(run) for run in found.values()):
+        if any(not report.settled(self.cases[name], run) for name, run in found.items()):
             self.waiting = True
             return None
         return found
@@ -73,7 +72,8 @@ class Pairs:
         """The ended runs of a pair, by the hash of their text."""
         hashes = spec_hash(self.recorded.plan.base), spec_hash(text)
         rows = self.row.asked.filter(number=tested.number, case__name=case, k=k, text__in=hashes)
-        return {one.text: one.run for one in rows.select_related("run") if over(one.run)}
+        rows = rows.select_related("run", "case")
+        return {one.text: one.run for one in rows if report.settled(one.case, one.run)}
 
     def _ask(self, tested: Tested, case: str, k: int, text: str) -> None:
         """Queue what of a pair was not asked for yet; nothing once the campaign is not ours."""
@@ -91,11 +91,8 @@ class Pairs:
 
     def _begun(self, number: int, case: Case, k: int, text: str) -> Run:
         row: Campaign = self.row
-        run = runs.start(
-            row.made_by, row.spec, version=row.version, inputs=case.inputs, mode="full_auto",
-            backend=row.backend, labels=[str(row)], files=case.files, bare=case.files is None,
-            text="" if text == row.version.text else text, seed=seed_of(case.content_hash, 0, k),
-        )  # fmt: skip
+        own = "" if text == row.version.text else text
+        run = case_runs.begin(row.made_by, case, row.version, k, [str(row)], backend=row.backend, text=own)
         CampaignRun.objects.create(campaign=row, number=number, case=case, k=k, text=spec_hash(text), run=run)
         return run
 

@@ -1,6 +1,6 @@
 """Campaigns that should go on, and the message that says so.
 
-One should go on when it runs, nobody has it, and no run that it asked for goes on.
+One should go on when it runs, nobody has it, and no run that it asked for goes on or is to be judged.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def due() -> list[int]:
     """Campaigns that should go on and for which no message is under way."""
     now = clock.now()
     going = CampaignRun.objects.filter(campaign=OuterRef("pk"), run__deleted_at=None)
-    rows = Campaign.objects.filter(
-        free(now), ~Exists(going.exclude(run__state__in=ENDED)), state=State.RUNNING
-    )
+    unjudged = going.filter(run__of_case__isnull=False, run__of_case__judgement=None)
+    open_ones = Exists(going.exclude(run__state__in=ENDED)) | Exists(unjudged.exclude(run__state="cancelled"))
+    rows = Campaign.objects.filter(free(now), ~open_ones, state=State.RUNNING)
     unsent = Q(enqueued_at=None) | Q(enqueued_at__lt=now - RESEND_AFTER) | Q(enqueued_at__gt=now + APART)
     return list(rows.filter(unsent).order_by("enqueued_at", "pk").values_list("pk", flat=True)[:AT_ONCE])
 

@@ -66,9 +66,11 @@ def start(
     bare: bool = False,
     text: str = "",
     seed: int | None = None,
+    recording: str = "",
 ) -> Run:
     """A queued run of a version (the newest when none is named). It begins with `files`, else with those kept
-    with the spec unless it is `bare`. With a `text` it runs that one, and is a run of no version.
+    with the spec unless it is `bare`. With a `text` it runs that one, and is a run of no version. `recording`
+    is the key of a case whose answers it is given.
 
     Raises: Refused `web.run_mode`, `web.run_labels`.
     """
@@ -83,16 +85,17 @@ def start(
         raise Refused("web.run_sandbox", f"A run cannot ask for {sandbox[:40]!r}.", hint)
     run = Run(
         team=spec.team, version=None if text else version, key=new_key(), name=spec.name, made_by=user,
-        mode=mode, sandbox=sandbox, backend=backend[:40], inputs=dict(inputs or {}), labels=labels_of(labels),
+        mode=mode, sandbox=sandbox, backend="recorded" if recording else backend[:40],
+        inputs=dict(inputs or {}), labels=labels_of(labels),
         files=files or (None if bare else kept_files(spec)), **_queues(queue),
     )  # fmt: skip
     if run.files is not None and run.files.team_id != spec.team_id:
         raise Http404
     with transaction.atomic():
         run.save(force_insert=True)
-        if text or seed is not None:
+        if text or recording or seed is not None:
             given = secrets.randbits(52) if seed is None else seed
-            RunText.objects.create(run=run, spec=spec, text=text, seed=given)
+            RunText.objects.create(run=run, spec=spec, text=text, seed=given, pack=recording)
         after = digest(text) if text else version.content_hash
         record(user, "run.started", run.key, spec.team, after=after)
         enqueue(run)
@@ -113,6 +116,13 @@ def bring_files(
     Raises: Refused `upload.*`.
     """
     access.require(user, "run.start", spec)
+    return keep_upload(user, spec.team, name, archive, size, strip=strip)
+
+
+def keep_upload(
+    user: Any, team: Team, name: str, archive: BinaryIO, size: int, *, strip: bool = False
+) -> tuple[Upload, Contents]:
+    """The same for a team, whose rights the caller has asked about. Raises: Refused `upload.*`."""
     limits = uploads.limits()
     try:
         if size > limits.size_bytes:
@@ -122,18 +132,18 @@ def bring_files(
         raise Refused(why.code, why.message, why.hint, 413 if why.code in TOO_MUCH else 400) from why
     now, called = clock.now(), unsafe_text.visible(name)[:120].strip() or "files"
     with promptly():
-        if Upload.objects.filter(team=spec.team, root=found.root).update(made_at=now, name=called):
-            return Upload.objects.get(team=spec.team, root=found.root), found
+        if Upload.objects.filter(team=team, root=found.root).update(made_at=now, name=called):
+            return Upload.objects.get(team=team, root=found.root), found
     key = secrets.token_urlsafe(16)
     uploads.store(key, archive)
     with transaction.atomic():
         upload, new = Upload.objects.get_or_create(
-            team=spec.team, root=found.root,
+            team=team, root=found.root,
             defaults={"key": key, "name": called, "folder": found.folder, "files": len(found.items),
                       "size": found.size, "made_by": user, "made_at": now},
         )  # fmt: skip
         if new:
-            record(user, "files.uploaded", called, spec.team, after=found.root, files=len(found.items))
+            record(user, "files.uploaded", called, team, after=found.root, files=len(found.items))
     if not new:  # two brought the same at once
         uploads.remove(key)
     return upload, found

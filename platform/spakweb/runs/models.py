@@ -213,6 +213,8 @@ class RunText(models.Model):
     text = models.TextField(blank=True)
     """Empty: the text of the run's version."""
     seed = models.PositiveBigIntegerField()
+    pack = models.CharField(max_length=43, blank=True, default="")
+    """The case whose recording answers for the model (spakweb.ledger.packs)."""
 
     def __str__(self) -> str:
         return f"{self.run_id}"

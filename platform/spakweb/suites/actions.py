@@ -23,6 +23,7 @@ from spakweb.runs import unsafe_text
 from spakweb.runs.models import ENDED, Run, State
 from spakweb.specs.models import SpecVersion
 from spakweb.specs.team_files import TeamFiles
+from spakweb.suites import case_runs
 from spakweb.suites.models import Case, Cell, Experiment, Suite
 from spakweb.teams.models import Team
 
@@ -88,12 +89,13 @@ def begin(
 ) -> Experiment:
     """An experiment with all its runs, queued; each run is one of the team's like any other.
 
-    Raises: Refused `web.experiment`; what `runs.actions.start` raises.
+    Raises: Refused `web.experiment`, `web.case_checks`; what `runs.actions.start` raises.
     """
     access.require(user, "suite.edit", suite)
-    chosen = [case for case in suite.cases.select_related("files") if case.split in splits]
+    chosen = [case for case in suite.cases.select_related("files", "vetting") if case.split in splits]
     unique = list(dict.fromkeys(versions))
     _fits(suite, unique, times, splits, chosen)
+    case_runs.require_vetted(chosen)
     labels = _labels(unique)
     plan = Plan(
         suite.slug,
@@ -115,10 +117,8 @@ def begin(
         )  # fmt: skip
         for cell in cells(plan):
             case, version = by_name[cell.case], labels[cell.spec]
-            run = runs.start(
-                user, version.spec, version=version, inputs=case.inputs, mode="full_auto", backend=backend,
-                labels=[f"experiment {suite.slug} {number}"], files=case.files, bare=case.files is None,
-            )  # fmt: skip
+            label = f"experiment {suite.slug} {number}"
+            run = case_runs.begin(user, case, version, cell.k, [label], backend=backend)
             Cell.objects.create(
                 experiment=made, case=case, version=version, label=cell.spec, k=cell.k, run=run
             )

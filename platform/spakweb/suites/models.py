@@ -54,6 +54,15 @@ class Case(AppendOnly):
     """The codes that it ends with; empty for one that succeeds."""
     origin = models.CharField(max_length=128, blank=True)
     """The key of the run that it was kept from."""
+    pack = models.CharField(max_length=43, blank=True, default="")
+    """The case's folder, of one that was brought (spakweb.ledger.packs); its hash is the kernel's then."""
+    seed = models.PositiveBigIntegerField(default=0)
+    recorded = models.BooleanField(default=False)
+    """Whether its pack has a recording that answers for the model."""
+    checked = models.BooleanField(default=False)
+    """Whether files, a validator or sealed checks decide as well: a worker judges its runs."""
+    golden = models.BooleanField(default=False)
+    """In a campaign no candidate may lose it."""
     made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     made_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -113,3 +122,35 @@ class Cell(AppendOnly):
         constraints = (
             models.UniqueConstraint(fields=("experiment", "case", "version", "k"), name="one_run_per_cell"),
         )
+
+
+class Vetting(AppendOnly):
+    """What trying the sealed checks of a case before any run came to; `trouble` keeps it out of use."""
+
+    TEAM_PATH = "case__suite__team"
+
+    case = models.OneToOneField(Case, models.PROTECT, related_name="vetting")
+    trouble = models.CharField(max_length=300, blank=True)
+    made_at = models.DateTimeField(default=timezone.now, editable=False)
+
+
+class CaseRun(AppendOnly):
+    """A run of a case that a worker is to judge once it has ended."""
+
+    TEAM_PATH = "case__suite__team"
+
+    run = models.OneToOneField(Run, models.PROTECT, related_name="of_case")
+    case = models.ForeignKey(Case, models.PROTECT, related_name="+")
+
+
+class Judgement(AppendOnly):
+    """What a run of a checked case came to."""
+
+    TEAM_PATH = "of__case__suite__team"
+
+    of = models.OneToOneField(CaseRun, models.PROTECT, related_name="judgement")
+    outcome = models.CharField(max_length=4)
+    why = models.TextField(blank=True)
+    results = models.JSONField(default=list)
+    """The result of each check (`spak.suites.sealed`)."""
+    made_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from spak.outer.experiments import Cell as Place
 from spak.outer.experiments import Done, Plan, Report, summarise
-from spak.outer.experiments.model import spec_hash
+from spak.outer.experiments.model import Outcome, spec_hash
 from spak.records import decode
 from spakweb.ledger.projection import tokens_used
 from spakweb.runs.models import Run, RunRecord, State
-from spakweb.suites.models import Case, Experiment
+from spakweb.suites.models import Case, Experiment, Judgement
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,22 @@ def of(experiment: Experiment) -> Shown:
     for cell in experiment.cells.select_related("case", "run"):
         place = Place(cell.case.name, cell.label, cell.k)
         runs[place] = cell.run
-        if cell.run.ended or cell.run.deleted_at is not None:
+        if settled(cell.case, cell.run):
             done[place] = done_of(cell.case, cell.run)
     stopped = "stopped" if experiment.stopped_at else ""
     report = summarise(f"{experiment.suite.slug} {experiment.number}", "", plan, done, stopped)
     return Shown(report, runs, len(runs) - len(done))
 
 
+def settled(case: Case, run: Run) -> bool:
+    """Whether what a run of a case came to is known: it goes on no more, and is judged where that decides."""
+    if run.deleted_at is not None or (run.state == State.CANCELLED and case.state != State.CANCELLED):
+        return True
+    return run.ended and (not case.checked or Judgement.objects.filter(of__run=run).exists())
+
+
 def done_of(case: Case, run: Run) -> Done:
-    """What a run of a case that has ended came to."""
+    """What a run of a case came to that is settled."""
     if run.deleted_at is not None:
         return Done(run.key, "void", "the run was deleted")
     if run.state == State.CANCELLED and case.state != State.CANCELLED:
@@ -54,8 +61,12 @@ def done_of(case: Case, run: Run) -> Done:
     reason = "" if run.state == State.SUCCEEDED else run.reason
     right = run.state == case.state and reason == case.reason
     why = "" if right else f"it ended as {run.state}" + (f": {run.reason}" if run.reason else "")
+    outcome: Outcome = "pass" if right else "fail"
+    if case.checked:
+        judged = Judgement.objects.get(of__run=run)
+        outcome, why = cast(Outcome, judged.outcome), judged.why
     return Done(
-        run.key, "pass" if right else "fail", why, run.state, (run.reason,) if run.reason else (),
+        run.key, outcome, why, run.state, (run.reason,) if run.reason else (),
         tokens_used(summary), int(summary.get("cost") or 0),
         int(summary.get("elapsed_ms") or 0), _ran(run.key),
     )  # fmt: skip

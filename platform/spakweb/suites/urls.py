@@ -9,6 +9,7 @@ from spakweb.suites import views
 urlpatterns = [
     path("suites/", views.suite_list, name="spak-suite-list"),
     path("suites/new/", views.new, name="spak-suite-new"),
+    path("suites/bring/", views.bring, name="spak-suite-bring"),
     path("suites/<slug:suite>/", views.suite_page, name="spak-suite"),
     path("suites/<slug:suite>/begin/", views.begin, name="spak-experiment-begin"),
     path("suites/<slug:suite>/<int:number>/", views.experiment_page, name="spak-experiment"),

@@ -16,9 +16,10 @@ from spak.outer.experiments import Cell as Place
 from spak.outer.experiments import render as words
 from spak.suites.book import SPLITS
 from spakweb import access
+from spakweb.errors import Refused
 from spakweb.runs.pages.views import find_run
 from spakweb.specs.models import SpecVersion
-from spakweb.suites import actions, report
+from spakweb.suites import actions, bringing, report
 from spakweb.suites.models import Experiment, Suite
 from spakweb.teams.models import Team
 from spakweb.text import as_number
@@ -62,13 +63,24 @@ def new(request: HttpRequest, team: str) -> HttpResponse:
     return redirect("spak-suite", team=team, suite=made.slug)
 
 
+@require_POST
+def bring(request: HttpRequest, team: str) -> HttpResponse:
+    """Make a suite of a zip of its folder."""
+    found = access.find(request.user, "suite.edit", Team, slug=team)
+    file = request.FILES.get("zip")
+    if file is None:
+        raise Refused("web.suite_zip", "No zip was chosen.", "Choose the zip of a suite's folder.")
+    made = bringing.bring(request.user, found, request.POST.get("name", ""), file, file.size or 0)
+    return redirect("spak-suite", team=team, suite=made.slug)
+
+
 @require_safe
 def suite_page(request: HttpRequest, team: str, suite: str) -> HttpResponse:
     """Cases with their splits, experiments, and the form that begins one."""
     found = find_suite(request, team, suite)
     experiments = list(found.experiments.select_related("made_by")[:EXPERIMENTS])
     versions = SpecVersion.objects.filter(spec__team=found.team, spec__archived_at=None)
-    cases = list(found.cases.select_related("files"))
+    cases = list(found.cases.select_related("files", "vetting"))
     context = {
         "team": found.team,
         "section": "suites",

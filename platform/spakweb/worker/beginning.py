@@ -15,13 +15,14 @@ from spak import config, data
 from spak.begin import pick_mode, plan
 from spak.errors import RunError
 from spak.lang import parse
+from spak.ports import Backend
 from spak.program import Mode, Program
 from spak.records import Authority, Record
 from spak.runner import Host
 from spak.runner import Run as Runner
 from spak.runner import fork as forking
 from spak.workspace import Workspace
-from spakweb.ledger import uploads
+from spakweb.ledger import packs, uploads
 from spakweb.ledger.blobs import unleased
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.ledger.workspaces import folder_of
@@ -47,7 +48,7 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     whole = team_files.resolve(team_files.parse((own and own.text) or row.version.text))
     mode = row.mode if row.mode in config.MODES else None
     made = plan(whole, row.inputs, mode=mode, backend=row.backend, sandbox=row.sandbox,
-                approvers=approvers(), law=law_of(row.team))  # fmt: skip
+                answering=_recorded(row, own), approvers=approvers(), law=law_of(row.team))  # fmt: skip
     fill(row, place, source_of(spec.slug))
     Run.objects.filter(pk=row.pk).update(mode=made.mode)
     row.mode = made.mode
@@ -76,7 +77,13 @@ def host_of(row: Run, program: Program) -> Host:
     Raises: UnavailableError.
     """
     made = config.host(replace(config.settings(), least=row.sandbox), program, row.backend)
-    return knowing(made, row.team.slug)
+    answering = _recorded(row, RunText.objects.filter(run=row).first())
+    return knowing(made if answering is None else made.answered_by(answering), row.team.slug)
+
+
+def _recorded(row: Run, own: RunText | None) -> Backend | None:
+    """Who answers with the recording of a case, where the run was started with one."""
+    return packs.answers(own.pack) if own is not None and own.pack and row.backend == "recorded" else None
 
 
 def source_of(slug: str) -> Path | None:

@@ -119,6 +119,7 @@ TEAM_ROUTES = {
     "spak-patch-do": Route(EDITOR, "post", {"do": "comment", "text": "why"}, PATCH),
     "spak-suite-list": Route(VIEWER),
     "spak-suite-new": Route(EDITOR, "post", {"name": "another"}),
+    "spak-suite-bring": Route(EDITOR, "post", {"name": "brought"}),
     "spak-suite": Route(VIEWER, args=SUITE),
     "spak-experiment-begin": Route(EDITOR, "post", {}, SUITE),
     "spak-experiment": Route(VIEWER, args=(*SUITE, "number")),
@@ -187,6 +188,7 @@ BY_TOKEN = {
 }
 """What a program may ask with a token."""
 LET_IN_AND_TOLD = {
+    "spak-suite-bring": 400,
     **dict.fromkeys(OLD, 301),
     "spak-run-bring": 400,
     "spak-experiment-begin": 400,

@@ -1,0 +1,56 @@
+"""What workers are asked to do with cases that have checks: try them, judge runs.
+
+Tasks carry a key and nothing else, may be repeated and may be lost: the sweep sends them again.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from celery import shared_task
+from django.core.cache import cache
+from django.dispatch import receiver
+from kombu.exceptions import KombuError
+
+from spakweb.suites import judging
+from spakweb.worker.tasks import after_sweep
+
+AGAIN_S = 120
+"""After so long a message counts as lost."""
+
+log = logging.getLogger(__name__)
+
+
+@shared_task(name="suites.vet", acks_late=True, ignore_result=True)
+def vet(pk: int) -> None:
+    """Try the checks of a case."""
+    judging.vet(pk)
+
+
+@shared_task(name="suites.judge", acks_late=True, ignore_result=True)
+def judge(key: str) -> None:
+    """Judge a run."""
+    judging.judge(key)
+
+
+@receiver(after_sweep, dispatch_uid="suites.sweep")
+def send_due(**ignored: object) -> None:
+    """Send what is left to do and not under way."""
+    cases, runs = judging.due()
+    for pk in cases:
+        _send("suites.vet", pk)
+    for key in runs:
+        _send("suites.judge", key)
+
+
+def _send(task: str, about: object) -> None:
+    from spakweb.celery import app
+
+    mark = f"{task}.{about}"
+    if not cache.add(mark, 1, AGAIN_S):
+        return
+    try:
+        app.send_task(task, (about,), retry=False)
+    except (OSError, KombuError) as error:
+        log.warning("%s was not queued: %s", mark, type(error).__name__)
+        cache.delete(mark)

@@ -1,0 +1,109 @@
+"""What workers do for cases with checks: try them before any run, and judge runs that have ended.
+
+`vet(pk)` and `judge(key)` may be called by anybody at any time and again: the first result stays. Checks run
+in a sandbox of their own, on a copy of what the run left by its records, which is removed afterwards; the
+files of sealed checks are nowhere else on a worker. `due()` says what is left to do.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+from django.db import IntegrityError, transaction
+
+from spak.begin import bench
+from spak.errors import UserError
+from spak.suites import Case as Kept
+from spak.suites import judge as judged
+from spak.suites.folder import passes_before
+from spak.suites.model import read_case
+from spak.suites.sealed import Bench, to_json
+from spak.workspace import Workspace
+from spakweb.ledger import packs
+from spakweb.ledger.blobs import StoredBlobs
+from spakweb.ledger.workspaces import folder_of
+from spakweb.runs.files import roots
+from spakweb.runs.models import ENDED, Run
+from spakweb.suites.models import Case, CaseRun, Judgement, Vetting
+from spakweb.worker.beginning import draw_from_parents
+
+AT_ONCE = 20
+WHY = 300
+
+
+def due() -> tuple[list[int], list[str]]:
+    """Cases whose checks were not tried yet, and runs that ended and were not judged."""
+    cases = Case.objects.filter(checked=True, vetting=None).order_by("pk")
+    runs = CaseRun.objects.filter(judgement=None, run__state__in=sorted(ENDED), run__deleted_at=None)
+    return (
+        list(cases.values_list("pk", flat=True)[:AT_ONCE]),
+        list(runs.order_by("pk").values_list("run__key", flat=True)[:AT_ONCE]),
+    )
+
+
+def vet(pk: int) -> None:
+    """Try the sealed checks of a case on an empty workspace and on the one that it begins with. Raises:
+    UnavailableError where this worker has no sandbox."""
+    row = Case.objects.get(pk=pk)
+    made = _bench()
+    try:
+        with _unpacked(row) as case:
+            problem = passes_before(case, made)
+            trouble = "" if problem is None else f"{problem.message} [{problem.code}]"
+    except UserError as error:
+        trouble = f"{error.message} [{error.code}]"
+    with transaction.atomic():
+        Vetting.objects.get_or_create(case=row, defaults={"trouble": trouble[:WHY]})
+
+
+def judge(key: str) -> None:
+    """Judge a run of a case that has ended. Raises: UnavailableError where this worker has no sandbox."""
+    of = CaseRun.objects.select_related("run__parent", "case").get(run__key=key)
+    made = _bench()
+    outcome, why, results = "void", "", []
+    try:
+        with _unpacked(of.case) as case, _left(of.run) as left:
+            codes = tuple(code for code in of.run.reason.split(", ") if code)
+            found = judged(case, of.run.state, codes, left, made)
+            outcome, why, results = found.outcome, found.why, to_json(found.results)
+    except UserError as error:
+        why = f"{error.message} [{error.code}]"
+    try:
+        with transaction.atomic():
+            Judgement.objects.create(of=of, outcome=outcome, why=why, results=results)
+    except IntegrityError:  # somebody else did it meanwhile
+        return
+
+
+@lru_cache(maxsize=1)
+def _bench() -> Bench:
+    return bench()
+
+
+@contextmanager
+def _unpacked(row: Case) -> Iterator[Kept]:
+    """The case in a folder of its own. Raises: UserError."""
+    with tempfile.TemporaryDirectory(prefix="spak-case-") as name:
+        folder = Path(name) / row.name
+        folder.mkdir()
+        packs.fill(row.pack, folder)
+        yield read_case(folder)
+
+
+@contextmanager
+def _left(run: Run) -> Iterator[Path]:
+    """What a run left, by the root that its records name. Raises: RunError `workspace.*`."""
+    with tempfile.TemporaryDirectory(prefix="spak-left-") as name:
+        place = Workspace(Path(name) / "ws", Path(name) / "store")
+        place.draw_from(folder_of(run.key) / "store")
+        draw_from_parents(run, place)
+        place.draw_on(StoredBlobs(run.pk))
+        _, now = roots(run)
+        place.directory.mkdir(parents=True, exist_ok=True)
+        if now:
+            place.restore(now)
+        yield place.directory
