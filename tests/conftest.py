@@ -12,10 +12,11 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 import process_kit
 
@@ -24,6 +25,8 @@ sys.dont_write_bytecode = False
 
 settings.register_profile("spak", deadline=None)
 settings.load_profile("spak")  # a busy machine fails no example
+settings.register_profile("first", deadline=None, phases=(Phase.explicit, Phase.generate))
+"""Whether a test fails, without the search for its smallest example: for the mutants."""
 
 TESTS = Path(__file__).parent
 FAULTS = TESTS / "faults"
@@ -46,19 +49,20 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(process_kit, "process_kit")
 
 
-def _turn(item: pytest.Item) -> int:
-    """When its file begins: the place in LONG, or after all of it."""
-    path = item.path.relative_to(TESTS)
+@cache
+def _turn(path: Path) -> int:
+    """When that file begins: the place in LONG, or after all of it."""
+    path = path.relative_to(TESTS)
     return next((turn for turn, long in enumerate(LONG) if path.is_relative_to(long)), len(LONG))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.is_relative_to(FAULTS):
+        if FAULTS in item.path.parents:
             item.add_marker(pytest.mark.faults)
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.fuzz)
-    items.sort(key=_turn)
+    items.sort(key=lambda item: _turn(item.path))
 
 
 def pytest_collection_finish() -> None:
