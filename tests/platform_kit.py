@@ -30,7 +30,9 @@ from process_kit import WAIT_S, start, start_warm, until
 
 ROOT = Path(__file__).resolve().parents[1]
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), "")
+"""The one without desktop windows if it is installed: the same engine at a fraction of the CPU time."""
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
