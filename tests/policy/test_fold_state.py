@@ -13,8 +13,9 @@ from naive_history import Everything
 from spak import canon
 from spak.datalog.folds import KINDS, Fold, Window
 from spak.datalog.values import MAX_INT, encode
+from spak.kernel import snapshot
 from spak.policy.history import state
-from spak.policy.history.state import History, from_data, to_data
+from spak.policy.history.state import History, to_data
 
 KEYS = [(encode(name),) for name in ("a", "b", "c")]
 
@@ -60,13 +61,13 @@ def traces(draw: Any) -> tuple[Fold, list[Any]]:
 
 
 def walked(fold: Fold, events: list[Any], split: bool) -> None:
-    """Both evaluators over the same events, compared at every request; `split` takes the state through JSON
-    before each event, as a run does that is taken up there."""
+    """Both evaluators over the same events, compared at every request; `split` takes the state through a
+    snapshot before each event, as a run does that is resumed there."""
     folds = {"f": fold}
     history, full = History(), Everything(folds)
     for number, (kind, call, at, yes, fed) in enumerate(events):
         if split:
-            history = from_data(canon.loads(canon.dumps(to_data(history))))
+            history = snapshot.decode(canon.loads(canon.dumps(snapshot.encode(history))))
         if kind == "end":
             history = state.settled(folds, history, call, at, done=yes, record=number, fed=fed)
             full.settled(call, at, yes, fed if yes else ())

@@ -34,13 +34,6 @@ def shrink(value: Any, blobs: Blobs) -> Any:
     return value
 
 
-def has_reference(value: Any) -> bool:
-    """Whether a value from outside pretends to hold references, which only the runner makes."""
-    if isinstance(value, Mapping):
-        return any(name.startswith("$") or has_reference(item) for name, item in value.items())
-    return isinstance(value, (list, tuple)) and any(has_reference(item) for item in value)
-
-
 def expand(value: Any, blobs: Blobs) -> Any:
     """A JSON value with every reference in it replaced by its text."""
     if isinstance(value, Mapping):

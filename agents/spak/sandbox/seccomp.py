@@ -16,9 +16,6 @@ from typing import Any
 
 from spak import data
 
-LIST_VERSION = 1
-"""Raise it when the meaning of a key in the lists changes."""
-
 Instruction = tuple[int, int, int, int]
 """Code, jump if true, jump if false, constant."""
 

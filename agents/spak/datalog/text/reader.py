@@ -10,7 +10,6 @@ from spak.datalog.syntax import Apply, Atom, Const, Finding, Place, Term, Var, W
 from spak.datalog.text.scan import Token
 
 MAX_DEPTH = 60
-_BRACKETS = {"(": ")", "[": "]", "{": "}"}
 
 
 class Stop(Exception):

@@ -188,25 +188,3 @@ def _records(numbers: tuple[int, ...]) -> str:
         return ""
     shown = ", ".join(map(str, numbers[:6])) + (f" and {len(numbers) - 6} more" if len(numbers) > 6 else "")
     return f": record{'' if len(numbers) == 1 else 's'} {shown}"
-
-
-def monitors(folds: Folds, history: History) -> list[Mapping[str, Any]]:
-    """Every fold with how much of its room is used, for people."""
-    found: list[Mapping[str, Any]] = []
-    for name, fold in folds.items():
-        table = history.tables.get(name, {})
-        entries = sum(len(cell) for cell in table.values() if not hasattr(cell, "_fields"))
-        found.append(
-            {
-                "fold": name,
-                "kind": fold.kind,
-                "window": str(fold.window or ""),
-                "counts": fold.counts,
-                "keys": len(table),
-                "most_keys": fold.most_keys,
-                "entries": entries,
-                "most_entries": fold.most_entries if fold.window else 0,
-                "rows": [list(map(show, map(encode, row))) for _, row in state.rows({name: fold}, history)],
-            }
-        )
-    return found

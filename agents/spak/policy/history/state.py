@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from spak import canon
 from spak.datalog.folds import Fold
-from spak.datalog.values import MAX_INT, MIN_INT, Fact, Row, decode, from_json, order_row, to_json
+from spak.datalog.values import MAX_INT, MIN_INT, Fact, Row, decode, order_row, to_json
 
 KEY_BYTES = 256
 """Bytes of JSON of one column of a key, or of the value that `last` keeps."""
@@ -219,7 +219,7 @@ def bound(fold: Fold) -> int:
 
 
 def to_data(history: History) -> dict[str, Any]:
-    """As JSON, from which `from_data` makes it again."""
+    """As JSON, for R7."""
     tables = {
         name: [[list(map(to_json, key)), _cell_json(cell)] for key, cell in table.items()]
         for name, table in history.tables.items()
@@ -237,22 +237,6 @@ def to_data(history: History) -> dict[str, Any]:
         "calls": calls,
         "full": full,
     }
-
-
-def from_data(data: Mapping[str, Any]) -> History:
-    """Raises: KeyError, TypeError, ValueError, PolicyError for what `to_data` did not make."""
-    tables = {
-        name: {tuple(map(from_json, key)): _cell(cell) for key, cell in table}
-        for name, table in data["tables"].items()
-    }
-    calls = {
-        name: Call(
-            Moment(*mark), tuple((fold, bool(close), tuple(map(from_json, row))) for fold, close, row in fed)
-        )
-        for name, (mark, fed) in data["calls"].items()
-    }
-    full = {name: Moment(*mark) for name, mark in data["full"].items()}
-    return History(data["seq"], data["step"], data["now"], tables, calls, full)
 
 
 def _counts(folds: Folds, item: tuple[str, bool, Row]) -> str:
@@ -429,20 +413,3 @@ def _cell_json(cell: Cell) -> list[Any]:
             return ["total", *cell]
         case _:
             return ["ring", *([*entry.mark, entry.value] for entry in cell)]
-
-
-def _cell(data: list[Any]) -> Cell:
-    kind, *rest = data
-    match kind:
-        case "seen":
-            return Moment(*rest)
-        case "open":
-            return Open(Moment(*rest[0]) if rest[0] is not None else None, rest[1])
-        case "last":
-            return Last(Moment(*rest[0]), from_json(rest[1]))
-        case "total":
-            return Total(*rest)
-        case "ring":
-            return tuple(Addend(Moment(*item[:4]), item[4]) for item in rest)
-        case _:
-            raise ValueError(f"no cell of a fold: {kind}")
