@@ -13,8 +13,15 @@ from spak.cli import common
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["text", "json", "sarif"]),
+    default="text",
+    help="What is printed.",
+)
 @common.json_option
-def command(files: tuple[Path, ...], strict: bool, as_json: bool) -> int:
+def command(files: tuple[Path, ...], strict: bool, layout: str, as_json: bool) -> int:
     """Check FILES: 0 when no error was found (with --strict: no warning), else 3. Of a folder every .spak
     below it; `-` reads standard input."""
     from spak import config
@@ -27,6 +34,8 @@ def command(files: tuple[Path, ...], strict: bool, as_json: bool) -> int:
     from spak.lang.imports import resolve
     from spak.lang.spec_files import folder_reader
 
+    as_json = as_json or layout == "json"
+    quiet = as_json or layout == "sarif"
     catalog, above = config.catalog(), config.law()
     bad = {"error", "warning"} if strict else {"error"}
     documents: list[dict[str, Any]] = []
@@ -40,12 +49,16 @@ def command(files: tuple[Path, ...], strict: bool, as_json: bool) -> int:
         if file != STDIN and not any(item.code == "lang.empty" for item in found):
             runnable.append(file)
         documents.append({"file": str(file), "ok": ok, "diagnostics": [item.to_json() for item in found]})
-        if not as_json:
+        if not quiet:
             texts = {**whole.texts, **policy_file(whole)}
             common.show_diagnostics(found, whole.parsed.text, str(file), texts)
             common.say(f"{file}: {'ok' if ok else 'not ok'}")
     all_ok = all(document["ok"] for document in documents)
-    if as_json:
+    if layout == "sarif":
+        from spak.lang.sarif import sarif
+
+        common.emit(sarif(documents))
+    elif as_json:
         common.emit({"files": documents})
     elif not all_ok:
         common.say("next: mend what is marked and check again")

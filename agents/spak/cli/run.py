@@ -1,19 +1,23 @@
-"""`spak run FILE`: start a run and advance it until it ends or waits."""
+"""`spak run FILE`: start a run and advance it until it ends or waits, here or on a platform."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from spak.cli import common
 from spak.errors import UsageError
 
+if TYPE_CHECKING:
+    from spak.cli.session import Session
+
 MODES = click.Choice(["stepwise", "semi_auto", "full_auto"])
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file")
 @click.option(
     "--mode", type=MODES, help="Where to stop; the default is CONFIG's, or full_auto with a backend."
 )
@@ -29,10 +33,28 @@ MODES = click.Choice(["stepwise", "semi_auto", "full_auto"])
 @click.option(
     "--seed", type=click.IntRange(min=0, max=2**53 - 1), help="Seed of the run; drawn if not given."
 )
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write a JUnit report there.")
+@click.option(
+    "--server", metavar="URL", help="Run it on a platform: FILE is TEAM/SPEC, with @VERSION or @TAG."
+)
+@click.option(
+    "--files", type=click.Path(path_type=Path), metavar="DIR", help="With --server: the files it works on."
+)
+@click.option("--wait", is_flag=True, help="With --server: show its records until it ends or waits.")
+@click.option(
+    "--label", "labels", multiple=True, metavar="L", help="With --server: a label; repeat for more."
+)
+@click.option("--queue", default="", metavar="Q", help="With --server: the queue of the runners.")
+@click.option(
+    "--idempotency-key",
+    default="",
+    metavar="K",
+    help="With --server: started once, however often it is sent.",
+)
 @common.runs_option
 @common.json_option
 def command(
-    file: Path,
+    file: str,
     mode: str | None,
     backend: str,
     recorded: str | None,
@@ -42,16 +64,43 @@ def command(
     in_place: bool,
     timeout: float | None,
     seed: int | None,
+    junit: Path | None,
+    server: str | None,
+    files: Path | None,
+    wait: bool,
+    labels: tuple[str, ...],
+    queue: str,
+    idempotency_key: str,
     runs_dir: Path | None,
     as_json: bool,
 ) -> int:
     """Start a run of FILE and advance it until it ends or waits."""
     from spak.cli import session, show
 
+    away = {"--files": files, "--wait": wait, "--label": labels, "--queue": queue}
+    away |= {"--idempotency-key": idempotency_key}
+    here = {"--workspace": workspace, "--in-place": in_place, "--proposer": proposer, "--from": recorded}
+    here |= {"--seed": seed is not None, "--runs-dir": runs_dir}
+    if junit is not None and (junit.is_dir() or not junit.parent.is_dir()):
+        raise UsageError(
+            "usage.file", f"{junit} is no place for a file", "name a file in a folder that exists"
+        )
+    if server is not None:
+        from spak.cli import remote
+
+        _none_of(here, "a platform decides it: leave it out with --server")
+        if (junit or timeout is not None) and not wait:
+            raise UsageError("usage.arguments", "--junit and --timeout need --wait", "add --wait")
+        order = remote.Order(
+            file, files, wait, timeout, pairs(inputs), labels, mode, backend, queue, idempotency_key, junit
+        )
+        return remote.run(server, order, as_json)
+    _none_of(away, "it needs --server URL")
+
     if in_place and workspace is None:
         raise UsageError("usage.arguments", "--in-place needs --workspace", "name the folder to work in")
     held = session.begin(
-        file,
+        Path(file),
         common.runs_dir(runs_dir),
         inputs=pairs(inputs),
         mode=mode,  # type: ignore[arg-type]
@@ -62,7 +111,27 @@ def command(
         in_place=in_place,
         seed=seed,
     )
-    return show.advance_and_show(held, as_json, timeout)
+    code = show.advance_and_show(held, as_json, timeout)
+    return code if junit is None else _write_junit(held, Path(file).stem, junit, code)
+
+
+def _none_of(options: dict[str, Any], why: str) -> None:
+    given = next((name for name, value in options.items() if value), None)
+    if given is not None:
+        raise UsageError("usage.arguments", f"{given} cannot be used here", why)
+
+
+def _write_junit(held: Session, name: str, file: Path, code: int) -> int:
+    """Write the report; what the run was shown as is printed already, so a failure is said beside it."""
+    from spak.runner.views.junit import junit
+
+    text = junit(name, (record for record, _ in held.run.ledger.read()))
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        common.say(f"spak: {file}: {error.strerror} [usage.file]")
+        return code or 2
+    return code
 
 
 def pairs(inputs: tuple[str, ...]) -> dict[str, str]:

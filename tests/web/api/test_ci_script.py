@@ -1,7 +1,8 @@
-"""The script of docs/ci.md, pasted against a platform with a worker: a run that succeeds, one that fails."""
+"""The script of docs/ci.md and `spak run --server`, against a platform with a worker."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import pytest
 
 from platform_kit import ROOT, Up, manage, running, seeded
 
+SPAK = str(ROOT / ".venv/bin/spak")
 MADE = """
 from spakweb.specs.actions import create_spec
 from spakweb.teams.models import User
@@ -74,3 +76,65 @@ def test_the_pasted_script_ends_as_the_run_does(
     suite = ElementTree.parse(tmp_path / "spak.xml").getroot()[0]
     assert suite.get("failures") == ("0" if code == 0 else "2") and suite.get("errors") == "0"
     assert not (tmp_path / ".spak-header").exists()
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(("spec", "state", "code"), [("good", "succeeded", 0), ("bad", "failed", 1)])
+def test_spak_is_a_client(
+    platform: tuple[Up, str, str], tmp_path: Path, spec: str, state: str, code: int
+) -> None:
+    up, team, secret = platform
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "given.txt").write_text("text\n")
+    home = os.environ | {"XDG_CONFIG_HOME": str(tmp_path / "home")}
+    kept = subprocess.run(
+        [SPAK, "login", up.url], input=f"{secret}\n", env=home, capture_output=True, text=True, check=True
+    )
+    assert f"  team {team}\n" in kept.stderr and secret not in kept.stdout + kept.stderr
+    words = ["--server", up.url, "--files", str(files), "--wait", "--junit", str(tmp_path / "spak.xml")]
+    done = subprocess.run(
+        [SPAK, "run", f"{team}/{spec}@1", *words],
+        env=home,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("run ") and f"/t/{team}/runs/" in lines[0]
+    assert any(line.startswith("  Look/read: ") for line in lines)
+    assert any(f": {state}" in line for line in lines)
+    assert ElementTree.parse(tmp_path / "spak.xml").getroot()[0].get("failures") == (
+        "0" if code == 0 else "2"
+    )
+    again = [
+        SPAK,
+        "run",
+        f"{team}/{spec}",
+        "--server",
+        up.url,
+        "--json",
+        "--wait",
+        "--idempotency-key",
+        f"k-{spec}",
+    ]
+    found = [
+        json.loads(subprocess.run(again, env=home, capture_output=True, check=False).stdout) for _ in range(2)
+    ]
+    assert found[0]["key"] == found[1]["key"] and found[0]["ended"]
+
+
+def test_a_spec_or_version_that_is_not_there(platform: tuple[Up, str, str]) -> None:
+    up, team, secret = platform
+    home = os.environ | {"SPAK_TOKEN": secret}
+    for name, known in (
+        (f"{team}/none", "web.404"),
+        (f"{team}/good@9", "web.run_version"),
+        ("x", "usage.arguments"),
+    ):
+        done = subprocess.run(
+            [SPAK, "run", name, "--server", up.url], env=home, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2 and f"[{known}]" in done.stderr and "Traceback" not in done.stderr

@@ -1,0 +1,53 @@
+"""`spak login URL`: keep the token that `spak run --server URL` uses."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from spak.cli import common
+from spak.errors import UsageError
+
+
+@click.command()
+@click.argument("url")
+@click.option("--forget", is_flag=True, help="Forget the token of URL.")
+@common.json_option
+def command(url: str, forget: bool, as_json: bool) -> int:
+    """Keep a token for the platform at URL, once it was tried. It is asked for, or read from standard input:
+    never an argument, which others can see."""
+    from spak.client import Platform, servers
+    from spak.client.platform import origin
+
+    server = origin(url)
+    if forget:
+        known = servers.forget(server)
+        if as_json:
+            common.emit({"server": server, "known": known})
+        else:
+            common.say(f"{server}: {'forgotten' if known else 'no token was kept'}")
+        return 0
+    with Platform(server, _secret(server)) as platform:
+        teams = [
+            {"slug": str(one.get("slug", "")), "role": str(one.get("role", ""))} for one in platform.teams()
+        ]
+        file = servers.keep(server, platform.token)
+    if as_json:
+        common.emit({"server": server, "teams": teams, "file": str(file)})
+        return 0
+    common.say(f"{server}: the token works; it is kept in {file}")
+    for one in teams:
+        common.say(f"  team {one['slug']}")
+    first = teams[0]["slug"] if teams else "TEAM"
+    common.say(f"next: spak run {first}/SPEC --server {server} --files . --wait")
+    return 0
+
+
+def _secret(server: str) -> str:
+    if sys.stdin is None:
+        raise UsageError("client.token", "standard input is closed", "spak login URL < FILE")
+    if sys.stdin.isatty():
+        common.say(f"A token of yours: {server}/me/")
+        return str(click.prompt("token", hide_input=True, err=True)).strip()
+    return sys.stdin.readline().strip()
