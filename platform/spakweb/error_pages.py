@@ -178,14 +178,14 @@ class RefusedToAnswer:
             log.error("%s %s: %s", request.method, request.path, exception)
             exception = Refused(
                 "web.disk", "The disk of the server is full. Nothing was changed.",
-                "Whoever runs it makes room; then try again.", 507,
+                "The operator makes room; then try again.", 507,
             )  # fmt: skip
         if damage.is_damage(exception):
             log.error("%s %s: %s", request.method, request.path, exception)
             damage.health.report(exception)
             exception = Refused(
                 "web.damaged", "A part of the database cannot be read.",
-                "Whoever runs it finds the way back in docs/deploy.md, Damage.", 500,
+                "The operator finds the way back in docs/deploy.md, Damage.", 500,
             )  # fmt: skip
         if isinstance(exception, DatabaseError) and locked(exception):
             log.error("%s %s: %s", request.method, request.path, exception)

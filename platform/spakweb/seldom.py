@@ -19,7 +19,7 @@ class Seldom(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: dict[tuple[str, str, str], tuple[float, int]] = {}
+        self._logged: dict[tuple[str, str, str], tuple[float, int]] = {}
         self._lock = threading.Lock()
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -31,13 +31,13 @@ class Seldom(logging.Filter):
         kind = record.exc_info[0] if record.exc_info else None
         key = record.name, words, kind.__name__ if kind else ""
         with self._lock:
-            at, left_out = self._said.pop(key, (-EVERY_S, 0))
+            at, left_out = self._logged.pop(key, (-EVERY_S, 0))
             if now - at < EVERY_S:
-                self._said[key] = at, left_out + 1
+                self._logged[key] = at, left_out + 1
                 return False
-            self._said[key] = now, 0
-            if len(self._said) > REMEMBERED:
-                del self._said[next(iter(self._said))]
+            self._logged[key] = now, 0
+            if len(self._logged) > REMEMBERED:
+                del self._logged[next(iter(self._logged))]
         if left_out:
             record.msg, record.args = f"{words} (and {left_out} times before)", ()
         return True

@@ -34,7 +34,7 @@ def looked_at(boxes: list[Box], links: list[Link]) -> Placed:
         rectangle(centre, box.width, box.height) for centre, box in zip(placed.boxes, boxes, strict=True)
     ]
     claims = [
-        (x, y + (box.height - max(box.height, box.tall)) / 2, x2 + box.beside, y2)
+        (x, y + (box.height - max(box.height, box.tall)) / 2, x2 + box.loop_width, y2)
         for (x, y, x2, y2), box in zip(bodies, boxes, strict=True)
     ]
     labels = [

@@ -32,6 +32,6 @@ def command(run: str, at: int, runs_dir: Path | None, as_json: bool) -> int:
     finally:
         held.close()
     if stopped_at is not None:
-        common.say(f"copied up to record {stopped_at}: what stands there has to be answered again")
+        common.say(f"copied up to record {stopped_at}: that question has to be answered again")
     code = show.show(seen, as_json)
     return 0 if seen.state == "paused" else code  # made, and not yet advanced: that is what was asked for

@@ -296,7 +296,7 @@ def _trouble(text: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise _missing(text) from error
     except NotADirectoryError as error:
-        raise UsageError("path.not_a_folder", f"a file stands on the way to {text!a}") from error
+        raise UsageError("path.not_a_folder", f"a file is on the way to {text!a}") from error
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
             raise _not_a_file(text) from error

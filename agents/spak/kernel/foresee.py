@@ -229,7 +229,7 @@ def _diagnostic(made: Outline, item: Fixed, judged: Judged) -> Diagnostic:
     start, end = made.report.offsets(_at(item, judged))
     if judged.allow == "ask":
         message = f"this will wait for an approval: {judged.reason}"
-        hint = "whoever may approve answers with spak approve"
+        hint = "an approver answers with spak approve"
         return made.spec.source.diagnostic(Severity.INFO, "lang.needs_approval", message, hint, start, end)
     message = f"the policy will deny this: {judged.reason} [{judged.code}]"
     hint = "do it another way"

@@ -130,7 +130,7 @@ class Gate:
             seen = Observed(observed)
             if seen.trouble:
                 return Judged(False, seen.trouble, "the world could not be looked at")
-            known = (*proposed.run, *self._told(proposed, seen, observed))
+            known = (*proposed.run, *self._facts_of(proposed, seen, observed))
             questions = seen.questions()
             if not questions:
                 found = self._decide(known, proposed, seen, observed)
@@ -193,7 +193,7 @@ class Gate:
         known = _facts(proposed, Observed(observed))
         return fed(self.folds, self._feeding.session([EVENT, *known, *results]))
 
-    def _told(self, proposed: ProposedAction, seen: Observed, observed: Facts) -> tuple[Fact, ...]:
+    def _facts_of(self, proposed: ProposedAction, seen: Observed, observed: Facts) -> tuple[Fact, ...]:
         """The facts about the action; those of a short one that is fully observed are kept."""
         uses = (dict(proposed.uses),) if proposed.uses else ()
         text = canon.dumps([proposed.act, proposed.name, proposed.args, observed, *uses])

@@ -59,7 +59,7 @@ class _Sorter(Keys):
             if agent is not None and (isinstance(item, ast.Task) or self.is_setting(item)):
                 report.error(
                     "lang.misplaced",
-                    "this stands outside of the AGENT",
+                    "this is outside of the AGENT",
                     "move it inside its braces",
                     item.start,
                 )

@@ -279,9 +279,9 @@ def _one_or_list(types: tuple[str, ...]) -> str | list[str]:
 
 def _type_hint(types: tuple[str, ...], value: Any) -> str:
     if isinstance(value, str) and ("integer" in types or "number" in types):
-        return "a number stands without quotes"
+        return "a number has no quotes"
     if "array" in types and not isinstance(value, (list, tuple)):
-        return "a list stands in [ ], even for one item"
+        return "a list is written in [ ], even for one item"
     return ""
 
 

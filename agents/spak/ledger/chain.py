@@ -56,7 +56,7 @@ def check_line(line: bytes, seq: int, previous: str) -> tuple[Record | None, Pro
             seq, "chain", "the line's hash does not follow from the line before and its text"
         )
     if record.seq != seq:
-        return record, Problem(seq, "order", f"record {record.seq} stands where record {seq} belongs")
+        return record, Problem(seq, "order", f"record {record.seq} is where record {seq} belongs")
     if (record.kind == Kind.GENESIS) != (seq == 0):
         return record, Problem(seq, "genesis", "the first record, and no other, must be the genesis")
     if record.authority not in AUTHORITIES:

@@ -114,7 +114,7 @@ def parse(text: str) -> Url | Trouble:
         if len(digits) != 2 or not _HEX.match(digits):
             return Trouble("escape", "a % that no two hexadecimal digits follow")
         if int(digits, 16) < 32 or int(digits, 16) == 127 or digits.lower() == "5c":
-            return Trouble("escape", f"%{digits} stands for a control character or a backslash")
+            return Trouble("escape", f"%{digits} encodes a control character or a backslash")
     authority = found["authority"]
     if "@" in authority:
         return Trouble("userinfo", "a name before @ in the host")

@@ -42,7 +42,7 @@ class Secrets:
             if SECRET_NAME.search(text):
                 raise RunError(
                     "secret.judged",
-                    "a secret stands where a path or a host was judged by its name",
+                    "a secret was given where a path or a host was judged by its name",
                     "give secrets to arguments that are neither",
                 )
         return {name: self._fill(value) for name, value in args.items()}

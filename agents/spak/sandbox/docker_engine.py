@@ -345,11 +345,11 @@ class Watcher:
 
     def _listen(self, stream: Any) -> None:
         with suppress(EngineError), engine_errors():
-            for told_of in stream:
-                number = str(told_of.get("id", ""))
+            for event in stream:
+                number = str(event.get("id", ""))
                 with self._guard:
                     heard = self._heard.get(number)
-                if heard is not None and told_of.get("Action", told_of.get("status")) == "die":
+                if heard is not None and event.get("Action", event.get("status")) == "die":
                     heard.ended.set()
                 elif heard is not None:
                     heard.oom.set()

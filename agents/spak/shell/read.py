@@ -306,7 +306,7 @@ class _Reader(Words):
                 assignments.append(assignment)
                 continue
             if test:
-                self._fail("text behind `]]`")
+                self._fail("text after `]]`")
             words.append(self._word())
         if not (words or assignments or redirections):
             self._fail("no command here")
@@ -366,7 +366,7 @@ class _Reader(Words):
         if self.at >= len(self.text) or (
             self.text[self.at] in META and self.text[self.at : self.at + 2] not in ("<(", ">(")
         ):
-            self._fail(f"no target behind {op!r}")
+            self._fail(f"no target after {op!r}")
         target = self._word()
         if op in ("<<", "<<-"):
             if any(not isinstance(part, Text) for part in target.parts):

@@ -323,7 +323,7 @@ def waiting(view: type[RunDetail] | type[RunRecords]) -> AsyncView:
         if seconds <= 0 or first.status_code != 200:
             return first
         user = await request.auser()
-        run = await sync_to_async(_again)(user, here)
+        run = await sync_to_async(_visible_run)(user, here)
         after = _after(request) if view is RunRecords else None
         if run is None or run.ended or run.state in STOPS or (after is not None and run.count > after + 1):
             return first
@@ -340,7 +340,7 @@ def waiting(view: type[RunDetail] | type[RunRecords]) -> AsyncView:
     return wait
 
 
-def _again(user: Any, here: dict[str, str]) -> Run | None:
+def _visible_run(user: Any, here: dict[str, str]) -> Run | None:
     """The run as it is now, while the person may see it; the connection of its thread is closed."""
     try:
         found: Run = access.find(user, "run.view", Run, team__slug=here["team"], key=here["run"])
@@ -355,7 +355,7 @@ def _again(user: Any, here: dict[str, str]) -> Run | None:
 def _body(
     view: type[RunDetail] | type[RunRecords], request: HttpRequest, user: Any, here: dict[str, str]
 ) -> bytes:
-    run = _again(user, here)
+    run = _visible_run(user, here)
     if run is None:
         return GONE
     try:

@@ -233,7 +233,7 @@ def _own(run: Run) -> None:
 
 def _late(why: str) -> Refused:
     return Refused(
-        "web.run_answered", f"{why}: yours was not taken.", "The page shows how it stands now.", 409
+        "web.run_answered", f"{why}: yours was not taken.", "The page shows its present state.", 409
     )
 
 

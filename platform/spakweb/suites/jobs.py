@@ -15,7 +15,7 @@ from kombu.exceptions import KombuError
 from spakweb.suites import judging
 from spakweb.worker.tasks import after_sweep
 
-AGAIN_S = 120
+REPEAT_S = 120
 """After so long a message counts as lost."""
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ def _send(task: str, about: object) -> None:
     from spakweb.celery import app
 
     mark = f"{task}.{about}"
-    if not cache.add(mark, 1, AGAIN_S):
+    if not cache.add(mark, 1, REPEAT_S):
         return
     try:
         app.send_task(task, (about,), retry=False)

@@ -26,7 +26,7 @@ WINDOW_S, MOST_WRONG = 60, 10
 """Wrong tokens of one address, as with passwords. Right ones are never held up by others' wrong ones."""
 
 IN_ADDRESS = Refused(
-    "web.token", "A token stands in the address, where histories and logs keep it.",
+    "web.token", "A token is in the address, where histories and logs keep it.",
     "Revoke it, and send a new one in a header: Authorization: Bearer spak_...", 401,
 )  # fmt: skip
 

@@ -120,7 +120,7 @@ def user_of(secret: str) -> User:
     if found.ends_at <= timezone.now():
         raise _refused(f"This token ended on {found.ends_at:%Y-%m-%d}.", hint)
     if not found.user.is_active:
-        raise _refused("The account of this token is closed.", "Ask whoever runs the platform.")
+        raise _refused("The account of this token is closed.", "Ask the operator of the platform.")
     found.user.token = found
     _used(found)
     return found.user

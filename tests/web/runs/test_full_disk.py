@@ -93,7 +93,7 @@ def test_the_same_trouble_is_logged_once_a_minute(monkeypatch: pytest.MonkeyPatc
     for number in range(seldom.REMEMBERED + 5):
         log.warning("%d", number)
     (filtered,) = handler.filters
-    assert len(filtered._said) == seldom.REMEMBERED  # type: ignore[union-attr]
+    assert len(filtered._logged) == seldom.REMEMBERED  # type: ignore[union-attr]
 
 
 def test_what_is_logged_wrongly_harms_nobody_and_another_error_is_told(

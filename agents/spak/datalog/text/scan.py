@@ -133,7 +133,7 @@ def _value(kind: str, raw: str, where: Place, findings: list[Finding]) -> Any:
         findings.append(Finding("policy.dialect", "warning", f"a markdown escape: {raw}", where, "", plain))
         raw = plain
     if kind == "wild" and raw == "*":
-        findings.append(Finding("policy.dialect", "warning", "`*` stands for `_` here", where, "", "_"))
+        findings.append(Finding("policy.dialect", "warning", "`*` is read as `_` here", where, "", "_"))
     if raw == "==":
         findings.append(Finding("policy.dialect", "warning", "equality is written `=`", where, "", "="))
         return "="

@@ -70,7 +70,7 @@ def _check_heuristics(made: Outline) -> None:
             if not isinstance(item, ast.Heuristic):
                 continue
             if not asks:
-                hint = "it is told to whoever is asked after a fail, and no step asks a model or a proposer"
+                hint = "a prompt after a fail would have it, and no step asks a model or a proposer"
                 made.report.warn(code, message, hint, item)
             elif item.when is not None and item.when.value in GOOD:
                 hint = "it answers a fail: WHEN fail, WHEN timeout, or WHEN and the code of an error"

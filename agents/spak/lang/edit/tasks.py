@@ -56,7 +56,7 @@ def remove_task(surface: Surface, op: ops.RemoveTask) -> tuple[Op, ...]:
     node = find.task(surface, op.name)
     block = surface.whole()
     if node not in block.items:
-        raise EditRefused("edit.shape", f"task '{op.name}' stands outside of the AGENT", "move it inside")
+        raise EditRefused("edit.shape", f"task '{op.name}' is outside of the AGENT", "move it inside")
     tasks = [item for item in block.items if isinstance(item, ast.Task)]
     place = tasks.index(node)
     after = tasks[place - 1].name if place else ""
@@ -156,7 +156,7 @@ def set_start(surface: Surface, op: ops.SetStart) -> tuple[Op, ...]:
     agent = surface.spec.agent
     if agent is None:
         hint = "a file of bare tasks begins with its first one"
-        raise EditRefused("edit.shape", "START stands in an AGENT, and there is none", hint)
+        raise EditRefused("edit.shape", "START belongs to an AGENT, and there is none", hint)
     block = surface.agent(agent)
     places = (index for index, item in enumerate(block.items) if isinstance(item, ast.Task))
     first = next(places, len(block.items))
@@ -179,7 +179,7 @@ def set_level(surface: Surface, op: ops.SetLevel) -> tuple[Op, ...]:
     agent = surface.spec.agent
     if agent is None:
         hint = "a file of bare tasks runs under the least LEVEL that its steps need"
-        raise EditRefused("edit.shape", "LEVEL stands at an AGENT, and there is none", hint)
+        raise EditRefused("edit.shape", "LEVEL belongs to an AGENT, and there is none", hint)
     if not 0 <= op.level <= MAX_LEVEL:
         raise EditRefused("edit.value", f"LEVEL is a number from 1 to {MAX_LEVEL}", "0 takes it away")
     old = agent.level

@@ -22,11 +22,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What is to be placed. `beside` is kept free on its right for a loop and its label, which is `tall`."""
+    """What is to be placed. `loop_width` is kept free on its right, for a loop and its `tall` label."""
 
     width: int
     height: int
-    beside: int = 0
+    loop_width: int = 0
     tall: int = 0
 
 
@@ -92,7 +92,7 @@ def skeleton(boxes: Sequence[Box], links: Sequence[Link]) -> Skeleton:
         back,
         layer=[2 * rank for rank in ranks],
         left=[box.width / 2 + BOX_MARGIN for box in boxes],
-        right=[box.width / 2 + box.beside + BOX_MARGIN for box in boxes],
+        right=[box.width / 2 + box.loop_width + BOX_MARGIN for box in boxes],
         height=[box.height for box in boxes],
         weight=[1.0] * size,
         up=[[] for _ in range(size)],

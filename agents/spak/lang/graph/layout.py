@@ -210,7 +210,7 @@ def _widen(
         box = boxes[index]
         wide = min(420, 14 * count + 44)
         if wide > box.width:
-            boxes[index] = Box(wide, box.height, box.beside, box.tall)
+            boxes[index] = Box(wide, box.height, box.loop_width, box.tall)
 
 
 def _at(draft: PlacedNode, wide: int, centre: Point) -> PlacedNode:

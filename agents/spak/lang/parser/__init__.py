@@ -103,7 +103,7 @@ def _without_prose(name: str, text: str) -> Parsed | None:
     if items is None or problems:
         return None
     first = text[: parts[0][1]].find(text[slice(*parts[0])].split()[0], parts[0][0])
-    message = "prose stands around the spec, as in the answer of a chat"
+    message = "prose surrounds the spec, as in the answer of a chat"
     hint = "give the spec alone, or put // before each line of the prose"
     end = text.find("\n", first)
     problem: Problem = (

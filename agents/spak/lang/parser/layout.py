@@ -102,7 +102,7 @@ class Layout:
                 self.kinds[at : at + 5] = [self.number["NAME"]]
                 self.starts[at : at + 5] = [start]
                 self.ends[at : at + 5] = [end]
-                hint = "a template is a text: it stands in quotes"
+                hint = "a template is a text: it needs quotes"
                 fix = ((start, start, '"'), (end, end, '"'))
                 self.note("lang.syntax", f"{self.show(at)} without quotes", hint, at, fix)
                 if len(self.found) >= LIMIT:

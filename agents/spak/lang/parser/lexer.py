@@ -146,7 +146,7 @@ def _mend(
         problems.append(("lang.syntax", "text in single quotes", hint, start, end, fix))
         return words.string, end
     if group == _BAD_NUMBER:
-        hint = "numbers look like 12, -3, 0.5, 1e-4; anything else stands in quotes"
+        hint = "numbers look like 12, -3, 0.5, 1e-4; anything else needs quotes"
         problems.append(("lang.number", f"'{_short(found)}' is not a number", hint, start, end, None))
         return words.number, end
     end = _stray_end(text, start)

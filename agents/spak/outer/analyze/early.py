@@ -105,8 +105,8 @@ def _tries(trace: Trace, task: Task) -> Attempts:
     before: Visit | None = None
     for visit in trace.visits:
         if visit.task == task.name and visit.signal:
-            again = before is not None and before.task == task.name and before.signal == "fail"
-            used = used + 1 if again else 0
+            retried = before is not None and before.task == task.name and before.signal == "fail"
+            used = used + 1 if retried else 0
             found.append((used, visit.signal != "fail", visit))
         before = visit
     return found

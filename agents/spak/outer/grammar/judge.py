@@ -106,5 +106,5 @@ def _round_trip(sentence: str, found: Automaton, patch: GrammarPatch) -> str:
         return f"its template gives no text of the core language ({parsed.diagnostics[0].message})"
     formatted = format_text(plain).text
     if parse(formatted).spec.hash != parsed.spec.hash or format_text(formatted).text != formatted:
-        return "formatting what it stands for changes it"
+        return "formatting what it expands to changes it"
     return ""

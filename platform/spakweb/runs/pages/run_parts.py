@@ -176,7 +176,7 @@ def outcome(run: Run) -> str:
                 return f"{died}{f' {place[:1].upper()}{place[1:]}.' if place else ''}"
             if not place and run.holder:
                 if run.parent is not None and not run.projected:
-                    return f"Takes over what stands in {run.parent.key} before record {run.parent_seq}."
+                    return f"Takes over the records of {run.parent.key} before record {run.parent_seq}."
                 return "A worker takes it up."
             more = f" It was tried: {run.reason}." if run.reason and run.reason not in place else ""
             return f"Waits {what}{f': {place}' if place else ''}.{more}"
