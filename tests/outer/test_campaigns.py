@@ -311,3 +311,22 @@ def test_the_pairs_that_are_needed_in_any_case_are_known_beforehand(tmp_path: Pa
         assert ahead[0] == asked[place]
         assert asked[place : place + len(ahead)] == ahead, "none of them turned out to be needless"
     assert max(len(ahead) for ahead in foreseen) > 5
+
+
+def test_a_campaign_that_ended_says_so_once_however_often_it_is_gone_on_with(tmp_path: Path) -> None:
+    found = Campaign.create(tmp_path, "once", plan(pairs=2, candidates=1))
+    for _ in range(3):
+        advance(found, tmp_path, lambda campaign: candidates(), judging(scripted()))
+        found = Campaign.read(tmp_path, "once")
+    lines = (tmp_path / "once/trace.jsonl").read_bytes().splitlines()
+    assert sum(b'"kind":"stop"' in line for line in lines) == 1
+    assert found.stopped == "candidates"
+
+
+def test_what_goes_on_after_a_stop_has_not_stopped(tmp_path: Path) -> None:
+    found = Campaign.create(tmp_path, "on", plan(pairs=4, candidates=1))
+    assert advance(found, tmp_path, lambda campaign: candidates(), judging(scripted(1))) == "interrupted"
+    assert Campaign.read(tmp_path, "on").stopped == "interrupted"
+    assert advance(found, tmp_path, lambda campaign: candidates(), judging(scripted(2))) == "interrupted"
+    lines = (tmp_path / "on/trace.jsonl").read_bytes().splitlines()
+    assert sum(b'"kind":"stop"' in line for line in lines) == 2, "with pairs in between"

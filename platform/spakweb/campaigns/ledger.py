@@ -91,9 +91,10 @@ class Held:
 
     def check(self) -> None:
         """Raises: LedgerError `ledger.lost_lease`. Inside a transaction it holds until its end."""
-        rows = Campaign.objects.select_for_update(no_key=True).filter(self.mine, pk=self.row.pk)
-        if not rows.values_list("pk").first():
-            raise lost(self.row)
+        with transaction.atomic():  # PostgreSQL locks no row outside of one
+            rows = Campaign.objects.select_for_update(no_key=True).filter(self.mine, pk=self.row.pk)
+            if not rows.values_list("pk").first():
+                raise lost(self.row)
 
     def renew(self) -> bool:
         """False when it is not ours any more."""

@@ -190,6 +190,7 @@ class Campaign:
         if kind == "stop":
             self.stopped = str(body["why"])
             return
+        self.stopped = ""
         if kind == "violation":
             self.violations.append(str(body["run"]))
             return

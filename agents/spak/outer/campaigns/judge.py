@@ -95,7 +95,9 @@ def go_on(writer: Writer, propose: Propose, judging: Judging) -> str:
 
 
 def _stop(writer: Writer, why: str) -> str:
-    writer.put("stop", {"why": why})
+    """Say why, unless the last record says it: whoever wrote that may have died before anybody heard it."""
+    if writer.campaign.stopped != why:
+        writer.put("stop", {"why": why})
     return why
 
 
