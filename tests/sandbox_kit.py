@@ -144,28 +144,37 @@ def score(
 ) -> list[str]:
     """The probes that did not end as they must; only the must-pass ones when one of those failed."""
 
-    for name, text in MASKED.items():
-        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
-        (workspace / name).write_text(text.format(PLAIN))
-
     def bad(must: str) -> list[str]:
+        chosen = [probe for probe in probes if probe["must"] == must]
         found = []
-        for group in together([probe for probe in probes if probe["must"] == must]):
-            binds = () if "sh" in group[0] else TOOLCHAIN
-            limits = replace(LIMITS, wall_s=LIMITS.wall_s + 3 * len(group))
-            outcome = launcher.run(
-                Job(argv(group, words), workspace, limits=limits, binds=binds, masked=masked)
-            )
-            lines = outcome.stdout.data.decode(errors="replace").splitlines()
-            said = outcome.stderr.data.decode(errors="replace").strip()[-300:]
-            lines += [f"none:{outcome.status} {outcome.detail} {said}"] * (len(group) - len(lines))
-            for probe, line in zip(group, lines, strict=True):
-                code = int(line.partition(":")[0]) if line[:1].isdigit() else 128
-                if not (code == 0 if must == "pass" else 0 < code < 126):
-                    found.append(f"{probe['name']}: {line}")
+        for probe, line in endings(launcher, workspace, chosen, words, masked):
+            code = int(line.partition(":")[0]) if line[:1].isdigit() else 128
+            if not (code == 0 if must == "pass" else 0 < code < 126):
+                found.append(f"{probe['name']}: {line}")
         return found
 
     return bad("pass") or bad("fail")
+
+
+def endings(
+    launcher: Launcher,
+    workspace: Path,
+    probes: list[dict[str, Any]],
+    words: dict[str, str],
+    masked: tuple[str, ...] = MASKS,
+) -> Iterator[tuple[dict[str, Any], str]]:
+    """Each probe with its exit code and its last words, or how the sandbox ended before it."""
+    for name, text in MASKED.items():
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text(text.format(PLAIN))
+    for group in together(probes):
+        binds = () if "sh" in group[0] else TOOLCHAIN
+        limits = replace(LIMITS, wall_s=LIMITS.wall_s + 3 * len(group))
+        outcome = launcher.run(Job(argv(group, words), workspace, limits=limits, binds=binds, masked=masked))
+        lines = outcome.stdout.data.decode(errors="replace").splitlines()
+        said = outcome.stderr.data.decode(errors="replace").strip()[-300:]
+        lines += [f"none:{outcome.status} {outcome.detail} {said}"] * (len(group) - len(lines))
+        yield from zip(group, lines, strict=True)
 
 
 @lru_cache
