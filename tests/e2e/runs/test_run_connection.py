@@ -125,7 +125,7 @@ def test_a_tab_that_cannot_be_loaded_says_why_and_is_tried_again(person: Person,
 
 def test_without_sockets_the_page_asks(person: Person, begin: Begin) -> None:
     alice = person(fresh=True)
-    alice.page.route_web_socket(re.compile("/ws/"), lambda socket: socket.close(code=1011))
+    alice.page.route_web_socket(re.compile("/events"), lambda socket: socket.close(code=1011))
     begin(alice, ASKING, "stepwise")
     ends(alice, "Waiting")
     alice.page.fill("#run-ask textarea", "word")

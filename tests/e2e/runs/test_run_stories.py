@@ -271,7 +271,7 @@ def test_somebody_with_the_role_approves(person: Person, begin: Begin) -> None:
 
 def test_who_is_late_is_told(person: Person, begin: Begin) -> None:
     alice, bob = person(), person("bob", fresh=True)
-    bob.page.route_web_socket(re.compile("/ws/"), lambda socket: None)  # his page hears nothing
+    bob.page.route_web_socket(re.compile("/events"), lambda socket: None)  # his page hears nothing
     path = begin(alice, ASKING, "stepwise")
     ends(alice, "Waiting")
     bob.go(path)
@@ -303,7 +303,7 @@ def test_the_log_grows(person: Person, begin: Begin) -> None:
 
 def test_what_a_tool_puts_out_while_it_runs(person: Person, begin: Begin, data: Path, platform: Up) -> None:
     alice, bob = person(), person("bob", fresh=True)
-    bob.page.route_web_socket(re.compile("/ws/"), lambda socket: socket.close(code=1011))
+    bob.page.route_web_socket(re.compile("/events"), lambda socket: socket.close(code=1011))
     path = begin(alice, SLOW)
     place = data / "runs" / path.strip("/").rpartition("/")[2] / "workspace"
     pages = [alice.page, bob.page]
