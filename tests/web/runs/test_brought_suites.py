@@ -181,3 +181,32 @@ def test_only_editors_bring_a_suite(cast: Any, ran: Ran) -> None:
     assert "golden" in answer.content.decode()
     with pytest.raises(PermissionDenied):
         bringing.bring(cast["vera"], cast.team, "x", io.BytesIO(b""), 0)
+
+
+def test_the_sweep_sends_what_is_to_be_tried_and_judged_once(
+    cast: Any, ran: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spakweb.celery import app
+    from spakweb.suites import jobs
+
+    jobs.cache.clear()
+    sent: list[tuple[str, Any]] = []
+    monkeypatch.setattr(app, "send_task", lambda name, given, retry: sent.append((name, given[0])))
+    run = ran(TALK, advance=False)
+    suite = brought(cast, zipped(of_case()))
+    case = suite.cases.get()
+    for _ in range(2):
+        jobs.send_due()
+    assert sent == [("suites.vet", case.pk)]
+    jobs.vet(case.pk)
+    made = actions.begin(cast["bob"], suite, [run.version], 1, [case.split])
+    key = made.cells.get().run.key
+    jobs.send_due()
+    assert len(sent) == 1, "its run has not ended"
+    execute.advance(key)
+    jobs.send_due()
+    assert sent[1:] == [("suites.judge", key)]
+    jobs.judge(key)
+    jobs.send_due()
+    assert len(sent) == 2
+    assert report.of(made).report.specs[0].passed == 1
