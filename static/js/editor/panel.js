@@ -15,7 +15,9 @@ export class Panel {
     this.open = new Set(); // Steps and blocks that are unfolded, by task.
     this.had = {}; // What the form is of.
     this.next = ""; // The field to go to once it is drawn.
+    this.closed = new Map(); // What is folded, and how its parts are made.
     place.addEventListener("toggle", (event) => this.folded(event.target), true);
+    place.addEventListener("click", (event) => this.fill(event.target.closest("summary")?.parentElement), true);
   }
 
   // Asks what the form holds now; an answer about a text that has changed since is dropped.
@@ -40,6 +42,7 @@ export class Panel {
     const kept = this.place.contains(document.activeElement) ? document.activeElement : null;
     const typed = kept?.matches("textarea, input") ? kept.value : null;
     const on = { off: !this.on.editable, edit: this.on.edit, text: this.on.text, complete: this.on.complete };
+    this.closed.clear();
     this.place.replaceChildren(...(found.task === null ? [] : this.parts(found, on)));
     const wanted = this.next || kept?.name;
     if (!wanted) return;
@@ -51,7 +54,13 @@ export class Panel {
 
   // To a control, now or once it is drawn.
   go(name) {
-    const control = find(`[name="${CSS.escape(name)}"]`, this.place);
+    const look = () => find(`[name="${CSS.escape(name)}"]`, this.place);
+    let control = look();
+    for (const details of this.closed.keys()) {
+      if (control) break;
+      this.fill(details);
+      control = look();
+    }
     if (!control) this.next = name;
     control?.closest("details:not([open])")?.setAttribute("open", "");
     control?.focus();
@@ -64,7 +73,7 @@ export class Panel {
       ...this.steps(found, found.checks, on, true),
       ...found.sections.map((section) => this.section(section, on)),
       this.section({ title: "Agent: memory and budget", about: "For the whole spec, not only this task.", fields: found.agent }, on),
-      this.fold("Last run", "Last run", "its input and output", [this.lastRun()], "section"),
+      this.fold("Last run", "Last run", "its input and output", () => [this.lastRun()], "section"),
     ];
   }
 
@@ -96,7 +105,7 @@ export class Panel {
       title,
       title,
       present.length ? present.map((item) => item.value).flat().filter(Boolean).join(", ") : "not set",
-      [
+      () => [
         about ? el("p", { class: "empty" }, about[0].toUpperCase() + about.slice(1) + (about.endsWith(".") ? "" : ".")) : null,
         ...[...present, ...absent].map((item) => field(item, on)),
         adds && !on.off ? el("button", { type: "button", class: "button small", name: `add.${adds.key}`, onclick: () => this.parameter(adds) }, "Add parameter") : null,
@@ -139,7 +148,7 @@ export class Panel {
       const wrong = await on.edit([{ op: "set_kind", task, step: item.name, kind: kind.value }]);
       if (wrong) toast(wrong, "error");
     });
-    const made = this.fold(`step.${item.name}`, item.name, item.kind, [
+    const made = this.fold(`step.${item.name}`, item.name, item.kind, () => [
       on.off
         ? null
         : el(
@@ -151,7 +160,7 @@ export class Panel {
           ),
       el("div", { class: "setting" }, el("span", { class: "label" }, "Kind"), kind, item.about ? el("small", {}, item.about) : null),
       ...present.map((one) => field(one, on)),
-      more.length ? this.fold(`more.${item.name}`, "More fields", String(more.length), more.map((one) => field(one, on)), "more") : null,
+      more.length ? this.fold(`more.${item.name}`, "More fields", String(more.length), () => more.map((one) => field(one, on)), "more") : null,
     ], "step");
     if (!check && !on.off)
       find("summary", made).addEventListener("keydown", (event) => {
@@ -210,17 +219,26 @@ export class Panel {
 
   key = (name) => `${this.name}/${name}`;
 
+  // The parts are made once it is unfolded: a select in what is folded costs a layout of the whole page.
   fold(name, title, detail, parts, kind) {
-    return el(
-      "details",
-      { class: kind, "data-fold": name, open: this.open.has(this.key(name)) },
-      el("summary", {}, el("span", { class: "name" }, title), el("span", { class: "detail" }, detail)),
-      ...parts.filter(Boolean),
-    );
+    const open = this.open.has(this.key(name));
+    const summary = el("summary", {}, el("span", { class: "name" }, title), el("span", { class: "detail" }, detail));
+    const made = el("details", { class: kind, "data-fold": name, open }, summary);
+    this.closed.set(made, parts);
+    if (open) this.fill(made);
+    return made;
+  }
+
+  fill(details) {
+    const parts = this.closed.get(details);
+    if (!parts) return;
+    this.closed.delete(details);
+    details.append(...parts().filter(Boolean));
   }
 
   folded(details) {
     if (!details.dataset?.fold) return;
+    if (details.open) this.fill(details);
     this.open[details.open ? "add" : "delete"](this.key(details.dataset.fold));
     const last = details.open ? find(".last-run:empty", details) : null;
     if (last) this.loadLast(last);
