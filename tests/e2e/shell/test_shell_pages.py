@@ -73,6 +73,19 @@ def test_nothing_serious_on_any_page(
     assert not found, "\n".join(found)
 
 
+def test_a_copy_of_an_example_and_a_file_become_a_spec_and_a_version(window: Callable[..., Watched]) -> None:
+    alice = window("alice")
+    page = alice.page
+    alice.go(f"{TEAM}/specs/gallery/")
+    page.click("button:has-text('attention_tuner')")
+    page.wait_for_url("**/specs/attention-tuner-2/")
+    text = page.request.get(f"{page.url}v/1/text/").text()
+    bring(alice, text.replace("patience: ", "patience: 1"), "More patience")
+    with page.expect_download() as download:
+        page.click("main a:has-text('Export')")
+    assert Path(download.value.path()).read_text() == text.replace("patience: ", "patience: 1")
+
+
 def test_a_page_opens_at_its_top(window: Callable[..., Watched]) -> None:
     """The chosen one of many tabs is brought into view sideways, not by moving the page."""
     alice = window("alice", viewport={"width": 320, "height": 240})
