@@ -164,7 +164,7 @@ def test_snippets_parse_once_their_places_are_filled() -> None:
     [
         ("AG‸ENT A LEVEL 1 { }", "graph of tasks"),
         (AGENT + "CONFIG { MO‸DE full_auto } }", "**MODE** in CONFIG"),
-        (AGENT + "CONFIG { MODE full‸_auto } }", "Go on to the end"),
+        (AGENT + "CONFIG { MODE full‸_auto } }", "Continue to the end"),
         (AGENT + "CONFIG { BUDGET { ste‸ps: 3 } } }", "Default: `1000`"),
         (AGENT + "TASK a { TOOLS [c‸c] } }", "the C compiler"),
         (AGENT + "TASK a { TOOLS [nv‸cc] } }", "**cc** (tool)"),

@@ -147,9 +147,9 @@ def test_a_rename_changes_every_use_and_nothing_else(view: View, where: str, new
         ("patch\n", "true", "a meaning of its own"),
         ("mend:", "test", "already"),
         ("mend:", "size", "already"),
-        ("cc, nvcc", "gcc", "no name here"),
-        ("GOAL", "x", "no name here"),
-        ("AGENT", "x", "no name here"),
+        ("cc, nvcc", "gcc", "not a name that"),
+        ("GOAL", "x", "not a name that"),
+        ("AGENT", "x", "not a name that"),
     ],
 )
 def test_a_rename_that_can_not_be_says_why(view: View, where: str, new: str, problem: str) -> None:

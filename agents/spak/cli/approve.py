@@ -89,7 +89,7 @@ def _no_approval(name: str, state: str) -> RunError:
     return RunError(
         "run.no_approval",
         f"run {name} is {state} and waits for no approval",
-        "it was answered already, or asks for something else; spak show says what it waits for",
+        "it was answered already, or asks for something else; spak show shows what it waits for",
     )
 
 

@@ -41,7 +41,7 @@ def check_command(files: tuple[Path, ...], as_json: bool) -> int:
         Finding(
             problem.code, "error", problem.message,
             Place(problem.file, _line(texts[problem.file], problem.message), 1),
-            "docs/commands.md says what a table holds",
+            "docs/commands.md describes a table",
         )
         for problem in wrong
     ]  # fmt: skip

@@ -155,7 +155,7 @@ def guarded(group: click.Group) -> int:
     except click.ClickException as error:
         return _fail(as_json, "usage.arguments", error.format_message(), _try(error), 2)
     except (click.Abort, KeyboardInterrupt):
-        return _fail(as_json, "run.interrupted", "interrupted", "spak resume goes on", 6)
+        return _fail(as_json, "run.interrupted", "interrupted", "spak resume continues it", 6)
     except SpakError as error:
         return _fail(as_json, error.code, error.message, error.hint, error.exit_code, error)
     except RecursionError:
@@ -172,7 +172,7 @@ def guarded(group: click.Group) -> int:
         if os.environ.get("SPAK_TRACEBACK"):
             raise
         message = f"{type(error).__name__}: {error}"
-        return _fail(as_json, "bug.unexpected", message, "please report it; SPAK_TRACEBACK=1 says where", 70)
+        return _fail(as_json, "bug.unexpected", message, "please report it; SPAK_TRACEBACK=1 shows where", 70)
 
 
 def runs_dir(given: Path | None) -> Path:

@@ -31,7 +31,7 @@ def command(seed: int | None, runs_dir: Path | None, as_json: bool) -> int:
     common.say(f"spak demo: {spec.name} compiles, checks and measures kernels in a sandbox on this machine")
     held = session.begin(spec, root, mode="full_auto", seed=seed)
     name = held.run.ledger.run
-    common.say(f"run {name}; stop it with Ctrl+C, go on with: spak resume {name}\n")
+    common.say(f"run {name}: stop with Ctrl+C, resume with: spak resume {name}\n")
     try:
         with progress(held, enabled=not as_json):
             seen = held.advance()

@@ -114,7 +114,7 @@ def planned(
         raise OuterError(
             "outer.no_cases",
             f"{folder} has no case in the split {' or '.join(splits)}",
-            "--split sealed looks at the sealed cases, which is counted; or add cases",
+            "--split sealed uses the sealed cases, and each use is counted; or add cases",
         )
     labels, hashes = _labels(specs), {}
     for label, path in labels.items():

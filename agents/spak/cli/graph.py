@@ -128,5 +128,5 @@ def _summary(layout: Layout, output: Path | None) -> None:
     common.say((f"{output}: " if output else "") + ", ".join(parts))
     if missing:
         common.say(
-            f"missing: {', '.join(missing[:10])}{' ...' if len(missing) > 10 else ''}; spak check says where"
+            f"missing: {', '.join(missing[:10])}{' ...' if len(missing) > 10 else ''}; spak check shows where"
         )

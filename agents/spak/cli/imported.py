@@ -31,7 +31,7 @@ def must_be_ours(folder: Path, body: Mapping[str, Any], chosen: config.Settings)
     """Raises: RunError `run.imported`."""
     if (folder / IMPORTED).exists() and (why := _other(body, chosen)):
         raise RunError(
-            "run.imported", f"run {folder.name} was imported and does not go on here: {why}",
+            "run.imported", f"run {folder.name} was imported and cannot be resumed here: {why}",
             "it can be shown, verified and replayed; start a run of its spec",
         )  # fmt: skip
 

@@ -91,7 +91,7 @@ def _restore(folder: Path, run: str, r3: str, target: Path) -> None:
             raise SuiteError(
                 "suite.workspace",
                 f"the files that run {run} began with are not in its store: {error.message}",
-                "keep a run whose folder is whole, or add the case with --workspace",
+                "keep a run whose folder is complete, or add the case with --workspace",
             ) from error
         finally:
             reader.close()

@@ -118,7 +118,7 @@ def make(name: str) -> Key:
         raise UsageError(
             "keys.mode",
             f"others may write in {path.parent}",
-            f"chmod 700 {path.parent}, and look at what is there",
+            f"chmod 700 {path.parent}, then check its contents",
         )
     key = Ed25519PrivateKey.generate()
     data = key.private_bytes(

@@ -61,5 +61,5 @@ def _pull(model: str, cache: Path, as_json: bool) -> int:
     if as_json:
         common.emit({"model": name, "file": str(path), "sha256": wanted.sha256, "fetched": fetched})
     else:
-        common.out(f"{'fetched' if fetched else 'is there already'}: {path}")
+        common.out(f"{'fetched' if fetched else 'already there'}: {path}")
     return 0

@@ -146,7 +146,7 @@ def gate(
     default=0,
     help="Points of the pass rate: a candidate that only removes has to be no worse by so many, not better.",
 )
-@click.option("--resume", "named", metavar="CAMPAIGN", help="Go on with a campaign that stopped.")
+@click.option("--resume", "named", metavar="CAMPAIGN", help="Resume a campaign that stopped.")
 @click.option(
     "--verify", "checked", metavar="CAMPAIGN", help="Derive a campaign's verdicts again; runs nothing."
 )

@@ -32,7 +32,7 @@ def _files(function: F) -> F:
 
 
 def _law(function: F) -> F:
-    return click.option("--law", "with_law", is_flag=True, help="Under the law of new runs here besides.")(
+    return click.option("--law", "with_law", is_flag=True, help="Also apply the law of new runs here.")(
         function
     )
 
@@ -133,7 +133,7 @@ def why_command(
     _, session = _session(files, with_law, workspace)
     rows = [row for row in session.query(pred, *args) if len(row) == len(args)]
     if not rows:
-        raise NoProof(f"{query} does not hold", "spak policy why-not says what is missing")
+        raise NoProof(f"{query} does not hold", "spak policy why-not shows what is missing")
     from spak.datalog.explain import prove
 
     proof = prove(session, pred, *rows[0])

@@ -21,7 +21,7 @@ SHOWN = 20
 @click.argument("old", type=click.Path(path_type=Path))
 @click.argument("new", type=click.Path(path_type=Path))
 @click.option(
-    "--run", "names", multiple=True, metavar="RUN", help="A run or an exported file; else all here."
+    "--run", "names", multiple=True, metavar="RUN", help="A run or an exported file; default: all runs here."
 )
 @click.option(
     "--as",
@@ -125,7 +125,7 @@ def _print(found: Changes) -> None:
         say(f"not judged: {len(found.unknown)}")
         for item in found.unknown[:SHOWN]:
             say(f"  {item.run} record {item.seq}, {item.name}: {item.why}")
-    say("Actions that no run took are not looked at.")
+    say("Actions that no run took are not compared.")
 
 
 def _one(change: Change) -> None:

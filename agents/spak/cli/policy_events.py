@@ -40,7 +40,7 @@ def evaluate(policy: Policy, events: Path, why: bool, as_json: bool) -> int:
 
 @click.command("test")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--law", "with_law", is_flag=True, help="Under the law of new runs here besides.")
+@click.option("--law", "with_law", is_flag=True, help="Also apply the law of new runs here.")
 @common.json_option
 def test_command(files: tuple[Path, ...], with_law: bool, as_json: bool) -> int:
     """Run the cases next to each of FILES (NAME.cases.jsonl for NAME.mg): 0, or 1 when an answer differs."""

@@ -12,9 +12,9 @@ from spak.cli import common
 @click.command()
 @click.argument("run", default="latest")
 @click.option(
-    "--mode", type=click.Choice(["stepwise", "semi_auto", "full_auto"]), help="Use another mode from here on."
+    "--mode", type=click.Choice(["stepwise", "semi_auto", "full_auto"]), help="Switch to this mode."
 )
-@click.option("--backend", default="", help="Use another backend from here on.")
+@click.option("--backend", default="", help="Switch to this backend.")
 @common.from_option
 @common.timeout_option
 @common.runs_option

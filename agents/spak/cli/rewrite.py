@@ -19,7 +19,7 @@ def rewrite(file: Path, old: bytes, new: bytes) -> None:
     """Put `new` where `old` was read. Raises: UsageError `usage.file`, `usage.changed`; OSError."""
     whole = file.resolve()
     if not os.access(whole, os.W_OK):
-        raise UsageError("usage.file", f"{file}: read-only", "chmod u+w lets it be written")
+        raise UsageError("usage.file", f"{file}: read-only", "make it writable: chmod u+w")
     if whole.stat().st_nlink > 1:
         hint = f"cp {file} aside and back parts them; without writing, the text goes to standard output"
         raise UsageError(

@@ -267,7 +267,7 @@ def _apart(workspace: Path) -> None:
         if file.resolve().is_relative_to(workspace.resolve()):
             raise UsageError(
                 "usage.law",
-                f"{file} of the operator's law lies in the workspace that the run may change",
+                f"{file} of the operator's law is in the workspace that the run may change",
                 "keep it in another folder, or leave out --in-place",
             )
 

@@ -75,7 +75,7 @@ class _Sorter(Keys):
         models = [item for item in items if isinstance(item, ast.SystemModel)]
         keys = {item.key.upper() for item in items if isinstance(item, ast.Entry) and self.is_setting(item)}
         if agent is None and models and keys <= {"IMPORT"}:
-            hint = 'IMPORT "FILE" in the AGENT that it is for; add a task to run it by itself'
+            hint = 'IMPORT "FILE" in the AGENT that uses it; add a task to run it alone'
             self.report.inform("lang.empty", "no task: a file to import, not to run", hint, models[0].start)
             return
         hint = 'AGENT Name LEVEL 1 { START -> a TASK a { GOAL "..." TOOLS [run] } }, or task a { step ... }'
@@ -113,7 +113,7 @@ class _Sorter(Keys):
         found = self.known(rest, "agent", _AGENT_WORDS, opaque=True)
         if imports and not self.report.source.partial:
             self.made.partial = True
-            hint = "what it brings is unknown here: check the file where it lies"
+            hint = "its contents are unknown here: check the file in its folder"
             self.report.error("lang.import_unresolved", "IMPORT was not followed", hint, imports[0])
         if "POLICY" in found:
             self.plain_setting(found["POLICY"], "agent")

@@ -17,7 +17,7 @@ GRAMMAR_VERSION = 1
 
 TRIGGERS: Mapping[str, str] = {
     "success": "every step is done and what judges the task is content",
-    "fail": "a step, `success:` or the VALIDATOR says no; a heuristic is told to whoever is asked next",
+    "fail": "a step, `success:` or the VALIDATOR says no; a heuristic is added to the next prompt",
     "timeout": "a tool or the VALIDATOR ran out of time",
     "metric_improved": "a VALIDATOR with a metric finds the candidate better than the best so far",
     "plateau": "`patience` evaluations without gain, or `evaluations` in all",
@@ -69,7 +69,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("BACKEND", "config", "name", "the model backend", "BACKEND manual", "", table="backends"),
     Setting("PROPOSER", "config", "tagged", "the generator that fills plans", "PROPOSER tuner { strategy: tpe }", "", table="proposers"),
     Setting("APPROVALS", "config", "plain", "whether an action that a signed approval would permit waits for one", "APPROVALS ask", "deny", _choice(*APPROVALS)),
-    Setting("HOSTS", "config", "plain", "hosts that requests may reach, besides those of the operator's law and the team's rules", 'HOSTS ["docs.python.org"]', (), {"type": "array", "maxItems": 256, "items": {"type": "string", "minLength": 1, "maxLength": 253}}),
+    Setting("HOSTS", "config", "plain", "hosts that requests may reach, in addition to those of the operator's law and the team's rules", 'HOSTS ["docs.python.org"]', (), {"type": "array", "maxItems": 256, "items": {"type": "string", "minLength": 1, "maxLength": 253}}),
     Setting("BUDGET", "config", "map", "what a run may use up", "BUDGET { steps: 200 }", table="budget"),
     Setting("RETRIES", "config", "plain", "retries of each task", "RETRIES 3", 3, _count(0)),
     Setting("steps", "budget", "plain", "steps in all, 0 for no limit", "steps: 200", 1000, _count(0)),

@@ -54,7 +54,7 @@ class FileBlobs:
         except OSError as error:
             raise typed(error, "reading a blob", self._path(digest)) from error
         if canon.digest(data) != digest:
-            raise LedgerError("ledger.blob", f"blob {digest} is not what its name says", _MEND)
+            raise LedgerError("ledger.blob", f"blob {digest} does not match its name", _MEND)
         return data
 
     def has(self, digest: str) -> bool:

@@ -60,7 +60,7 @@ def check_line(line: bytes, seq: int, previous: str) -> tuple[Record | None, Pro
     if (record.kind == Kind.GENESIS) != (seq == 0):
         return record, Problem(seq, "genesis", "the first record, and no other, must be the genesis")
     if record.authority not in AUTHORITIES:
-        return record, Problem(seq, "authority", f"nobody has the authority {record.authority!r}")
+        return record, Problem(seq, "authority", f"unknown authority {record.authority!r}")
     return record, None
 
 

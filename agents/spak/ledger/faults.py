@@ -21,7 +21,7 @@ def typed(error: OSError, doing: str, path: Path) -> LedgerError:
         return LedgerError(
             "ledger.full",
             f"no space while {doing}: {path} ({why})",
-            "free some space (or raise the limit) and go on with `spak resume`; nothing recorded is lost",
+            "free some space (or raise the limit) and continue with `spak resume`; nothing recorded is lost",
         )
     if error.errno in _READONLY:
         return LedgerError(

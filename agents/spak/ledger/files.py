@@ -333,7 +333,7 @@ def _write_genesis(folder: Path, run: str, line: bytes) -> int:
     """The first line: aside, fsync, rename, fsync of the folder and of its parent. Gives the fsyncs taken."""
     path, aside = folder / TRACE, folder / f".{TRACE}.new"
     if path.exists():
-        raise LedgerError("ledger.exists", f"run {run} exists already", "`spak resume` goes on with it")
+        raise LedgerError("ledger.exists", f"run {run} exists already", "`spak resume` continues it")
     try:
         try:
             with open_file(aside, "wb") as file:

@@ -92,7 +92,7 @@ class FileIntake:
 def _taken(run: str, what: str) -> LedgerError:
     return LedgerError(
         "ledger.exists",
-        f"run {run} is there already, with other content ({what})",
+        f"run {run} already exists with different content ({what})",
         "import it into another folder with --runs-dir",
     )
 

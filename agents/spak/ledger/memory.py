@@ -144,7 +144,7 @@ class MemoryIntake:
         there = self._runs.setdefault(check_run_id(run), self._new)
         if there.lines != self._new.lines:
             raise LedgerError(
-                "ledger.exists", f"run {run} is there already, with other content", "import it elsewhere"
+                "ledger.exists", f"run {run} already exists with different content", "import it elsewhere"
             )
 
     def drop(self) -> None:

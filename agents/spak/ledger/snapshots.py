@@ -108,7 +108,7 @@ def discarded(run: str, why: str) -> LedgerError:
     """The error of a snapshot that does not belong to the records."""
     return LedgerError(
         DISCARDED,
-        f"the snapshot of run {run} was thrown away: {why}",
+        f"the snapshot of run {run} was discarded: {why}",
         "nothing is lost: its records were replayed from the first one",
     )
 

@@ -139,7 +139,7 @@ class Walk:
     def report(self) -> Report:
         """What was found, after the last line."""
         if self.count == 0:
-            self._wrong("genesis", "there is no genesis: not one whole record")
+            self._wrong("genesis", "there is no genesis: no complete record")
         if self._exported and self._footer is None:
             self._wrong("footer", "the footer is missing or partial: the file was cut")
         if self._exported:
@@ -201,7 +201,7 @@ class Walk:
             self._wrong("blob", f"blob {value['blob']} is not base64")
             return
         if canon.digest(self.blob) != value["blob"]:
-            self._wrong("blob", f"blob {value['blob']} is not what its name says")
+            self._wrong("blob", f"blob {value['blob']} does not match its name")
         if value["blob"] <= self._last_blob:
             self._wrong("order", f"blob {value['blob']} is out of order")
         self._last_blob = value["blob"]
@@ -216,7 +216,7 @@ class Walk:
         self._footer = footer = Footer(value["run"], value["count"], value["head"], value["blobs"])
         self.run = self.run or footer.run
         if value["footer"] != FOOTER:
-            self._wrong("footer", f"layout {value['footer']} is not known here; this is layout {FOOTER}")
+            self._wrong("footer", f"layout {value['footer']} is unknown; this version writes layout {FOOTER}")
         if (footer.count, footer.head) != (self.count, self.head):
             self._wrong(
                 "footer", f"the footer names {footer.count} records, here are {self.count}, or another head"

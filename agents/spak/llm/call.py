@@ -136,11 +136,13 @@ def _wait(
     try:
         while True:
             if cancel is not None and cancel.is_set():
-                raise RunError("llm.cancelled", "the call of the model was cancelled", "spak resume goes on")
+                raise RunError(
+                    "llm.cancelled", "the call of the model was cancelled", "spak resume continues it"
+                )
             if time.monotonic() >= deadline:
                 raise UnavailableError(
                     "llm.timeout",
-                    f"no whole answer within {limit_s:g} s",
+                    f"no complete answer within {limit_s:g} s",
                     "raise [llm] timeout_s, or ask for less",
                 )
             try:

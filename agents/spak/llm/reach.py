@@ -39,7 +39,7 @@ def judge(choice: Choice, host: str, addresses: Sequence[str]) -> None:
             raise Trouble(
                 "llm.address",
                 f"{host} is at {address}, which is {kind}, and no model is asked there",
-                f'if that is meant, the operator sets [network] models = ["public", "{kind}"]',
+                f'if this is intended, the operator sets [network] models = ["public", "{kind}"]',
             )
 
 

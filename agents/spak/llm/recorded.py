@@ -108,7 +108,7 @@ class Recorded:
         """Raises: RunError `llm.exhausted`, `llm.another_prompt`, `llm.another_question`,
         `llm.another_recording`; UnavailableError `llm.recorded`."""
         if cancel is not None and cancel.is_set():
-            raise RunError("llm.cancelled", "the call of the model was cancelled", "spak resume goes on")
+            raise RunError("llm.cancelled", "the call of the model was cancelled", "spak resume continues it")
         known = self._answers()
         left = self._left(known, prompt.given)
         number, own = self._choose(known, left, prompt)

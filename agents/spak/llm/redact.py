@@ -376,5 +376,5 @@ def _failed(reason: str) -> RunError:
     return RunError(
         "llm.redaction",
         f"secrets could not be taken out of a value: {reason}",
-        "nothing of it was stored; the run goes on from here with `spak resume`",
+        "nothing of it was stored; `spak resume` continues the run",
     )

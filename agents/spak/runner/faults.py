@@ -43,5 +43,5 @@ def _must_have_room(folder: Path) -> None:
         raise RunError(
             "workspace.full",
             "a step failed while the disk is full",
-            "free some space and go on with `spak resume`; the step is done again",
+            "free some space and continue with `spak resume`; the step is done again",
         )

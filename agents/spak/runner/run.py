@@ -279,7 +279,7 @@ class Run:
 
     def _not_waiting(self) -> RunError:
         return RunError(
-            "run.not_waiting", f"run {self.ledger.run} waits for no answer", "spak show says where it is"
+            "run.not_waiting", f"run {self.ledger.run} waits for no answer", "spak show shows where it is"
         )
 
     def approve(self, body: Mapping[str, Any]) -> None:
@@ -292,7 +292,7 @@ class Run:
             raise RunError(
                 "run.no_approval",
                 f"run {self.ledger.run} waits for no approval",
-                "spak show says what the run waits for",
+                "spak show shows what the run waits for",
             )
         self.feed(Proposed(Kind.APPROVAL, body))
         self.flush()

@@ -164,7 +164,7 @@ class Docker:
             return f"{why.strip()}; to mend: start the engine, or see docs/sandbox.md"
         wanted = [nonce, *(f"{name}:\t{value}" for name, value in self.hardening.items())]
         if secret in text or text.splitlines() != wanted or not ours:
-            return "the sandbox started but does not isolate; to mend: report it, with what spak doctor says"
+            return "the sandbox started but does not isolate; please report it with the output of spak doctor"
         return ""
 
     def describe(self) -> str:
@@ -214,7 +214,7 @@ class Docker:
         elif not self._info.get("MemoryLimit", True) or not self._info.get("PidsLimit", True):
             fault, mend = "the engine cannot limit memory or processes here", "enable those control groups"
         elif self.runtime and self.runtime not in (self._info.get("Runtimes") or {}):
-            fault, mend = f"the engine has no runtime {self.runtime}", "install it; docs/sandbox.md says how"
+            fault, mend = f"the engine has no runtime {self.runtime}", "install it; see docs/sandbox.md"
         if fault:
             raise UnavailableError("unavailable.sandbox", fault, mend)
 

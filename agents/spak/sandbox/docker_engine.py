@@ -41,7 +41,7 @@ _MASKED = [
 ]
 _EMPTY = "ro,nosuid,nodev,noexec,mode=0555,size=4k"
 _READ_ONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys"]
-_START = "start it, or set DOCKER_HOST; docs/sandbox.md says what it needs"
+_START = "start it, or set DOCKER_HOST; docs/sandbox.md lists what it needs"
 _BUILD = "spak sandbox build"
 
 

@@ -211,7 +211,7 @@ class Restricted:
             return _mend(outcome.detail or outcome.stderr.data.decode(errors="replace") or outcome.status)
         wanted = [nonce, "CapEff:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"]
         if secret in text or text.splitlines() != wanted:
-            return "the sandbox started but does not isolate; to mend: report it, with what spak doctor says"
+            return "the sandbox started but does not isolate; please report it with the output of spak doctor"
         return ""
 
     def describe(self) -> str:

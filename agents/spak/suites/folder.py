@@ -93,7 +93,7 @@ class Suite:
             names.setdefault(case.hash, case.name)
             entry = self.book.entries.get(case.name)
             if entry is None:
-                found.append(Problem(case.name, "suite.unlisted", "the suite's ledger does not know it"))
+                found.append(Problem(case.name, "suite.unlisted", "it is not in the suite's ledger"))
             elif entry.hash != case.hash:
                 found.append(
                     Problem(case.name, "suite.changed", "its files are not those that the ledger names")

@@ -107,7 +107,7 @@ def files(case: Case, left: Path) -> list[Result]:
         found = hashlib.sha256(path.read_bytes()).hexdigest() if regular else None
         exists = os.path.lexists(path)
         ok = (found == wanted) if wanted is not None else not exists
-        made.append(Result(f"file {name}", ok, "" if ok else "differs" if exists else "is not there"))
+        made.append(Result(f"file {name}", ok, "" if ok else "differs" if exists else "does not exist"))
     return made
 
 

@@ -82,7 +82,10 @@ def _compile(call: Call) -> ToolResult:
     compiler = inside.program(call, "gcc")
     if not compiler:
         return results.failed(
-            "cc.missing", "the toolchain has no gcc", "spak doctor says what to install", exit=results.MISSING
+            "cc.missing",
+            "the toolchain has no gcc",
+            "spak doctor lists what to install",
+            exit=results.MISSING,
         )
     args = call.args
     source = paths.join(paths.normalise(str(args["source"])))

@@ -104,7 +104,7 @@ def _commit(call: Call) -> ToolResult:
     git, python = inside.program(call, "git"), inside.program(call, "python")
     if not git or not python:
         return results.failed(
-            "git_commit.missing", "the toolchain has no git", "spak doctor says what to install", exit=127
+            "git_commit.missing", "the toolchain has no git", "spak doctor lists what to install", exit=127
         )
     person = _PERSON.match(str(call.args.get("author", AUTHOR)))
     message = str(call.args["message"]).strip("\n")

@@ -48,7 +48,7 @@ class Nsight:
         if not profiler:
             return results.failed(
                 "nsight.unavailable",
-                "there is no Nsight Compute here, so nothing was measured",
+                "Nsight Compute is not installed: nothing was measured",
                 "install ncu on a machine with a device; nvcc gives static evidence without one",
                 exit=results.MISSING,
             )

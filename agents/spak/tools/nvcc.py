@@ -75,7 +75,7 @@ def _compile(call: Call) -> ToolResult:
         return results.failed(
             "nvcc.missing",
             "the toolchain has no nvcc",
-            "install the CUDA toolkit; spak doctor says what was found",
+            "install the CUDA toolkit; spak doctor shows what was found",
             exit=results.MISSING,
         )
     source = paths.join(paths.normalise(str(call.args["source"])))

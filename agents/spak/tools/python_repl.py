@@ -60,7 +60,7 @@ class PythonRepl:
             return results.failed(
                 "python_repl.missing",
                 "the toolchain has no python",
-                "spak doctor says what to install",
+                "spak doctor lists what to install",
                 exit=results.MISSING,
             )
         outcome = inside.run(

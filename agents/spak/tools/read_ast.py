@@ -95,7 +95,7 @@ def _read(call: Call) -> ToolResult:
     python = inside.program(call, "python")
     if not python:
         return results.failed(
-            "read_ast.missing", "the toolchain has no python", "spak doctor says what to install", exit=127
+            "read_ast.missing", "the toolchain has no python", "spak doctor lists what to install", exit=127
         )
     outcome = inside.run(
         call,

@@ -100,7 +100,7 @@ def guarded(work: Callable[[Call], ToolResult], call: Call) -> ToolResult:
             raise RunError(
                 "workspace.full",
                 f"no space while {call.tool} wrote ({error.strerror})",
-                "free some space and go on with `spak resume`; the files before the step are kept",
+                "free some space and continue with `spak resume`; the files before the step are kept",
             ) from error
         text = f"the workspace failed: {error.strerror or error}\n".encode()
         result = ToolResult("crash", 1, text, len(text), canon.digest(text))

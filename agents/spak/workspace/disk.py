@@ -298,7 +298,7 @@ def _typed(error: OSError, doing: str) -> RunError:
         return RunError(
             "workspace.full",
             f"no space while {doing} ({why})",
-            "free some space and go on with `spak resume`; the files before the step are kept",
+            "free some space and continue with `spak resume`; the files before the step are kept",
         )
     if error.errno in (errno.EROFS, *_DENIED):
         return RunError(
@@ -310,10 +310,10 @@ def _typed(error: OSError, doing: str) -> RunError:
         return RunError(
             "workspace.changing",
             f"files changed while {doing} ({why})",
-            "end whatever else writes into the workspace, then go on with `spak resume`",
+            "end whatever else writes into the workspace, then continue with `spak resume`",
         )
     return RunError(
         "workspace.io",
         f"the disk failed while {doing} ({why})",
-        "check the disk, then go on with `spak resume`",
+        "check the disk, then continue with `spak resume`",
     )

@@ -80,7 +80,7 @@ class WorkspaceLock:
             raise LedgerError(
                 "ledger.lost_lease",
                 f"another runner has taken over this workspace ({self._path} has fence {known})",
-                "nothing was written since; the other one goes on with the run",
+                "nothing was written since; the other process continues the run",
             )
         if known < self.fence:
             own = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)

@@ -353,7 +353,7 @@ def name(hashing: hashlib._Hash) -> str:
 def _damaged(digest: str) -> RunError:
     return RunError(
         "workspace.object",
-        f"the stored file {digest} is not what its name says",
+        f"the stored file {digest} does not match its name",
         "restore the run's store folder from a copy; the file in the workspace was left as it is",
     )
 

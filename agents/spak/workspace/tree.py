@@ -131,7 +131,7 @@ class Scanner:
         raise RunError(
             "workspace.changing",
             f"a file changes while it is read: {filename!r}",
-            "end whatever else writes into the workspace, then go on with `spak resume`",
+            "end whatever else writes into the workspace, then continue with `spak resume`",
         )
 
     def _remember(self, found: os.stat_result, digest: str, started: int) -> Node:

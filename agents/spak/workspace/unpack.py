@@ -182,7 +182,7 @@ class _Pass:
                 "upload.archive", f"{_shown(path)} is encrypted.", "Make the zip again without a password."
             )
         if info.compress_type not in _READABLE:
-            _refuse("upload.archive", f"{_shown(path)} is compressed in a way that is not read here.",
+            _refuse("upload.archive", f"{_shown(path)} uses a compression that is not supported.",
                     "Make the zip again with the usual compression (deflate).")  # fmt: skip
 
     def _folder(self, parts: list[str], path: str) -> Node:

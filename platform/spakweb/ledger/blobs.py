@@ -72,7 +72,7 @@ class StoredBlobs:
         except OSError as error:
             raise typed(error, "reading a blob", Path(digest)) from error
         if canon.digest(data) != digest:
-            raise LedgerError("ledger.blob", f"blob {digest} is not what its name says", _MEND)
+            raise LedgerError("ledger.blob", f"blob {digest} does not match its name", _MEND)
         return data
 
     def has(self, digest: str) -> bool:

@@ -52,7 +52,7 @@ class DatabaseIntake:
             raise LedgerError("ledger.exists", f"run {run} was here and was deleted", "it stays deleted")
         if there is not None:
             if (there.count, there.head) != (count, head):
-                raise LedgerError("ledger.exists", f"run {run} is there already, with other content", "")
+                raise LedgerError("ledger.exists", f"run {run} already exists with different content", "")
             return
         row = self._row(run)
         row.count, row.head = count, head

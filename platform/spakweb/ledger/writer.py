@@ -235,7 +235,7 @@ def lost_lease(key: str) -> LedgerError:
     return LedgerError(
         "ledger.lost_lease",
         f"run {key} is held by another runner now",
-        "nothing of this runner was written since; the other one goes on with the run",
+        "nothing of this runner was written since; the other process continues the run",
     )
 
 

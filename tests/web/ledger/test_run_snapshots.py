@@ -144,7 +144,7 @@ def test_one_in_doubt_is_thrown_away_and_the_log_says_so(
         case _:
             mine.update(count=F("count") + 40)
     answered(user, run, 6)
-    assert f"the snapshot of run {run.key} was thrown away" in caplog.text
+    assert f"the snapshot of run {run.key} was discarded" in caplog.text
     assert export.checked(run)["equal"] and export.checked(run)["snapshot"] == ""
     assert kept(run).count > 6
 

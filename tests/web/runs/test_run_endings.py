@@ -13,6 +13,7 @@ import pytest
 from django.urls import reverse
 
 from spak import data
+from spak.kernel.outcomes import ROLLED_BACK
 from spakweb import clock
 from spakweb.ledger import projection
 from spakweb.ledger.store import DatabaseLedgers
@@ -229,6 +230,8 @@ def test_every_code_that_ends_a_run_has_words() -> None:
     assert [code for code in codes if not endings.words(code)] == []
     own = [code for code in codes if code.partition(".")[0] in ("run", "budget", "policy", "secret")]
     assert [code for code in own if code not in endings.WORDS] == []
+    for fault in ROLLED_BACK - {"invalid"}:
+        assert endings.words(f"tool.{fault}") not in ("", endings.FAMILIES["tool"]), fault
     for family in ("patch.mismatch", "tool.timeout", "validator.anything", "workspace.full", "llm.refused"):
         assert endings.words(family)
     assert endings.sentence("Failed", "t", ["other.code"], "") == "Failed in t: other.code."

@@ -67,7 +67,7 @@ def _report(made: Outline, task: TaskPlan) -> None:
         message = f"'fail' never fires in '{task.name}' but after a crash or a timeout"
         report.warn("lang.dead_fail", message, hint, edge.start, fix)
     elif goes_on:
-        message = f"nothing checks whether '{task.name}' succeeds: its tools may fail and it goes on"
+        message = f"nothing checks whether '{task.name}' succeeds: its tools may fail and it continues"
         hint = "on_fail: stop in the step that decides, or success: or a VALIDATOR"
         report.warn("lang.unchecked_task", message, hint, task.node.start + 1, _stop(made, goes_on[-1]))
     elif task.checks:
@@ -98,10 +98,8 @@ def _report_empty(made: Outline, task: TaskPlan) -> None:
     """A task that does nothing: a run refuses it (`run.empty_task`)."""
     if {"GOAL", "TOOLS", "VALIDATOR"} & set(task.settings) or not task.name:
         return  # something is wrong with it, which was reported
-    message = (
-        f"TASK '{task.name}' has no step, GOAL, success: or VALIDATOR: a run that comes to it is refused"
-    )
-    hint = f'GOAL "{task.name}" makes it an end that says what was reached'
+    message = f"TASK '{task.name}' has no step, GOAL, success: or VALIDATOR: a run that reaches it is refused"
+    hint = f'GOAL "{task.name}" makes it an end that names what was reached'
     fix = _edits(made, "Set", "GOAL", task.name, task.name)
     made.report.warn("lang.empty_task", message, hint, task.node.start + 1, fix)
 

@@ -285,9 +285,7 @@ class _Inside:
             elif isinstance(item, ast.Name) and (self.scope.is_variable(item.value)):
                 self.variable(item.value, item)
             elif not (isinstance(item, ast.Name) and not item.value):
-                self.report.error(
-                    "lang.condition", "a text or a variable should stand here", "use quotes", item
-                )
+                self.report.error("lang.condition", "expected a text or a variable", "use quotes", item)
 
     def operand(self, node: ast.Value) -> None:
         match node:
@@ -306,7 +304,7 @@ class _Inside:
     def reader(self, node: ast.Call) -> None:
         """`exit_code(step)` or `metric(name)` in a comparison."""
         if node.name in ATOMS:
-            hint = "it is true or false by itself"
+            hint = "it is true or false on its own"
             self.report.error("lang.condition", f"{node.name} can not be compared", hint, node)
         elif node.name not in READERS:
             self.unknown_function(node)

@@ -61,7 +61,7 @@ def clear(surface: Surface, op: ops.Clear) -> tuple[Op, ...]:
     last = walked[-1]
     if last is None:
         owner = f"task '{op.task}'" if op.task else "the agent"
-        raise EditRefused("edit.unknown", f"{owner} has no {op.key}", "there is nothing to take away")
+        raise EditRefused("edit.unknown", f"{owner} has no {op.key}", "there is nothing to remove")
     undo: tuple[Op, ...] = (ops.Set(op.key, {"$source": _cut(surface, last)}, op.task),)
     entries = [item for item in walked if item is not None]
     while len(entries) > 1 and len(_entries(entries[-2].value)) == 1:

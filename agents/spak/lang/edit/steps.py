@@ -364,7 +364,7 @@ def set_condition(surface: Surface, op: ops.SetCondition) -> tuple[Op, ...]:
     block = surface.task(node)
     if not places:
         if not source:
-            raise EditRefused("edit.unknown", f"task '{node.name}' has no {op.kind}", "nothing to take away")
+            raise EditRefused("edit.unknown", f"task '{node.name}' has no {op.kind}", "nothing to remove")
         after = (ast.Step, ast.Evaluation, ast.Success)
         index = max(
             (place + 1 for place, item in enumerate(node.items) if isinstance(item, after)), default=0

@@ -181,7 +181,7 @@ def set_level(surface: Surface, op: ops.SetLevel) -> tuple[Op, ...]:
         hint = "a file of bare tasks runs under the least LEVEL that its steps need"
         raise EditRefused("edit.shape", "LEVEL belongs to an AGENT, and there is none", hint)
     if not 0 <= op.level <= MAX_LEVEL:
-        raise EditRefused("edit.value", f"LEVEL is a number from 1 to {MAX_LEVEL}", "0 takes it away")
+        raise EditRefused("edit.value", f"LEVEL is a number from 1 to {MAX_LEVEL}", "0 removes it")
     old = agent.level
     was = int(old.value) if old is not None else 0
     name_end = surface.ends[agent.start + 1]

@@ -125,7 +125,7 @@ def number(item: int | float) -> str:
     if isinstance(item, float) and (item != item or item in (float("inf"), float("-inf"))):
         raise EditRefused("edit.value", "a number is finite", "")
     if isinstance(item, int) and abs(item) > MAX_INT:
-        raise EditRefused("edit.value", "whole numbers go to 2^53-1", "larger ones stand in quotes")
+        raise EditRefused("edit.value", "whole numbers go to 2^53-1", "quote larger ones")
     return repr(item)
 
 

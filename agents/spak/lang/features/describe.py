@@ -175,7 +175,7 @@ def _of_task(plan: TaskPlan) -> Iterator[str]:
     if plan.validator is not None:
         yield f"Validator: {code(plan.validator.name)}"
     edges = [code(f"{trigger} -> {edge.target}") for trigger, edge in plan.edges.items()]
-    yield "Leads: " + ", ".join(edges) if edges else "No edge leads on: the run ends here."
+    yield "Leads: " + ", ".join(edges) if edges else "No outgoing edge: the run ends here."
 
 
 def variable(view: View, path: str) -> str:

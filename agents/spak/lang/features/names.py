@@ -119,7 +119,7 @@ def rename(view: View, offset: int, new: str) -> Renaming:
     """The edits that give the name at the offset a new spelling everywhere."""
     item = at(view, offset)
     if item is None or prepare_rename(view, offset) is None:
-        return Renaming(problem="there is no name here that this file gives")
+        return Renaming(problem="this is not a name that this file defines")
     problem = _unfit(view, item, new)
     if problem or new == item.name:
         return Renaming(problem=problem)

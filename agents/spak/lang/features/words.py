@@ -172,7 +172,7 @@ FIELDS: Mapping[str, Word] = {
 ON_FAIL: Mapping[str, str] = {
     "stop": "End the task with `fail`.",
     "retry": "Go back to the task's proposer with the error; else stop.",
-    "continue": "Go on as if nothing had happened.",
+    "continue": "Continue as if nothing had happened.",
 }
 
 CHOICES: Mapping[str, str] = {
@@ -184,7 +184,7 @@ CHOICES: Mapping[str, str] = {
     "GVISOR": "At least a container with a kernel of its own.",
     "stepwise": "Stop at every question.",
     "semi_auto": "Stop after AUTO_STEPS questions.",
-    "full_auto": "Go on to the end.",
+    "full_auto": "Continue to the end.",
     "lower": "Smaller values are better.",
     "higher": "Larger values are better.",
 }

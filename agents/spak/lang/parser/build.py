@@ -83,7 +83,7 @@ class Builder:
         except ValueError:  # reported by the lexer, or a gap that the parser filled
             return ast.Number(0, token, at)
         if abs(value) > MAX_INT and (isinstance(value, int) or value in (float("inf"), float("-inf"))):
-            hint = "whole numbers go to 2^53-1, others to 1.79e308; larger ones stand in quotes"
+            hint = "whole numbers go to 2^53-1, others to 1.79e308; quote larger ones"
             self._note("lang.number", "number out of range", hint, self.starts[token], self.ends[token])
             return ast.Number(0, token, at)
         return ast.Number(value, token, at)

@@ -135,13 +135,13 @@ def _mend(
         return words.string, len(text)
     if group == _OPEN:
         end = start + len(found.rstrip())
-        hint = 'a text in "..." ends on its line; one of several lines stands in """..."""'
+        hint = 'a text in "..." ends on its line; write several lines in """..."""'
         problems.append(
             ("lang.unclosed_string", "text without its closing quote", hint, start, end, ((end, end, '"'),))
         )
         return words.string, end
     if group == _SINGLE:
-        hint = 'a text stands in "..."'
+        hint = 'write a text in "..."'
         fix = ((start, end, '"' + found[1:-1].replace('"', '\\"') + '"'),)
         problems.append(("lang.syntax", "text in single quotes", hint, start, end, fix))
         return words.string, end
@@ -151,7 +151,7 @@ def _mend(
         return words.number, end
     end = _stray_end(text, start)
     found = text[start:end]
-    hint = 'text stands in "..."; comments begin with // or #'
+    hint = 'write text in "..."; comments begin with // or #'
     problems.append(
         ("lang.character", f"unexpected {_describe(found)}", hint, start, end, ((start, end, ""),))
     )

@@ -138,7 +138,7 @@ class _Recovery(Layout):
         for name in _REPLACES:
             kind = self.number[name]
             if can_shift(self.states, kind, self.grammar) and self.parses([kind], self.at + 1):
-                message = f"{_WORDS.get(name, repr(name))} should stand here, not {self.show(self.at)}"
+                message = f"{_WORDS.get(name, repr(name))} was expected here, not {self.show(self.at)}"
                 self.report(message, self.starts[self.at], self.ends[self.at])
                 if name in ("NAME", "STRING", "NUMBER"):  # no value can be read from the wrong token
                     self.ends[self.at] = self.starts[self.at]
