@@ -78,7 +78,7 @@ WATCHING = {
         "web/runs/test_run_pages.py::test_records_are_paged_and_filtered",
     ),
     "filters survive": (
-        "e2e/runs/test_run_stories.py::test_filters_survive",
+        "e2e/runs/test_run_list.py::test_filters_survive",
         "web/runs/test_kept_views.py::test_a_view_is_kept_used_changed_and_dropped",
     ),
     "compare runs": (
@@ -92,13 +92,13 @@ WATCHING = {
         "web/runs/test_run_pages.py::test_cost_stands_beside_its_budget",
     ),
     "replay and fork": (
-        "web/runs/test_run_pages.py::test_a_fork_says_what_it_takes_over_and_does_so",
+        "web/runs/test_run_actions.py::test_a_fork_says_what_it_takes_over_and_does_so",
         "e2e/runs/test_run_stories.py::test_a_fork_beside_its_parent",
     ),
     "cancel, retry a piece": (
         "web/runs/test_run_endings.py::test_a_failed_run_is_tried_again_from_its_question_and_from_its_task",
         "web/runs/test_attempts_and_cost.py::test_a_waiting_step_is_skipped_with_an_empty_answer",
-        "e2e/runs/test_run_stories.py::test_the_chosen_are_counted_and_asked_about",
+        "e2e/runs/test_run_list.py::test_the_chosen_are_counted_and_asked_about",
     ),
     "place in the queue, and why it waits": (
         "web/fleet/test_fleet.py::test_why_a_run_waits",
