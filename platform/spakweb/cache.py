@@ -37,11 +37,11 @@ def _either(name: str) -> Callable[..., Any]:
     there = getattr(RedisCache, name)
 
     def method(self: Shared, *args: Any, **more: Any) -> Any:
-        if time.monotonic() >= Shared.away_until:
+        if time.monotonic() >= Shared.unavailable_until:
             try:
                 return there(self, *args, **more)
             except (RedisError, OSError):
-                Shared.away_until = time.monotonic() + RETRY_S
+                Shared.unavailable_until = time.monotonic() + RETRY_S
         return getattr(self.here, name)(*args, **more)
 
     return method

@@ -14,13 +14,12 @@ from spakweb.cache import Shared
 
 
 @pytest.fixture
-def shared() -> Iterator[Shared]:
+def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
     made = Shared("redis://127.0.0.1:1/0", {"OPTIONS": {"socket_connect_timeout": 0.2}})
     made.here.clear()
-    Shared.away_until = 0.0
+    monkeypatch.setattr(Shared, "unavailable_until", Shared.unavailable_until)
     yield made
     made.here.clear()
-    Shared.away_until = 0.0
 
 
 def test_what_this_process_notes_itself(shared: Shared) -> None:
@@ -49,5 +48,5 @@ def test_redis_is_asked_again_after_a_while(shared: Shared, monkeypatch: pytest.
         patched.setattr(RedisCache, "get", get)
         patched.setattr(Shared, "get", caches._either("get"))
         assert shared.get("a") is None and shared.get("a") is None and len(asked) == 1
-        Shared.away_until = 0.0
+        Shared.unavailable_until = 0.0
         assert shared.get("a") == "there"
