@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -116,6 +116,9 @@ def test_a_platform_that_is_not_there_is_said_in_words(pauses: list[float]) -> N
         (httpx.Response(200, text="<html>"), "client.reply", UnavailableError),
         (httpx.Response(200, json=["a"]), "client.reply", UnavailableError),
         (httpx.Response(200, json={"key": "r1"}), "client.reply", UnavailableError),
+        (httpx.Response(200, json=RUN | {"state": ["x"]}), "client.reply", UnavailableError),
+        (httpx.Response(200, json=RUN | {"records": "2"}), "client.reply", UnavailableError),
+        (httpx.Response(200, content=b"[" * 200_000), "client.reply", UnavailableError),
         (httpx.Response(200, json={"code": "web.404", "detail": "gone"}), "web.404", UsageError),
     ],
 )
@@ -134,6 +137,10 @@ def test_an_answer_that_cannot_be_used(answer: httpx.Response, code: str, kind: 
         ("https://example.org:99999999/", "client.url"),
         ("http://example.org", "client.insecure"),
         ("http://127.0.0.1.example.org", "client.insecure"),
+        ("https://a..example.org", "client.url"),
+        (f"https://{'a' * 70}.org", "client.url"),
+        ("https://example.org/\udcff", "client.url"),
+        ("https://example.org/\x01", "client.url"),
     ],
 )
 def test_an_address_that_is_none(url: str, code: str) -> None:
@@ -143,6 +150,112 @@ def test_an_address_that_is_none(url: str, code: str) -> None:
 @pytest.mark.parametrize("token", ["", "a b", "a\nb", "ä"])
 def test_a_token_that_is_none(token: str) -> None:
     refuses("client.token", lambda: Platform("https://example.org", token))
+
+
+def test_a_password_in_an_address_is_not_repeated() -> None:
+    assert "secret" not in refuses("client.url", lambda: Platform("https://me:secret@example.org", "spak_t"))
+
+
+@pytest.mark.parametrize(
+    "rows", [["x"], [{}], [{"seq": "0"}], [{"seq": True}], [{"seq": 1}, {"seq": 1}], [{"seq": -1}]]
+)
+def test_records_that_are_none_or_in_no_order(rows: list[Any]) -> None:
+    client = asked(lambda _: httpx.Response(200, json={"records": rows, "next": "more"}))
+    refuses("client.reply", lambda: client.records("demo", "r1"), UnavailableError)
+
+
+def test_teams_that_are_none() -> None:
+    client = asked(lambda _: httpx.Response(200, json={"teams": ["demo"]}))
+    refuses("client.reply", client.teams, UnavailableError)
+
+
+def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "MAX_BYTES", 100)
+    pieces: list[int] = []
+
+    def endless() -> Iterator[bytes]:
+        while len(pieces) < 50:
+            pieces.append(1)
+            yield b"x" * 40
+
+    client = asked(lambda _: httpx.Response(200, content=endless()))
+    assert "100 bytes" in refuses("client.reply", lambda: client.junit("demo", "r1"), UnavailableError)
+    assert len(pieces) < 10
+
+
+@pytest.mark.parametrize("after", ["99999999", "9" * 400, "0", "\xb2", "Wed, 21 Oct 2026 07:28:00 GMT", "-5"])
+def test_how_long_a_platform_may_have_one_wait(pauses: list[float], after: str) -> None:
+    headers = {b"Retry-After": after.encode("latin-1")}
+    client = asked(lambda _: httpx.Response(503, headers=headers))
+    refuses("unavailable.platform", client.teams, UnavailableError)
+    assert all(0.5 <= pause <= platform.LONGEST_PAUSE_S for pause in pauses) and len(pauses) == 5
+
+
+def test_a_start_whose_first_request_is_still_under_way_is_sent_again(pauses: list[float]) -> None:
+    busy = httpx.Response(409, json={"code": "web.idempotency_busy", "detail": "x"})
+    answers = iter((busy, httpx.Response(201, json=RUN)))
+    assert asked(lambda _: next(answers)).start("demo", "tune").key == "r1" and len(pauses) == 1
+
+
+@pytest.mark.parametrize("key", ["\xe4", "a\nb", "a" * 201, "\udcff"])
+def test_a_key_that_no_header_can_hold(key: str) -> None:
+    client = asked(lambda _: pytest.fail("it was sent"))
+    refuses("usage.arguments", lambda: client.start("demo", "tune", key=key))
+
+
+def test_an_input_that_is_not_utf_8() -> None:
+    client = asked(lambda _: httpx.Response(201, json=RUN))
+    refuses("usage.arguments", lambda: client.start("demo", "tune", inputs={"n": "\udcff"}))
+
+
+def test_an_archive_is_sent_in_pieces_and_again_from_its_start(pauses: list[float]) -> None:
+    seen: list[bytes] = []
+
+    class Archive(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            assert size is not None and 0 < size <= 1 << 20
+            return super().read(size)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.read())
+        return httpx.Response(200, json={"hash": "H"}) if len(seen) == 2 else httpx.Response(503)
+
+    held = Archive(b"z" * 300_000)
+    held.seek(7)
+    assert asked(answer).bring("demo", "tune", held) == "H"
+    assert seen == [b"z" * 300_000] * 2
+
+
+@pytest.mark.parametrize(
+    ("url", "goes"), [("http://127.0.0.1:8000", False), ("http://[::1]:8000", False), ("https://a.org", True)]
+)
+def test_no_token_goes_over_plain_http_through_a_proxy(
+    monkeypatch: pytest.MonkeyPatch, url: str, goes: bool
+) -> None:
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(platform.httpx, "Client", lambda **about: given.update(about))
+    Platform(url, "spak_t")
+    assert given["trust_env"] is goes
+
+
+def test_a_proxy_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "odd://me:secret@proxy")
+    told = refuses("unavailable.platform", lambda: Platform("https://a.org", "spak_t"), UnavailableError)
+    assert "secret" not in told
+
+
+def test_a_wait_that_a_full_platform_cuts_short_asks_no_faster(pauses: list[float]) -> None:
+    asks: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asks.append(request.url.path)
+        ended = len(asks) > 6
+        if request.url.path.endswith("/records/"):
+            return httpx.Response(200, json={"records": [], "next": None if ended else "more"})
+        return httpx.Response(200, json=RUN | {"ended": ended})
+
+    list(asked(answer).follow("demo", "r1"))
+    assert pauses == [1.0] * 3 and len(asks) == 8
 
 
 def test_records_are_followed_to_the_end_of_the_run() -> None:
@@ -207,6 +320,35 @@ def test_what_git_ignores_is_not_sent(tmp_path: Path) -> None:
     assert names(tmp_path / "s") == {"b.sh": 0o755}
 
 
+def test_what_git_ignores_is_not_sent_where_it_ignores_all(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("*\n")
+    (tmp_path / ".env").write_text("K=1")
+    subprocess.run(["git", "init", "-q", "."], cwd=tmp_path, check=True)
+    refuses("client.files", lambda: pack(tmp_path, io.BytesIO()))
+
+
+@pytest.mark.parametrize("why", ["broken", "no git"])
+def test_a_work_tree_that_git_does_not_list_is_not_sent_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    (tmp_path / ".env").write_text("K=1")
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s/a.py").write_text("x")
+    (tmp_path / ".git").write_text("gitdir: /nowhere\n")
+    if why == "no git":
+        monkeypatch.setenv("PATH", str(tmp_path))
+    for folder in (tmp_path, tmp_path / "s"):
+        assert "git" in refuses("client.files", lambda at=folder: pack(at, io.BytesIO()))
+
+
+def test_runs_in_a_work_tree_are_not_sent(tmp_path: Path) -> None:
+    (tmp_path / ".spak/runs").mkdir(parents=True)
+    (tmp_path / ".spak/runs/r").write_text("x")
+    (tmp_path / "a.py").write_text("x")
+    subprocess.run(["git", "init", "-q", "."], cwd=tmp_path, check=True)
+    assert names(tmp_path) == {"a.py": 0o644}
+
+
 def test_a_folder_without_git_is_sent_whole_and_always_as_the_same_bytes(tmp_path: Path) -> None:
     (tmp_path / ".spak").mkdir()
     (tmp_path / ".spak/run").write_text("x")
@@ -219,7 +361,7 @@ def test_a_folder_without_git_is_sent_whole_and_always_as_the_same_bytes(tmp_pat
     assert first.getvalue() == second.getvalue()
 
 
-@pytest.mark.parametrize("make", ["link", "folder", "fifo", "name", "missing"])
+@pytest.mark.parametrize("make", ["link", "folder", "fifo", "name", "missing", "repository"])
 def test_what_is_no_file_is_refused_by_name(tmp_path: Path, make: str) -> None:
     folder = tmp_path / "f"
     folder.mkdir()
@@ -232,6 +374,13 @@ def test_what_is_no_file_is_refused_by_name(tmp_path: Path, make: str) -> None:
             os.mkfifo(folder / "odd")
         case "name":
             (folder / os.fsdecode(b"odd\xff")).write_text("x")
+        case "repository":
+            for place in (folder, folder / "odd"):
+                subprocess.run(["git", "init", "-q", str(place)], check=True)
+            (folder / "odd/a").write_text("x")
+            author = ("-c", "user.name=a", "-c", "user.email=a@b")
+            for words in (("add", "a"), (*author, "commit", "-qm", "x")):
+                subprocess.run(["git", *words], cwd=folder / "odd", check=True)
         case "missing":
             folder = tmp_path / "odd"
     assert "odd" in refuses("client.files", lambda: pack(folder, io.BytesIO()))

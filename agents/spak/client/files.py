@@ -1,8 +1,9 @@
 """Files of a folder as a zip, for a run on a platform.
 
 Takes a folder; gives what git knows of it (tracked files, and untracked ones that it does not ignore), or
-every file but `.git` and `.spak` where it is no work tree. The same files give the same bytes. Links and
-devices are refused, as the platform refuses them: what a link names may not be what was looked at.
+every file where it is in no work tree; never `.git` and `.spak`. A work tree that git cannot list is refused:
+sent whole, it would show what git ignores. The same files give the same bytes. Links and devices are refused,
+as the platform refuses them: what a link names may not be what was looked at.
 """
 
 from __future__ import annotations
@@ -31,13 +32,17 @@ def pack(folder: Path, into: IO[bytes]) -> int:
     count = 0
     try:
         with zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name in sorted(set(_by_git(folder) or _all(folder))):
-                count += _add(archive, folder, name)
+            listed = _by_git(folder)
+            for name in sorted(set(_all(folder) if listed is None else listed)):
+                count += LEFT_OUT.isdisjoint(name.split("/")) and _add(archive, folder, name)
     except OSError as error:
         named = error.filename or folder
         raise UsageError(
             "client.files", f"{named}: {error.strerror}", "check the path and its rights"
         ) from error
+    if not count:
+        hint = "git ignores what is in it, or it is empty: name another folder, or leave it out"
+        raise UsageError("client.files", f"{folder} holds no file to send", hint)
     return count
 
 
@@ -51,10 +56,11 @@ def _add(archive: zipfile.ZipFile, folder: Path, name: str) -> bool:
         if (folder / name).is_symlink():
             raise _special(name) from error
         raise
+    mode = os.fstat(fd).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(fd)
+        raise _special(name)
     with os.fdopen(fd, "rb") as file:
-        mode = os.fstat(fd).st_mode
-        if not stat.S_ISREG(mode):
-            raise _special(name)
         try:
             about = zipfile.ZipInfo(name.encode("utf-8", "strict").decode(), _SAME_DAY)
         except UnicodeEncodeError as error:
@@ -73,14 +79,22 @@ def _special(name: str) -> UsageError:
     return UsageError("client.files", f"{name!r} is a link, a submodule or a device", hint)
 
 
-def _by_git(folder: Path) -> list[str]:
-    """What git lists below the folder; nothing where it is no work tree."""
+def _by_git(folder: Path) -> list[str] | None:
+    """What git lists below the folder; None outside of a work tree. Raises: UsageError `client.files`."""
     words = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *_LIST]
     try:
-        done = subprocess.run(words, capture_output=True, check=False)
-    except OSError:
-        return []
-    return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name] if done.returncode == 0 else []
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    except OSError as error:
+        why = f"git: {error.strerror}"
+    else:
+        if done.returncode == 0:
+            return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+        why = done.stderr.decode(errors="replace").strip().partition("\n")[0]
+    here = folder.resolve()
+    if not any((place / ".git").exists() for place in (here, *here.parents)):
+        return None
+    hint = "`git status` there says more; without git, send a copy of the files that has no .git above it"
+    raise UsageError("client.files", f"git does not list {folder}: {why}", hint)
 
 
 def _all(folder: Path) -> Iterator[str]:
