@@ -45,9 +45,11 @@ def command(url: str, forget: bool, as_json: bool) -> int:
 
 
 def _secret(server: str) -> str:
+    from spak.client.platform import MAX_TOKEN
+
     if sys.stdin is None:
         raise UsageError("client.token", "standard input is closed", "spak login URL < FILE")
     if sys.stdin.isatty():
         common.say(f"A token of yours: {server}/me/")
         return str(click.prompt("token", hide_input=True, err=True)).strip()
-    return sys.stdin.readline().strip()
+    return sys.stdin.buffer.readline(MAX_TOKEN + 2).decode("utf-8", "replace").strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 import time
@@ -11,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spak.cli import common
-from spak.errors import UsageError
+from spak.errors import UsageError, UserError
 
 if TYPE_CHECKING:
     from spak.client import Platform, RemoteRun
 
 NAME = re.compile(r"([A-Za-z0-9_-]+)/([A-Za-z0-9_-]+)(?:@(.+))?")
+NUMBER = re.compile(r"[0-9]{1,9}")
 SPOOLED = 16 << 20
 
 
@@ -60,10 +62,11 @@ def run(server: str, order: Order, as_json: bool) -> int:
             ended = _followed(platform, made, order.timeout, as_json)
         except KeyboardInterrupt:
             common.say(f"interrupted; the run goes on: {made.html_url}")
+            if as_json:
+                common.emit(made.document)
             return 6
-        if order.junit is not None:
-            _write(order.junit, platform.junit(ended.team, ended.key))
-    return _shown(ended, as_json)
+        code = _shown(ended, as_json)
+        return code if order.junit is None else _report(platform, ended, order.junit, code)
 
 
 def _start(platform: Platform, order: Order, team: str, spec: str, version: str | None) -> RemoteRun:
@@ -73,13 +76,14 @@ def _start(platform: Platform, order: Order, team: str, spec: str, version: str 
     if order.files is not None:
         with tempfile.SpooledTemporaryFile(max_size=SPOOLED) as archive:
             pack(order.files, archive)
-            files = platform.bring(team, spec, archive, f"{order.files.resolve().name or 'files'}.zip")
-    numbered = version is not None and version.isdigit()
+            name = os.fsencode(order.files.resolve().name).decode(errors="replace")
+            files = platform.bring(team, spec, archive, f"{name or 'files'}.zip")
+    number = int(version) if version is not None and NUMBER.fullmatch(version) else None
     return platform.start(
         team,
         spec,
-        version=int(version) if version is not None and numbered else None,
-        tag=None if numbered else version,
+        version=number,
+        tag=version if number is None else None,
         files=files,
         inputs=order.inputs,
         labels=order.labels,
@@ -137,10 +141,14 @@ def _shown(run: RemoteRun, as_json: bool) -> int:
     return common.EXIT.get(run.state, 6)
 
 
-def _write(file: Path, data: bytes) -> None:
+def _report(platform: Platform, run: RemoteRun, file: Path, code: int) -> int:
+    """Write the report; how the run ended is printed already, so a failure is said beside it."""
     try:
-        file.write_bytes(data)
+        file.write_bytes(platform.junit(run.team, run.key))
     except OSError as error:
-        raise UsageError(
-            "usage.file", f"{file}: {error.strerror}", "check the path and its rights"
-        ) from error
+        common.say(f"spak: {file}: {error.strerror} [usage.file]")
+        return code or 2
+    except UserError as error:
+        common.say(f"spak: {error.message} [{error.code}]")
+        return code or error.exit_code
+    return code
