@@ -263,7 +263,7 @@ def test_the_page(cast: Any, queued: Callable[..., Run]) -> None:
     hold(mine, "host:one"), hold(foreign, "host:one")
     queued("later"), queued("theirs", team=cast.other_team, name="also secret")
     text = cast.client("vera").get("/t/kernel-tuners/fleet/").content.decode()
-    for word in ("Fake 0", "4.0", "16.0", "load 87 %", "61 °C", "a100", "run mine", "run later", "silent",
+    for word in ("Fake 0", "4.0", "16.0", "load 87 %", "61 °C", "a100", "run mine", "run later", "not responding",
                  "3 hours ago", "first for gpu, runner one busy since",
                  "1 run of other teams"):  # fmt: skip
         assert word in text.replace("\xa0", " "), word
@@ -280,7 +280,7 @@ def test_what_was_never_heard_shows_nothing_that_it_does(cast: Any) -> None:
     actions.heartbeat("old", process="host:old", queues=["gpu"], devices=[CARD])
     Runner.objects.filter(name="old").update(seen_at=timezone.now() - timedelta(hours=3))
     text = cast.client("vera").get("/t/kernel-tuners/fleet/").content.decode()
-    assert "its figures are from then" in text and "0 of 1 slot in use" in text
+    assert "the figures are from then" in text and "0 of 1 slot in use" in text
     assert "tile-link" not in text  # its whole card would be the link
 
 
