@@ -7,6 +7,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1] / "agents/spak"
 OTHERS = {
+    "client/files.py": "a folder that a person names, sent whole where git has no say in it",
     "cli/fmt.py": "a folder that a person names on the command line, outside of any run",
     "files/walk.py": "the walker",
     "sandbox/slots.py": "what a sandbox of ours left behind, outside of any workspace",

@@ -100,7 +100,8 @@ def test_a_killed_experiment_goes_on_with_the_run_that_it_had_begun(
     assert running.process.returncode == 6
     name = next(place.glob("evals/*")).name
     lines = (place / "evals" / name / "trace.jsonl").read_text().splitlines()
-    assert [json.loads(line)["kind"] for line in lines] == ["genesis", "start", "stop"]
+    kinds = [json.loads(line)["kind"] for line in lines]  # "stop" where the run had begun to advance
+    assert kinds in (["genesis", "start"], ["genesis", "start", "stop"])
     done = cli("eval", "--resume", name, "--timeout", "0.2", "--json")
     assert done.json["cells"][0]["run"] in {path.name for path in place.glob("runs/*")}
     assert json.loads(lines[1])["body"]["run"] in {row["run"] for row in done.json["cells"]}

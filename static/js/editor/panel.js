@@ -12,6 +12,7 @@ export class Panel {
     this.on = on;
     this.name = "";
     this.shown = "";
+    this.drawn = ""; // The task whose form is there.
     this.open = new Set(); // Steps and blocks that are unfolded, by task.
     this.had = {}; // What the form is of.
     this.next = ""; // The field to go to once it is drawn.
@@ -42,6 +43,8 @@ export class Panel {
     const kept = this.place.contains(document.activeElement) ? document.activeElement : null;
     const typed = kept?.matches("textarea, input") ? kept.value : null;
     const on = { off: !this.on.editable, edit: this.on.edit, text: this.on.text, complete: this.on.complete };
+    for (const details of this.place.querySelectorAll("details[data-fold]")) this.note(details);  // "toggle" comes later
+    this.drawn = this.name;
     this.closed.clear();
     this.place.replaceChildren(...(found.task === null ? [] : this.parts(found, on)));
     const wanted = this.next || kept?.name;
@@ -219,6 +222,10 @@ export class Panel {
 
   key = (name) => `${this.name}/${name}`;
 
+  note(details) {
+    this.open[details.open ? "add" : "delete"](`${this.drawn}/${details.dataset.fold}`);
+  }
+
   // The parts are made once it is unfolded: a select in what is folded costs a layout of the whole page.
   fold(name, title, detail, parts, kind) {
     const open = this.open.has(this.key(name));
@@ -239,7 +246,7 @@ export class Panel {
   folded(details) {
     if (!details.dataset?.fold) return;
     if (details.open) this.fill(details);
-    this.open[details.open ? "add" : "delete"](this.key(details.dataset.fold));
+    this.note(details);
     const last = details.open ? find(".last-run:empty", details) : null;
     if (last) this.loadLast(last);
   }
