@@ -263,8 +263,8 @@ def test_the_page(cast: Any, queued: Callable[..., Run]) -> None:
     hold(mine, "host:one"), hold(foreign, "host:one")
     queued("later"), queued("theirs", team=cast.other_team, name="also secret")
     text = cast.client("vera").get("/t/kernel-tuners/fleet/").content.decode()
-    for word in ("Fake 0", "4.0", "16.0", "load 87 %", "61 °C", "a100", "run mine", "run later", "not responding",
-                 "3 hours ago", "first for gpu, runner one busy since",
+    for word in ("Fake 0", "4.0", "16.0", "load 87 %", "61 °C", "a100", "run mine", "run later",
+                 "not responding", "3 hours ago", "first for gpu, runner one busy since",
                  "1 run of other teams"):  # fmt: skip
         assert word in text.replace("\xa0", " "), word
     assert "secret" not in text and " W<" not in text
