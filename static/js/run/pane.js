@@ -13,7 +13,8 @@ export class Pane {
   constructor(element, requests, failed) {
     this.element = element;
     this.requests = requests;
-    const pace = () => (this.tab === "workspace" || element.querySelector("[data-seq]") ? EACH_MS : EMPTY_MS);
+    this.live = true;  // false once the run has ended: how it ended is shown at once
+    const pace = () => (this.live && (this.tab === "workspace" || element.querySelector("[data-seq]")) ? EACH_MS : EMPTY_MS);
     this.refresh = paced(() => this.again(), pace, failed);
     this.log = new Log((after) => requests.text("log", `?tab=log&after=${after}`, { headers: { "HX-Target": "log" } }), failed);
     this.log.open(byId("log"));

@@ -66,7 +66,10 @@ export function paced(work, each, failed) {
   }
   function call() {
     if (running) again = true;
-    else timer ||= setTimeout(go, ended + each() - performance.now());
+    else {
+      clearTimeout(timer);  // `each()` may have become shorter
+      timer = setTimeout(go, ended + each() - performance.now());
+    }
   }
   return call;
 }

@@ -93,6 +93,7 @@ class RunPage {
   }
 
   ended() {
+    this.pane.live = false;
     this.header.renew();
     if (this.pane.tab === "log") this.pane.moreOutput();
     else this.pane.refresh();
