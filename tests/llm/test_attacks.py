@@ -18,9 +18,9 @@ from spak.kernel.packet import Form, Misfit, parse
 from spak.kernel.replay import replay
 from spak.lang.catalog import Catalog, NamedEntry
 from spak.ledger.files import FileLedgers
-from spak.llm.call import tokens
 from spak.llm.prices import Price, Prices
 from spak.llm.redact import Redactor
+from spak.llm.retrying import tokens
 from spak.llm.secret import Secret
 from spak.ports import Answer, Call, Prompt, Tool, ToolResult
 from spak.records import Kind

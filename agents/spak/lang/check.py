@@ -30,8 +30,8 @@ from spak.lang.near import did_you_mean, nearest
 from spak.lang.outline import Outline, TaskPlan
 from spak.lang.outliner import outline
 from spak.lang.parser import Parsed
-from spak.lang.reach import cycles, reach
 from spak.lang.scope import Scope
+from spak.lang.task_graph import cycles, reach
 
 ALWAYS = ("success", "fail", "timeout")
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from spak.lang.near import nearest
 from spak.lang.outline import Outline, StepPlan, TaskPlan
-from spak.lang.reach import below
+from spak.lang.task_graph import below
 
 PLAIN = ("last_tool_output", "goal", "error")
 MARKS = ("best", "baseline", "runner_up")

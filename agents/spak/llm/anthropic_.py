@@ -16,9 +16,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from spak.lang.catalog import NamedEntry
-from spak.llm import call, http, messages, reach
-from spak.llm.call import MAX_BYTES, Put, Reply, Trouble
+from spak.llm import address_check, http, messages, retrying
 from spak.llm.http_backend import HttpBackend
+from spak.llm.retrying import MAX_BYTES, Put, Reply, Trouble
 from spak.llm.settings import LOOPBACK, Choice
 from spak.ports import Finish, Prompt
 
@@ -115,7 +115,7 @@ class Anthropic(HttpBackend):
                 timeout=timeout,
                 follow_redirects=False,
                 trust_env=chosen.host not in LOOPBACK,
-                transport=reach.transport(httpx2, chosen),
+                transport=address_check.transport(httpx2, chosen),
                 event_hooks={"response": [judge]},
             ),
         )
@@ -169,9 +169,11 @@ def _usage(counts: Mapping[str, Any]) -> Mapping[str, int]:
     """The counts in our words: `input` is all of the prompt, theirs is what no cache had to do with."""
     cached = counts.get("cache_read_input_tokens")
     written = counts.get("cache_creation_input_tokens")
-    parts = call.tokens(fresh=counts.get("input_tokens"), cached=cached or 0, cache_write=written or 0)
+    parts = retrying.tokens(fresh=counts.get("input_tokens"), cached=cached or 0, cache_write=written or 0)
     whole = sum(parts.values()) if "fresh" in parts else None
-    return call.tokens(input=whole, output=counts.get("output_tokens"), cached=cached, cache_write=written)
+    return retrying.tokens(
+        input=whole, output=counts.get("output_tokens"), cached=cached, cache_write=written
+    )
 
 
 @contextmanager

@@ -14,9 +14,9 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from spak.errors import UnavailableError
-from spak.llm import reach
-from spak.llm.call import MAX_BYTES, Trouble
+from spak.llm import address_check
 from spak.llm.redact import Redactor
+from spak.llm.retrying import MAX_BYTES, Trouble
 from spak.llm.settings import LOOPBACK, Choice
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def client(choice: Choice) -> httpx.AsyncClient:
         timeout=httpx.Timeout(choice.silence_s, connect=choice.connect_s),
         follow_redirects=False,
         trust_env=choice.host not in LOOPBACK,
-        transport=reach.transport(httpx, choice),
+        transport=address_check.transport(httpx, choice),
     )
 
 

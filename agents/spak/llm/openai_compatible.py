@@ -12,9 +12,9 @@ from typing import Any
 
 from spak.errors import UnavailableError
 from spak.lang.catalog import NamedEntry
-from spak.llm import call, http, messages
-from spak.llm.call import Put, Reply, Trouble
+from spak.llm import http, messages, retrying
 from spak.llm.http_backend import HttpBackend
+from spak.llm.retrying import Put, Reply, Trouble
 from spak.llm.settings import Choice
 from spak.ports import Finish, Prompt
 
@@ -96,7 +96,7 @@ class OpenAICompatible(HttpBackend):
                 text.append(piece)
                 put(piece)
                 logprobs = first.get("logprobs")
-                logs += call.logprobs(logprobs.get("content") if isinstance(logprobs, dict) else None)
+                logs += retrying.logprobs(logprobs.get("content") if isinstance(logprobs, dict) else None)
                 if first.get("finish_reason"):
                     finish = _FINISH.get(str(first["finish_reason"]), "")
         if finish is None:
@@ -139,4 +139,6 @@ def _usage(part: Mapping[str, Any]) -> Mapping[str, int]:
         return {}
     details = found.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    return call.tokens(input=found.get("prompt_tokens"), output=found.get("completion_tokens"), cached=cached)
+    return retrying.tokens(
+        input=found.get("prompt_tokens"), output=found.get("completion_tokens"), cached=cached
+    )

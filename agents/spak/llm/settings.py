@@ -106,7 +106,7 @@ class Choice:
     cache: Path = Path()
     """Where models that were fetched are kept."""
     reach: tuple[str, ...] = ()
-    """Kinds of addresses that servers may be at; without any, what spak.llm.reach says."""
+    """Kinds of addresses that servers may be at; without any, what spak.llm.address_check says."""
     secret: Secret | None = None
 
     @property

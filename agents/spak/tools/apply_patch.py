@@ -21,7 +21,7 @@ from spak.patch import Change, PatchRefused
 from spak.paths import normalise
 from spak.ports import Call, ToolResult
 from spak.tools import results
-from spak.tools.schemas import object_of
+from spak.tools.argument_schemas import object_of
 
 
 class ApplyPatch:

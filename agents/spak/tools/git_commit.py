@@ -26,8 +26,8 @@ from spak.lang.catalog import ToolEntry
 from spak.paths import components, join, normalise
 from spak.ports import Call, ToolResult
 from spak.tools import inside, results
+from spak.tools.argument_schemas import TIMEOUT, object_of
 from spak.tools.git.guest import GUEST
-from spak.tools.schemas import TIMEOUT, object_of
 
 AUTHOR = "SPAK <spak@localhost>"
 MAX_REFS = 8 << 20

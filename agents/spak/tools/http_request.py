@@ -26,7 +26,7 @@ from spak.lang.catalog import ToolEntry
 from spak.policy import urls
 from spak.ports import Call, ToolResult
 from spak.tools import results
-from spak.tools.schemas import object_of
+from spak.tools.argument_schemas import object_of
 
 if TYPE_CHECKING:
     import httpx

@@ -19,7 +19,7 @@ from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import MIB, Call, ToolResult
 from spak.tools import results
-from spak.tools.schemas import PATH, object_of
+from spak.tools.argument_schemas import PATH, object_of
 
 MARK = "// spak-flags:"
 MAX_TEMPLATE = MIB

@@ -6,7 +6,7 @@ from spak.files.walk import printable, walk
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import results
-from spak.tools.schemas import PATH, object_of
+from spak.tools.argument_schemas import PATH, object_of
 
 MAX_ENTRIES = 2000
 

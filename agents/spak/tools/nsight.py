@@ -9,7 +9,7 @@ from __future__ import annotations
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import inside, results
-from spak.tools.schemas import TIMEOUT, object_of
+from spak.tools.argument_schemas import TIMEOUT, object_of
 
 
 class Nsight:

@@ -16,7 +16,7 @@ from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import MIB, Call, ToolResult
 from spak.tools import gcc, inside, results
-from spak.tools.schemas import PATH, TIMEOUT, object_of
+from spak.tools.argument_schemas import PATH, TIMEOUT, object_of
 
 FLAG = (
     r"^(-O[0-3]|-g|-lineinfo|-use_fast_math|-std=c\+\+[0-9]{2}|-maxrregcount=[0-9]{1,3}"

@@ -11,7 +11,7 @@ import re
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import inside, results
-from spak.tools.schemas import TIMEOUT, object_of
+from spak.tools.argument_schemas import TIMEOUT, object_of
 
 _BOOTSTRAP = """
 import ast, sys

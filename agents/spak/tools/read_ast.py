@@ -14,8 +14,8 @@ from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import inside, results
+from spak.tools.argument_schemas import PATH, object_of
 from spak.tools.outline import outline
-from spak.tools.schemas import PATH, object_of
 
 MAX_BYTES = 1 << 20
 MAX_SYMBOLS = 5000

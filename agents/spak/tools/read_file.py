@@ -7,7 +7,7 @@ from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import results
-from spak.tools.schemas import PATH, PATH_NAMES, object_of
+from spak.tools.argument_schemas import PATH, PATH_NAMES, object_of
 
 MAX_BYTES = 256 * 1024
 

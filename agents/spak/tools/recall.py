@@ -9,7 +9,7 @@ from __future__ import annotations
 from spak.lang.catalog import ToolEntry
 from spak.ports import Archive, Call, ToolResult
 from spak.tools import results
-from spak.tools.schemas import object_of
+from spak.tools.argument_schemas import object_of
 
 LENGTH = 4_000
 LISTED = 100

@@ -10,8 +10,8 @@ from spak.files import beneath
 from spak.lang.catalog import ToolEntry
 from spak.ports import Call, ToolResult
 from spak.tools import inside, results
+from spak.tools.argument_schemas import ENV, TIMEOUT, WORKING_DIR, object_of
 from spak.tools.git import repository
-from spak.tools.schemas import ENV, TIMEOUT, WORKING_DIR, object_of
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 

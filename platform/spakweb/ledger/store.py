@@ -39,7 +39,7 @@ from spakweb.ledger.writer_sql import shown
 from spakweb.runs.leases import LEASE_S, lapsed
 from spakweb.runs.models import ENDED, Run, RunRecord, RunSnapshot
 
-RENEW_S = 3.0
+RENEW_S = LEASE_S / 5
 PAGE = 500
 CHOOSING = "+"
 """After the name of a process: it has chosen the run for a slot, and is about to take its lease."""

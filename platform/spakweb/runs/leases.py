@@ -1,7 +1,8 @@
-"""Comparisons of stored times with the clock, which may have been set back: nothing waits for the past.
+"""The lease of a run: how long it lasts (LEASE_S), and whether a run's row says that somebody holds it.
 
-A time is written at most so far ahead: a lease LEASE_S, the next try of a run MOST_PAUSE. One that is much
-further ahead was written before the clock was set back, and counts as over.
+The holder renews it after a fraction of LEASE_S (spakweb.ledger.store, spakweb.campaigns.ledger). Every time
+is written at most so far ahead: a lease LEASE_S, the next try of a run MOST_PAUSE. One that is much further
+ahead was written before the clock was set back, and counts as over.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 
 LEASE_S = 15.0
+"""Seconds after which a run whose holder no longer renews its lease may be taken by another."""
 MOST_LEASE = timedelta(seconds=4 * LEASE_S)
 """Further ahead no lease ends, though the clocks of two hosts differ by seconds."""
 MOST_PAUSE = timedelta(minutes=10)

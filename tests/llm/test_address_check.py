@@ -12,7 +12,7 @@ import pytest
 from llm_stub import Stub
 from spak import config
 from spak.errors import UnavailableError, UsageError
-from spak.llm import BACKENDS, open_backend, reach, settings
+from spak.llm import BACKENDS, address_check, open_backend, settings
 from spak.llm.settings import Choice
 from spak.policy import urls
 from spak.ports import Prompt
@@ -58,15 +58,15 @@ def test_kinds_of_addresses(address: str, kind: str) -> None:
 def test_what_a_server_may_be_at(base_url: str, address: str, named: tuple[str, ...], fits: bool) -> None:
     choice = Choice(mode="openai_compatible", base_url=base_url, reach=named)
     if fits:
-        reach.judge(choice, choice.host, [address])
+        address_check.judge(choice, choice.host, [address])
         return
     with pytest.raises(Exception, match="no model is asked there") as caught:
-        reach.judge(choice, choice.host, ["93.184.216.34", address])
+        address_check.judge(choice, choice.host, ["93.184.216.34", address])
     assert getattr(caught.value, "code", "") == "llm.address"
 
 
 def test_the_engine_of_this_installation_is_always_reached() -> None:
-    reach.judge(Choice(mode="local", reach=("public",)), "127.0.0.1", ["127.0.0.1"])
+    address_check.judge(Choice(mode="local", reach=("public",)), "127.0.0.1", ["127.0.0.1"])
 
 
 # ---- against a real server
