@@ -1,7 +1,7 @@
 """The outline: a spec sorted into what check and compile ask for, with its names resolved.
 
-Plain data, made by outliner.py out of a Spec and a Catalog, with what is wrong in its Report. Both `check`
-and `compile` read this one outline, so that they cannot disagree.
+Plain data, made by outline_builder.py out of a Spec and a Catalog, with what is wrong in its Report. Both
+`check` and `compile` read this one outline, so that they cannot disagree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ways through the graph of tasks: what can be reached from where, and what goes in circles.
+"""Ways through the graph of tasks: where a run starts, what can be reached from where, what goes in circles.
 
 Takes an Outline; gives names of tasks. Everything here is linear in tasks and edges, but for `below`, which
 keeps its sets as the bits of whole numbers: 2,000 tasks that each ask about another stay cheap.
@@ -12,6 +12,15 @@ from spak.lang.outline import Outline, TaskPlan
 
 Counts = Callable[[TaskPlan, str], bool]
 """Whether the edge of a task for a trigger counts."""
+
+
+def start_of(made: Outline) -> str:
+    """The first task of the run; empty when there is none."""
+    if made.start is not None:
+        return made.start.target if made.start.target in made.tasks else ""
+    if made.spec.agent is None or made.broken:
+        return next(iter(made.tasks), "")
+    return ""
 
 
 def reach(made: Outline, names: list[str]) -> set[str]:

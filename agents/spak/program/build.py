@@ -24,14 +24,16 @@ from typing import Any, Literal
 from spak.errors import SpecError
 from spak.lang import Parsed, ast, command, values
 from spak.lang.catalog import Catalog, OnFail, ToolEntry
-from spak.lang.check import examine, least_level, start_of
+from spak.lang.check import examine
 from spak.lang.checks import axioms
+from spak.lang.checks.level import least_level
 from spak.lang.checks.steps import is_command
 from spak.lang.diagnostics import Severity, in_order
 from spak.lang.near import did_you_mean
 from spak.lang.outline import Choice, Outline, StepPlan, TaskPlan
 from spak.lang.schema import show
 from spak.lang.scope import Scope
+from spak.lang.task_graph import start_of
 from spak.lang.template import Hole, Part, split
 from spak.program.model import (
     All,

@@ -264,7 +264,7 @@ def _outline(seen: Seen) -> list[dict[str, Any]]:
 @lru_cache(maxsize=1)
 def triggers() -> list[str]:
     """The words that an edge may begin with, of all tools, validators and the kernel."""
-    from spak.lang.check import ALWAYS
+    from spak.lang.checks.transitions import ALWAYS
 
     found = dict.fromkeys(("success", "fail", "timeout", "metric_improved", "plateau"))
     found |= dict.fromkeys(ALWAYS)

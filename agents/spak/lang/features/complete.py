@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from spak.lang import settings
-from spak.lang.check import ALWAYS
 from spak.lang.checks.steps import LAST
+from spak.lang.checks.transitions import ALWAYS
 from spak.lang.features import describe, words
 from spak.lang.features.place import Frame, Spot, spot
 from spak.lang.features.view import View

@@ -1,4 +1,4 @@
-"""Sorting: `outline(spec, catalog)` gives the Outline of a spec and what is wrong with its structure.
+"""Building the outline: `outline(spec, catalog)` gives the Outline and what is wrong with the structure.
 
 It finds things that are twice or in the wrong place and steps of no kind; keys and values are judged in
 keys.py. What depends on the graph or on variables is looked at later.
@@ -23,9 +23,9 @@ _TASK_WORDS = ("STEP", "NEXT", "SUCCESS", "INVARIANT", "EVALUATION")
 
 
 def outline(spec: ast.Spec, catalog: Catalog) -> Outline:
-    """Sort the spec."""
+    """The outline of a spec; what is wrong with its structure is in its report."""
     made = Outline(spec, catalog, Report(spec.source))
-    _Sorter(made).sort()
+    _Builder(made).build()
     return made
 
 
@@ -36,14 +36,14 @@ TAKEN = frozenset(
 """Names of variables that every run has (spak.lang.scope); an output of that name would hide one."""
 
 
-class _Sorter(Keys):
+class _Builder(Keys):
     def __init__(self, made: Outline) -> None:
         super().__init__(made.catalog, made.report)
         self.made = made
 
     # ---- the file and the agent
 
-    def sort(self) -> None:
+    def build(self) -> None:
         spec, report = self.made.spec, self.report
         agents = [item for item in spec.items if isinstance(item, ast.Agent)]
         for extra in agents[1:]:
@@ -63,7 +63,7 @@ class _Sorter(Keys):
                     "move it inside its braces",
                     item.start,
                 )
-        self.sort_agent([*outside, *(agent.items if agent else ())])
+        self.add_agent([*outside, *(agent.items if agent else ())])
         if agent is None:
             self.made.name = next(iter(self.made.tasks), "")
         if not self.made.tasks and not self.made.broken:
@@ -85,19 +85,19 @@ class _Sorter(Keys):
     def is_setting(self, item: ast.TopItem) -> bool:
         return isinstance(item, ast.Entry) and settings.find("agent", item.key) is not None
 
-    def sort_agent(self, items: Iterable[ast.AgentItem | ast.TopItem]) -> None:
+    def add_agent(self, items: Iterable[ast.AgentItem | ast.TopItem]) -> None:
         items = list(items)
         tasks = [item for item in items if isinstance(item, ast.Task)]
         entries = [item for item in items if isinstance(item, ast.Entry)]
         for item in items:
             if isinstance(item, ast.SystemModel):
-                self.sort_model(item)
+                self.add_model(item)
             elif isinstance(item, ast.Start):
                 if self.made.start is not None:
                     self.report.error("lang.duplicate_key", "START is given twice", "keep one", item.start)
                 else:
                     self.made.start = item
-        self.sort_agent_settings(entries)
+        self.add_agent_settings(entries)
         for index, task in enumerate(tasks):
             if index == MAX_TASKS:
                 hint = "split the agent"
@@ -105,9 +105,9 @@ class _Sorter(Keys):
                 break
             if self.report.full:
                 break
-            self.sort_task(task)
+            self.add_task(task)
 
-    def sort_agent_settings(self, entries: list[ast.Entry]) -> None:
+    def add_agent_settings(self, entries: list[ast.Entry]) -> None:
         imports = [entry for entry in entries if entry.key.upper() == "IMPORT"]
         rest = [entry for entry in entries if entry.key.upper() != "IMPORT"]
         found = self.known(rest, "agent", _AGENT_WORDS, opaque=True)
@@ -120,9 +120,9 @@ class _Sorter(Keys):
         if "INPUTS" in found:
             self.made.inputs = values.inputs(found["INPUTS"].value, self.report)
         if "CONFIG" in found:
-            self.sort_config(found["CONFIG"])
+            self.add_config(found["CONFIG"])
 
-    def sort_config(self, block: ast.Entry) -> None:
+    def add_config(self, block: ast.Entry) -> None:
         found = self.block(block, "config")
         for key, entry in found.items():
             if key == "BUDGET":
@@ -137,7 +137,7 @@ class _Sorter(Keys):
             else:
                 self.made.config[key] = self.plain_setting(entry, "config")
 
-    def sort_model(self, model: ast.SystemModel) -> None:
+    def add_model(self, model: ast.SystemModel) -> None:
         for item in model.items:
             match item:
                 case ast.Axiom():
@@ -151,7 +151,7 @@ class _Sorter(Keys):
 
     # ---- a task
 
-    def sort_task(self, node: ast.Task) -> None:
+    def add_task(self, node: ast.Task) -> None:
         task = TaskPlan(node)
         self.check_name(node.name, node.start + 1, "a task")
         if node.name and node.name in self.made.tasks:
@@ -161,19 +161,19 @@ class _Sorter(Keys):
             self.made.tasks[node.name] = task
         entries = [item for item in node.items if isinstance(item, ast.Entry)]
         task.settings = self.known(entries, "task", _TASK_WORDS)
-        self.sort_task_settings(task)
+        self.add_task_settings(task)
         joined: list[ast.Condition] | None = None
         for item in node.items:
             if self.report.full:
                 return
             match item:
                 case ast.Step():
-                    self.sort_step(task, item, task.steps)
+                    self.add_step(task, item, task.steps)
                 case ast.Evaluation():
                     for check in item.items:
-                        self.sort_step(task, check, task.checks)
+                        self.add_step(task, check, task.checks)
                 case ast.Next():
-                    self.sort_edges(task, item)
+                    self.add_edges(task, item)
                 case ast.Success():
                     joined = task.success
                     joined.append(item.condition)
@@ -191,12 +191,12 @@ class _Sorter(Keys):
                     joined.append(item.condition)
         self.settle_plan(task)
 
-    def sort_task_settings(self, task: TaskPlan) -> None:
+    def add_task_settings(self, task: TaskPlan) -> None:
         found = task.settings
         if "GOAL" in found:
             self.plain_setting(found["GOAL"], "task")
         if "TOOLS" in found:
-            self.sort_tools(task, found["TOOLS"])
+            self.add_tools(task, found["TOOLS"])
         if "OUTPUT" in found:
             task.output = self.variable(found["OUTPUT"])
         if "VALIDATOR" in found:
@@ -213,7 +213,7 @@ class _Sorter(Keys):
             if key in found:
                 task.rule |= self.plain_block(found[key], place)
 
-    def sort_tools(self, task: TaskPlan, entry: ast.Entry) -> None:
+    def add_tools(self, task: TaskPlan, entry: ast.Entry) -> None:
         if not isinstance(entry.value, ast.ListValue):
             if self.missing(entry):
                 return
@@ -229,7 +229,7 @@ class _Sorter(Keys):
             elif item.value and (tool := self.tool(item.value, item)) is not None:
                 task.tools[tool.name] = tool
 
-    def sort_edges(self, task: TaskPlan, node: ast.Next) -> None:
+    def add_edges(self, task: TaskPlan, node: ast.Next) -> None:
         for edge in node.items:
             if edge.trigger and edge.trigger in task.edges:
                 hint = "one trigger leads to one task"
@@ -252,7 +252,7 @@ class _Sorter(Keys):
 
     # ---- a step
 
-    def sort_step(self, task: TaskPlan, node: ast.Step | ast.Check, into: list[StepPlan]) -> None:
+    def add_step(self, task: TaskPlan, node: ast.Step | ast.Check, into: list[StepPlan]) -> None:
         self.check_name(node.name, node.start + 1, "a step")
         if node.name in task.taken:
             hint = "steps and checks of a task have names of their own"
@@ -276,10 +276,10 @@ class _Sorter(Keys):
         if step.evaluation and step.kind == "plan":
             hint = "check name: tool.run { ... } or llm.query { ... }"
             self.report.error("lang.unknown_step", "an evaluation can not plan", hint, node.start + 3)
-        self.sort_fields(step)
+        self.add_fields(step)
         into.append(step)
 
-    def sort_fields(self, step: StepPlan) -> None:
+    def add_fields(self, step: StepPlan) -> None:
         args: list[ast.Entry] = []
         for entry in values.entries(step.node.body, self.report):
             if entry.key == "output_var":
