@@ -69,7 +69,7 @@ class Campaign(models.Model):
     enqueued_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     shown = models.JSONField(default=dict)
-    """The projection: `counts` of verdicts, `runs` that pairs took."""
+    """The projection: `counts` of verdicts, `runs` that pairs took, `front` (spak.outer.campaigns.points)."""
 
     class Meta:
         ordering = ("-number",)

@@ -23,7 +23,7 @@ from spak.errors import UserError
 from spak.llm import open_backend
 from spak.outer.analyze import read as read_trace
 from spak.outer.campaigns import Campaign as Recorded
-from spak.outer.campaigns import Judging, Writer, go_on
+from spak.outer.campaigns import Judging, Writer, go_on, points
 from spak.outer.experiments.model import spec_hash
 from spak.outer.gate import Candidate, Rehearsal, rehearse
 from spak.outer.propose import Scored, Training, asked, evolve, from_findings
@@ -128,13 +128,18 @@ class Step:
             why = "waiting"
         self.held.check()
         patches.propose(
-            self.row.made_by, self.row.spec, self.row.version, self.campaign, self.row.patches_name
-        )
+            self.row.made_by, self.row.spec, self.row.version, self.campaign, self.row.patches_name,
+            self.row.number,
+        )  # fmt: skip
         return why
 
     def shown(self) -> dict[str, Any]:
         """The projection for lists."""
-        return {"counts": self.campaign.counts(), "runs": self.campaign.runs}
+        return {
+            "counts": self.campaign.counts(),
+            "runs": self.campaign.runs,
+            "front": points(self.campaign),
+        }
 
     @cached_property
     def recorded(self) -> list[tuple[str, list[Record]]]:

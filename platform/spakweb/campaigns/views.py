@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from spak.outer.campaigns import Campaign as Recorded
-from spak.outer.campaigns import Tested
+from spak.outer.campaigns import Tested, points
 from spakweb import access
 from spakweb.campaigns import actions, ledger
 from spakweb.campaigns.models import Campaign, State
@@ -111,7 +111,7 @@ def campaign_page(request: HttpRequest, team: str, number: int) -> HttpResponse:
     """What was tried with the verdict of each stage, the budget, the runs that are under way."""
     found = find_campaign(request, team, number)
     recorded = ledger.read(found)
-    plan = recorded.plan
+    plan, front = recorded.plan, points(recorded)
     going = found.asked.exclude(run__ended_at__isnull=False).select_related("run", "case").order_by("-pk")
     context: dict[str, Any] = {
         "team": found.team,
@@ -129,6 +129,7 @@ def campaign_page(request: HttpRequest, team: str, number: int) -> HttpResponse:
         "margin": round(100 * Fraction(plan.margin)),
         "tested": [_tested(found, recorded, item) for item in reversed(recorded.tested)],
         "going": [one for one in going[:OPEN] if not over(one.run)],
+        "points": front if len(front) > 1 else [],
         "violations": recorded.violations,
         "may_edit": access.can(request.user, "campaign.edit", found),
         "live": found.state == State.RUNNING,

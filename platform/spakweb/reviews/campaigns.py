@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString, mark_safe
 from spak.errors import UserError
 from spak.lang import parse
 from spak.ledger.scan import TRACE
-from spak.outer.campaigns import Campaign, verify
+from spak.outer.campaigns import Campaign, points, spending, verify
 from spak.outer.campaigns.campaign import Tested
 from spak.outer.gate import Candidate
 from spakweb import access
@@ -53,8 +53,11 @@ def bring(user: Any, spec: Spec, ledger: bytes) -> list[Patch]:
     return propose(user, spec, base, campaign, f"{campaign.plan.suite} {campaign.head[:10]}")
 
 
-def propose(user: Any, spec: Spec, base: SpecVersion, campaign: Campaign, name: str) -> list[Patch]:
-    """Patches to a version from a campaign that is known to hold, each once; `name` is the campaign's.
+def propose(
+    user: Any, spec: Spec, base: SpecVersion, campaign: Campaign, name: str, number: int = 0
+) -> list[Patch]:
+    """Patches to a version from a campaign that is known to hold, each once; `name` is the campaign's, and
+    `number` that of one of the team's own.
 
     A candidate that changes what the version imports makes no patch. Raises: as for a patch.
     """
@@ -74,7 +77,8 @@ def propose(user: Any, spec: Spec, base: SpecVersion, campaign: Campaign, name: 
             state = Check.State.PASSED if tested.verdict == "fit" else Check.State.LOOK
             Check.objects.create(
                 revision=patch.latest, name=NAME, state=state, words=f"{tested.verdict}: {tested.why}"[:300],
-                result=evidence(campaign, tested), law=law_hash(spec), ended_at=timezone.now(),
+                result=evidence(campaign, tested) | _kept(campaign, tested, number),
+                law=law_hash(spec), ended_at=timezone.now(),
             )  # fmt: skip
             made.append(patch)
     return made
@@ -141,6 +145,12 @@ def evidence(campaign: Campaign, tested: Tested) -> dict[str, Any]:
         "needed": round(float(1 / campaign.alpha(tested)), 1),
         "head": campaign.head,
     }
+
+
+def _kept(campaign: Campaign, tested: Tested, number: int) -> dict[str, Any]:
+    """What its patch shows besides: tokens, cost and time of its pairs, the front as it was then."""
+    spent = spending(tested, campaign.plan.suite_hash)
+    return {"spent": spent, "front": points(campaign), "campaign": number}
 
 
 def curve(found: dict[str, Any]) -> SafeString:

@@ -30,6 +30,7 @@ from spak.policy.law import rules_of
 from spak.program import compile as compile_program
 from spak.records import Record
 from spakweb.ledger.store import DatabaseLedgers
+from spakweb.reviews import spending
 from spakweb.reviews.models import Check, Patch, Revision
 from spakweb.reviews.rules import CHECKS, law_hash
 from spakweb.runs.models import ENDED, Run
@@ -186,14 +187,17 @@ def _actions(row: Check, revision: Revision) -> Found:
 def _replay(row: Check, revision: Revision) -> Found:
     spec, runs = revision.patch.spec, runs_of(revision.patch.spec)
     patched = side(spec, revision.text, "patch")
-    found, progress = [], Progress(row, len(runs))
+    both, progress = [], Progress(row, len(runs))
     for place, one in enumerate(runs):
         if one.count <= RECORDS:
-            found.append(_replay_under(rehearse(one.key, list(records_of(one))), patched))
+            rehearsed = rehearse(one.key, list(records_of(one)))
+            both.append((rehearsed, _replay_under(rehearsed, patched)))
         progress.done(place + 1)
+    found = [now for _, now in both]
     sums = total(found)
     result = {
         **sums,
+        "spent": spending.of_replay(both),
         "unusable": sums["unusable"][:SHOWN],
         "flips": [to_json(one) for one in found if one.ended in ("better", "worse", "other")][:SHOWN],
         "same": sum(one.ended == "same" for one in found),

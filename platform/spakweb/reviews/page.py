@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from spakweb import access
-from spakweb.reviews import checks, rules, talk
+from spakweb.reviews import checks, rules, spending, talk
 from spakweb.reviews.models import Check, Patch, Revision, Viewed
 from spakweb.reviews.parts import Part, Tasks, edits_of, of_path, parts_of, paths_of
 from spakweb.reviews.reading import draw, read
@@ -87,6 +87,8 @@ def context(user: Any, patch: Patch, unified: bool = False, since: int = 0) -> d
     old = earlier.text if earlier else latest.base.text
     nodes = [one for one in reading.graph.nodes if one.change != "same"]
     results = {one["name"]: one["row"].result for one in found["checks"]}
+    tried = _campaign(patch, latest)
+    replay, evidence, of = results.get("replay", {}), tried["campaign"], tried["campaign_revision"]
     return found | {
         "reading": reading,
         "difference": reading.difference,
@@ -105,9 +107,10 @@ def context(user: Any, patch: Patch, unified: bool = False, since: int = 0) -> d
         "threads": threads,
         "open_threads": sum(one.resolved_at is None for one in threads),
         "actions": _actions(results.get("actions", {})),
-        "replay": results.get("replay", {}),
+        "replay": replay,
+        "spending": spending.shown(patch, latest, replay, evidence, of),
         "text_errors": results.get("text", {}).get("errors", []),
-        **_campaign(patch, latest),
+        **tried,
     }
 
 

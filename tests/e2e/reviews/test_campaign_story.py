@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,10 @@ def test_start_a_campaign_follow_it_and_find_its_patch(
     page.get_by_role("link", name="Patch 1").click()
     page.wait_for_url("**/patches/1/")
     expect(page.get_by_text("Fit for review")).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("1 candidate against the base"))).to_be_visible()
+    expect(page.get_by_role("table").filter(has_text="Pairs of the campaign")).to_be_visible()
+    page.screenshot(path=folder / "campaign-patch.png", full_page=True)
+    assert alice.flaws(dark=True) == []
     alice.go("/t/demo-team/reviews/")
     expect(page.get_by_text("campaign 1 (nightly) candidate 1")).to_be_visible()
     alice.go("/t/demo-team/campaigns/")

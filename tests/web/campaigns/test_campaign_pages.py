@@ -47,12 +47,20 @@ def test_a_campaign_from_the_form_to_its_patch(cast: Any, world: World, tmp_path
     runs = recorded.tested[0].pairs[0].runs
     for words in (
         "Its proposer has no more to propose.", "margin 50 points", "remove_step task=Reads step=two",
-        'class="curve"', "it takes something out and has to be no worse by 1/2",
+        'class="curve"', "Passes against what they use", 'class="front"',
+        "it takes something out and has to be no worse by 1/2",
         reverse("spak-patch", args=[slug, "writes", 1]),
         *(reverse("spak-run", args=[slug, run]) for run in runs),
     ):  # fmt: skip
         assert words in done, words
     assert "data-live-campaign" not in done
+    patch = bob.get(reverse("spak-patch", args=[slug, "writes", 1])).content.decode()
+    for words in (
+        reverse("spak-campaign", args=[slug, 1]),
+        "Pairs of the campaign, 1 case",
+        "1 (this patch)",
+    ):
+        assert words in patch, words
     listed = cast.client("vera").get(reverse("spak-campaign-list", args=[slug])).content.decode()
     assert 'href="/t/kernel-tuners/campaigns/1/"' in listed
     file = b"".join(bob.get(reverse("spak-campaign-ledger", args=[slug, 1])))

@@ -1,10 +1,12 @@
 """Campaigns: candidates of one spec, judged stage by stage within a budget, in a ledger that replays."""
 
-from spak.outer.campaigns.campaign import Campaign, Pair, Plan, Tested, Writer
+from spak.outer.campaigns.campaign import Campaign, Half, Pair, Plan, Tested, Writer
+from spak.outer.campaigns.front import points, spending
 from spak.outer.campaigns.judge import Judging, advance, certain, go_on, settled, verify
 
 __all__ = [
     "Campaign",
+    "Half",
     "Judging",
     "Pair",
     "Plan",
@@ -13,6 +15,8 @@ __all__ = [
     "advance",
     "certain",
     "go_on",
+    "points",
     "settled",
+    "spending",
     "verify",
 ]

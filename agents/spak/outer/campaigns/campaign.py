@@ -4,7 +4,8 @@
     candidate  {"number", "candidate"}               verdict  {"number", "verdict", "why"}
     stage      {"number", "stage", "verdict", ...}   stop     {"why"}
     violation  {"run"}: the proposer asked for a run of another split
-    pair       {"number", "case", "k", "outcome", "runs", "why"}
+    pair       {"number", "case", "k", "outcome", "runs", "why"}, and "used" where the runs are known: of base
+               and candidate the outcome, tokens, cost and time
 
 Only appends; what follows from the records is computed again whenever they are read, so that a campaign that
 was killed goes on where its ledger ends. Nothing here decides.
@@ -17,11 +18,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 from spak.errors import LedgerError, OuterError
 from spak.lang.edit import ops
 from spak.ledger.files import FileLedgers
+from spak.outer.experiments.model import Outcome
 from spak.outer.experiments.run import _now
 from spak.outer.gate.candidate import Candidate
 from spak.outer.stats import Betting, Within, spent
@@ -69,6 +71,25 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Half:
+    """What one run of a pair came to and used: billionths of a US dollar, milliseconds of its effects."""
+
+    outcome: Outcome
+    tokens: int = 0
+    cost_nanousd: int = 0
+    ms: int = 0
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Half:
+        """What a record has. Raises: TypeError, ValueError where it is none."""
+        found = cls(**body)
+        counts = (found.tokens, found.cost_nanousd, found.ms)
+        if found.outcome not in get_args(Outcome) or any(type(one) is not int or one < 0 for one in counts):
+            raise ValueError(body)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class Pair:
     """One case once under base and candidate: 1 the candidate won, -1 it lost, 0 no difference."""
 
@@ -77,6 +98,32 @@ class Pair:
     outcome: int
     runs: tuple[str, str] = ("", "")
     why: str = ""
+    used: tuple[Half, Half] | None = None
+    """Of base and candidate; None where the ledger does not say."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the outcome is what the two runs came to; True where the ledger does not say."""
+        if self.used is None:
+            return True
+        base, candidate = (half.outcome for half in self.used)
+        void = "void" in (base, candidate)
+        return self.outcome == (-1 if void else (candidate == "pass") - (base == "pass"))
+
+    def to_json(self) -> dict[str, Any]:
+        """The pair as its record has it."""
+        body = {"case": self.case, "k": self.k, "outcome": self.outcome}
+        body |= {"runs": list(self.runs), "why": self.why}
+        return body if self.used is None else {**body, "used": [asdict(half) for half in self.used]}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Pair:
+        """The pair of a record. Raises: KeyError, TypeError, ValueError where it is none."""
+        used = None
+        if "used" in body:
+            base, candidate = (Half.from_json(half) for half in body["used"])
+            used = base, candidate
+        return cls(body["case"], body["k"], body["outcome"], tuple(body["runs"]), body["why"], used)
 
 
 @dataclass(slots=True)
@@ -202,9 +249,7 @@ class Campaign:
         if kind == "stage":
             mine.stages[body["stage"]] = dict(body)
         elif kind == "pair":
-            mine.pairs.append(
-                Pair(body["case"], body["k"], body["outcome"], tuple(body["runs"]), body["why"])
-            )
+            mine.pairs.append(Pair.from_json(body))
         elif kind == "verdict":
             mine.verdict, mine.why = body["verdict"], body["why"]
 

@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from spak.lang.catalog import Catalog
-from spak.outer.campaigns.campaign import Campaign, Pair, Tested, Writer
+from spak.outer.campaigns.campaign import Campaign, Half, Pair, Tested, Writer
 from spak.outer.experiments import Done
 from spak.outer.gate.candidate import Candidate
 from spak.outer.gate.counterfactual import Rehearsal, total, under
@@ -195,12 +195,19 @@ def concluded(campaign: Campaign, tested: Tested, alpha: Fraction) -> tuple[str,
 def settled(case: str, k: int, base: Done, candidate: Done, base_hash: str, hash_: str) -> Pair:
     """Who won a pair. What is void, or ran another spec, counts against the candidate."""
     runs = (base.run, candidate.run)
+    used = _half(base, base_hash), _half(candidate, hash_)
     if candidate.outcome == "void" or base.outcome == "void":
-        return Pair(case, k, -1, runs, f"void: {candidate.why or base.why}")
+        return Pair(case, k, -1, runs, f"void: {candidate.why or base.why}", used)
     if candidate.ran != hash_ or base.ran != base_hash:
-        return Pair(case, k, -1, runs, "another spec ran")
+        return Pair(case, k, -1, runs, "another spec ran", used)
     outcome = (candidate.outcome == "pass") - (base.outcome == "pass")
-    return Pair(case, k, outcome, runs, candidate.why if outcome < 0 else "")
+    return Pair(case, k, outcome, runs, candidate.why if outcome < 0 else "", used)
+
+
+def _half(done: Done, hash_: str) -> Half:
+    """A run of a pair; one of another spec is no evidence about this one."""
+    outcome = done.outcome if done.ran == hash_ else "void"
+    return Half(outcome, done.tokens, done.cost_nanousd, done.ms)
 
 
 def certain(campaign: Campaign, tested: Tested) -> list[tuple[str, int]]:
@@ -261,8 +268,7 @@ def _put(writer: Writer, tested: Tested, pair: Pair | None) -> bool:
         return False
     if pair.outcome not in (1, 0, -1):
         raise ValueError(f"{pair.outcome} is no outcome of a pair")
-    body = {"case": pair.case, "k": pair.k, "outcome": pair.outcome, "runs": list(pair.runs), "why": pair.why}
-    writer.put("pair", {"number": tested.number, **body})
+    writer.put("pair", {"number": tested.number, **pair.to_json()})
     return True
 
 
@@ -287,6 +293,11 @@ def verify(campaign: Campaign, catalog: Catalog) -> list[str]:
                 made["grammar"] = judged_grammar(grammar, {campaign.plan.spec: campaign.plan.base})
         if "golden" in tested.stages:
             made["golden"] = _golden(tested.pairs[: len(campaign.plan.golden)])
+        wrong += [
+            f"candidate {tested.number}: the pair {pair.case}/{pair.k} is not what its runs came to"
+            for pair in tested.pairs
+            if not pair.holds
+        ]
         for name, stage in made.items():
             known = tested.stages.get(name)
             if known is not None and known["verdict"] != stage.verdict:

@@ -146,8 +146,33 @@ def _row(plan: Plan, spec: str, done: Mapping[Cell, Done]) -> SpecRow:
     )  # fmt: skip
 
 
+def seed_of_suite(suite_hash: str) -> int:
+    """What the intervals of a suite are drawn with, so that they come out again."""
+    return int.from_bytes(suite_hash.encode()[:6], "big")
+
+
+def figure(values: Sequence[float | None], seed: int) -> dict[str, Any]:
+    """The mean of one value for each case with its bootstrap interval; None is a case that is not known."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return {"cases": 0, "mean": None, "interval": None}
+    return {
+        "cases": len(known),
+        "mean": sum(known) / len(known),
+        "interval": stats.interval_of_mean(known, seed),
+    }
+
+
+def paired(sides: Sequence[tuple[float, float] | None], seed: int) -> dict[str, Any]:
+    """The `figure` of what the second side has more than the first, with the mean of each side."""
+    known = [one for one in sides if one is not None]
+    found = figure([second - first for first, second in known], seed)
+    means = [sum(side) / len(known) for side in zip(*known, strict=True)] or [None, None]
+    return {**found, "base": means[0], "candidate": means[1]}
+
+
 def _amounts(plan: Plan, spec: str, name: str, done: Mapping[Cell, Done]) -> dict[str, Any]:
-    return _figure([_mean(plan, spec, case, name, done) for case in plan.cases], plan)
+    return figure([_mean(plan, spec, case, name, done) for case in plan.cases], _seed(plan))
 
 
 def _mean(plan: Plan, spec: str, case: str, name: str, done: Mapping[Cell, Done]) -> float | None:
@@ -156,17 +181,6 @@ def _mean(plan: Plan, spec: str, case: str, name: str, done: Mapping[Cell, Done]
     if any(item is None or item.outcome == "void" for item in found):
         return None
     return float(sum(getattr(item, name) for item in found)) / len(found)
-
-
-def _figure(values: Sequence[float | None], plan: Plan) -> dict[str, Any]:
-    known = [value for value in values if value is not None]
-    if not known:
-        return {"cases": 0, "mean": None, "interval": None}
-    return {
-        "cases": len(known),
-        "mean": sum(known) / len(known),
-        "interval": stats.interval_of_mean(known, _seed(plan)),
-    }
 
 
 def _compare(plan: Plan, base: str, candidate: str, done: Mapping[Cell, Done]) -> Comparison:
@@ -203,7 +217,7 @@ def _paired(plan: Plan, base: str, candidate: str, name: str, done: Mapping[Cell
     for case in plan.cases:
         one, other = (_mean(plan, spec, case, name, done) for spec in (base, candidate))
         values.append(None if one is None or other is None else other - one)
-    return _figure(values, plan)
+    return figure(values, _seed(plan))
 
 
 def _non_inferior(margin: float | None, differences: Sequence[float]) -> dict[str, Any] | None:
@@ -220,4 +234,4 @@ def _non_inferior(margin: float | None, differences: Sequence[float]) -> dict[st
 
 
 def _seed(plan: Plan) -> int:
-    return int.from_bytes(plan.suite_hash.encode()[:6], "big")
+    return seed_of_suite(plan.suite_hash)

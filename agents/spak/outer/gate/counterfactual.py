@@ -40,6 +40,7 @@ class Rehearsal:
     steps: int
     elapsed_ms: int
     tokens: int
+    cost_nanousd: int = 0
     problem: str = ""
     """Why it cannot be used; empty where it replays."""
 
@@ -57,6 +58,7 @@ class Replayed:
     steps_saved: int = 0
     ms_saved: int = 0
     tokens_saved: int = 0
+    cost_saved_nanousd: int = 0
     problem: str = ""
 
     @property
@@ -78,7 +80,7 @@ def rehearse(run: str, records: Sequence[Record]) -> Rehearsal:
                 answered.append((pending, record))
         replay.finish()
     except UserError as error:
-        return Rehearsal(run, genesis, (), "", 0, 0, 0, f"{error.message} [{error.code}]")
+        return Rehearsal(run, genesis, (), "", 0, 0, 0, 0, f"{error.message} [{error.code}]")
     problem = ""
     if replay.difference is not None:
         problem = f"record {replay.difference.seq} is not what the unchanged spec gives"
@@ -88,8 +90,9 @@ def rehearse(run: str, records: Sequence[Record]) -> Rehearsal:
         problem = "it has not ended"
     state = replay.state
     return Rehearsal(
-        run, genesis, tuple(answered), state.status, state.r1.steps, state.r1.elapsed_ms, state.r2, problem
-    )
+        run, genesis, tuple(answered), state.status, state.r1.steps, state.r1.elapsed_ms, state.r2,
+        state.r7.cost, problem,
+    )  # fmt: skip
 
 
 def _answers(pending: Effect, record: Record) -> bool:
@@ -172,6 +175,7 @@ class _Walk:
             before.steps - state.r1.steps if whole else 0,
             before.elapsed_ms - state.r1.elapsed_ms if whole else 0,
             before.tokens - state.r2 if whole else 0,
+            before.cost_nanousd - state.r7.cost if whole else 0,
         )  # fmt: skip
 
 
@@ -202,6 +206,7 @@ def total(found: Sequence[Replayed]) -> dict[str, Any]:
             "steps": sum(item.steps_saved for item in found),
             "ms": sum(item.ms_saved for item in found),
             "tokens": sum(item.tokens_saved for item in found),
+            "cost_nanousd": sum(item.cost_saved_nanousd for item in found),
         },
     }
 

@@ -7,7 +7,7 @@ from typing import Any
 from django import template
 
 from spak import canon
-from spakweb.reviews import campaigns, inbox
+from spakweb.reviews import campaigns, front, inbox
 
 register = template.Library()
 
@@ -43,3 +43,15 @@ def as_json(value: Any) -> str:
 def curve(evidence: dict[str, Any]) -> Any:
     """The evidence of a campaign's candidate as a drawing."""
     return campaigns.curve(evidence)
+
+
+@register.filter
+def front_drawing(points: list[dict[str, Any]], mine: int) -> Any:
+    """The front of a campaign as a drawing; `mine` is the candidate that the page is about, 0: none."""
+    return front.drawing(points, mine or 0)
+
+
+@register.filter
+def front_rows(points: list[dict[str, Any]], mine: int) -> list[dict[str, Any]]:
+    """The front of a campaign as rows of a table."""
+    return front.rows(points, mine or 0)
