@@ -34,11 +34,11 @@ SCRIPTS = {
 }
 STYLES = {
     "base": ("tokens", "shell"),
-    "specs": ("graph", "specs"),
-    "editor": ("graph", "editor"),
-    "merge": ("graph", "specs", "editor", "merge"),
-    "run": ("graph", "specs", "runs"),
-    "review": ("graph", "specs", "review"),
+    "specs": ("generated/graph", "specs"),
+    "editor": ("generated/graph", "editor"),
+    "merge": ("generated/graph", "specs", "editor", "merge"),
+    "run": ("generated/graph", "specs", "runs"),
+    "review": ("generated/graph", "specs", "review"),
 }
 NAMES = (*(f"bundles/{name}.js" for name in SCRIPTS), *(f"bundles/{name}.css" for name in STYLES))
 

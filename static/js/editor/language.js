@@ -1,8 +1,8 @@
-// Colours for .spak in the browser. It knows words (words.js, made from the language's tables) and what stands
-// beside them; the server's parser is what decides about a spec.
+// Colours for .spak in the browser. It knows words (generated/words.js, made from the language's tables) and
+// what may stand next to them; the server's parser is what decides about a spec.
 
 import { LanguageSupport, StreamLanguage } from "../../vendor/codemirror.js";
-import * as words from "./words.js";
+import * as words from "./generated/words.js";
 
 const KEYWORDS = new Set(words.KEYWORDS);
 const SETTINGS = new Set(words.SETTINGS);

@@ -12,20 +12,24 @@ from pathlib import Path
 
 import pytest
 
-from spakweb.editor import style, words
+from spakweb.editor import write_graph_css, write_words_js
 
 ROOT = Path(__file__).resolve().parents[3]
 VENDOR = ROOT / "static/vendor"
 ENTRIES = json.loads((VENDOR / "VENDOR.json").read_text())
-OWN = sorted((ROOT / "static/js/editor").glob("*.js"))
+OWN = sorted((ROOT / "static/js/editor").rglob("*.js"))
 
 
 def test_the_words_are_those_of_the_language() -> None:
-    assert words.PATH.read_text() == words.generate(), "run: python -m spakweb.editor.words"
+    assert write_words_js.PATH.read_text() == write_words_js.generate(), (
+        "run: python -m spakweb.editor.write_words_js"
+    )
 
 
 def test_the_graphs_look_is_that_of_the_language() -> None:
-    assert style.PATH.read_text() == style.generate(), "run: python -m spakweb.editor.style"
+    assert write_graph_css.PATH.read_text() == write_graph_css.generate(), (
+        "run: python -m spakweb.editor.write_graph_css"
+    )
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["name"])

@@ -28,7 +28,7 @@ def test_files_have_their_hashes_and_licences(folder: Path) -> None:
 
 
 def test_the_style_of_graphs_is_the_librarys() -> None:
-    assert (ROOT / "static" / "css" / "graph.css").read_text().endswith(STYLE)
+    assert (ROOT / "static" / "css" / "generated" / "graph.css").read_text().endswith(STYLE)
 
 
 def test_no_page_has_a_script_or_a_style_in_it() -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from spak.lang.graph.colours import STYLE, TRIGGERS
+from spak.lang.graph.glyphs import KINDS, STATES, VALIDATOR
 from spak.lang.graph.layout import (
     GLYPH,
     LABEL_ROW,
@@ -29,7 +31,6 @@ from spak.lang.graph.layout import (
 )
 from spak.lang.graph.measure import clean, shorten, width
 from spak.lang.graph.route import Point
-from spak.lang.graph.style import KINDS, STATES, STYLE, TRIGGERS, VALIDATOR
 
 MOST_EDGES = 40
 """Edges that the description names one by one."""

@@ -1,14 +1,11 @@
-"""The look of a drawn graph: one style sheet, light and dark, and the glyphs as paths (no font is needed).
+"""The colours of a drawn graph: one style sheet, light and dark, for states, triggers and changes.
 
 Colours are variables that take a page's own (`--surface`, `--text`, ...) where it has them. Everything that a
-colour says is said by a shape, a glyph or a word too.
+colour says is said by a shape, a glyph (glyphs.py) or a word too. Pages take it as
+static/css/generated/graph.css, which `python -m spakweb.editor.write_graph_css` writes.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-
-from spak.lang.graph.model import State
 
 _LIGHT = """--g-bg:var(--bg,#f7f9fb);--g-surface:var(--surface,#fff);--g-line:#6b7684;--g-edge:#59636e;\
 --g-faint:#858f99;--g-text:var(--text,#1a2029);--g-muted:var(--muted,#57606a);--g-accent:var(--accent,#0a5cc2);--g-on:#fff;\
@@ -97,27 +94,6 @@ stroke-dasharray:6 3}}
 .spak-graph [role=button]:focus>.box,\
 .spak-graph [aria-current=true]>.box{{stroke:var(--focus,var(--g-accent));stroke-width:3}}
 """
-
-KINDS: Mapping[str, str] = {
-    "steps": "M1 2h2M6 2h6M1 6h2M6 6h6M1 10h2M6 10h6",
-    "plan": "M1 6h4M5 6l4-4h3M5 6h7M5 6l4 4h3",
-    "missing": "M3 4a3 3 0 1 1 4 3q-1 .5-1 1.5M6 11v.1",
-}
-"""Glyphs of 12 by 12: a list, a choice of ways, a question mark."""
-VALIDATOR = "M1 9.5a5 5 0 0 1 10 0M6 9.5l2.5-3.5"
-"""A gauge."""
-
-STATES: Mapping[State, str] = {
-    State.QUEUED: "M6 1.5a4.5 4.5 0 1 0 .01 0z",
-    State.RUNNING: "M6 1.5a4.5 4.5 0 1 0 .01 0zM6 1.5v9M8 2v8M10 4v4",
-    State.WAITING: "M3 6V3.5M5 6V2M7 6V2M9 6V3.5M3 6v2.5q0 2.5 3 2.5t3-2.5V6M3 8L1.5 6.5",
-    State.PAUSED: "M4 2v8M8 2v8",
-    State.DONE: "M2 6.5l3 3 5.5-7",
-    State.ALLOWED: "M1 6.5l2.5 2.5 4-5M10 2.5v4M10 9v.1",
-    State.FAILED: "M2.5 2.5l7 7M9.5 2.5l-7 7",
-    State.REFUSED: "M6 1.5a4.5 4.5 0 1 0 .01 0zM3 3l6 6",
-    State.CANCELLED: "M2 6h8",
-}
 
 TRIGGERS = frozenset({"success", "fail", "timeout", "metric_improved", "plateau"})
 """Triggers that have a class, and so a colour, of their own."""
