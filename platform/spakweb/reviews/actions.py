@@ -1,4 +1,4 @@
-"""Every write to patches: propose, revise, drop an edit, judge, bring up to date, merge, revert.
+"""Every write to patches: propose, revise, drop an edit, judge, bring up to date, queue, merge, revert.
 
 Rights are asked here. A merge makes a version that is byte-equal to the newest revision, once: the rows of
 patch and spec are locked, and a form names the revision that its page showed. Refused changes nothing.
@@ -18,8 +18,8 @@ from spak.patch import PatchRefused, apply
 from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
-from spakweb.reviews import by_task, checks, history, notices, rules
-from spakweb.reviews.models import Patch, Revision, Verdict
+from spakweb.reviews import by_task, checks, history, merge_queue, notices, rules
+from spakweb.reviews.models import Patch, Queued, Revision, Verdict
 from spakweb.specs.actions import save_version
 from spakweb.specs.merge import merge as merged_text
 from spakweb.specs.merge import opcodes
@@ -30,10 +30,19 @@ REVIEW_CHARS, VERDICT_CHARS = 20_000, 2_000
 
 
 def protect(
-    user: Any, spec: Spec, approvals: int, by_admin: bool = False, required: Iterable[str] = ()
+    user: Any,
+    spec: Spec,
+    approvals: int,
+    by_admin: bool = False,
+    required: Iterable[str] = (),
+    *,
+    queue: bool = False,
+    follow: bool = False,
 ) -> None:
     """So many people must approve what changes the spec; 0: who may edit saves. `by_admin`: privileged
-    changes need an admin. `required`: checks that have to pass. Raises: Refused `web.approvals`."""
+    changes need an admin. `required`: checks that have to pass. `queue`: patches are merged by the queue.
+    `follow`: approvals count for a text that was brought up to date without a conflict.
+    Raises: Refused `web.approvals`."""
     access.require(user, "spec.protect", spec)
     if not 0 <= approvals <= 9:
         raise Refused("web.approvals", "Between 0 and 9 people can be asked to approve.", "Type a number.")
@@ -42,6 +51,8 @@ def protect(
             "approvals": approvals,
             "privileged_by_admin": by_admin,
             "required_checks": [name for name in rules.CHECKS if name in set(required)],
+            "merge_queue": queue,
+            "approvals_follow": follow,
         }
         Spec.objects.filter(pk=spec.pk).update(**found)
         record(user, "spec.protected", f"{spec.slug}: {approvals} approvals", spec.team, **found)
@@ -73,7 +84,7 @@ def propose(
     with transaction.atomic():
         spec = Spec.objects.select_for_update().get(pk=spec.pk)
         if spec.archived_at:
-            raise Refused("web.archived", f"{spec.name} is archived.", "Take it out of the archive.", 409)
+            raise _archived(spec)
         number = (spec.patches.values_list("number", flat=True).order_by("-number").first() or 0) + 1
         rationale = clean(rationale, REVIEW_CHARS) if rationale else ""
         made = Patch.objects.create(
@@ -181,8 +192,16 @@ def update(user: Any, patch: Patch, seen: int) -> Revision:
         both = by_task.merge(latest.base.text, latest.text, head.text)
         if not both.clean:
             raise _conflict(len(both.conflicts))
-        made = _revise(patch, user, head, both.decided({}), f"Brought up to version {head.number}")
-        record(user, "patch.revised", f"{patch} r{made.number}", patch.spec.team, after=made.content_hash)
+        made = rebase_held(user, patch, latest, head, both.decided({}))
+        merge_queue.leave(patch, Queued.State.LEFT, f"{user} brought it up to version {head.number}")
+    return made
+
+
+def rebase_held(user: Any, patch: Patch, latest: Revision, head: SpecVersion, text: str) -> Revision:
+    """The text of a merge without conflicts as a revision on the newest version, which no person wrote; the
+    caller holds the rows of patch and spec. Raises: Refused `web.patch_empty`."""
+    made = _revise(patch, user, head, text, f"Brought up to version {head.number}", rebases=latest)
+    record(user, "patch.revised", f"{patch} r{made.number}", patch.spec.team, after=made.content_hash)
     return made
 
 
@@ -223,37 +242,93 @@ def fork(user: Any, patch: Patch, text: str, title: str = "") -> Patch:
 def merge(user: Any, patch: Patch, seen: int) -> SpecVersion:
     """The version that has exactly the reviewed text.
 
-    Raises: Refused `web.patch_closed`, `web.patch_moved`, `web.patch_waits`, `web.archived`.
+    Raises: Refused `web.patch_closed`, `web.patch_moved`, `web.patch_waits`, `web.patch_queue`,
+    `web.archived`.
     """
     access.require(user, "spec.propose", patch)
     with transaction.atomic():
         patch, latest = _open(patch, seen)
-        Spec.objects.select_for_update().get(pk=patch.spec_id)
-        patch.spec.refresh_from_db()
-        if waits := rules.missing(patch):
-            raise Refused("web.patch_waits", f"The patch still needs {waits[0]}.", "Ask for it.", 409)
-        message = f"Patch {patch.number}, revision {latest.number}: {patch.title}"
-        approvals = rules.standing_approvals(patch)
-        body = provenance(user, patch, latest, approvals)
-        written = history.append(patch.spec, "merge", body)
-        kept = {**body, "record": written.number, "record_hash": written.hash}
-        version = save_version(
-            user, patch.spec, latest.text, latest.base.number, message, typed=False, reviewed=kept
-        )
-        assert isinstance(version, SpecVersion)  # the head is the base while its row is locked
-        patch.state, patch.merged = Patch.State.MERGED, version
-        patch.save(update_fields=["state", "merged"])
-        names = ", ".join(sorted(one.user.get_username() for one in approvals))
-        what = f"{patch} r{latest.number}, approved by {names}"
-        record(
-            user, "patch.merged", what, patch.spec.team,
-            before=latest.base.content_hash, after=version.content_hash,
-        )  # fmt: skip
-        notices.merged(patch, user)
+        _hold(patch)
+        if patch.spec.merge_queue:
+            words = f"Patches of {patch.spec.name} are merged by the queue."
+            raise Refused("web.patch_queue", words, "Queue the patch.", 409)
+        return merge_held(user, patch, latest)
+
+
+def merge_held(user: Any, patch: Patch, latest: Revision, *, by_queue: bool = False) -> SpecVersion:
+    """The same, where the caller holds the rows of patch and spec. Raises: Refused."""
+    if waits := rules.missing(patch):
+        raise Refused("web.patch_waits", f"The patch still needs {waits[0]}.", "Ask for it.", 409)
+    message = f"Patch {patch.number}, revision {latest.number}: {patch.title}"
+    approvals = rules.standing_approvals(patch)
+    body = provenance(user, patch, latest, approvals, by_queue)
+    written = history.append(patch.spec, "merge", body)
+    kept = {**body, "record": written.number, "record_hash": written.hash}
+    version = save_version(
+        user, patch.spec, latest.text, latest.base.number, message, typed=False, reviewed=kept
+    )
+    assert isinstance(version, SpecVersion)  # the head is the base while its row is locked
+    patch.state, patch.merged = Patch.State.MERGED, version
+    patch.save(update_fields=["state", "merged"])
+    merge_queue.leave(patch, Queued.State.MERGED, f"Merged as version {version.number}")
+    names = ", ".join(sorted(one.user.get_username() for one in approvals))
+    what = f"{patch} r{latest.number}, approved by {names}"
+    record(
+        user, "patch.merged", what, patch.spec.team,
+        before=latest.base.content_hash, after=version.content_hash,
+    )  # fmt: skip
+    notices.merged(patch, None if by_queue else user)
     return version
 
 
-def provenance(user: Any, patch: Patch, revision: Revision, approvals: list[Verdict]) -> dict[str, Any]:
+def queue(user: Any, patch: Patch, seen: int) -> Queued:
+    """Its place in the merge queue; the one that it has already. What people decide has to be there; checks
+    run again where the queue brings the patch up to date.
+
+    Raises: Refused `web.patch_closed`, `web.patch_moved`, `web.patch_waits`, `web.patch_queue`,
+    `web.archived`.
+    """
+    access.require(user, "spec.propose", patch)
+    with transaction.atomic():
+        patch, latest = _open(patch, seen)
+        _hold(patch)
+        if patch.spec.archived_at:
+            raise _archived(patch.spec)
+        if not patch.spec.merge_queue:
+            words = f"{patch.spec.name} has no merge queue."
+            raise Refused("web.patch_queue", words, "Merge the patch.", 409)
+        if waits := rules.before_queue(patch):
+            raise Refused("web.patch_waits", f"The patch still needs {waits[0]}.", "Ask for it.", 409)
+        if (there := merge_queue.entry_of(patch)) is not None:
+            return there
+        made = Queued.objects.create(patch=patch, revision=latest, user=user)
+        record(user, "patch.queued", f"{patch} r{latest.number}", patch.spec.team, after=latest.content_hash)
+        merge_queue.ask_on_commit(patch.spec_id)
+    return made
+
+
+def unqueue(user: Any, patch: Patch) -> None:
+    """Take a patch out of the merge queue; nothing where it waits no more."""
+    access.require(user, "spec.propose", patch)
+    with transaction.atomic():
+        Patch.objects.select_for_update().get(pk=patch.pk)
+        if merge_queue.leave(patch, Queued.State.LEFT, f"{user} took it out"):
+            record(user, "patch.unqueued", str(patch), patch.spec.team)
+
+
+def _hold(patch: Patch) -> None:
+    """Nobody else changes the spec until the transaction ends; `patch.spec` is as it is now."""
+    Spec.objects.select_for_update().get(pk=patch.spec_id)
+    patch.spec.refresh_from_db()
+
+
+def _archived(spec: Spec) -> Refused:
+    return Refused("web.archived", f"{spec.name} is archived.", "Take it out of the archive.", 409)
+
+
+def provenance(
+    user: Any, patch: Patch, revision: Revision, approvals: list[Verdict], by_queue: bool = False
+) -> dict[str, Any]:
     """What a version keeps of the patch that it was merged from, and the history signs."""
     return {
         "patch": patch.number,
@@ -287,6 +362,7 @@ def provenance(user: Any, patch: Patch, revision: Revision, approvals: list[Verd
             for one in revision.checks.all()
         ],
         "merged_by": user.get_username(),
+        "by_queue": by_queue,
     }
 
 
@@ -296,6 +372,7 @@ def close(user: Any, patch: Patch, seen: int) -> None:
     with transaction.atomic():
         patch, _ = _open(patch, seen)
         Patch.objects.filter(pk=patch.pk).update(state=Patch.State.CLOSED)
+        merge_queue.leave(patch, Queued.State.LEFT, f"{user} closed it")
         record(user, "patch.closed", str(patch), patch.spec.team)
 
 
@@ -333,14 +410,18 @@ def _open(patch: Patch, seen: int) -> tuple[Patch, Revision]:
     return patch, latest
 
 
-def _revise(patch: Patch, user: Any, base: SpecVersion, text: str, why: str) -> Revision:
+def _revise(
+    patch: Patch, user: Any, base: SpecVersion, text: str, why: str, rebases: Revision | None = None
+) -> Revision:
     if digest(text) == base.content_hash:
         raise Refused("web.patch_empty", "It changes nothing.", "Change the text, or close the patch.", 409)
     last = patch.revisions.order_by("-number").first()
     number = last.number + 1 if last else 1
     made = Revision.objects.create(
         patch=patch, number=number, base=base, text=text, content_hash=digest(text), author=user,
-        why=one_line(why, 500),
+        why=one_line(why, 500), rebases=rebases,
     )  # fmt: skip
+    if rebases is None:
+        merge_queue.leave(patch, Queued.State.LEFT, f"{user} made revision {number}")
     checks.begin(made)
     return made

@@ -30,7 +30,7 @@ from spak.policy.law import rules_of
 from spak.program import compile as compile_program
 from spak.records import Record
 from spakweb.ledger.store import DatabaseLedgers
-from spakweb.reviews import spending
+from spakweb.reviews import merge_queue, spending
 from spakweb.reviews.models import Check, Patch, Revision
 from spakweb.reviews.rules import CHECKS, law_hash
 from spakweb.runs.models import ENDED, Run
@@ -88,6 +88,8 @@ def check(key: int) -> None:
         return
     for row in revision.checks.filter(ended_at=None):
         run(row, revision)
+    if merge_queue.entry_of(revision.patch) is not None:
+        merge_queue.ask(revision.patch.spec_id)
 
 
 def run(row: Check, revision: Revision) -> None:

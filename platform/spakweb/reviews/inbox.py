@@ -1,8 +1,9 @@
 """Open patches that wait for one person: `waiting(user, team)` as rows for pages, `count(user, team)`.
 
 A reviewer is asked for each open patch that they neither wrote nor judged in its newest revision; the author
-for each with changes requested, or with as many approvals as the spec asks for. One query, no text is parsed:
-whether a patch may be merged is decided by `rules.missing`.
+for each with changes requested, that the merge queue took out, or with as many approvals as the spec asks for
+and not in the queue. One query, no text is parsed: whether a patch may be merged is decided by
+`rules.missing`.
 """
 
 from __future__ import annotations
@@ -13,16 +14,22 @@ from django.db.models import Case, CharField, Count, Exists, F, OuterRef, Q, Que
 from django.db.models.functions import Coalesce, Greatest
 
 from spakweb import access
-from spakweb.reviews.models import Patch, Revision, Verdict
+from spakweb.reviews.models import Patch, Queued, Revision, Verdict
 from spakweb.teams.models import Team
 
-NEEDS = {"review": "Review it", "changes": "Changes requested", "merge": "Has its approvals"}
+NEEDS = {
+    "review": "Review it",
+    "changes": "Changes requested",
+    "queue": "Taken out of the queue",
+    "merge": "Has its approvals",
+}
 
 
 def waiting(user: Any, team: Team) -> QuerySet[Patch]:
     """Patches with `need`, a key of NEEDS, oldest first."""
     newest = Revision.objects.filter(patch=OuterRef("pk")).order_by("-number").values("pk")[:1]
-    own = Revision.objects.filter(patch=OuterRef("pk"), author=user)
+    own = Revision.objects.filter(patch=OuterRef("pk"), author=user, rebases=None)
+    queued = Queued.objects.filter(patch=OuterRef("pk")).order_by("-pk")
     judged = Verdict.objects.filter(revision=OuterRef("newest"))
     approvals = judged.filter(approves=True).values("revision").annotate(n=Count("user", distinct=True))
     rows = Patch.objects.filter(spec__team=team, spec__archived_at=None, state=Patch.State.OPEN)
@@ -31,10 +38,15 @@ def waiting(user: Any, team: Team) -> QuerySet[Patch]:
         judged=Exists(judged.filter(user=user)),
         refused=Exists(judged.filter(approves=False)),
         approvals=Coalesce(Subquery(approvals.values("n")), 0),
+        place=Subquery(queued.values("state")[:1]),
+        queued_by=Subquery(queued.values("user")[:1]),
+        thrown=Exists(queued.filter(state=Queued.State.REFUSED, revision=OuterRef("newest"))),
     )
     mine = Q(author=user) | Q(wrote=True)
     wanted = [
         When(mine & Q(refused=True), then=Value("changes")),
+        When((mine | Q(queued_by=user.pk)) & Q(place=Queued.State.REFUSED, thrown=True), then=Value("queue")),
+        When(mine & Q(place=Queued.State.WAITING), then=Value("")),
         When(
             Q(author=user, refused=False, approvals__gte=Greatest(F("spec__approvals"), 1)),
             then=Value("merge"),

@@ -1,5 +1,5 @@
 """A patch to a spec, its revisions that never change, verdicts and checks that are pinned to a revision,
-comments, what each person has viewed, and the signed history of merges.
+comments, what each person has viewed, the merge queue, and the signed history of merges.
 
 What changes rows is in actions.py, talk.py and checks.py; how many must approve stands at the spec
 (`Spec.approvals`).
@@ -72,6 +72,8 @@ class Revision(AppendOnly):
     content_hash = models.CharField(max_length=43)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     why = models.CharField(max_length=500, blank=True)
+    rebases = models.ForeignKey("self", models.PROTECT, related_name="+", null=True, blank=True)
+    """The revision that it brings up to date without a conflict: no person wrote it."""
     made_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
@@ -125,6 +127,40 @@ class Check(models.Model):
     class Meta:
         ordering = ("pk",)
         constraints = (models.UniqueConstraint(fields=("revision", "name"), name="one_check_of_a_name"),)
+
+
+class Queued(models.Model):
+    """That a patch waits in the merge queue of its spec, or how that ended."""
+
+    TEAM_PATH = "patch__spec__team"
+
+    class State(models.TextChoices):
+        WAITING = "waiting"
+        MERGED = "merged"
+        REFUSED = "refused"
+        """The queue took it out."""
+        LEFT = "left"
+        """A person took it out, closed the patch or made a new revision."""
+
+    patch = models.ForeignKey(Patch, models.PROTECT, related_name="queued")
+    revision = models.ForeignKey(Revision, models.PROTECT, related_name="+")
+    """What is to be merged; the queue's own revision once it brought the patch up to date."""
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    """Who queued it, and merges it."""
+    made_at = models.DateTimeField(default=timezone.now, editable=False)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.WAITING)
+    words = models.CharField(max_length=300, blank=True)
+    """Why it is in the queue no more."""
+    lost = models.PositiveSmallIntegerField(default=0)
+    """How often its checks were begun again since they did not end."""
+
+    class Meta:
+        ordering = ("pk",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("patch",), condition=models.Q(state="waiting"), name="one_place_in_the_queue"
+            ),
+        )
 
 
 class Comment(models.Model):

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.urls import reverse
 
 from spakweb import access
-from spakweb.reviews.models import Comment, Patch, Revision, Verdict
+from spakweb.reviews.models import Comment, Patch, Queued, Revision, Verdict
 from spakweb.teams.models import Membership, Role
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,14 @@ def commented(comment: Comment) -> None:
 
 
 def merged(patch: Patch, by: Any) -> None:
-    _mail(patch, by, [patch.author], f"{by} merged it.")
+    """`by` is nobody where the queue merged it."""
+    _mail(patch, by, [patch.author], f"{by or 'The merge queue'} merged it.")
+
+
+def left_queue(entry: Queued, why: str) -> None:
+    """To the author and who queued it: the queue took it out."""
+    people = [entry.patch.author, entry.user]
+    _mail(entry.patch, None, people, f"The merge queue took it out: {why}.")
 
 
 def _origin() -> str:
@@ -65,7 +72,7 @@ def _to_author(revision: Revision, by: Any, text: str) -> None:
 def _mail(patch: Patch, by: Any, people: Iterable[Any], text: str) -> None:
     if not settings.REVIEW_MAIL:
         return
-    found = {one.email for one in people if one.pk != by.pk and one.is_active and one.email}
+    found = {one.email for one in people if one != by and one.is_active and one.email}
     where = reverse("spak-patch", args=[patch.spec.team.slug, patch.spec.slug, patch.number])
     subject = f"[SPAK] {patch.spec.name} #{patch.number}: {patch.title}"
     body = f"{text.strip()}\n\n{_origin()}{where}\n"

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from spakweb import access
-from spakweb.reviews import checks, rules, spending, talk
+from spakweb.reviews import checks, merge_queue, rules, spending, talk
 from spakweb.reviews.models import Check, Patch, Revision, Viewed
 from spakweb.reviews.parts import Part, Tasks, edits_of, of_path, parts_of, paths_of
 from spakweb.reviews.reading import draw, read
@@ -34,7 +34,7 @@ def status(user: Any, patch: Patch) -> dict[str, Any]:
     """Verdicts, checks, what is missing: what changes while the page is open."""
     latest, opened = patch.latest, patch.state == Patch.State.OPEN
     rows = list(latest.checks.all())
-    required = set(patch.spec.required_checks)
+    required = set(rules.required(patch.spec))
     shown = [
         {
             "name": one.name,
@@ -52,17 +52,26 @@ def status(user: Any, patch: Patch) -> dict[str, Any]:
         for one in patch.revisions.prefetch_related("verdicts__user")
         for verdict in sorted(one.verdicts.all(), key=lambda verdict: -verdict.pk)
     ]
+    entry = merge_queue.entry_of(patch) if opened else None
+    missing = rules.missing(patch) if opened else []
+    queue = opened and patch.spec.merge_queue
     return {
+        "entry": entry,
+        "place": merge_queue.place(entry) if entry else 0,
+        "queue_refused": merge_queue.refused(patch) if opened and not entry else None,
+        "queue": queue,
+        "may_go": not (rules.before_queue(patch) if queue else missing),
         "patch": patch,
         "spec": patch.spec,
         "team": patch.spec.team,
         "revision": latest,
         "opened": opened,
         "approvals": rules.standing_approvals(patch),
-        "missing": rules.missing(patch) if opened else [],
+        "missing": missing,
         "verdicts": verdicts,
         "checks": shown,
-        "busy": opened and any(one.ended_at is None and not checks.is_lost(one) for one in rows),
+        "busy": opened
+        and (entry is not None or any(one.ended_at is None and not checks.is_lost(one) for one in rows)),
         "again": opened
         and (not rows or any(item["stale"] for item in shown) or any(map(checks.is_lost, rows))),
         "moved": opened and latest.base_id != patch.spec.head_id,

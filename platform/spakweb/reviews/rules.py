@@ -23,13 +23,30 @@ CHECKS = {
 
 
 def authors(patch: Patch) -> set[int]:
-    return {patch.author_id, *patch.revisions.values_list("author", flat=True)}
+    """Who wrote a text of it; who only brought it up to date wrote none."""
+    return {patch.author_id, *patch.revisions.filter(rebases=None).values_list("author", flat=True)}
+
+
+def required(spec: Spec) -> list[str]:
+    """The checks that have to pass; the merge queue asks for a text without errors always."""
+    wanted = {*spec.required_checks, *(["text"] if spec.merge_queue else [])}
+    return [*(name for name in CHECKS if name in wanted), *sorted(wanted - CHECKS.keys())]
+
+
+def same_work(revision: Revision) -> list[Revision]:
+    """The revision, and those that it came of by bringing them up to date without a conflict."""
+    found = [revision]
+    while (before := found[-1].rebases) is not None:
+        found.append(before)
+    return found
 
 
 def standing_approvals(patch: Patch) -> list[Verdict]:
     """The approvals that count for the newest revision: of each person the last verdict, where the text that
-    they judged and the newest differ in formatting at most, who wrote no revision and may still review."""
+    they judged and the newest differ in formatting at most, who wrote no revision and may still review. Where
+    the spec says so they count for what came of bringing the text up to date."""
     latest, wrote, last = patch.latest, authors(patch), {}
+    counted = same_work(latest) if patch.spec.approvals_follow else [latest]
     rows = Verdict.objects.filter(revision__patch=patch).select_related("revision__base", "user")
     for verdict in rows.order_by("pk"):
         last[verdict.user_id] = verdict
@@ -39,25 +56,45 @@ def standing_approvals(patch: Patch) -> list[Verdict]:
         if one.approves
         and one.user_id not in wrote
         and access.can(one.user, "spec.review", patch)
-        and one.revision.base_id == latest.base_id
-        and same_meaning(patch.spec, one.revision.text, latest.text)
+        and any(
+            one.revision.base_id == other.base_id and same_meaning(patch.spec, one.revision.text, other.text)
+            for other in counted
+        )
     ]
 
 
 def missing(patch: Patch) -> list[str]:
     """What a merge still waits for; empty when it may be merged."""
+    latest, found = patch.latest, of_people(patch)
+    if latest.base_id != patch.spec.head_id:
+        found.append("to be brought up to date: the spec has a newer version")
+    return found + _checks(patch.spec, latest)
+
+
+def before_queue(patch: Patch) -> list[str]:
+    """What has to be there before it is queued: the verdicts, and no required check that failed."""
+    latest = patch.latest
+    failed = latest.checks.filter(name__in=required(patch.spec), state=Check.State.FAILED)
+    words = [
+        f"a check to pass: {CHECKS.get(one.name, one.name).lower()}"
+        for one in failed
+        if not is_stale(patch.spec, one)
+    ]
+    return of_people(patch) + words
+
+
+def of_people(patch: Patch) -> list[str]:
+    """The verdicts that a merge still waits for."""
     approvals, latest, found = standing_approvals(patch), patch.latest, []
     if len(approvals) < (needed := max(1, patch.spec.approvals)):
         found.append(f"{needed - len(approvals)} more to approve it")
     admins = [one for one in approvals if access.role_in(one.user, patch.spec.team) == Role.ADMIN]
     if not admins and (why := for_an_admin(patch, latest)):
         found.append(f"an admin to approve it, since {why}")
-    last = {one.user_id: one for one in Verdict.objects.filter(revision=latest).order_by("pk")}
+    last = {one.user_id: one for one in Verdict.objects.filter(revision__in=same_work(latest)).order_by("pk")}
     if any(not one.approves for one in last.values()):
         found.append("who asked for changes to approve it, or a new revision")
-    if latest.base_id != patch.spec.head_id:
-        found.append("to be brought up to date: the spec has a newer version")
-    return found + _checks(patch.spec, latest)
+    return found
 
 
 def for_an_admin(patch: Patch, revision: Revision) -> str:
@@ -75,7 +112,7 @@ def for_an_admin(patch: Patch, revision: Revision) -> str:
 def _checks(spec: Spec, revision: Revision) -> list[str]:
     rows = {one.name: one for one in revision.checks.all()}
     found = []
-    for name in spec.required_checks:
+    for name in required(spec):
         row, words = rows.get(name), CHECKS.get(name, name).lower()
         if row is None or row.state in (Check.State.QUEUED, Check.State.RUNNING):
             found.append(f"a check to end: {words}")

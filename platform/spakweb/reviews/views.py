@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from spakweb import access
 from spakweb.error_pages import wants_json
 from spakweb.errors import Refused
-from spakweb.reviews import actions, blame, campaigns, history, page, rules, talk
+from spakweb.reviews import actions, blame, campaigns, history, merge_queue, page, rules, talk
 from spakweb.reviews.inbox import waiting as inbox_of
 from spakweb.reviews.models import Patch
 from spakweb.reviews.reading import draw, read
@@ -63,6 +63,7 @@ def patch_list(request: HttpRequest, team: str, spec: str) -> HttpResponse:
         "patches": found.patches.select_related("author")[:MOST],
         "may_protect": access.can(request.user, "spec.protect", found),
         "check_names": rules.CHECKS.items(),
+        "queue": merge_queue.waiting(found),
     }
     return render(request, "reviews/list.html", context)
 
@@ -109,7 +110,13 @@ def protect(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     asked = as_number(given.get("approvals", ""))
     by_admin = given.get("privileged_by_admin") == "1"
     actions.protect(
-        request.user, found, -1 if asked is None else asked, by_admin, given.getlist("required_checks")
+        request.user,
+        found,
+        -1 if asked is None else asked,
+        by_admin,
+        given.getlist("required_checks"),
+        queue=given.get("merge_queue") == "1",
+        follow=given.get("approvals_follow") == "1",
     )
     return redirect("spak-patch-list", team=team, spec=spec)
 
@@ -225,6 +232,12 @@ def act(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
         case "merge":
             version = actions.merge(user, found, seen)
             messages.success(request, f"Merged as version {version.number}.")
+        case "queue":
+            actions.queue(user, found, seen)
+        case "unqueue":
+            actions.unqueue(user, found)
+            if given.get("back") == "list":
+                return redirect("spak-patch-list", team=team, spec=spec)
         case "close":
             actions.close(user, found, seen)
         case "revert":

@@ -197,10 +197,15 @@ def _not_promoted(user: Any, version: SpecVersion, name: str) -> str:
 
 
 def remove_tag(user: Any, tag: Tag) -> None:
-    """Remove a tag of a version. Raises: PermissionDenied, Http404 where the person may not."""
+    """Remove a tag of a version; nothing where it is gone. Raises: PermissionDenied, Http404 where the person
+    may not."""
     needed = "spec.protect" if tag.name in PROMOTED and tag.spec.approvals else "spec.tag"
     access.require(user, needed, tag)
     with transaction.atomic():
+        _locked(tag.spec_id)
+        tag = Tag.objects.select_related("version", "spec__team").filter(pk=tag.pk).first()
+        if tag is None:
+            return
         record(
             user,
             "spec.untagged",

@@ -34,6 +34,10 @@ class Spec(models.Model):
     """Whether each privileged change needs an admin's approval, and not only what widens."""
     required_checks = models.JSONField(default=list, blank=True)
     """Names of the checks of a patch that have to pass before it is merged."""
+    merge_queue = models.BooleanField(default=False)
+    """Whether patches are merged by the queue alone, one on top of the other."""
+    approvals_follow = models.BooleanField(default=False)
+    """Whether approvals count for the text that comes of bringing a patch up to date without a conflict."""
     head = models.OneToOneField(
         "SpecVersion", models.PROTECT, related_name="+", null=True, blank=True, editable=False
     )

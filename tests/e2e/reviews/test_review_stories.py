@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -172,3 +173,33 @@ def test_two_patches_conflict_and_the_choice_is_by_task(person) -> None:
     expect(alice.page.get_by_text("Conflicts with version 2 resolved")).to_be_visible()
     expect(alice.page.locator(".changes ins").first).to_have_text("Look everywhere.")
     expect(alice.page.get_by_label("Checks", exact=True)).to_contain_text("It has no errors.")
+
+
+def test_two_patches_go_through_the_queue_one_on_top_of_the_other(person, tmp_path, pytestconfig) -> None:
+    """Bob sees his place and, without a reload, that a worker brought his patch up to date and merged it."""
+    folder = Path(pytestconfig.getoption("--screenshots") or tmp_path)
+    alice, bob = person("alice"), person("bob", color_scheme="dark")
+    path = alice.make(SPEC)
+    protect(alice, path)
+    for words in ("Merge through the queue", "Approvals still count"):
+        alice.page.get_by_label(re.compile(words)).check()
+    alice.page.get_by_role("button", name="Set").click()
+    expect(alice.page.get_by_text("No patch waits to be merged.")).to_be_visible()
+    assert alice.flaws(dark=True) == []
+    patches = []
+    for old, new in (('"Look."', '"Look around."'), ('"Say."', '"Say it."')):
+        bob.open(path)
+        replace(bob, old, new)
+        patches.append(propose(bob, new.strip('"')))
+        alice.go(patches[-1])
+        alice.page.get_by_role("button", name="Approve").click()
+    for patch in patches:
+        bob.go(patch)
+        bob.page.get_by_role("button", name="Queue to merge").click()
+    bob.page.screenshot(path=folder / "merge-queue.png")
+    assert bob.flaws() == []
+    expect(bob.page.get_by_text("byte for byte as it was reviewed")).to_be_visible(timeout=60_000)
+    bob.page.reload()
+    expect(bob.page.get_by_text("Brought up to version 2")).to_be_visible()
+    bob.open(path)
+    assert bob.text == SPEC.replace("Look.", "Look around.").replace("Say.", "Say it.")

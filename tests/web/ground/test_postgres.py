@@ -72,7 +72,10 @@ def cluster() -> Iterator[str]:
 def test_models_and_views_on_postgresql(cluster: str) -> None:
     names = ("access", "attacks", "team_files", "specs_actions", "pages")
     tests = [ROOT / "tests/web/ground" / f"test_{name}.py" for name in names]
-    tests += [ROOT / f"tests/web/reviews/test_{name}.py" for name in ("reviews", "inbox", "evidence")]
+    tests += [
+        ROOT / f"tests/web/reviews/test_{name}.py"
+        for name in ("reviews", "inbox", "evidence", "merge_queue", "merges_at_once")
+    ]
     tests += [ROOT / "tests/web/campaigns/test_campaign_killed.py"]
     tests += [ROOT / "tests/web/runs/test_many_runs.py", ROOT / "tests/web/hooks/test_webhooks.py"]
     tests += [ROOT / f"tests/web/ledger/test_{name}.py" for name in ("database_ledger", "writer")]

@@ -1,0 +1,66 @@
+"""The merge queue of a spec, as rows: who waits, in which place, and how that ended.
+
+People queue a patch and take it out in actions.py; queue_steps.py is what a worker does with the first of
+the queue. `leave` is called inside the transaction of what it tells; `ask` sends the message that a worker
+is to go on, and may be lost: the sweep sends it again.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from django.db import transaction
+from django.db.models import QuerySet
+from kombu.exceptions import KombuError
+
+from spakweb.reviews.models import Patch, Queued
+from spakweb.specs.models import Spec
+
+log = logging.getLogger(__name__)
+
+
+def waiting(spec: Spec | int) -> QuerySet[Queued]:
+    """The queue of a spec, the first to be merged first."""
+    rows = Queued.objects.filter(patch__spec=spec, state=Queued.State.WAITING)
+    return rows.select_related("patch__spec__team", "user").order_by("pk")
+
+
+def entry_of(patch: Patch) -> Queued | None:
+    """Its place in the queue."""
+    return waiting(patch.spec).filter(patch=patch).first()
+
+
+def place(entry: Queued) -> int:
+    """Counted from 1: the first is merged next."""
+    return waiting(entry.patch.spec).filter(pk__lte=entry.pk).count()
+
+
+def refused(patch: Patch) -> Queued | None:
+    """Why the queue took the patch out, as long as nobody has queued or revised it since."""
+    last = Queued.objects.filter(patch=patch).order_by("-pk").first()
+    if last is None or last.state != Queued.State.REFUSED or last.revision_id != patch.latest.pk:
+        return None
+    return last
+
+
+def leave(patch: Patch, state: str, words: str) -> bool:
+    """The patch waits no more; False where it did not. The caller holds the row of the patch."""
+    rows = Queued.objects.filter(patch=patch, state=Queued.State.WAITING)
+    if not rows.update(state=state, words=words[:300]):
+        return False
+    ask_on_commit(patch.spec_id)
+    return True
+
+
+def ask_on_commit(spec: int) -> None:
+    transaction.on_commit(lambda: ask(spec))
+
+
+def ask(spec: int) -> None:
+    """A broker that is away is logged and no error: the next sweep asks again."""
+    from spakweb.celery import app
+
+    try:
+        app.send_task("reviews.queue", (spec,), retry=False)
+    except (OSError, KombuError) as error:
+        log.warning("the merge queue of spec %s was not asked for: %s", spec, type(error).__name__)
