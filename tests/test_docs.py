@@ -14,13 +14,15 @@ import spak
 from spak.cli import spak as command
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = sorted((ROOT / "agents" / "spak").rglob("*.py"))
+SOURCE = sorted(
+    [*(ROOT / "agents" / "spak").rglob("*.py"), *(ROOT / "platform" / "spakweb" / "sources").rglob("*.py")]
+)
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "specs").rglob("*.md")])
 ERRORS = (ROOT / "docs" / "errors.md").read_text()
 CLI = (ROOT / "docs" / "cli.md").read_text()
 
 FAMILIES = frozenset(re.findall(r"^- `([a-z]+)\.", ERRORS, re.MULTILINE))
-NOT_CODES = frozenset({"llm.query", "llm.plan", "tool.run"})
+NOT_CODES = frozenset({"llm.query", "llm.plan", "tool.run", "run.start"})
 TAIL = "\0"
 CODE = re.compile(r"[a-z]+\.[a-z][a-z0-9_]*")
 

@@ -36,6 +36,8 @@ ACTIONS: dict[str, Role] = {
     "spec.review": Role.REVIEWER,
     "spec.protect": Role.ADMIN,
     "audit.view": Role.ADMIN,
+    "source.view": Role.VIEWER,
+    "source.manage": Role.ADMIN,
     "fleet.view": Role.VIEWER,
     "suite.view": Role.VIEWER,
     "suite.edit": Role.EDITOR,
@@ -55,6 +57,7 @@ SCOPES: dict[str, frozenset[str]] = {
     "start": frozenset({"run.start", "run.control"}),
     "answer": frozenset({"run.answer"}),
     "review": frozenset({"spec.propose"}),
+    "admin": frozenset({"source.manage"}),
 }
 """What a scope of a token adds to looking. None approves: `run.approve` and `spec.review` are people's."""
 

@@ -75,6 +75,26 @@ def words(name: str, default: str = "") -> list[str]:
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
 
 
+def reach(name: str) -> list[str]:
+    """Kinds of addresses; only public ones unless it says more."""
+    from spak.policy.urls import REACHES
+
+    found = words(name, "public")
+    if unknown := sorted(set(found) - set(REACHES)):
+        some = f"some of {', '.join(REACHES)}"
+        raise BadSetting(name, f"has {unknown[0]!r}", some, "mend it, or unset it")
+    return found
+
+
+def folders(name: str) -> list[str]:
+    """Whole paths of folders, which need not be there on every host."""
+    found = words(name)
+    for path in found:
+        if not path.startswith("/") or ".." in Path(path).parts or len(Path(path).parts) < 2:
+            raise BadSetting(name, f"has {path!r}", "whole paths of folders", "write /srv/git, or unset it")
+    return found
+
+
 def operators_law(name: str) -> dict[str, str]:
     """The texts of the files that a list names, by their names; together they are a law that loads."""
     from spak.data import law as shipped_law

@@ -15,10 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spak.policy.urls import REACHES
 from spakweb import restoring
 from spakweb.database import LIMITS, Limits, database
-from spakweb.environment import BadSetting, flag, number, operators_law, origin, text, words
+from spakweb.environment import BadSetting, flag, folders, number, operators_law, origin, reach, text, words
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 
@@ -111,6 +110,7 @@ INSTALLED_APPS = [
     "spakweb.suites",
     "spakweb.campaigns",
     "spakweb.runs",
+    "spakweb.sources",
     "spakweb.fleet",
     "spakweb.hooks",
     "spakweb.audit",
@@ -243,11 +243,14 @@ LAW = operators_law("SPAK_WEB_LAW")
 """The operator's law: the text of each file by its name."""
 SECRETS_DIR = text("SPAK_WEB_SECRETS")
 """On a worker's host: a folder for each team, a file for each secret that its runs may name."""
-WEBHOOK_REACH = words("SPAK_WEB_WEBHOOK_REACH", "public")
+WEBHOOK_REACH = reach("SPAK_WEB_WEBHOOK_REACH")
 """The kinds of addresses that webhooks may be sent to."""
-if _unknown := sorted(set(WEBHOOK_REACH) - set(REACHES)):
-    _some = f"some of {', '.join(REACHES)}"
-    raise BadSetting("SPAK_WEB_WEBHOOK_REACH", f"has {_unknown[0]!r}", _some, "mend it, or unset it")
+SOURCE_REACH = reach("SPAK_WEB_SOURCE_REACH")
+"""The kinds of addresses that repositories of teams may be at."""
+SOURCE_FOLDERS = folders("SPAK_WEB_SOURCE_FOLDERS")
+"""Folders of the workers' disk whose repositories teams may name."""
+SOURCE_S = number("SPAK_WEB_SOURCE_S", 120, 1, 3600)
+"""How long a repository may take, from the first question to the last file."""
 CELERY_BEAT_SCHEDULE = {
     # workers that come back after a night do not find a night's sweeps
     "sweep": {"task": "runs.sweep", "schedule": 5.0, "options": {"expires": 60.0}}

@@ -117,3 +117,17 @@ def test_a_token_on_standard_input_that_is_none(
     answers(platform)
     done = cli("login", "https://a", "--json", stdin=given)
     assert (done.code, done.error) == (2, "client.token") and not servers.path().exists()
+
+
+def test_a_source_is_named_with_its_ref(cli: Cli, answers: Callable[[Answer], None], tmp_path: Path) -> None:
+    answers(lambda request: httpx.Response(201, json=RUN | {"source": json.loads(request.content)["source"]}))
+    line = ("run", "demo/tune", "--server", "https://a", "--json")
+    assert cli(*line, "--source", "app", "--ref", "v1").json["source"] == {"name": "app", "ref": "v1"}
+    assert cli(*line, "--source", "app").json["source"] == {"name": "app"}
+    both = cli(*line, "--source", "app", "--files", str(tmp_path))
+    assert (both.code, cli(*line, "--ref", "v1").code, cli("run", "a.spak", "--source", "app").code) == (
+        2,
+        2,
+        2,
+    )
+    assert "usage.arguments" in both.err + both.out

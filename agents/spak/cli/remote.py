@@ -37,6 +37,8 @@ class Order:
     queue: str = ""
     key: str = ""
     junit: Path | None = None
+    source: str = ""
+    ref: str = ""
 
 
 def run(server: str, order: Order, as_json: bool) -> int:
@@ -91,6 +93,8 @@ def _start(platform: Platform, order: Order, team: str, spec: str, version: str 
         backend=order.backend or None,
         queue=order.queue or None,
         key=order.key or None,
+        source=order.source or None,
+        ref=order.ref or None,
     )
 
 

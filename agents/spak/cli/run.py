@@ -40,6 +40,8 @@ MODES = click.Choice(["stepwise", "semi_auto", "full_auto"])
 @click.option(
     "--files", type=click.Path(path_type=Path), metavar="DIR", help="With --server: the files it works on."
 )
+@click.option("--source", default="", metavar="NAME", help="With --server: fetch the files from this source.")
+@click.option("--ref", default="", metavar="REF", help="With --source: the branch or tag, or the usual one.")
 @click.option("--wait", is_flag=True, help="With --server: show its records until it ends or waits.")
 @click.option(
     "--label", "labels", multiple=True, metavar="L", help="With --server: a label; repeat for more."
@@ -67,6 +69,8 @@ def command(
     junit: Path | None,
     server: str | None,
     files: Path | None,
+    source: str,
+    ref: str,
     wait: bool,
     labels: tuple[str, ...],
     queue: str,
@@ -78,7 +82,7 @@ def command(
     from spak.cli import session, show
 
     away = {"--files": files, "--wait": wait, "--label": labels, "--queue": queue}
-    away |= {"--idempotency-key": idempotency_key}
+    away |= {"--idempotency-key": idempotency_key, "--source": source, "--ref": ref}
     here = {"--workspace": workspace, "--in-place": in_place, "--proposer": proposer, "--from": recorded}
     here |= {"--seed": seed is not None, "--runs-dir": runs_dir}
     if junit is not None and (junit.is_dir() or not junit.parent.is_dir()):
@@ -91,9 +95,12 @@ def command(
         _none_of(here, "a platform decides it: leave it out with --server")
         if (junit or timeout is not None) and not wait:
             raise UsageError("usage.arguments", "--junit and --timeout need --wait", "add --wait")
+        if (source and files) or (ref and not source):
+            raise UsageError("usage.arguments", "--ref needs --source, which takes no --files", "choose one")
         order = remote.Order(
-            file, files, wait, timeout, pairs(inputs), labels, mode, backend, queue, idempotency_key, junit
-        )
+            file, files, wait, timeout, pairs(inputs), labels, mode, backend, queue, idempotency_key, junit,
+            source, ref,
+        )  # fmt: skip
         return remote.run(server, order, as_json)
     _none_of(away, "it needs --server URL")
 

@@ -119,9 +119,11 @@ class Platform:
         self, team: str, spec: str, *, version: int | None = None, tag: str | None = None,
         files: str | None = None, inputs: Mapping[str, str] | None = None, labels: Sequence[str] = (),
         mode: str | None = None, backend: str | None = None, queue: str | None = None, key: str | None = None,
+        source: str | None = None, ref: str | None = None,
     ) -> RemoteRun:  # fmt: skip
         """Start a run of a version, of a tag, or of the newest version. `key` makes a repeated call give the
-        run of the first one; without it this call alone is protected.
+        run of the first one; without it this call alone is protected. With a `source` of the team the
+        platform fetches the files, at a ref or at the usual one.
 
         Raises: UsageError `usage.arguments` for a key that is not 1 to 200 printable ASCII characters.
         """
@@ -134,6 +136,8 @@ class Platform:
             "files": files,
             "inputs": dict(inputs or {}) or None,
         }
+        if source is not None:
+            given["source"] = {"name": source, **({"ref": ref} if ref else {})}
         given |= {"labels": list(labels) or None, "mode": mode, "backend": backend, "queue": queue}
         body = {name: value for name, value in given.items() if value is not None}
         headers = {"Idempotency-Key": key or str(uuid.uuid4())}

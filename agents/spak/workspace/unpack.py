@@ -136,7 +136,7 @@ def _weigh(archive: BinaryIO, limits: Limits) -> None:
     listed, listing = struct.unpack_from("<H", tail, at + 10)[0], struct.unpack_from("<I", tail, at + 12)[0]
     long = tail[max(0, at - _END_64_SIZE) : at].startswith(_END_64)
     if long or listed > limits.files or listing > limits.files * (_LINE + PATH_BYTES):
-        raise _too_many(limits)
+        raise too_many(limits)
 
 
 class _Pass:
@@ -234,7 +234,7 @@ class _Pass:
     def _count(self) -> None:
         self._entries += 1
         if self._entries > self._limits.files:
-            raise _too_many(self._limits)
+            raise too_many(self._limits)
 
 
 def checked_name(given: str) -> str:
@@ -281,7 +281,8 @@ def _refuse(code: str, message: str, hint: str) -> NoReturn:
     raise UsageError(code, message, hint)
 
 
-def _too_many(limits: Limits) -> UsageError:
+def too_many(limits: Limits) -> UsageError:
+    """The error of an upload with too many files and folders."""
     return UsageError(
         "upload.files", f"There are more than {limits.files:,} files and folders.",
         "Leave out what the run does not need, such as node_modules or build results.",

@@ -10,6 +10,7 @@ from rest_framework import serializers
 from spakweb import clock
 from spakweb.live.summaries import HEADER, list_row
 from spakweb.runs.models import SANDBOXES, Run
+from spakweb.sources.models import Source
 from spakweb.specs.models import Spec, SpecVersion
 
 
@@ -34,6 +35,7 @@ RUN_COLUMNS = (
         "parent_seq",
     ),
     *("version__spec__slug", "version__number", "version__content_hash", "team__slug"),
+    *("begun_from__name", "begun_from__url", "begun_from__ref", "begun_from__commit"),
 )
 
 
@@ -106,6 +108,18 @@ class Checked(serializers.Serializer):
     findings = Finding(many=True)
 
 
+class FromSource(serializers.Serializer):
+    """A source of the team and what of it a run begins with."""
+
+    name = serializers.CharField(max_length=40)
+    ref = serializers.CharField(
+        required=False, max_length=200, help_text="A branch or a tag; else the source's usual one."
+    )
+    commit = serializers.CharField(
+        required=False, max_length=64, help_text="The ref has to be at this commit, else the run fails."
+    )
+
+
 class StartRequest(serializers.Serializer):
     """What a run begins with; all has a default."""
 
@@ -122,6 +136,63 @@ class StartRequest(serializers.Serializer):
     files = serializers.CharField(
         required=False, max_length=43, help_text='The hash of an upload; "none" for an empty workspace.'
     )
+    source = FromSource(required=False, help_text="Instead of files: a worker fetches them from git.")
+
+
+class SourceRequest(serializers.Serializer):
+    """A git repository. A token goes with https; a source of ssh gets a deploy key."""
+
+    name = serializers.CharField(max_length=40)
+    url = serializers.CharField(max_length=2000)
+    refs = serializers.ListField(
+        child=serializers.CharField(max_length=200), help_text="What runs may begin from: main, release/*."
+    )
+    token = serializers.CharField(required=False, max_length=4000, write_only=True)
+    login = serializers.CharField(
+        required=False, max_length=100, help_text="The name that goes with the token."
+    )
+    host_keys = serializers.CharField(
+        required=False, max_length=40_000, help_text="Of ssh: the host's public keys, a line each."
+    )
+    submodules = serializers.BooleanField(required=False, help_text="Take it without its submodules.")
+    lfs = serializers.BooleanField(required=False, help_text="Take pointers of Git LFS as they are.")
+
+
+class CredentialsRequest(serializers.Serializer):
+    """A new token; a source of ssh takes none and gets a new deploy key."""
+
+    token = serializers.CharField(required=False, allow_blank=True, max_length=4000, write_only=True)
+    login = serializers.CharField(required=False, max_length=100)
+
+
+class SourceShape(serializers.Serializer):
+    """A source. Its credentials are never given; `public_key` is for the repository's host."""
+
+    name = serializers.CharField()
+    url = serializers.CharField()
+    refs = serializers.ListField(child=serializers.CharField())
+    credentials = serializers.ChoiceField(["none", "token", "deploy_key"])
+    public_key = serializers.CharField()
+    submodules = serializers.BooleanField()
+    lfs = serializers.BooleanField()
+    made_by = serializers.CharField()
+    made_at = serializers.CharField()
+    rotated_at = serializers.CharField(allow_null=True)
+
+
+class Sources(serializers.Serializer):
+    """All sources of a team, by name."""
+
+    sources = SourceShape(many=True)
+
+
+class BegunFrom(serializers.Serializer):
+    """Where a run's files come from; `commit` is empty until a worker has fetched them."""
+
+    name = serializers.CharField()
+    url = serializers.CharField()
+    ref = serializers.CharField()
+    commit = serializers.CharField()
 
 
 class UploadShape(serializers.Serializer):
@@ -160,6 +231,7 @@ class RunShape(serializers.Serializer):
     inputs = serializers.DictField()
     labels = serializers.ListField(child=serializers.CharField())
     files = serializers.CharField(allow_null=True)
+    source = BegunFrom(allow_null=True)
     made_at = serializers.CharField()
     started_at = serializers.CharField()
     ended_at = serializers.CharField()
@@ -267,8 +339,24 @@ def run_of(request: Builds, row: dict[str, Any]) -> dict[str, Any]:
         "records": row["count"],
         "cost_nanousd": shown["cost"],
         "files": row["files__root"],
+        "source": {name: row[f"begun_from__{name}"] for name in ("name", "url", "ref", "commit")}
+        if row["begun_from__name"]
+        else None,
         "url": request.build_absolute_uri(reverse("spak-api-run", args=here)),
         "html_url": request.build_absolute_uri(reverse("spak-run", args=here)),
+    }
+
+
+def source_of(source: Source) -> dict[str, Any]:
+    """A source as SourceShape."""
+    kind = "deploy_key" if source.public_key else "token" if source.sealed else "none"
+    return {
+        **{name: getattr(source, name) for name in ("name", "url", "public_key", "submodules", "lfs")},
+        "refs": source.patterns,
+        "credentials": kind,
+        "made_by": str(source.made_by),
+        "made_at": source.made_at.isoformat(),
+        "rotated_at": source.rotated_at.isoformat() if source.rotated_at else None,
     }
 
 

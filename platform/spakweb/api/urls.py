@@ -9,9 +9,11 @@ from django.urls import path
 from spakweb.access import by_token
 from spakweb.api import schema  # noqa: F401  it makes tokens known to the schema
 from spakweb.api import views_runs as runs
+from spakweb.api import views_sources as sources
 from spakweb.api import views_specs as specs
 
 SPEC = "teams/<slug:team>/specs/<slug:spec>/"
+SOURCE = "teams/<slug:team>/sources/<slug:source>/"
 RUN = "teams/<slug:team>/runs/<str:run>/"
 
 
@@ -22,6 +24,10 @@ def one(view: Any) -> Any:
 
 urlpatterns = [
     path("teams/", one(specs.TeamList), name="spak-api-teams"),
+    path("teams/<slug:team>/sources/", one(sources.SourceList), name="spak-api-sources"),
+    path(SOURCE, one(sources.SourceDetail), name="spak-api-source"),
+    path(f"{SOURCE}remove/", one(sources.SourceRemove), name="spak-api-source-remove"),
+    path(f"{SOURCE}credentials/", one(sources.SourceCredentials), name="spak-api-source-credentials"),
     path("teams/<slug:team>/specs/", one(specs.SpecList), name="spak-api-specs"),
     path(SPEC, one(specs.SpecDetail), name="spak-api-spec"),
     path(f"{SPEC}check/", one(specs.SpecCheck), name="spak-api-check"),

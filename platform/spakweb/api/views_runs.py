@@ -40,6 +40,7 @@ from spakweb.live.viewers import Viewer
 from spakweb.runs import actions, start_inputs
 from spakweb.runs.models import Run, RunRecord, Upload
 from spakweb.runs.pages.filters import RunFilter
+from spakweb.sources import actions as sources
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.teams.models import Team
 from spakweb.text import as_number
@@ -104,12 +105,15 @@ class RunStart(View):
         if unknown:
             hint = f"It declares: {', '.join(start_inputs.declared(version)) or 'none'}."
             raise Refused("web.run_input", f"The spec has no input {unknown[0][:60]!r}.", hint, 422)
-        asked = given.get("files", "")
+        asked, source = given.get("files", ""), given.get("source")
+        if asked and source:
+            raise Refused("web.request", "files and source cannot both be given.", "Send one of them.", 422)
 
         def work() -> Response:
             run = actions.start(
                 request.user, found, version=version, inputs=start_inputs.checked(version, inputs),
                 labels=given.get("labels", ()), bare=asked == NONE, files=_files(found, asked),
+                begun_from=sources.begin(request.user, found.team, **source) if source else None,
                 **{name: given[name] for name in ("mode", "backend", "queue", "sandbox") if name in given},
             )  # fmt: skip
             body = shapes.one_run(request, run)

@@ -102,7 +102,7 @@ def _is_first(body: Mapping[str, Any]) -> bool:
 _SHAPES: Mapping[str, Mapping[str, type]] = {
     "rules": {"spec": str, "policy": dict, "catalog": dict, "inputs": dict, "keys": list, "r3": str},
     "host": {"run": str, "spec": str, "mode": str, "launcher": str, "toolchain": dict, "backend": str,
-             "parent": dict},
+             "parent": dict, "source": dict},
 }  # fmt: skip
 
 

@@ -1,12 +1,13 @@
 """Files that people bring for runs, in Django's storage: one zip each, under the upload's key.
 
-`store` puts one there durably, `opened` reads it, `drop` removes those that no run and no spec needs. What
-is in a zip was looked through before (spak.workspace.unpack) and is again when a workspace is filled.
+`keep` takes one for a team, `opened` reads it, `drop` removes those that no run and no spec needs. What
+is in a zip is looked through when it comes (spak.workspace.unpack) and again when a workspace is filled.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,11 +21,17 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import ProtectedError
 
-from spak.errors import RunError
-from spak.workspace.unpack import Limits, below
+from spak.errors import RunError, UsageError
+from spak.workspace.unpack import Contents, Limits, below, look, too_large
 from spakweb import clock
+from spakweb.audit.actions import record
+from spakweb.errors import Refused
+from spakweb.promptly import promptly
 from spakweb.runs.models import Upload
+from spakweb.runs.unsafe_text import visible
+from spakweb.teams.models import Team
 
+TOO_MUCH = ("upload.size", "upload.files")
 UNUSED = timedelta(days=1)
 """How long files are there that no run was started with."""
 
@@ -32,6 +39,40 @@ UNUSED = timedelta(days=1)
 def limits() -> Limits:
     """How many files, and bytes of them, a run may start with."""
     return Limits(files=settings.RUN_FILES, size_bytes=settings.RUN_FILES_BYTES)
+
+
+def keep(
+    user: Any, team: Team, name: str, archive: BinaryIO, size: int, *, strip: bool = False
+) -> tuple[Upload, Contents]:
+    """Take a zip for a team, whose rights the caller has asked about; the same files again are the same
+    upload. With `strip` a single folder around all of them is left out.
+
+    Raises: Refused `upload.*`.
+    """
+    most = limits()
+    try:
+        if size > most.size_bytes:
+            raise too_large(most)
+        found = look(archive, most, strip=strip)
+    except UsageError as why:
+        raise Refused(why.code, why.message, why.hint, 413 if why.code in TOO_MUCH else 400) from why
+    now, called = clock.now(), visible(name)[:120].strip() or "files"
+    with promptly():
+        if Upload.objects.filter(team=team, root=found.root).update(made_at=now, name=called):
+            return Upload.objects.get(team=team, root=found.root), found
+    key = secrets.token_urlsafe(16)
+    store(key, archive)
+    with transaction.atomic():
+        upload, new = Upload.objects.get_or_create(
+            team=team, root=found.root,
+            defaults={"key": key, "name": called, "folder": found.folder, "files": len(found.items),
+                      "size": found.size, "made_by": user, "made_at": now},
+        )  # fmt: skip
+        if new:
+            record(user, "files.uploaded", called, team, after=found.root, files=len(found.items))
+    if not new:  # two brought the same at once
+        remove(key)
+    return upload, found
 
 
 def store(key: str, archive: BinaryIO) -> None:

@@ -16,10 +16,9 @@ from django.db import transaction
 from django.db.models import Q
 from django.http import Http404
 
-from spak.errors import UsageError
 from spak.lang import parse
 from spak.llm import BACKENDS
-from spak.workspace.unpack import Contents, look, too_large
+from spak.workspace.unpack import Contents
 from spakweb import access, clock
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
@@ -31,6 +30,7 @@ from spakweb.runs.deleted import gone
 from spakweb.runs.leases import free
 from spakweb.runs.models import ENDED, SANDBOXES, Command, KeptFiles, Run, RunText, SavedView, State, Upload
 from spakweb.runs.spec_text import spec_text
+from spakweb.sources.models import RunSource
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.specs.team_files import TeamFiles
 from spakweb.teams.models import Team
@@ -38,7 +38,6 @@ from spakweb.text import digest
 from spakweb.worker import retention
 from spakweb.worker.queue import enqueue
 
-TOO_MUCH = ("upload.size", "upload.files")
 LABELS, VIEWS = 20, 40
 """Of one run, and of one team."""
 ANSWER_BYTES = 1 << 20
@@ -64,13 +63,14 @@ def start(
     sandbox: str = "",
     files: Upload | None = None,
     bare: bool = False,
+    begun_from: RunSource | None = None,
     text: str = "",
     seed: int | None = None,
     recording: str = "",
 ) -> Run:
     """A queued run of a version (the newest when none is named). It begins with `files`, else with those kept
-    with the spec unless it is `bare`. With a `text` it runs that one, and is a run of no version. `recording`
-    is the key of a case whose answers it is given.
+    with the spec unless it is `bare` or a worker fetches them, as `begun_from` says. With a `text` it runs
+    that one, and is a run of no version. `recording` is the key of a case whose answers it is given.
 
     Raises: Refused `web.run_mode`, `web.run_labels`.
     """
@@ -87,12 +87,15 @@ def start(
         team=spec.team, version=None if text else version, key=new_key(), name=spec.name, made_by=user,
         mode=mode, sandbox=sandbox, backend="recorded" if recording else backend[:40],
         inputs=dict(inputs or {}), labels=labels_of(labels),
-        files=files or (None if bare else kept_files(spec)), **_queues(queue),
+        files=files or (None if bare or begun_from else kept_files(spec)), **_queues(queue),
     )  # fmt: skip
     if run.files is not None and run.files.team_id != spec.team_id:
         raise Http404
     with transaction.atomic():
         run.save(force_insert=True)
+        if begun_from is not None:
+            begun_from.run = run
+            begun_from.save(force_insert=True)
         if text or recording or seed is not None:
             given = secrets.randbits(52) if seed is None else seed
             RunText.objects.create(run=run, spec=spec, text=text, seed=given, pack=recording)
@@ -116,37 +119,7 @@ def bring_files(
     Raises: Refused `upload.*`.
     """
     access.require(user, "run.start", spec)
-    return keep_upload(user, spec.team, name, archive, size, strip=strip)
-
-
-def keep_upload(
-    user: Any, team: Team, name: str, archive: BinaryIO, size: int, *, strip: bool = False
-) -> tuple[Upload, Contents]:
-    """The same for a team, whose rights the caller has asked about. Raises: Refused `upload.*`."""
-    limits = uploads.limits()
-    try:
-        if size > limits.size_bytes:
-            raise too_large(limits)
-        found = look(archive, limits, strip=strip)
-    except UsageError as why:
-        raise Refused(why.code, why.message, why.hint, 413 if why.code in TOO_MUCH else 400) from why
-    now, called = clock.now(), unsafe_text.visible(name)[:120].strip() or "files"
-    with promptly():
-        if Upload.objects.filter(team=team, root=found.root).update(made_at=now, name=called):
-            return Upload.objects.get(team=team, root=found.root), found
-    key = secrets.token_urlsafe(16)
-    uploads.store(key, archive)
-    with transaction.atomic():
-        upload, new = Upload.objects.get_or_create(
-            team=team, root=found.root,
-            defaults={"key": key, "name": called, "folder": found.folder, "files": len(found.items),
-                      "size": found.size, "made_by": user, "made_at": now},
-        )  # fmt: skip
-        if new:
-            record(user, "files.uploaded", called, team, after=found.root, files=len(found.items))
-    if not new:  # two brought the same at once
-        uploads.remove(key)
-    return upload, found
+    return uploads.keep(user, spec.team, name, archive, size, strip=strip)
 
 
 def keep_files(user: Any, spec: Spec, upload: Upload | None) -> None:
@@ -180,6 +153,9 @@ def fork(user: Any, parent: Run, at: int, mode: str = "") -> Run:
         if not Run.objects.select_for_update(no_key=True).filter(pk=parent.pk, deleted_at=None).exists():
             raise gone(Run.objects.get(pk=parent.pk))
         run.save(force_insert=True)
+        if begun_from := RunSource.objects.filter(run=parent).first():
+            begun_from.run = run
+            begun_from.save(force_insert=True)
         record(user, "run.forked", run.key, parent.team, before=parent.key)
         enqueue(run)
     return run

@@ -23,7 +23,6 @@ from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.ledger import packs, uploads
-from spakweb.runs import actions as runs
 from spakweb.suites.actions import make
 from spakweb.suites.models import Case, Suite
 from spakweb.teams.models import Team
@@ -71,9 +70,7 @@ def _kept(user: Any, suite: Suite, case: Kept, split: str) -> Case:
     right, files = case.right, None
     if case.workspace is not None:
         data = packs.zipped(case.workspace)
-        files, _ = runs.keep_upload(
-            user, suite.team, f"{suite.slug} {case.name}", io.BytesIO(data), len(data)
-        )
+        files, _ = uploads.keep(user, suite.team, f"{suite.slug} {case.name}", io.BytesIO(data), len(data))
     try:
         return Case.objects.create(
             suite=suite, name=case.name[:80], content_hash=case.hash, split=split, inputs=dict(case.inputs),

@@ -19,6 +19,7 @@ SCOPES = {
     "start": "Start, fork, label, pause and cancel runs, and bring files for them",
     "answer": "Answer what a run waits for",
     "review": "Propose patches to specs",
+    "admin": "Add, change and remove the team's sources",
 }
 """What a token may be given besides looking, in words."""
 

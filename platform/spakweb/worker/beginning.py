@@ -1,4 +1,4 @@
-"""The beginning of a run on a worker: compile the version, fill the workspace, write the genesis.
+"""The beginning of a run on a worker: compile the version, fetch and fill in its files, write the genesis.
 
 Takes the row of a queued run; gives a Runner that holds its lease. What cannot begin (a spec that does not
 compile, no sandbox, no backend) raises before anything is written. A fork copies proposals of its parent.
@@ -28,6 +28,7 @@ from spakweb.ledger.store import DatabaseLedgers
 from spakweb.ledger.workspaces import folder_of
 from spakweb.runs.models import Run, RunBlob, RunText
 from spakweb.runs.signing import approvers
+from spakweb.sources.freeze import files_of
 from spakweb.specs.team_files import EXAMPLES, TeamFiles
 from spakweb.teams.law import law_of
 from spakweb.worker.team_secrets import knowing
@@ -49,13 +50,15 @@ def begin(row: Run, ledgers: DatabaseLedgers, place: Workspace) -> Runner:
     mode = row.mode if row.mode in config.MODES else None
     made = plan(whole, row.inputs, mode=mode, backend=row.backend, sandbox=row.sandbox,
                 answering=_recorded(row, own), approvers=approvers(), law=law_of(row.team))  # fmt: skip
+    source = files_of(row, folder_of(row.key))
     fill(row, place, source_of(spec.slug))
     Run.objects.filter(pk=row.pk).update(mode=made.mode)
     row.mode = made.mode
     root = place.snapshot()
     if place.travels:
         place.push(root, unleased(row.pk))
-    body = made.genesis(row.key, root, own.seed if own is not None else None, spec=row.name)
+    body = made.genesis(row.key, root, own.seed if own is not None else None, spec=row.name,
+                        **({"source": source} if source else {}))  # fmt: skip
     return Runner.create(ledgers, row.key, body, knowing(made.host, row.team.slug), place)
 
 

@@ -36,6 +36,7 @@ from spakweb.ledger import blobs, uploads
 from spakweb.ledger.workspaces import folder_of
 from spakweb.live import news
 from spakweb.runs.models import DELETABLE, ENDED, Command, Run, RunRecord, RunSnapshot, RunText
+from spakweb.sources.models import RunSource
 from spakweb.teams.models import Team
 
 RECORDS, BLOBS, RUNS, UPLOADS = 1_000, 100, 50, 10
@@ -99,6 +100,7 @@ def erase(run: Run, until: float = float("inf")) -> bool:
         with transaction.atomic():
             RunSnapshot.objects.filter(run=run).delete()
             RunText.objects.filter(run=run).delete()
+            RunSource.objects.filter(run=run).delete()
             Command.objects.filter(run=run).delete()
         _remove_files(run)
         Run.objects.filter(pk=run.pk).update(erased_at=clock.now(), files=None)

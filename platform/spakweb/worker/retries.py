@@ -105,6 +105,10 @@ def refuse(row: Run, error: UserError) -> None:
     """The run could not begin: it has no records, and says why; not one that was cancelled meanwhile, or that
     somebody else begins."""
     let_go(row.key)
+    if error.code == "git.cancelled":
+        cancelled = {"state": State.CANCELLED, "reason": "run.cancelled", "wanted": "", "left_at": None}
+        _left(row).filter(count=0).update(**cancelled, ended_at=timezone.now(), holder="", lease_until=None)
+        return
     _left(row).filter(count=0).update(
         state=State.FAILED,
         reason=_reason(f"{error.code}: {error.message}"),

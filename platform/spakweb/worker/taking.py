@@ -20,6 +20,7 @@ from spak.runner import Run as Runner
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.ledger.workspaces import folder_of, workspace_of
 from spakweb.runs.models import Run
+from spakweb.sources.freeze import FETCH
 from spakweb.worker import retries
 from spakweb.worker.beginning import begin, copied_on, draw_from_parents, host_of
 
@@ -77,7 +78,8 @@ def _alone(key: str) -> Iterator[None]:
             raise RunError("workspace.busy", message, "wait for it, or end it if it was stopped") from error
         if Run.objects.filter(key=key, count__gt=0).exists():
             raise LedgerError("ledger.busy", f"run {key} was begun by another runner", "")
-        for name in ("workspace", "store"):  # what one that died while it filled them has left
-            if (folder / name).exists():
-                shutil.rmtree(folder / name)
+        left = [folder / "workspace", folder / "store", *folder.glob(f"{FETCH}*")]
+        for path in left:  # of one that died while it filled them
+            if path.exists():
+                shutil.rmtree(path)
         yield

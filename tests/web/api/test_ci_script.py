@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from platform_kit import ROOT, Up, manage, running, seeded
+from sources_kit import Repository
 
 SPAK = str(ROOT / ".venv/bin/spak")
 MADE = """
@@ -25,6 +26,11 @@ team = alice.memberships.first().team
 for name, path in (("good", "given.txt"), ("bad", "missing.txt")):
     create_spec(alice, team, name, 'task Look { step read: tool.read_file { path: "%s" } }' % path)
 print(team.slug, tokens.make(alice, "ci", 7, team, ["start"])[1])
+"""
+
+SOURCE = """
+from spakweb.sources import actions
+actions.add(alice, team, "app", "%s", ["main"])
 """
 
 
@@ -138,3 +144,21 @@ def test_a_spec_or_version_that_is_not_there(platform: tuple[Up, str, str]) -> N
             [SPAK, "run", name, "--server", up.url], env=home, capture_output=True, text=True, check=False
         )
         assert done.returncode == 2 and f"[{known}]" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.sandbox
+def test_the_client_runs_on_a_source_of_the_operators_disk(tmp_path: Path, place: Path) -> None:
+    """A whole platform with a worker of its own, and a repository in a folder that the operator names."""
+    data = Path(shutil.copytree(place, tmp_path / "data"))
+    repository = Repository(tmp_path / "git" / "app.git")
+    repository.commit({"given.txt": b"text\n"})
+    folders = {"SPAK_WEB_SOURCE_FOLDERS": str(tmp_path / "git")}
+    made = f"{MADE.replace('good', 'on source').replace('bad', 'not there')}{SOURCE % repository.folder}"
+    team, secret = manage(data, "shell", "--no-imports", "-c", made, **folders).stdout.split()[-2:]
+    with running(data, **folders) as up:
+        done = subprocess.run(
+            [SPAK, "run", f"{team}/on-source", "--server", up.url, "--source", "app", "--wait", "--json"],
+            env={**os.environ, "SPAK_TOKEN": secret, "HOME": str(tmp_path)}, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["source"]["commit"] == repository.head()

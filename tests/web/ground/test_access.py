@@ -23,6 +23,7 @@ from spakweb.campaigns.actions import begin as begin_campaign
 from spakweb.hooks import actions as hooks
 from spakweb.reviews.actions import propose
 from spakweb.runs.models import Run
+from spakweb.sources import actions as sources
 from spakweb.specs.actions import set_tag
 from spakweb.specs.models import Spec
 from spakweb.suites.models import Case, Experiment, Suite
@@ -51,6 +52,7 @@ class Route:
 SPEC = ("team", "spec")
 RUN = ("team", "run")
 SUITE = ("team", "suite")
+SOURCE = ("team", "source")
 PATCH = ("team", "spec", "patch")
 VERSION = ("team", "spec", "number")
 VIEWER, EDITOR, REVIEWER, ADMIN = Role
@@ -156,6 +158,10 @@ TEAM_ROUTES = {
     "spak-run-artifact": Route(VIEWER, args=(*RUN, "file")),
     "spak-run-files": Route(VIEWER, args=RUN),
     "spak-team-runs": Route(VIEWER),
+    "spak-api-sources": Route(VIEWER),
+    "spak-api-source": Route(VIEWER, args=SOURCE),
+    "spak-api-source-remove": Route(ADMIN, "post", {}, SOURCE),
+    "spak-api-source-credentials": Route(ADMIN, "post", {}, SOURCE, "{}"),
     "spak-api-specs": Route(VIEWER),
     "spak-api-spec": Route(VIEWER, args=SPEC),
     "spak-api-check": Route(VIEWER, "post", {}, SPEC, TEXT),
@@ -293,6 +299,7 @@ def world(first_cast: Any) -> tuple[Any, dict[str, Any]]:
         "token": tokens.make(cast["nobody"], "script", 7)[0].pk, "secret": "none",
         "member": member.pk, "invitation": invitation.pk, "name": "hello", "key": "ended-run",
         "suite": "nightly",
+        "source": sources.add(cast["alice"], cast.team, "app", "https://git.example/app.git", ["main"]).name,
         "webhook": hooks.add(cast["alice"], cast.team, "https://ci.example/", ["failed"])[0].pk,
     }  # fmt: skip
 
@@ -343,7 +350,7 @@ def test_things_of_another_team_are_not_reached_through_ones_own(
     route = TEAM_ROUTES[name]
     foreign = [
         part
-        for part in ("member", "invitation", "number", "tag", "run", "patch", "suite", "webhook")
+        for part in ("member", "invitation", "number", "tag", "run", "patch", "suite", "webhook", "source")
         if part in route.args
     ]
     if not foreign:
@@ -386,6 +393,7 @@ WRITES = {
     "start": {"spak-api-bring", "spak-api-start", "spak-api-pause", "spak-api-resume", "spak-api-cancel"},
     "answer": {"spak-api-answer"},
     "review": {"spak-api-patches"},
+    "admin": {"spak-api-source-remove", "spak-api-source-credentials"},
 }
 
 
@@ -398,7 +406,7 @@ def test_what_a_scope_adds(cast: Any, named: dict[str, Any], scope: str, role: R
     for other, names in WRITES.items():
         for name in names:
             status = ask(client, name, TEAM_ROUTES[name], named).status_code
-            may = other == scope and access.RANK[role] >= access.RANK[EDITOR]
+            may = other == scope and access.RANK[role] >= access.RANK[TEAM_ROUTES[name].least]
             assert (status != 403) == may, (name, status)
     assert ask(client, "spak-run-decide", TEAM_ROUTES["spak-run-decide"], named).status_code == 403
 

@@ -1,0 +1,82 @@
+"""Sources: a team's git repositories, listed, added, removed, and their credentials changed."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from spakweb import access
+from spakweb.api import shapes
+from spakweb.api.base import View
+from spakweb.api.once import once
+from spakweb.sources import actions
+from spakweb.sources.models import Source
+from spakweb.teams.models import Team
+
+
+def find_source(request: Request, team: str, source: str, action: str) -> Source:
+    """The source. Raises: Http404, PermissionDenied."""
+    rows = Source.objects.select_related("team", "made_by")
+    found: Source = access.find(request.user, action, rows, team__slug=team, name=source)
+    return found
+
+
+class SourceList(View):
+    """Sources of a team."""
+
+    @extend_schema(operation_id="list_sources", responses=shapes.Sources)
+    def get(self, request: Request, team: str) -> Response:
+        """All sources, by name."""
+        found = access.find(request.user, "source.view", Team, slug=team)
+        rows = Source.objects.filter(team=found).select_related("made_by")
+        return Response({"sources": [shapes.source_of(one) for one in rows]})
+
+    @extend_schema(
+        operation_id="add_source", request=shapes.SourceRequest, responses={201: shapes.SourceShape}
+    )
+    def post(self, request: Request, team: str) -> Response:
+        """Add a source. Needs the scope admin."""
+        found = access.find(request.user, "source.manage", Team, slug=team)
+        given = self.given(request, shapes.SourceRequest)
+
+        def work() -> Response:
+            named = {name: given.pop(name) for name in ("name", "url")}
+            made = actions.add(request.user, found, allowed=given.pop("refs"), **named, **given)
+            return Response(shapes.source_of(made), status=201)
+
+        return once(request, work)
+
+
+class SourceDetail(View):
+    """A source."""
+
+    @extend_schema(operation_id="get_source", responses=shapes.SourceShape)
+    def get(self, request: Request, team: str, source: str) -> Response:
+        """A source, without its credentials."""
+        return Response(shapes.source_of(find_source(request, team, source, "source.view")))
+
+
+class SourceRemove(View):
+    """Removing a source."""
+
+    @extend_schema(operation_id="remove_source", request=None, responses={204: None})
+    def post(self, request: Request, team: str, source: str) -> Response:
+        """Remove a source with its credentials. Needs the scope admin."""
+        actions.remove(request.user, find_source(request, team, source, "source.manage"))
+        return Response(status=204)
+
+
+class SourceCredentials(View):
+    """Credentials of a source."""
+
+    @extend_schema(
+        operation_id="rotate_source",
+        request=shapes.CredentialsRequest,
+        responses={200: shapes.SourceShape},
+    )
+    def post(self, request: Request, team: str, source: str) -> Response:
+        """Other credentials for a source. Needs the scope admin."""
+        found = find_source(request, team, source, "source.manage")
+        given = self.given(request, shapes.CredentialsRequest)
+        return Response(shapes.source_of(actions.rotate(request.user, found, **given)))

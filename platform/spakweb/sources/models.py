@@ -1,0 +1,73 @@
+"""A team's git repositories, and where the files of a run came from.
+
+Fields only; people change sources by actions.py, a worker fills a `RunSource` in (freeze.py). Credentials are
+sealed with the platform's key (credentials.py); no page, record or event has them.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from spakweb.runs.models import Run
+from spakweb.teams.models import Team
+
+
+class Source(models.Model):
+    """A git repository of a team."""
+
+    TEAM_PATH = "team"
+
+    team = models.ForeignKey(Team, models.CASCADE, related_name="sources")
+    name = models.SlugField(max_length=40)
+    url = models.CharField(max_length=2000)
+    """As addresses.py wrote it: no user's password, no query."""
+    refs = models.TextField()
+    """Patterns of full names, a line each: what runs may begin from."""
+    user = models.CharField(max_length=100, blank=True, default="")
+    """The name that goes with a token; empty for others."""
+    sealed = models.TextField(blank=True, default="")
+    """The token, or the private half of the deploy key; empty where none is needed."""
+    public_key = models.TextField(blank=True, default="")
+    """The public half of the deploy key, as the host of the repository wants it."""
+    host_keys = models.TextField(blank=True, default="")
+    """What the host proves itself by over ssh: `ssh-ed25519 AAAA...`, a line each."""
+    submodules = models.BooleanField(default=False)
+    """Whether repositories with submodules are taken, without these."""
+    lfs = models.BooleanField(default=False)
+    """Whether pointers of Git LFS are taken as the files that they are."""
+    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    made_at = models.DateTimeField(default=timezone.now, editable=False)
+    rotated_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("name",)
+        constraints = (models.UniqueConstraint(fields=("team", "name"), name="one_source_of_a_name"),)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def patterns(self) -> list[str]:
+        """The allowed refs."""
+        return self.refs.split()
+
+
+class RunSource(models.Model):
+    """That a run begins with the files of a source at a ref; `commit` is empty until a worker has them."""
+
+    TEAM_PATH = "run__team"
+
+    run = models.OneToOneField(Run, models.CASCADE, primary_key=True, related_name="begun_from")
+    source = models.ForeignKey(Source, models.SET_NULL, null=True, related_name="runs")
+    name = models.SlugField(max_length=40)
+    url = models.CharField(max_length=2000)
+    ref = models.CharField(max_length=255)
+    """What was asked for; once it is fetched, the full name of what was found."""
+    wanted = models.CharField(max_length=64, blank=True, default="")
+    """The commit that the ref has to be at; empty: whichever it is at."""
+    commit = models.CharField(max_length=64, blank=True, default="")
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.ref}"

@@ -1,0 +1,73 @@
+"""A team with a source: a repository that a host on loopback serves, where the operator permits that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runs_kit import tables
+from sources_kit import Host, Repository
+from spakweb.runs.actions import start
+from spakweb.runs.models import Run
+from spakweb.sources import actions, addresses
+from spakweb.sources.models import Source
+from spakweb.specs.actions import create_spec
+from spakweb.worker import execute, queue
+
+CHANGES = """\
+task Change {
+  step greet: tool.write_file { path: "hello.txt" content: "Hello" }
+  success: file_contains("hello.txt", "Hello")
+}
+"""
+
+
+@pytest.fixture
+def ground(
+    transactional_db: None, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Runs that really run; nothing is sent to a queue."""
+    monkeypatch.setattr(queue, "send", lambda key, queue="default": None)
+    settings.MEDIA_ROOT = tmp_path / "media"
+    settings.DATA_DIR = tmp_path / "data"
+    settings.SOURCE_REACH = ["public", "loopback"]
+    monkeypatch.setattr(addresses, "resolve", lambda host: ("127.0.0.1",))
+    with tables():
+        yield
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "git" / "app.git")
+
+
+@pytest.fixture
+def host(repository: Repository) -> Iterator[Host]:
+    made = Host(repository.folder.parent)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def source(ground: None, cast: Any, host: Host) -> Source:
+    return actions.add(
+        cast["alice"], cast.team, "app", host.url("app.git"), ["main", "release/*", "refs/tags/*"]
+    )
+
+
+@pytest.fixture
+def run_from(ground: None, cast: Any) -> Callable[..., Run]:
+    """`run_from(ref="", commit="", text=CHANGES)`: a run of bob's from the source app, advanced."""
+
+    def make(ref: str = "", commit: str = "", text: str = CHANGES, name: str = "app") -> Run:
+        spec = create_spec(cast["alice"], cast.team, f"spec {cast.team.specs.count()}", text)
+        begun = actions.begin(cast["bob"], cast.team, name, ref, commit)
+        run = start(cast["bob"], spec, begun_from=begun)
+        execute.advance(run.key)
+        run.refresh_from_db()
+        return run
+
+    return make
