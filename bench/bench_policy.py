@@ -17,8 +17,8 @@ from typing import Any
 
 from spak import data
 from spak.datalog import Fact, Name, Session, load
-from spak.datalog.checker import accepts
 from spak.datalog.explain import prove
+from spak.datalog.proof_checker import accepts
 from spak.datalog.why_not import why_not
 
 _FLOOR = """

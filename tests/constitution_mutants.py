@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from spak.datalog import Policy
-from spak.datalog.check import check
+from spak.datalog.static_check import check
 from spak.datalog.syntax import Clause, Literal_, Part, Source
 from spak.datalog.text.format import numbered
 

@@ -32,7 +32,7 @@ OPEN = (
     'asks_method(A, "GET").\n'
 )
 REACH = "reachable_kind(/loopback).\n"
-"""What the operator's law says for the test's own server to be reached: no spec may (spak.policy.closed)."""
+"""What the operator's law says for the test's own server to be reached: no spec may (`policy.closed`)."""
 
 
 class Handler(BaseHTTPRequestHandler):

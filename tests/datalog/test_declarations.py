@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from spak.datalog import Fact, Finding, Name, PolicyError, load
-from spak.datalog.checker import accepts
 from spak.datalog.explain import prove
+from spak.datalog.proof_checker import accepts
 
 A, B = Name("/a"), Name("/b")
 ROLES = """

@@ -12,8 +12,8 @@ import pytest
 
 from process_kit import WAIT_S
 from spak.datalog import Fact, Limits, Map, Name, Pair, PolicyError, PolicyLimit, Struct, Var, atom, load
-from spak.datalog.checker import accepts
 from spak.datalog.explain import prove
+from spak.datalog.proof_checker import accepts
 from spak.datalog.why_not import why_not
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,8 +8,8 @@ import pytest
 
 from policy_kit import CONSTANTS, EDB, IDB, Facts, clingo_rows, given, naive, random_program, text_of
 from spak.datalog import Name, Session, load, rule_tables
-from spak.datalog.checker import accepts
 from spak.datalog.explain import prove
+from spak.datalog.proof_checker import accepts
 from spak.datalog.why_not import why_not
 
 SEEDS = range(120)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from policy_kit import LAW
 from spak.datalog import Fact, Finding, Name, PolicyError, Request, Session, load
-from spak.datalog.checker import accepts
 from spak.datalog.explain import prove
+from spak.datalog.proof_checker import accepts
 from spak.datalog.why_not import why_not
 
 A, B = Name("/a"), Name("/b")

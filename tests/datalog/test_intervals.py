@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from policy_kit import LAW
 from spak.datalog import Fact, Finding, Name, PolicyError, atom, load
-from spak.datalog.checker import accepts
 from spak.datalog.explain import prove
 from spak.datalog.intervals import OPEN_END, OPEN_START, instant
+from spak.datalog.proof_checker import accepts
 from spak.datalog.text.layout import format_text
 from spak.datalog.text.parse import parse
 from spak.datalog.why_not import why_not

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from policy_kit import CONSTANTS, EDB, IDB, LAW, Rule, clingo_rows, given, naive, random_program, text_of
 from process_kit import WAIT_S
 from spak.datalog import Fact, Finding, Limits, Name, PolicyError, PolicyLimit, Session, load
-from spak.datalog.checker import accepts
 from spak.datalog.explain import prove
+from spak.datalog.proof_checker import accepts
 from spak.datalog.why_not import why_not
 
 SEEDS = st.integers(0, 10**6)

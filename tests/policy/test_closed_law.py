@@ -7,7 +7,7 @@ import pytest
 from law_kit import under
 from spak.datalog import PolicyError
 from spak.datalog.session import load
-from spak.policy.closed import Level, closed
+from spak.policy.closed_predicates import Level, closed
 from spak.policy.law import RESERVED, Law, compiled
 from spak.runner.genesis import constitution
 

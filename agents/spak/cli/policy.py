@@ -176,8 +176,8 @@ def verify_command(proof: Path, files: tuple[Path, ...], with_law: bool, as_json
     """Check PROOF, as `why --json` printed it, against FILES without the engine: 0, else 1."""
     import json
 
-    from spak.datalog.checker import accepts
     from spak.datalog.errors import NoProof
+    from spak.datalog.proof_checker import accepts
     from spak.errors import UsageError
 
     try:

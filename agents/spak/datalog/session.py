@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 from spak import canon
-from spak.datalog.check import check
 from spak.datalog.errors import PolicyError, PolicyLimit
 from spak.datalog.evaluate import Evaluation, Limits, Rules
 from spak.datalog.externals import TRUE, Answers, Ask, Mode, Request, asking, externals_of
@@ -20,6 +19,7 @@ from spak.datalog.intervals import MARK
 from spak.datalog.lint import GIVEN, linear
 from spak.datalog.plan import Key, prepare
 from spak.datalog.rule_tables import merge
+from spak.datalog.static_check import check
 from spak.datalog.strata import components
 from spak.datalog.syntax import Clause, Const, Decl, Finding, Var, Wild
 from spak.datalog.terms import value_of

@@ -18,7 +18,7 @@ from spak.datalog.errors import PolicyError
 from spak.datalog.session import Policy, load
 from spak.datalog.syntax import Clause, Finding
 from spak.datalog.text.parse import parse
-from spak.policy.closed import Level, closed, known
+from spak.policy.closed_predicates import Level, closed, known
 
 RESERVED = frozenset(
     """

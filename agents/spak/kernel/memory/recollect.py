@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spak.kernel import memory
-from spak.kernel.memory import Memory, settle, settle_2
+from spak.kernel.memory import Memory, settle, settle_semantics_2
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
 
@@ -35,14 +35,14 @@ def sent(held: Memory, rules: Rules) -> Memory:
 
 def moved(held: Memory, rules: Rules) -> Memory:
     """After the run went on to another task."""
-    change = settle.transition if rules.decides.memory_by_policy else settle_2.transition
+    change = settle.transition if rules.decides.memory_by_policy else settle_semantics_2.transition
     return change(held, rules.program.memory)
 
 
 def smaller(held: Memory, rules: Rules, size: Size, items: Sequence[Mapping[str, Any]]) -> Memory | None:
     """Made smaller for a prompt of these items that was counted; None when nothing is left to take away."""
     if not rules.decides.memory_by_policy:
-        return settle_2.compact(held, rules.program.memory)
+        return settle_semantics_2.compact(held, rules.program.memory)
     written = sum(memory.length(item["text"]) for item in items)
     over = size.tokens - (size.room or 0)
     return settle.compact(held, rules.program.memory, written * over // max(1, size.tokens) + 1)
@@ -89,10 +89,10 @@ def _remember(
     name, policy = pending.name or pending.step, rules.program.memory
     if not rules.decides.memory_by_policy:
         if isinstance(value, Mapping):
-            item = settle_2.long(pending.attempt, role, name, value, call)
+            item = settle_semantics_2.long(pending.attempt, role, name, value, call)
         else:
-            item = settle_2.entry(pending.attempt, role, name, note + str(value), call)
-        return settle_2.remember(held, item, policy)
+            item = settle_semantics_2.entry(pending.attempt, role, name, note + str(value), call)
+        return settle_semantics_2.remember(held, item, policy)
     if isinstance(value, Mapping):
         item = memory.long(pending.attempt, role, name, value, call, note)
     else:
