@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli_calls import Cli
-from spak.commandline import added, table
+from spak.commandline import custom_tables, table
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/commands.md"
 (EXAMPLE,) = re.findall(r"^```toml commands\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
@@ -17,7 +17,7 @@ CASES = re.findall(r"^(allow|deny) (.+)$", PAGE.read_text(), re.MULTILINE)
 
 
 def test_the_example_of_the_docs_is_in_order() -> None:
-    assert added.problems({"schemacheck.toml": EXAMPLE}) == []
+    assert custom_tables.problems({"schemacheck.toml": EXAMPLE}) == []
     assert len(CASES) > 10
 
 

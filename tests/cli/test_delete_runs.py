@@ -43,9 +43,9 @@ def test_one_whose_records_cannot_be_read_can_go(cli: Cli, ended: str, runs: Pat
 
 def test_killed_in_the_middle_the_rest_is_cleaned_up(cli: Cli, ended: str, runs: Path) -> None:
     def before() -> None:
-        from spak.cli import making
+        from spak.cli import run_folders
 
-        making._remove = lambda folder: os.kill(os.getpid(), signal.SIGKILL)
+        run_folders._remove = lambda folder: os.kill(os.getpid(), signal.SIGKILL)
 
     assert cli("runs", "--delete", ended, before=before).code == -signal.SIGKILL
     assert cli("runs", "--json").json == {"runs": []}

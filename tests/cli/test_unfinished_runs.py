@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli_calls import HELLO, Cli
-from spak.cli import making
+from spak.cli import run_folders
 from spak.errors import LedgerError
 
 
@@ -82,11 +82,11 @@ def test_killed_before_each_change_there_is_a_run_or_nothing_after_a_cleaning(cl
 
 def test_a_folder_that_a_process_holds_stays(cli: Cli, runs: Path) -> None:
     folder = runs / "20260101-000000-x"
-    with making.making(folder):
+    with run_folders.making(folder):
         (folder / "workspace").mkdir()
         assert cli("runs", "--clean", "--json").json == {"removed": []}
         assert (folder / "workspace").is_dir()
-    assert not (folder / making.LOCK).exists()
+    assert not (folder / run_folders.LOCK).exists()
 
 
 def test_what_is_no_folder_of_a_run_stays(cli: Cli, runs: Path) -> None:
@@ -109,12 +109,12 @@ def test_a_folder_of_an_older_version_is_removed_after_a_minute(cli: Cli, runs: 
 
 def test_what_fails_inside_leaves_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "r"
-    with pytest.raises(ValueError, match="x"), making.making(folder):
+    with pytest.raises(ValueError, match="x"), run_folders.making(folder):
         (folder / "workspace/deep").mkdir(parents=True)
         raise ValueError("x")
     assert not folder.exists()
     (tmp_path / "file").write_text("")
-    with pytest.raises(LedgerError), making.making(tmp_path / "file" / "r"):
+    with pytest.raises(LedgerError), run_folders.making(tmp_path / "file" / "r"):
         pass
 
 
@@ -126,10 +126,10 @@ def test_a_folder_that_was_cleaned_up_before_its_lock_is_made_again(
     def flock(fd: int, how: int) -> None:
         if quick and how == fcntl.LOCK_EX:
             quick.pop()
-            making._remove(folder)
+            run_folders._remove(folder)
         real(fd, how)
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with making.making(folder):
-        assert (folder / making.LOCK).exists()
+    with run_folders.making(folder):
+        assert (folder / run_folders.LOCK).exists()
     assert folder.is_dir()

@@ -23,7 +23,7 @@ def check_command(files: tuple[Path, ...], as_json: bool) -> int:
 
     FILES that do not ship may only describe programs that no shipped table knows."""
     from spak import config
-    from spak.commandline import added, check, table
+    from spak.commandline import check, custom_tables, table
     from spak.datalog.syntax import Finding, Place
     from spak.runner import laws
     from spak.runner.views.report import plural
@@ -32,11 +32,11 @@ def check_command(files: tuple[Path, ...], as_json: bool) -> int:
     texts = {str(file): common.read_input(file).decode("utf-8", "replace") for file in sorted(named)}
     ships = [str(file) for file in named if file.resolve().parent == table.FOLDER]
     wrong = [
-        added.Problem("commands.table", name, problem)
+        custom_tables.Problem("commands.table", name, problem)
         for name in ships
         for problem in check.problems(texts[name])
     ]
-    wrong += added.problems({name: text for name, text in texts.items() if name not in ships})
+    wrong += custom_tables.problems({name: text for name, text in texts.items() if name not in ships})
     found = [
         Finding(
             problem.code, "error", problem.message,

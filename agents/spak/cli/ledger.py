@@ -23,7 +23,7 @@ def command() -> None:
 @common.json_option
 def verify_command(run: str, checkpoint: Path | None, runs_dir: Path | None, as_json: bool) -> int:
     """Check that RUN (or an exported file) is what was written, whole and in order."""
-    from spak.cli import lines
+    from spak.cli import ledger_input
     from spak.ledger.blobs import FileBlobs
     from spak.ledger.verify import read_checkpoint, verify
     from spak.runner.views.report import plural
@@ -31,13 +31,13 @@ def verify_command(run: str, checkpoint: Path | None, runs_dir: Path | None, as_
     if checkpoint is not None:
         common.read_input(checkpoint)  # a file that is not there is wrong usage, not a bad checkpoint
     mark = None if checkpoint is None else read_checkpoint(checkpoint)
-    if lines.is_file(run):
-        report = verify(lines.open_file(run), exported=True, checkpoint=mark)
+    if ledger_input.is_file(run):
+        report = verify(ledger_input.open_file(run), exported=True, checkpoint=mark)
     else:
         root, name = common.find_run(run, runs_dir)
         blobs = FileBlobs(root / name / "blobs", writable=False)
         trace = root / name / "trace.jsonl"
-        report = verify(lines.open_file(str(trace)), exported=False, checkpoint=mark, blobs=blobs)
+        report = verify(ledger_input.open_file(str(trace)), exported=False, checkpoint=mark, blobs=blobs)
     problems = [{"seq": item.seq, "code": item.code, "message": item.message} for item in report.problems]
     if as_json:
         common.emit({"ok": report.ok, "records": report.records, "head": report.head, "problems": problems})

@@ -98,14 +98,14 @@ def _spec(path: Path) -> Side:
 
 def _runs(names: tuple[str, ...], runs_dir: Path | None) -> Iterator[tuple[str, Iterator[Record]]]:
     """The records of each run, by its name."""
-    from spak.cli import lines
+    from spak.cli import ledger_input
     from spak.ledger.files import FileLedgers
 
     root = common.runs_dir(runs_dir)
     if not names and root.is_dir():
         names = tuple(FileLedgers(root).runs())
     for name in names:
-        yield name, lines.records(name, runs_dir)
+        yield name, ledger_input.records(name, runs_dir)
 
 
 def _print(found: Changes) -> None:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 @common.json_option
 def command(run: str, runs_dir: Path | None, as_json: bool) -> int:
     """Derive every commit of RUN (or of an exported file, - for standard input) again and compare."""
-    from spak.cli import lines
+    from spak.cli import ledger_input
     from spak.runner.views.report import plural
 
-    found, kept = _of_a_file(run) if lines.is_file(run) else _of_a_run(*common.find_run(run, runs_dir))
+    found, kept = _of_a_file(run) if ledger_input.is_file(run) else _of_a_run(*common.find_run(run, runs_dir))
     difference = None if found.difference is None else found.difference.to_json()
     equal = difference is None
     if as_json:
@@ -49,10 +49,10 @@ def command(run: str, runs_dir: Path | None, as_json: bool) -> int:
 
 
 def _of_a_file(run: str) -> tuple[Replay, None]:
-    from spak.cli import lines
+    from spak.cli import ledger_input
     from spak.kernel.replay import replay
 
-    return replay(lines.records(run, None)), None
+    return replay(ledger_input.records(run, None)), None
 
 
 def _of_a_run(root: Path, name: str) -> tuple[Replay, dict[str, Any] | None]:

@@ -19,7 +19,7 @@ from spak.errors import UserError
 @common.json_option
 def command(clean: bool, delete: tuple[str, ...], runs_dir: Path | None, as_json: bool) -> int:
     """List local runs, newest last, as their last stop left them."""
-    from spak.cli.making import remove, unfinished
+    from spak.cli.run_folders import remove, unfinished
     from spak.ledger.files import FileLedgers
 
     root = common.runs_dir(runs_dir)
@@ -47,7 +47,7 @@ def command(clean: bool, delete: tuple[str, ...], runs_dir: Path | None, as_json
 
 def _deleted(runs: list[tuple[Path, str]], as_json: bool) -> int:
     """Delete runs, in order; none after the first that cannot be."""
-    from spak.cli.making import delete
+    from spak.cli.run_folders import delete
 
     names = list(dict.fromkeys(name for _, name in runs))
     for name in names:

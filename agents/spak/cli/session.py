@@ -22,7 +22,7 @@ from spak import config
 from spak.cli import common, recording
 from spak.cli.artifacts import with_artifacts
 from spak.cli.imported import must_be_ours
-from spak.cli.making import making
+from spak.cli.run_folders import making
 from spak.errors import LedgerError, SpecError, UsageError
 from spak.kernel.rules import Rules
 from spak.kernel.state import State

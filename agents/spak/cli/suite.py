@@ -68,10 +68,10 @@ def keep(
     """Freeze RUN, which ended, as a case: its workspace, inputs, seed, a model's answers and its outcome."""
     from dataclasses import replace
 
-    from spak.cli import kept
+    from spak.cli import case_files
 
     root, found = common.find_run(run, runs_dir)
-    case, fill = kept.case_of(root, found, name or found)
+    case, fill = case_files.case_of(root, found, name or found)
     right = replace(case.right, sealed=_checks(checks, outputs), passes_before=passes_before)
     case = replace(case, right=right, tags=tags)
     return _added(folder, case, _with_sealed(fill, sealed), as_json)
@@ -115,7 +115,7 @@ def add(
     as_json: bool,
 ) -> int:
     """Add the case NAME."""
-    from spak.cli import kept
+    from spak.cli import case_files
     from spak.cli.run import pairs
     from spak.program.semantics import SEMANTICS
     from spak.suites import Case, Right
@@ -125,7 +125,7 @@ def add(
     case = Case(
         name, folder, pairs(inputs), seed, right, tags, semantics=0 if recording is None else SEMANTICS
     )
-    return _added(folder, case, _with_sealed(kept.filler(workspace, recording), sealed), as_json)
+    return _added(folder, case, _with_sealed(case_files.filler(workspace, recording), sealed), as_json)
 
 
 @command.command("check")

@@ -32,7 +32,7 @@ def read_line(
     added: Mapping[str, Grammar] | None = None,
 ) -> Reading:
     """The deeds and paths of all commands of a line that is run in a folder, with variables of the
-    environment besides the usual ones; `added` are grammars of further programs (added.py)."""
+    environment besides the usual ones; `added` are grammars of further programs (custom_tables.py)."""
     reading = Reading()
     try:
         line = parse(text)

@@ -20,7 +20,7 @@ from dataclasses import replace
 from spak.commandline import environment, interpreters, lists, table, walkers
 from spak.commandline.interpret import apply, parse
 from spak.commandline.judge import Judge
-from spak.commandline.members import is_patch, patched
+from spak.commandline.patch_names import is_patch, patched
 from spak.commandline.table import Grammar
 from spak.commandline.words import Arg, is_number, texts_of, words
 from spak.shell import Command

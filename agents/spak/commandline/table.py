@@ -125,7 +125,7 @@ class Grammar:
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     """Names of this table for kinds, as `when` changes them."""
     added: bool = False
-    """The table does not ship: a word that could be a path is one, whatever kind is named (added.py)."""
+    """The table does not ship: a word that could be a path is one, whatever kind it names (custom_tables)."""
 
 
 @cache
@@ -150,7 +150,7 @@ def programs() -> tuple[str, ...]:
 
 def digest(added: Mapping[str, str] = MappingProxyType({})) -> str:
     """The hash of all tables in use, which the first record of a run names: those that ship with the lists
-    that code reads, and the texts that were added, by names with a folder (spak.commandline.added)."""
+    that code reads, and the texts that were added, by names with a folder (custom_tables.py)."""
     return canon.content_hash({**_shipped(), lists.FILE.name: lists.text(), **added})
 
 

@@ -15,8 +15,8 @@ from functools import partial
 
 from spak import shell
 from spak.commandline import places
-from spak.commandline.added import grammars
 from spak.commandline.commands import read_line
+from spak.commandline.custom_tables import grammars
 from spak.commandline.findings import Reading
 from spak.datalog.values import Fact, Name
 from spak.errors import UserError

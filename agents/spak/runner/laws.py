@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from spak import canon
-from spak.commandline.added import problems
+from spak.commandline.custom_tables import problems
 from spak.datalog.errors import PolicyError
 from spak.errors import UsageError
 from spak.inputs import read_text

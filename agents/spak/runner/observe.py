@@ -14,8 +14,8 @@ from typing import Any
 
 from spak import canon
 from spak.cancel import Cancel
-from spak.commandline.added import grammars
 from spak.commandline.commands import read_line
+from spak.commandline.custom_tables import grammars
 from spak.datalog.externals import Request
 from spak.datalog.values import encode, to_json
 from spak.errors import UserError

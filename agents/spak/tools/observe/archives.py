@@ -13,7 +13,7 @@ import tarfile
 import zipfile
 import zlib
 
-from spak.commandline.members import MAX_NAMES, is_patch, patched
+from spak.commandline.patch_names import MAX_NAMES, is_patch, patched
 from spak.commandline.world import TOO_MANY
 
 MAX_BYTES = 32 << 20

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from attacks_kit import attacks, ordinary
-from spak.commandline import added
+from spak.commandline import custom_tables
 from spak.commandline.commands import read_line
 from spak.commandline.findings import Reading
 from spak.commandline.world import Eyes, Seen
@@ -56,12 +56,12 @@ WRONG = {
     "[x]\nverbs = 3\n": ("commands.table", "x: "),
     "[x]\nwhen = 'a'\n": ("commands.table", "x: "),
     "[x]\nflag = '-a'\n": ("commands.table", "x: flag is no part of a table"),
-    "x" * (added.MAX_TEXT + 1): ("commands.table", "a table of more than 65536 characters"),
+    "x" * (custom_tables.MAX_TEXT + 1): ("commands.table", "a table of more than 65536 characters"),
 }
 
 
 def problems(text: str) -> list[tuple[str, str]]:
-    return [(item.code, item.message) for item in added.problems({"f": "version = 1\n" + text})]
+    return [(item.code, item.message) for item in custom_tables.problems({"f": "version = 1\n" + text})]
 
 
 def same(one: Reading, two: Reading) -> bool:
@@ -88,8 +88,10 @@ def test_an_option_for_code_may_say_what_it_takes(kind: str) -> None:
 
 
 def test_no_more_tables_than_are_read() -> None:
-    many = {str(number): "version = 1\n" for number in range(added.MAX_TEXTS + 1)}
-    assert [item.message for item in added.problems(many)] == [f"more than {added.MAX_TEXTS} tables"]
+    many = {str(number): "version = 1\n" for number in range(custom_tables.MAX_TEXTS + 1)}
+    assert [item.message for item in custom_tables.problems(many)] == [
+        f"more than {custom_tables.MAX_TEXTS} tables"
+    ]
 
 
 def test_what_an_added_table_does_not_list_is_denied() -> None:
@@ -97,7 +99,7 @@ def test_what_an_added_table_does_not_list_is_denied() -> None:
     text = (
         "version = 1\n[x]\noperands = 'text*'\n[x.options]\n'-n' = 'match [a-z./]+'\n'-w' = 'word writes'\n"
     )
-    grammars = added.grammars({"f": text})
+    grammars = custom_tables.grammars({"f": text})
 
     def found(line: str) -> set[str]:
         reading = read_line(line, EYES, added=grammars)
@@ -112,7 +114,7 @@ def test_what_an_added_table_does_not_list_is_denied() -> None:
 def words_of(lines: list[str]) -> list[str]:
     """Every word of the lines that a table could be added for."""
     found = {word for line in lines for word in re.findall(r"[\w.+-]+", line)}
-    return sorted(word for word in found if word != "version" and not added._taken(word))
+    return sorted(word for word in found if word != "version" and not custom_tables._taken(word))
 
 
 def runs(reading: Reading) -> set[str]:
@@ -130,7 +132,7 @@ def test_no_line_changes_that_does_not_run_an_added_program() -> None:
     lines = [*(line for _, line in attacks()), *ordinary()]
     names = words_of(lines)
     free = "version = 1\n" + "".join(f'["{name}"]\noperands = "text*"\n' for name in names)
-    grammars = added.grammars({"f": free})
+    grammars = custom_tables.grammars({"f": free})
     changed = 0
     for line in lines:
         plain, with_tables = read_line(line, EYES), read_line(line, EYES, added=grammars)
@@ -153,8 +155,8 @@ def test_no_line_changes_by_tables_made_at_random(seed: int) -> None:
     for name in names:
         chosen = {part.partition(" ")[0]: part for part in chance.sample(parts, 4)}
         text += f'["{name}"]\n' + "\n".join(chosen.values()) + "\n"
-    assert added.problems({"f": text}) == []
+    assert custom_tables.problems({"f": text}) == []
     for line in lines:
         plain = read_line(line, EYES)
         if not runs(plain) & set(names):
-            assert same(plain, read_line(line, EYES, added=added.grammars({"f": text}))), line
+            assert same(plain, read_line(line, EYES, added=custom_tables.grammars({"f": text}))), line
