@@ -91,6 +91,7 @@ from spakweb.runs.models import Run
 from spakweb.specs.actions import save_version
 from spakweb.suites import actions as suites
 from spakweb.teams import actions as teams
+from spakweb.teams import named_roles
 from spakweb.teams.models import Team, User
 from spakweb.worker import queue
 queue.send = lambda key, queue="default": None
@@ -102,6 +103,7 @@ suites.begin(alice, suite, list(spec.versions.all()), 1, ["gate"])
 kit.begun(alice, spec, suite)
 hooks.add(alice, team, "https://ci.example.org/hooks", ["failed"])
 propose(User.objects.get(username="bob"), spec, kit.TWICE.replace('"good"', '"better"'), 2, "Better")
+named_roles.keep(alice, team, "security", [team.memberships.get(user=alice).pk])
 run = Run.objects.filter(version__spec=spec, state="succeeded").first()
 print(run.key, "/join/" + teams.invite(alice, team, "viewer")[1] + "/")
 """

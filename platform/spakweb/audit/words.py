@@ -65,6 +65,8 @@ WORDS = {
     "team.joined": "Joined the team",
     "team.keep_runs": "Changed how long runs are kept",
     "team.left": "Left the team",
+    "team.named_role": "Changed a named role",
+    "team.named_role_removed": "Removed a named role",
     "team.role": "Changed a role",
     "team.rules": "Changed the rules",
     "token.first_used": "Used a token for the first time",

@@ -19,11 +19,13 @@ from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.reviews import by_task, checks, history, merge_queue, notices, rules
-from spakweb.reviews.models import Patch, Queued, Revision, Verdict
+from spakweb.reviews.kinds import KINDS
+from spakweb.reviews.models import ApprovalRule, Patch, Queued, Revision, Verdict
 from spakweb.specs.actions import save_version
 from spakweb.specs.merge import merge as merged_text
 from spakweb.specs.merge import opcodes
 from spakweb.specs.models import Draft, Spec, SpecVersion
+from spakweb.teams.models import NamedRole
 from spakweb.text import clean, digest, one_line
 
 REVIEW_CHARS, VERDICT_CHARS = 20_000, 2_000
@@ -35,18 +37,30 @@ def protect(
     approvals: int,
     by_admin: bool = False,
     required: Iterable[str] = (),
+    roles: Mapping[str, str] | None = None,
     *,
     queue: bool = False,
     follow: bool = False,
 ) -> None:
     """So many people must approve what changes the spec; 0: who may edit saves. `by_admin`: privileged
-    changes need an admin. `required`: checks that have to pass. `queue`: patches are merged by the queue.
-    `follow`: approvals count for a text that was brought up to date without a conflict.
-    Raises: Refused `web.approvals`."""
+    changes need an admin. `required`: checks that have to pass. `roles`: the named role, by kind of edit
+    (kinds.py), of which somebody has to approve it. `queue`: patches are merged by the queue. `follow`:
+    approvals count for a text that was brought up to date without a conflict.
+
+    Raises: Refused `web.approvals`, `web.named_role`.
+    """
     access.require(user, "spec.protect", spec)
     if not 0 <= approvals <= 9:
         raise Refused("web.approvals", "Between 0 and 9 people can be asked to approve.", "Type a number.")
+    if roles and not approvals:
+        hint = "Ask for one approval at least: without, who may edit saves directly."
+        raise Refused("web.approvals", "A named role approves nothing in a spec that is not protected.", hint)
     with transaction.atomic():
+        found_roles = _by_kind(spec, roles or {})
+        spec.approval_rules.all().delete()
+        ApprovalRule.objects.bulk_create(
+            ApprovalRule(spec=spec, kind=kind, role=role) for kind, role in found_roles.items()
+        )
         found: dict[str, Any] = {
             "approvals": approvals,
             "privileged_by_admin": by_admin,
@@ -55,7 +69,20 @@ def protect(
             "approvals_follow": follow,
         }
         Spec.objects.filter(pk=spec.pk).update(**found)
+        found["roles"] = {kind: role.name for kind, role in found_roles.items()}
         record(user, "spec.protected", f"{spec.slug}: {approvals} approvals", spec.team, **found)
+
+
+def _by_kind(spec: Spec, roles: Mapping[str, str]) -> dict[str, NamedRole]:
+    """The named roles of the team, by kind of edit. Raises: Refused `web.named_role`."""
+    known = {role.name: role for role in spec.team.named_roles.select_for_update()}
+    for kind, name in roles.items():
+        if kind not in KINDS or name not in known:
+            words = (
+                f"There is no named role {name[:40]!r}" if kind in KINDS else "There is no such kind of edit"
+            )
+            raise Refused("web.named_role", f"{words}.", "Reload the page and choose from the list.", 409)
+    return {kind: known[roles[kind]] for kind in KINDS if kind in roles}
 
 
 def propose(
@@ -345,6 +372,7 @@ def provenance(
             {
                 "by": one.user.get_username(),
                 "role": str(access.role_in(one.user, patch.spec.team)),
+                "named_roles": rules.named_roles(one.user, patch.spec),
                 "revision": one.revision.number,
                 "text": one.revision.content_hash,
                 "verdict": one.pk,

@@ -2,7 +2,7 @@
 comments, what each person has viewed, the merge queue, and the signed history of merges.
 
 What changes rows is in actions.py, talk.py and checks.py; how many must approve stands at the spec
-(`Spec.approvals`).
+(`Spec.approvals`), and which kinds of edit a named role has to approve in ApprovalRule.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from spakweb.appendonly import AppendOnly
 from spakweb.specs.models import Spec, SpecVersion
+from spakweb.teams.models import NamedRole
 
 
 class Patch(models.Model):
@@ -58,6 +59,20 @@ class Patch(models.Model):
     @property
     def proposer(self) -> str:
         return f"campaign {self.campaign}" if self.campaign else str(self.author)
+
+
+class ApprovalRule(models.Model):
+    """That a kind of edit of a spec (kinds.py) needs the approval of somebody of a named role."""
+
+    TEAM_PATH = "spec__team"
+
+    spec = models.ForeignKey(Spec, models.PROTECT, related_name="approval_rules")
+    kind = models.CharField(max_length=12)
+    role = models.ForeignKey(NamedRole, models.PROTECT, related_name="approval_rules")
+
+    class Meta:
+        ordering = ("pk",)
+        constraints = (models.UniqueConstraint(fields=("spec", "kind"), name="one_rule_of_a_kind"),)
 
 
 class Revision(AppendOnly):

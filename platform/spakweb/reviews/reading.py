@@ -16,6 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 from spak.lang.diff import Difference, compare
 from spak.lang.graph import Graph, graph_difference, lay_out, to_svg
 from spak.outer.gate.privileges import privileged
+from spakweb.reviews.kinds import kinds_of
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import Spec
 from spakweb.specs.team_files import TeamFiles
@@ -29,14 +30,13 @@ class Reading:
     marked: frozenset[str]
     """Paths of privileged changes."""
     graph: Graph
+    kinds: frozenset[str]
+    """What kinds of edit it has (kinds.py)."""
 
     @property
     def widens(self) -> bool:
         """Whether the spec may do more, or it cannot be told."""
-        found = self.difference
-        return any(one.widens is not False for one in found.capabilities) or any(
-            one.flag == "widens" for one in found.flags
-        )
+        return "widens" in self.kinds
 
 
 def read(spec: Spec, old: str, new: str) -> Reading:
@@ -51,7 +51,7 @@ def _read(team_files: TeamFiles, stamps: tuple[Hashable, Hashable], old: str, ne
     joined = graph_difference(before.spec, after.spec, found.renames)
     stage = privileged(old, new, catalog())
     marked = frozenset(str(item["path"]) for item in stage.evidence.get("changes", ()))
-    return Reading(found, marked, joined)
+    return Reading(found, marked, joined, kinds_of(found, marked, before.spec, after.spec))
 
 
 @lru_cache(maxsize=KEPT)

@@ -6,12 +6,17 @@ written here.
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.contrib.auth import get_user_model
+
 from spakweb import access
+from spakweb.reviews.kinds import KINDS
 from spakweb.reviews.models import Check, Patch, Revision, Verdict
 from spakweb.reviews.reading import read
 from spakweb.specs.models import Spec
 from spakweb.teams.law import law_of
-from spakweb.teams.models import Role
+from spakweb.teams.models import NamedRole, Role
 from spakweb.text import plural
 
 CHECKS = {
@@ -28,8 +33,11 @@ def authors(patch: Patch) -> set[int]:
 
 
 def required(spec: Spec) -> list[str]:
-    """The checks that have to pass; the merge queue asks for a text without errors always."""
+    """The checks that have to pass. The merge queue asks for a text without errors always; where a named role
+    approves what recorded actions tell, they have to be judged."""
     wanted = {*spec.required_checks, *(["text"] if spec.merge_queue else [])}
+    if spec.approval_rules.filter(kind="permits").exists():
+        wanted.add("actions")
     return [*(name for name in CHECKS if name in wanted), *sorted(wanted - CHECKS.keys())]
 
 
@@ -91,10 +99,48 @@ def of_people(patch: Patch) -> list[str]:
     admins = [one for one in approvals if access.role_in(one.user, patch.spec.team) == Role.ADMIN]
     if not admins and (why := for_an_admin(patch, latest)):
         found.append(f"an admin to approve it, since {why}")
+    found += _by_roles(patch, latest, approvals)
     last = {one.user_id: one for one in Verdict.objects.filter(revision__in=same_work(latest)).order_by("pk")}
     if any(not one.approves for one in last.values()):
         found.append("who asked for changes to approve it, or a new revision")
     return found
+
+
+def _by_roles(patch: Patch, latest: Revision, approvals: list[Verdict]) -> list[str]:
+    """What named roles have not approved yet, each role once with every reason."""
+    wanted: dict[NamedRole, list[str]] = {}
+    ruled = list(patch.spec.approval_rules.select_related("role"))
+    kinds = kinds_of(patch, latest) if ruled else frozenset()
+    for rule in ruled:
+        if rule.kind in kinds:
+            wanted.setdefault(rule.role, []).append(KINDS[rule.kind][1])
+    found = []
+    who = {one.user_id for one in approvals}
+    for role, reasons in wanted.items():
+        members = set(role.members.values_list("user", flat=True))
+        if not members & who:
+            able = _able(patch, members)
+            nobody = "" if able else f"; nobody of {role} may"
+            found.append(f"somebody of {role} to approve it, since {' and '.join(reasons)}{nobody}")
+    return found
+
+
+def _able(patch: Patch, people: set[int]) -> bool:
+    """Whether one of them may approve the patch."""
+    rows = get_user_model().objects.filter(pk__in=people - authors(patch))
+    return any(access.can(user, "spec.review", patch) for user in rows)
+
+
+def kinds_of(patch: Patch, revision: Revision) -> frozenset[str]:
+    """The kinds of edit that a revision has, with what recorded actions told."""
+    kinds = read(patch.spec, revision.base.text, revision.text).kinds
+    permits = revision.checks.filter(name="actions", state=Check.State.LOOK).exists()
+    return kinds | {"permits"} if permits else kinds
+
+
+def named_roles(user: Any, spec: Spec) -> list[str]:
+    """The named roles of a person in the team of a spec."""
+    return sorted(spec.team.named_roles.filter(members__user=user).values_list("name", flat=True))
 
 
 def for_an_admin(patch: Patch, revision: Revision) -> str:

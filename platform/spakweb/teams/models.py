@@ -1,4 +1,4 @@
-"""Users, teams, memberships with a role, invitations by link, tokens of programs.
+"""Users, teams, memberships with a role, named roles, invitations by link, tokens of programs.
 
 Fields and constraints only; what changes them is in actions.py. A person and a team are never deleted, as
 versions and events name them: a person is deactivated, a membership removed.
@@ -86,6 +86,24 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} in {self.team} as {self.role}"
+
+
+class NamedRole(models.Model):
+    """A name for some members, such as `security`, that rules of approval go by. It gives no right by itself,
+    and who leaves the team leaves it."""
+
+    TEAM_PATH = "team"
+
+    team = models.ForeignKey(Team, models.CASCADE, related_name="named_roles")
+    name = models.CharField(max_length=40)
+    members = models.ManyToManyField(Membership, related_name="named_roles", blank=True)
+
+    class Meta:
+        ordering = ("name",)
+        constraints = (models.UniqueConstraint(fields=("team", "name"), name="one_named_role_of_a_name"),)
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Invitation(models.Model):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib import messages
@@ -16,9 +18,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from spakweb import access
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
-from spakweb.teams import actions, tokens
+from spakweb.teams import actions, named_roles, tokens
 from spakweb.teams.adapter import SESSION_KEY
-from spakweb.teams.models import Invitation, Membership, Role, Team
+from spakweb.teams.models import Invitation, Membership, NamedRole, Role, Team
+from spakweb.text import as_number
 
 CAN = {
     Role.VIEWER: "see specs, versions, runs and runners",
@@ -61,9 +64,36 @@ def _members(request: HttpRequest, team: Team, link: str = "") -> HttpResponse:
         "may_audit": access.can(request.user, "audit.view", team),
         "invitations": [made for made in invitations if made.open(now)],
         "link": link,
+        "named_roles": _named(team),
         "platform_days": settings.KEEP_RUNS_DAYS,
     }
     return render(request, "teams/members.html", context)
+
+
+def _named(team: Team) -> list[dict[str, Any]]:
+    """Named roles with their members, by the keys of the memberships."""
+    rows = team.named_roles.prefetch_related("members__user")
+    return [{"row": row, "members": {member.pk: member for member in row.members.all()}} for row in rows]
+
+
+@require_POST
+def named_role(request: HttpRequest, team: str) -> HttpResponse:
+    """Make a named role, or change who is in it."""
+    found = access.find(request.user, "team.manage", Team, slug=team)
+    keys = [as_number(one) or 0 for one in request.POST.getlist("member")]
+    made = named_roles.keep(request.user, found, request.POST.get("name", ""), keys)
+    messages.success(request, f"{made.name} is saved.")
+    return redirect("spak-team-members", team=team)
+
+
+@require_POST
+def named_role_remove(request: HttpRequest, team: str, role: int) -> HttpResponse:
+    """Remove a named role."""
+    rows = NamedRole.objects.select_related("team")
+    found = access.find(request.user, "team.manage", rows, pk=role, team__slug=team)
+    named_roles.drop(request.user, found)
+    messages.success(request, f"{found.name} is removed.")
+    return redirect("spak-team-members", team=team)
 
 
 @require_POST

@@ -28,7 +28,7 @@ from spakweb.specs.actions import set_tag
 from spakweb.specs.models import Spec
 from spakweb.suites.models import Case, Experiment, Suite
 from spakweb.teams import actions as teams
-from spakweb.teams import tokens
+from spakweb.teams import named_roles, tokens
 from spakweb.teams.models import Membership, Role
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -71,6 +71,8 @@ TEAM_ROUTES = {
     "spak-team-rules": Route(VIEWER),
     "spak-team-rules-save": Route(ADMIN, "post", {"text": ""}),
     "spak-team-commands-save": Route(ADMIN, "post", {"text": ""}),
+    "spak-named-role": Route(ADMIN, "post", {"name": "security"}),
+    "spak-named-role-remove": Route(ADMIN, "post", {}, ("team", "role")),
     "spak-invite": Route(ADMIN, "post", {"role": "viewer"}),
     "spak-invite-withdraw": Route(ADMIN, "post", {}, ("team", "invitation")),
     "spak-audit": Route(ADMIN),
@@ -298,7 +300,7 @@ def world(first_cast: Any) -> tuple[Any, dict[str, Any]]:
         "team": cast.team.slug, "spec": "small", "number": 1, "patch": 1, "tag": "gold", "what": "analyse",
         "token": tokens.make(cast["nobody"], "script", 7)[0].pk, "secret": "none",
         "member": member.pk, "invitation": invitation.pk, "name": "hello", "key": "ended-run",
-        "suite": "nightly",
+        "suite": "nightly", "role": named_roles.keep(cast["alice"], cast.team, "lawyers", ()).pk,
         "source": sources.add(cast["alice"], cast.team, "app", "https://git.example/app.git", ["main"]).name,
         "webhook": hooks.add(cast["alice"], cast.team, "https://ci.example/", ["failed"])[0].pk,
     }  # fmt: skip
@@ -350,7 +352,9 @@ def test_things_of_another_team_are_not_reached_through_ones_own(
     route = TEAM_ROUTES[name]
     foreign = [
         part
-        for part in ("member", "invitation", "number", "tag", "run", "patch", "suite", "webhook", "source")
+        for part in (
+            *("member", "role", "invitation", "number", "tag", "run", "patch", "suite", "webhook", "source"),
+        )
         if part in route.args
     ]
     if not foreign:
