@@ -48,7 +48,7 @@ def rows() -> list[dict[str, Any]]:
 
 def _against_tables(folder: Path) -> list[dict[str, Any]]:
     """The attacks written against the tables: what the judge allows by itself, and what in a sandbox, whose
-    walls have to hold that (tests/runner/test_attacks_walls.py)."""
+    walls have to hold that (tests/runner/test_attacks_secret_guard.py)."""
     stocked = gate_kit.world(attacks_kit.stocked(folder / "stocked"))
     plain = gate_kit.world(attacks_kit.plain(folder / "ordinary"))
     attacks = [_line(line, "attack") for _, line in attacks_kit.attacks()]

@@ -62,7 +62,7 @@ def probe(launcher: str, workspace: Path | None, argv: tuple[str, ...], as_json:
     from spak import config
     from spak.errors import UnavailableError, UsageError
     from spak.ports import Job
-    from spak.runner.walls import found_in
+    from spak.runner.secret_guard import found_in
     from spak.sandbox import LAUNCHERS
 
     if launcher not in LAUNCHERS:

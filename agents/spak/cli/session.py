@@ -37,9 +37,9 @@ from spak.program import Mode
 from spak.records import Record
 from spak.runner import Host, Run, Stop, View, laws, view
 from spak.runner.blobs import expand
+from spak.runner.secret_guard import found_in
 from spak.runner.views import causes
 from spak.runner.views.run_json import context
-from spak.runner.walls import found_in
 from spak.sandbox import slots
 from spak.workspace import Workspace
 

@@ -47,7 +47,7 @@ from spak.runner.history import History
 from spak.runner.host import Host
 from spak.runner.observe import facts, observe, unchanged
 from spak.runner.origins import shown
-from spak.runner.walls import Walls
+from spak.runner.secret_guard import SecretGuard
 from spak.workspace import Workspace
 
 
@@ -110,30 +110,30 @@ class Performer:
     """Entered around each call of a model: a wait, in which this process has its hands free."""
     hearing: Callable[[], AbstractContextManager[Heard | None]] = nullcontext
     """Entered around each call of a tool or a validator: who hears what it puts out while it runs."""
-    _walls: Walls | None = None
+    _secret_guard: SecretGuard | None = None
 
     @property
-    def walls(self) -> Walls:
+    def secret_guard(self) -> SecretGuard:
         """What tools do not see of the workspace, and no record holds."""
-        if self._walls is None or self._walls.host is not self.host:
-            self._walls = Walls(self.host, self.workspace)
-        return self._walls
+        if self._secret_guard is None or self._secret_guard.host is not self.host:
+            self._secret_guard = SecretGuard(self.host, self.workspace)
+        return self._secret_guard
 
     @property
     def redactor(self) -> Redacting | None:
         """What takes secrets out of what is recorded or shown: the host's, with the values of files."""
-        return self.walls.redactor
+        return self.secret_guard.redactor
 
     def perform(self, effect: Effect, history: History) -> Proposed | None:
         """The proposal that answers an effect; None when a person will answer it later. Raises: Cancelled."""
         started = time.perf_counter_ns()
         if effect.cls != "effect":  # a step that may write looks when it has begun
-            self.walls.look_before(effect)
+            self.secret_guard.look_before(effect)
         match effect.act:
             case "tool":
                 done: Proposed | None = self._tool(effect, history)
             case "observe":
-                seen = self.walls.seen(
+                seen = self.secret_guard.seen(
                     observe(
                         effect.args["questions"],
                         self.workspace.directory,
@@ -166,7 +166,7 @@ class Performer:
         self, effect: Effect, text: str, by: str = "", about: Mapping[str, Any] | None = None
     ) -> Proposed:
         """A text answer to an ask or a plan, as the proposal that it becomes; `about` goes beside it."""
-        self.walls.look()
+        self.secret_guard.look()
         text = self._clean(text)
         side = {**({"by": self._clean(by)} if by else {}), **(about or {})}
         if effect.act == "plan":
@@ -215,7 +215,7 @@ class Performer:
 
     def _clean(self, value: Any) -> Any:
         """A text or a JSON value without secrets. Raises: RunError `llm.redaction`."""
-        return self.walls.clean(value)
+        return self.secret_guard.clean(value)
 
     # ---- tools -----------------------------------------------------------------------------------------
 
@@ -223,7 +223,7 @@ class Performer:
         if effect.cls != "effect":
             return self._called(effect, history, changes.Reading())
         with self.workspace.transaction(effect.id, self.cancel):
-            self.walls.look()
+            self.secret_guard.look()
             writing = changes.Writing(self.workspace, self.blobs, self.confirm, self._clean)
             return self._called(effect, history, writing)
 
@@ -239,11 +239,11 @@ class Performer:
                 refused = {"of": effect.id, "outcome": "invalid", "code": error.code}
                 return Proposed(Kind.ACT, refused, {"why": error.message})
             check(self.cancel)
-            self.walls.recall(effect, lock, self.cancel)
+            self.secret_guard.recall(effect, lock, self.cancel)
             with self.hearing() as heard:
                 call = step.started(Call(
                     effect.id, effect.name, args, self.workspace.directory,
-                    self.walls.launcher(effect, asked), limits=self.host.limits,
+                    self.secret_guard.launcher(effect, asked), limits=self.host.limits,
                     toolchain=self.host.toolchain, inherit=(lock,),
                     archive=self.archive, observed=effect.observed, heard=heard, reach=self.host.reach,
                     shown=shown(effect, history.origins, self.workspace, self.rules), cancel=self.cancel,
@@ -275,7 +275,11 @@ class Performer:
 
     def _unchanged(self, effect: Effect) -> bool:
         return unchanged(
-            effect.observed, self.workspace.directory, self.walls.seen, self.cancel, self.rules.commands
+            effect.observed,
+            self.workspace.directory,
+            self.secret_guard.seen,
+            self.cancel,
+            self.rules.commands,
         )
 
     # ---- validators ------------------------------------------------------------------------------------
@@ -293,7 +297,7 @@ class Performer:
             if not self._unchanged(effect):
                 return _changed(effect)
             check(self.cancel)
-            self.walls.recall(effect, lock, self.cancel)
+            self.secret_guard.recall(effect, lock, self.cancel)
             heard = held.enter_context(self.hearing())
             measurement = validator.measure(
                 MeasureCall(
@@ -301,7 +305,7 @@ class Performer:
                     validator=effect.name,
                     options=options,
                     workspace=self.workspace.directory,
-                    launcher=self.walls.launcher(effect, options),
+                    launcher=self.secret_guard.launcher(effect, options),
                     limits=self.host.limits,
                     toolchain=self.host.toolchain,
                     seed=effect.seed,
@@ -322,7 +326,7 @@ class Performer:
                 )
             )
         faults.look_at_measurement(measurement, self.workspace.directory)
-        measurement = self.walls.recordable(measurement)
+        measurement = self.secret_guard.recordable(measurement)
         body, side = measured.recorded(effect.id, measurement, self.blobs, self._clean)
         return Proposed(Kind.ACT, body, {**origin, **side})
 

@@ -18,7 +18,7 @@ from spak.policy.actions import Action
 from spak.policy.judge import judge
 from spak.ports import MIB, Job, Limits
 from spak.runner import Host
-from spak.runner.walls import Walls, masks
+from spak.runner.secret_guard import SecretGuard, masks
 from spak.sandbox import Restricted
 from spak.sandbox.masked import Masked
 from spak.workspace import Workspace
@@ -61,8 +61,8 @@ def test_permitted_attacks_reach_nothing_protected(tmp_path: Path) -> None:
         if judge(constitution(), Action("shell", {"command": line}), eyes, SANDBOXED).decision == "allow"
     ]
     assert len(lines) > 50
-    walls = Walls(Host(), Workspace(root, root.parent / "store"))
-    walls.look(fresh=True)
+    guard = SecretGuard(Host(), Workspace(root, root.parent / "store"))
+    guard.look(fresh=True)
     before = dict(digests(root / ".git")), dict(digests(root.parent / "outside"))
     paths = (*VALUES, "id_rsa", ".netrc", "keys/deploy.pem")
     launcher = Masked(Restricted(), root, masks(paths, frozenset()))
@@ -70,7 +70,7 @@ def test_permitted_attacks_reach_nothing_protected(tmp_path: Path) -> None:
     for line in lines:
         ended = launcher.run(Job(("bash", "-c", line), root, limits=LIMITS))
         assert ended.status != "launcher", ended.detail
-        said = walls.clean((ended.stdout.data + ended.stderr.data).decode("utf-8", "replace"))
+        said = guard.clean((ended.stdout.data + ended.stderr.data).decode("utf-8", "replace"))
         flat = "".join(said.split())
         found += [line for value in VALUES.values() if value in flat or value[::-1] in flat]
     assert found == []

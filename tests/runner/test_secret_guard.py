@@ -21,7 +21,7 @@ from spak.llm.redact import Redactor
 from spak.ports import Job, Measurement, Outcome, Subject
 from spak.runner import Host
 from spak.runner.live import Live
-from spak.runner.walls import Reader, Walls, found_in, masks
+from spak.runner.secret_guard import Reader, SecretGuard, found_in, masks
 from spak.sandbox.masked import Masked
 from spak.shell import join
 from spak.workspace import Workspace
@@ -112,11 +112,11 @@ def test_a_file_is_read_again_when_it_changed(tmp_path: Path) -> None:
 
 def test_what_was_once_known_stays_known(tmp_path: Path) -> None:
     laid(tmp_path / "ws")
-    walls = Walls(Host(), Workspace(tmp_path / "ws", tmp_path / "store"))
-    walls.look(fresh=True)
+    guard = SecretGuard(Host(), Workspace(tmp_path / "ws", tmp_path / "store"))
+    guard.look(fresh=True)
     (tmp_path / "ws/.env").rename(tmp_path / "ws/notes.txt")
-    walls.look(fresh=True)
-    assert walls.redactor is not None and PASSWORD not in walls.redactor.text(f"it is {PASSWORD}")
+    guard.look(fresh=True)
+    assert guard.redactor is not None and PASSWORD not in guard.redactor.text(f"it is {PASSWORD}")
 
 
 def test_credentials_in_the_settings_of_git_are_taken_out(tmp_path: Path) -> None:
@@ -124,32 +124,34 @@ def test_credentials_in_the_settings_of_git_are_taken_out(tmp_path: Path) -> Non
         '[remote "origin"]\n\turl = https://bot:Tr0ub4dor-3x@git.example/app\n'
         '[http "https://git.example"]\n\textraheader = AUTHORIZATION: basic Zm9vOmJhcmJheg9\n'
     )
-    walls = Walls(Host(), Workspace(laid(tmp_path / "ws", {".git/config": settings}), tmp_path / "store"))
-    walls.look(fresh=True)
+    guard = SecretGuard(
+        Host(), Workspace(laid(tmp_path / "ws", {".git/config": settings}), tmp_path / "store")
+    )
+    guard.look(fresh=True)
     for shown in (settings, settings[::-1], "\n".join(settings[at : at + 9] for at in range(0, 200, 9))):
-        found = walls.clean(shown).replace("\n", "")
+        found = guard.clean(shown).replace("\n", "")
         for value in ("Tr0ub4dor-3x", "Zm9vOmJhcmJheg9"):
             assert value not in found and value[::-1] not in found
-    assert walls.clean("[core]\n\tbare = false\n") == "[core]\n\tbare = false\n"
+    assert guard.clean("[core]\n\tbare = false\n") == "[core]\n\tbare = false\n"
 
 
 @pytest.mark.parametrize("again", [False, True])
 def test_values_of_other_files_put_none_out_of_mind(tmp_path: Path, again: bool) -> None:
     space = Workspace(laid(tmp_path / "ws"), tmp_path / "store")
-    walls = Walls(Host(), space)
-    walls.look(fresh=True)
+    guard = SecretGuard(Host(), space)
+    guard.look(fresh=True)
     (tmp_path / "ws/a.pem").write_text("\n".join(f"k{n:05}" for n in range(2000)))
-    walls = Walls(Host(), space) if again else walls
-    walls.look(fresh=True)
-    assert PASSWORD not in walls.clean(f"it is {PASSWORD}")
+    guard = SecretGuard(Host(), space) if again else guard
+    guard.look(fresh=True)
+    assert PASSWORD not in guard.clean(f"it is {PASSWORD}")
 
 
 @pytest.mark.parametrize(("data", "kept"), [(b"\x7fELF" + PASSWORD.encode(), False), (b"int main;", True)])
 def test_a_measured_file_that_holds_a_value_is_not_kept(tmp_path: Path, data: bytes, kept: bool) -> None:
-    walls = Walls(Host(), Workspace(laid(tmp_path / "ws"), tmp_path / "store"))
-    walls.look(fresh=True)
+    guard = SecretGuard(Host(), Workspace(laid(tmp_path / "ws"), tmp_path / "store"))
+    guard.look(fresh=True)
     seen = Measurement("measured", metrics={"ns": 5}, subject=Subject({"source": b"x", "binary": data}))
-    found = walls.recordable(seen)
+    found = guard.recordable(seen)
     assert (found is seen) is kept
     if not kept:
         assert found.status == "checked" and not found.subject.files and not found.metrics
@@ -183,9 +185,9 @@ def test_a_job_sees_what_its_action_was_permitted_on(
 ) -> None:
     folder = laid(tmp_path / "ws")
     notes = Notes()
-    walls = Walls(Host(launcher=notes), Workspace(folder, tmp_path / "store"))  # type: ignore[arg-type]
-    walls.look(fresh=True)
-    launcher = walls.launcher(effect(name, args, seen), args)
+    guard = SecretGuard(Host(launcher=notes), Workspace(folder, tmp_path / "store"))  # type: ignore[arg-type]
+    guard.look(fresh=True)
+    launcher = guard.launcher(effect(name, args, seen), args)
     assert launcher is not None
     launcher.run(Job(("true",), folder))
     assert set(notes.jobs[0].masked) == {".env", "app/secrets.yaml", "app/.aws"} - shown

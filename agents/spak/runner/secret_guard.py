@@ -40,7 +40,7 @@ GIT_CONFIG = ".git/config"
 _SETTLED_NS = 100_000_000
 
 
-class Walls:
+class SecretGuard:
     """For one workspace, as long as a process works in it."""
 
     def __init__(self, host: Host, workspace: Workspace) -> None:
