@@ -254,7 +254,7 @@ class Site:
         (on the same one it may have to wait for the folder)."""
         from spakweb import clock
         from spakweb.ledger import store
-        from spakweb.promptly import locked
+        from spakweb.lock_wait import locked
         from spakweb.runs.actions import request_control
         from spakweb.runs.models import Run
         from spakweb.teams.models import User

@@ -24,7 +24,7 @@ from requests import RequestException
 from spak.errors import UserError
 from spakweb import damage
 from spakweb.errors import Refused
-from spakweb.promptly import locked
+from spakweb.lock_wait import locked
 
 log = logging.getLogger(__name__)
 

@@ -413,9 +413,9 @@ LOGGING: dict[str, Any] = {
             "style": "{",
         }
     },
-    "filters": {"seldom": {"()": "spakweb.seldom.Seldom"}},
+    "filters": {"rate_limit": {"()": "spakweb.log_rate_limit.RateLimit"}},
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["seldom"]},
+        "stderr": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["rate_limit"]},
     },
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {

@@ -19,7 +19,7 @@ from rest_framework.response import Response
 from spak import canon
 from spakweb.api.models import KeptAnswer
 from spakweb.errors import Refused
-from spakweb.promptly import locked, promptly
+from spakweb.lock_wait import locked, short_lock_wait
 
 HEADER = "Idempotency-Key"
 KEPT = timedelta(hours=24)
@@ -42,7 +42,7 @@ def once(request: Request, work: Work) -> Response:
     asker, digest = _asker(request), _digest(request)
     KeptAnswer.objects.filter(asker=asker, made_at__lt=timezone.now() - KEPT).delete()
     try:
-        with promptly():
+        with short_lock_wait():
             try:
                 with transaction.atomic():
                     row = KeptAnswer.objects.create(asker=asker, key=key, request=digest)

@@ -23,7 +23,7 @@ from spakweb.campaigns import ledger, queue
 from spakweb.campaigns.models import Campaign, State
 from spakweb.campaigns.pairs import hash_of
 from spakweb.errors import Refused
-from spakweb.promptly import promptly
+from spakweb.lock_wait import short_lock_wait
 from spakweb.runs import actions as runs
 from spakweb.runs.models import ENDED
 from spakweb.specs.models import SpecVersion
@@ -116,7 +116,7 @@ def stop(user: Any, campaign: Campaign) -> None:
 def resume(user: Any, campaign: Campaign) -> None:
     """Go on with a paused one. Raises: Refused `web.campaigns`."""
     access.require(user, "campaign.edit", campaign)
-    with promptly():
+    with short_lock_wait():
         team = Team.objects.select_for_update(no_key=True).get(pk=campaign.team_id)
         if team.campaigns.filter(state=State.RUNNING).count() >= MOST_RUNNING:
             hint = "Wait for one, or pause it."
@@ -132,7 +132,7 @@ def _halt(
 ) -> bool:
     """Take it from its worker, with a record that says why; False where there was nothing to halt."""
     access.require(user, "campaign.edit", campaign)
-    with promptly():
+    with short_lock_wait():
         row = Campaign.objects.select_for_update().get(pk=campaign.pk)
         if row.state not in states:
             return False

@@ -14,7 +14,7 @@ from django.core.files.base import ContentFile, File
 from django.core.files.storage import Storage
 from django.db import DatabaseError, OperationalError, connection
 
-from spakweb.promptly import passing
+from spakweb.lock_wait import passing
 from spakweb.runs.models import StoredFile
 
 ROOM = 1 << 20

@@ -26,7 +26,7 @@ from spak.workspace.unpack import Contents, Limits, below, look, too_large
 from spakweb import clock
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
-from spakweb.promptly import promptly
+from spakweb.lock_wait import short_lock_wait
 from spakweb.runs.models import Upload
 from spakweb.runs.unsafe_text import visible
 from spakweb.teams.models import Team
@@ -57,7 +57,7 @@ def keep(
     except UsageError as why:
         raise Refused(why.code, why.message, why.hint, 413 if why.code in TOO_MUCH else 400) from why
     now, called = clock.now(), visible(name)[:120].strip() or "files"
-    with promptly():
+    with short_lock_wait():
         if Upload.objects.filter(team=team, root=found.root).update(made_at=now, name=called):
             return Upload.objects.get(team=team, root=found.root), found
     key = secrets.token_urlsafe(16)

@@ -25,7 +25,7 @@ from spak.errors import LedgerError
 from spakweb import clock, worker_health
 from spakweb.ledger import writer_sql as sql
 from spakweb.ledger.storage import is_full
-from spakweb.promptly import passing
+from spakweb.lock_wait import passing
 
 MOST = 500
 """Batches of one transaction."""

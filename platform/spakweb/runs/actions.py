@@ -24,7 +24,7 @@ from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.ledger import uploads
 from spakweb.live import news
-from spakweb.promptly import promptly
+from spakweb.lock_wait import short_lock_wait
 from spakweb.runs import modes, unsafe_text
 from spakweb.runs.deleted import gone
 from spakweb.runs.leases import free
@@ -176,7 +176,7 @@ def ask(user: Any, run: Run, kind: str, of: str, backend: str = "", **body: Any)
         raise Refused("web.run_backend", f"There is no backend {backend[:40]!r}.", hint)
     if len(str(body.get("text", "")).encode()) > ANSWER_BYTES:
         raise Refused("web.answer_size", "The answer is longer than 1 MiB.", "Write it to a file of the run.")
-    with promptly():
+    with short_lock_wait():
         now = Run.objects.select_for_update().get(pk=run.pk)
         if now.ended:
             raise Refused("web.run_ended", "The run has ended.", "Fork it to try another way.", 409)
@@ -219,7 +219,7 @@ def request_control(user: Any, run: Run, word: str) -> None:
     thousand of them for minutes."""
     access.require(user, "run.control", run)
     _own(run)
-    with promptly():
+    with short_lock_wait():
         now = clock.now()
         wishes = Run.objects.filter(pk=run.pk)
         if word == "pause":  # who asked to cancel has asked for more
@@ -239,7 +239,7 @@ def resume(user: Any, run: Run) -> None:
     """Go on with a paused run, unless it is to be cancelled."""
     access.require(user, "run.control", run)
     _own(run)
-    with promptly():
+    with short_lock_wait():
         free = Q(state=State.PAUSED) | Q(wanted="pause")
         rows = Run.objects.filter(free, pk=run.pk).exclude(wanted="cancel").exclude(state__in=ENDED)
         if rows.update(wanted="", state=State.QUEUED):
@@ -251,7 +251,7 @@ def label(user: Any, run: Run, labels: Sequence[str]) -> None:
     """Raises: Refused `web.run_labels`."""
     access.require(user, "run.control", run)
     found = labels_of(labels)
-    with promptly():
+    with short_lock_wait():
         Run.objects.filter(pk=run.pk).update(labels=found)
         record(user, "run.labelled", run.key, run.team, labels=found)
 

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from spak.errors import LedgerError
-from spakweb import seldom
+from spakweb import log_rate_limit
 from spakweb.ledger import export, intake, storage
 from spakweb.live.summaries import HEADER, header
 from spakweb.runs.models import Run, State
@@ -78,9 +78,9 @@ def test_a_run_that_was_held_up_says_why(ran: Ran) -> None:
 
 def test_the_same_trouble_is_logged_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now, said = [100.0], []
-    monkeypatch.setattr(seldom.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(log_rate_limit.time, "monotonic", lambda: now[0])
     log, handler = logging.Logger("x"), logging.Handler()
-    handler.addFilter(seldom.Seldom())
+    handler.addFilter(log_rate_limit.RateLimit())
     monkeypatch.setattr(handler, "emit", lambda record: said.append(record.getMessage()))
     log.addHandler(handler)
     for _ in range(100):
@@ -90,17 +90,17 @@ def test_the_same_trouble_is_logged_once_a_minute(monkeypatch: pytest.MonkeyPatc
     now[0] += 30
     log.warning("it failed: %s", "full")
     assert said == ["it failed: full", "it failed: other", "it failed: full (and 99 times before)"]
-    for number in range(seldom.REMEMBERED + 5):
+    for number in range(log_rate_limit.REMEMBERED + 5):
         log.warning("%d", number)
     (filtered,) = handler.filters
-    assert len(filtered._logged) == seldom.REMEMBERED  # type: ignore[union-attr]
+    assert len(filtered._logged) == log_rate_limit.REMEMBERED  # type: ignore[union-attr]
 
 
 def test_what_is_logged_wrongly_harms_nobody_and_another_error_is_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     log, handler = logging.Logger("x"), logging.StreamHandler()
-    handler.addFilter(seldom.Seldom())
+    handler.addFilter(log_rate_limit.RateLimit())
     log.addHandler(handler)
     log.warning("it has %d", "none")
     assert "it has %d" in capsys.readouterr().err

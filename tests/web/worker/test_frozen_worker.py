@@ -22,7 +22,7 @@ from servers_kit import Postgres, binary
 from spakweb import worker_health
 from spakweb.database import Limits
 from spakweb.ledger.storage import DatabaseStorage
-from spakweb.promptly import passing
+from spakweb.lock_wait import passing
 from spakweb.runs import actions
 from spakweb.runs.models import Run, StoredFile
 from spakweb.worker import tasks

@@ -1,7 +1,7 @@
-"""A filter of logs: the same words, of the same error, once a minute, however often they are said.
+"""A rate limit for the log: the same message, of the same error, at most once a minute.
 
-While a disk is full or a database is away, threads that try again twice a second would fill the log. What was
-left out is counted and told with the next one. It remembers the newest `REMEMBERED` messages.
+While a disk is full or a database cannot be reached, threads that retry twice a second would fill the log.
+What was left out is counted and reported with the next one. It remembers the newest `REMEMBERED` messages.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ EVERY_S = 60.0
 REMEMBERED = 1000
 
 
-class Seldom(logging.Filter):
-    """Lets a log line that repeats through seldom."""
+class RateLimit(logging.Filter):
+    """A filter that lets a repeated log line through at most once in EVERY_S."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""Locks in the database that somebody else holds: how long people wait for them, and what is reported then.
+"""How long a person waits for a lock in the database that somebody else holds, and what is reported then.
 
-`promptly()` is a transaction whose statements wait a second at most for a lock, so that a person's click is
-answered: done, or refused. `locked(error)` and `passing(error)` say what an error of the database means. On
+`short_lock_wait()` is a transaction whose statements wait a second at most for a lock, so that a person's click
+is answered: done, or refused. `locked(error)` and `passing(error)` say what an error of the database means. On
 SQLite a writer waits for the one before it, and nobody could take the lock from a process that was stopped.
 """
 
@@ -18,7 +18,7 @@ NO_LOCK, IDLE = "55P03", "25P03"
 
 
 @contextmanager
-def promptly() -> Iterator[None]:
+def short_lock_wait() -> Iterator[None]:
     """A transaction that waits WAIT_MS for a lock at most."""
     with transaction.atomic():
         if connection.vendor == "postgresql":
