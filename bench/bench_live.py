@@ -200,7 +200,7 @@ def storm() -> None:
     from spakweb.runs.actions import new_key
     from spakweb.runs.models import Run as Row
     from spakweb.specs.models import Spec
-    from spakweb.worker.holding import Holding
+    from spakweb.worker.held_run import HeldRun
 
     class Paced(Answer):
         def run(self, call: Any) -> Any:
@@ -215,7 +215,7 @@ def storm() -> None:
     )
     place = workspace_of(key)
     body = genesis(spec.head.text, catalog, {}, place.snapshot(), 1, {"run": key}, law=NO_LAW)
-    holding = Holding(row, Run.create(DatabaseLedgers(), key, body, Host(tools=tools), place))
+    holding = HeldRun(row, Run.create(DatabaseLedgers(), key, body, Host(tools=tools), place))
     print(key, flush=True)
     sys.stdin.readline()
     began = time.monotonic()

@@ -269,10 +269,10 @@ def _begun(team: Any, key: str, length: int) -> Any:
 def _going(begun: Any) -> Callable[[], None]:
     from django.db import connection
 
-    from spakweb.worker.holding import Holding
+    from spakweb.worker.held_run import HeldRun
 
     row, runner, length = begun
-    holding = Holding(row, runner)
+    holding = HeldRun(row, runner)
 
     def work() -> None:
         holding.go(3600)

@@ -20,7 +20,7 @@ FREEZES = 250
 RUN, LEDGER = "spak.runner.run:Run", "spakweb.ledger.store"
 SPACE, STORE = "spak.workspace.space:Workspace", "spak.workspace.store:Store"
 LOCK = "spak.workspace.lock:WorkspaceLock"
-HOLDING, STEP = "spakweb.worker.holding", "spak.runner.changes:Writing"
+HELD_RUN, STEP = "spakweb.worker.held_run", "spak.runner.changes:Writing"
 APPLY, GIT = "spak.workspace.apply:Applier", "spak.tools.git_commit:GitCommit"
 
 BEGINNING = [
@@ -40,7 +40,7 @@ TAKING = [
     (f"{SPACE}.recover", True),
     (f"{SPACE}.snapshot", False),
     (f"{RUN}._resume", True),
-    (f"{HOLDING}:Holding._obey", False),
+    (f"{HELD_RUN}:HeldRun._obey", False),
 ]
 WORKING = [
     (f"{RUN}._do", False),

@@ -1,7 +1,7 @@
 """How long a person waits for a lock in the database that somebody else holds, and what is reported then.
 
-`short_lock_wait()` is a transaction whose statements wait a second at most for a lock, so that a person's click
-is answered: done, or refused. `locked(error)` and `passing(error)` say what an error of the database means. On
+`short_lock_wait()` is a transaction whose statements wait at most a second for a lock, so that a click is
+answered: done, or refused. `locked(error)` and `passing(error)` say what an error of the database means. On
 SQLite a writer waits for the one before it, and nobody could take the lock from a process that was stopped.
 """
 

@@ -60,7 +60,7 @@ Performer._called = held
 A_GPU = """
 import os; os.environ.setdefault("DJANGO_SETTINGS_MODULE", "spakweb.settings")
 import django; django.setup()
-from spakweb.worker import holding
+from spakweb.worker import held_run
 holding.queue_of = lambda effect, runner: "gpu" if effect and effect.name == "run" else "default"
 """
 """In a worker: here tool.run stands for a measurement on a device."""

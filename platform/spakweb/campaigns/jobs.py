@@ -10,14 +10,14 @@ from django.dispatch import receiver
 
 from spakweb.campaigns import steps
 from spakweb.campaigns.queue import due, send
-from spakweb.worker import holding
+from spakweb.worker import held_run
 from spakweb.worker.tasks import after_sweep
 
 
 @shared_task(name="campaigns.step", acks_late=True, ignore_result=True)
 def step(pk: int) -> None:
     """Go on with a campaign, unless this worker is to end."""
-    if not holding.stopping.is_set():
+    if not held_run.stopping.is_set():
         steps.advance(pk)
 
 

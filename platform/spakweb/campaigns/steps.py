@@ -38,7 +38,7 @@ from spakweb.reviews import campaigns as patches
 from spakweb.runs.models import ENDED, Run
 from spakweb.specs.facts import catalog
 from spakweb.suites.models import Case, Cell
-from spakweb.worker.holding import LOST
+from spakweb.worker.held_run import LOST
 
 RUNS, RECORDS = 50, 20_000
 """Recorded runs of the base that are replayed and read, the newest, and the most records of one of them."""

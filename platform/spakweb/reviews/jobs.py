@@ -14,7 +14,7 @@ from django.dispatch import receiver
 
 from spakweb.reviews import merge_queue, queue_steps
 from spakweb.reviews.models import Queued
-from spakweb.worker import holding
+from spakweb.worker import held_run
 from spakweb.worker.tasks import after_sweep
 
 STEPS = 20
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 def go_on(spec: int) -> None:
     """Go on with the merge queue of a spec until it is empty or waits for checks."""
     for _ in range(STEPS):
-        if holding.stopping.is_set():
+        if held_run.stopping.is_set():
             return
         try:
             if not queue_steps.step(spec):

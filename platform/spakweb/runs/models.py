@@ -125,7 +125,7 @@ class Run(models.Model):
     wanted = models.CharField(max_length=10, blank=True, choices=[("pause", "pause"), ("cancel", "cancel")])
     enqueued_at = models.DateTimeField(null=True, blank=True)
     not_before = models.DateTimeField(null=True, blank=True)
-    """When it is tried again, after it could not go on (worker/retries.py)."""
+    """When it is tried again, after it could not go on (worker/retry_policy.py)."""
     faults = models.PositiveSmallIntegerField(default=0, db_default=0)
     """How many times in a row its worker failed by an error that nobody expected, or died with it."""
     left_at = models.PositiveIntegerField(null=True, blank=True)

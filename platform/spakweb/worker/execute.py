@@ -19,10 +19,10 @@ from spakweb.fleet.models import SILENT
 from spakweb.fleet.models import Runner as FleetRunner
 from spakweb.ledger import store
 from spakweb.runs.models import Run
-from spakweb.worker import retries
+from spakweb.worker import retry_policy
 from spakweb.worker.beginning import closing_if_it_fails
-from spakweb.worker.holding import LOST, Holding
-from spakweb.worker.taking import take
+from spakweb.worker.held_run import LOST, HeldRun
+from spakweb.worker.open_run import take
 
 SLICE_S = 60.0
 ELSEWHERE = timedelta(minutes=3)
@@ -42,17 +42,19 @@ def advance_or_busy(key: str, slice_s: float = SLICE_S) -> Literal["again", "sto
     row = Run.objects.select_related("team", "version", "parent").get(key=key)
     if row.ended or row.only_shown:
         return "stopped"
-    if retries.left_behind(row):
+    if retry_policy.left_behind(row):
         return "stopped"
     try:
         return _advanced(row, slice_s)
     except DatabaseError:  # nothing can be said now: the lease ends by itself
         raise
     except Exception as error:
-        if retries.is_full(error):
-            return retries.hold_up(row, UserError("workspace.full", "the disk of the worker is full", ""))
+        if retry_policy.is_full(error):
+            return retry_policy.hold_up(
+                row, UserError("workspace.full", "the disk of the worker is full", "")
+            )
         log.exception("run %s: its worker failed", key)
-        return retries.count(row, error)
+        return retry_policy.count(row, error)
 
 
 def _advanced(row: Run, slice_s: float) -> Literal["again", "stopped", "busy"]:
@@ -61,20 +63,25 @@ def _advanced(row: Run, slice_s: float) -> Literal["again", "stopped", "busy"]:
     except LedgerError as error:
         if error.code in LOST:
             return "busy"
-        return retries.hold_up(row, error)
+        return retry_policy.hold_up(row, error)
     except UserError as error:
-        if row.count or error.code == "workspace.busy" or retries.is_full(error) or _elsewhere(row, error):
-            return retries.hold_up(row, error)
-        retries.refuse(row, error)
+        if (
+            row.count
+            or error.code == "workspace.busy"
+            or retry_policy.is_full(error)
+            or _elsewhere(row, error)
+        ):
+            return retry_policy.hold_up(row, error)
+        retry_policy.refuse(row, error)
         return "stopped"
     try:
         with closing_if_it_fails(runner):
-            holding = Holding(row, runner)
+            holding = HeldRun(row, runner)
         more = holding.go(slice_s)
-        retries.got_on(row)
+        retry_policy.got_on(row)
         return "again" if more else "stopped"
     except UserError as error:
-        return "busy" if error.code in LOST else retries.hold_up(row, error, runner.ledger.fence)
+        return "busy" if error.code in LOST else retry_policy.hold_up(row, error, runner.ledger.fence)
 
 
 def _elsewhere(row: Run, error: UserError) -> bool:

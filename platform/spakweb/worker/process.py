@@ -89,12 +89,12 @@ def _stop(stop: threading.Event) -> None:
     """Wait for the word, put the runs down, and end the process: its threads may be inside anything."""
     from spakweb.fleet.apps import leave
     from spakweb.ledger import store, writer
-    from spakweb.worker import holding
+    from spakweb.worker import held_run
 
     while not stop.wait(1):
         pass
     ends = time.monotonic() + STOP_S
-    holding.stop_advancing()
+    held_run.stop_advancing()
     while store.leases.held() and time.monotonic() < ends:
         time.sleep(0.02)
     left = store.leases.held()

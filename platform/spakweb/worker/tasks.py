@@ -29,8 +29,8 @@ from spakweb.ledger.storage import no_room
 from spakweb.live import news
 from spakweb.runs.leases import APART, free, resting
 from spakweb.runs.models import ENDED, Run, State
-from spakweb.worker import execute, holding, retention, slots
-from spakweb.worker.holding import DEFAULT
+from spakweb.worker import execute, held_run, retention, slots
+from spakweb.worker.held_run import DEFAULT
 from spakweb.worker.queue import let_go, let_go_owed, next_of, pick, ready, send
 
 SWEEP_AFTER = timedelta(seconds=30)
@@ -65,7 +65,7 @@ def _advance(key: str) -> None:
     if queue is None or no_room():  # `watch` puts all runs back when there is room
         return
     for _ in range(TRIES):
-        if holding.stopping.is_set():  # a message that came while this worker ends
+        if held_run.stopping.is_set():  # a message that came while this worker ends
             put_back(key)
             return
         try:
@@ -87,7 +87,7 @@ def _advance(key: str) -> None:
         if done == "stopped":
             break
         # busy: another worker took the same run at the same moment
-    if not holding.stopping.is_set() and (waiting := next_of(queue)):
+    if not held_run.stopping.is_set() and (waiting := next_of(queue)):
         send(waiting, queue)  # its message may have come while its team had as many as it may
 
 
@@ -96,7 +96,7 @@ def put_back(key: str) -> None:
 
     A worker that stops sends nothing, for it might be itself who takes it: the next sweep does.
     """
-    if holding.stopping.is_set():
+    if held_run.stopping.is_set():
         Run.objects.filter(key=key).update(enqueued_at=None)
         return
     Run.objects.filter(key=key).update(enqueued_at=clock.now())
@@ -173,7 +173,7 @@ def stop_wanted() -> int:
         asked = asked.filter(queue__in=settings.WORKER_QUEUES)
     found = list(asked.order_by("pk").values_list("key", flat=True)[:STOPPED])
     for key in found:
-        if holding.stopping.is_set():
+        if held_run.stopping.is_set():
             break
         try:
             execute.advance_or_busy(key)
@@ -237,12 +237,12 @@ def _hand_out_webhooks(logged: str) -> str:
 def _stop_advancing(**ignored: object) -> None:
     """It ends: its runs stop where they are."""
     _ended.set()
-    holding.stop_advancing()
+    held_run.stop_advancing()
 
 
 @worker_shutdown.connect
 def _wait(**ignored: object) -> None:
     """Those that wait for a model are not the pool's: give them the time to put their leases down."""
     ends = time.monotonic() + STOP_S
-    while holding.stopping.is_set() and store.leases.held() and time.monotonic() < ends:
+    while held_run.stopping.is_set() and store.leases.held() and time.monotonic() < ends:
         time.sleep(0.05)

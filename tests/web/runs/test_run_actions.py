@@ -16,7 +16,7 @@ from spak.records import decode
 from spakweb.ledger import workspaces
 from spakweb.runs.models import Run, State
 from spakweb.runs.pages import run_parts
-from spakweb.worker import execute, taking
+from spakweb.worker import execute, open_run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -113,7 +113,7 @@ def test_cancelling_many(cast: Any, ran: Ran) -> None:
     assert "no records yet" in body(cast.client("vera").get(url("spak-run", runs[0])))
     late = Run.objects.select_related("team", "version", "parent").get(pk=runs[0].pk)
     with pytest.raises(LedgerError, match="another runner"):
-        taking.take(late)  # a worker that had chosen it before
+        open_run.take(late)  # a worker that had chosen it before
     assert not execute.advance(runs[1].key) and not Run.objects.exclude(count=0).exists()
 
 

@@ -17,7 +17,7 @@ from spak.kernel.outcomes import ROLLED_BACK
 from spakweb import clock
 from spakweb.ledger import projection
 from spakweb.ledger.store import DatabaseLedgers
-from spakweb.runs import actions, endings, retrying
+from spakweb.runs import actions, endings, fork_points
 from spakweb.runs.models import Run
 from spakweb.runs.pages import dashboards, run_parts, timeline
 from spakweb.specs.actions import create_spec
@@ -187,7 +187,7 @@ def test_patches_that_did_not_fit_are_named_and_no_knob(cast: Any, ground: None)
 def test_a_failed_run_is_tried_again_from_its_question_and_from_its_task(cast: Any, ran: Ran) -> None:
     run = answer(cast, ran(TWO, mode="stepwise"), "wrong")
     assert run.state in ("failed", "refused")
-    asked, task = retrying.points(run)
+    asked, task = fork_points.points(run)
     assert (asked["word"], task["word"]) == ("From the last question", "From this task")
     text = page(cast, run)
     for item in (asked, task):
@@ -212,9 +212,9 @@ def test_a_fork_opens_where_something_would_execute(cast: Any, ran: Ran) -> None
     text = found.content.decode()
     assert found.context["next"] is not None and "Everything from" in text
     assert "Nothing: all that the parent did" not in text
-    assert found.context["at"] == retrying.last_effect(run) < run.count
+    assert found.context["at"] == fork_points.last_effect(run) < run.count
     broken = ran("task Broken {\n  step a: tool.nothing { }\n}\n")
-    assert retrying.points(broken) == [] and retrying.last_effect(broken) == broken.count
+    assert fork_points.points(broken) == [] and fork_points.last_effect(broken) == broken.count
 
 
 def test_compare_is_a_button_with_a_name(cast: Any, ran: Ran) -> None:

@@ -30,8 +30,8 @@ from spakweb.runs.actions import ask, request_control
 from spakweb.runs.models import Run, State
 from spakweb.runs.pages import run_parts
 from spakweb.teams.models import User
-from spakweb.worker import beginning, execute, holding, queue, taking, tasks
-from spakweb.worker.holding import Holding
+from spakweb.worker import beginning, execute, held_run, open_run, queue, tasks
+from spakweb.worker.held_run import HeldRun
 from worker_kit import ASKING, HELLO, begun
 
 REST = f"61.{os.getpid()}"
@@ -131,7 +131,7 @@ def test_a_worker_stopped_while_it_begins_a_run_keeps_no_other_run_waiting(
     first, second = begun(user, HELLO), begun(user, HELLO)
     sent: list[str] = []
     monkeypatch.setattr(tasks, "send", lambda key, queue: sent.append(key))
-    with taking._alone(first.key):  # it holds the folder; its choice of the run has ended
+    with open_run._alone(first.key):  # it holds the folder; its choice of the run has ended
         tasks.advance(first.key)
         first.refresh_from_db()
         assert (first.state, first.reason.partition(":")[0]) == (State.QUEUED, "workspace.busy")
@@ -150,17 +150,17 @@ def test_a_runner_that_lost_its_lease_leaves_answers_to_the_next(user: User, lat
     execute.advance(run.key)
     run.refresh_from_db()
     ask(user, run, "answer", run.summary["waiting"]["id"], text="hello")
-    holding = Holding(run, taking.take(run))
+    held = HeldRun(run, open_run.take(run))
     taken = Run.objects.filter(pk=run.pk)
     if late == "before it says so":  # the question is not the one that it knows: nothing to answer
-        holding.runner.state = replace(holding.runner.state, r6=None)
+        held.runner.state = replace(held.runner.state, r6=None)
     taken.update(fence=F("fence") + 1, holder="another")
     with pytest.raises(LedgerError) as lost:
-        holding._obey()
+        held._obey()
     assert lost.value.code == "ledger.lost_lease"
     assert run.commands.get().done_at is None
     with contextlib.suppress(LedgerError):
-        holding.runner.close()
+        held.runner.close()
     taken.update(holder="")
     execute.advance(run.key)
     assert Run.objects.get().state == State.SUCCEEDED
@@ -239,7 +239,7 @@ def test_a_run_whose_backend_is_asked_waits_for_nobody(user: User, monkeypatch: 
     def with_model(*about: Any) -> Any:
         return replace(beginning.host_of(*about), backend=Model(look))
 
-    monkeypatch.setattr(taking, "host_of", with_model)
+    monkeypatch.setattr(open_run, "host_of", with_model)
     execute.advance(run.key)
     assert seen == [(State.RUNNING, "queued", None)]
     assert Run.objects.get().state == State.SUCCEEDED
@@ -266,9 +266,9 @@ def test_an_effect_of_another_queue_is_left_to_its_workers(
     """The device is what the catalog says of a validator; here write_file stands for one on a GPU."""
     run = begun(user, HELLO, queue=gpu)
     assert (run.queue, run.gpu) == ("default", gpu)
-    real = holding.queue_of
+    real = held_run.queue_of
     monkeypatch.setattr(
-        holding,
+        held_run,
         "queue_of",
         lambda effect, runner: "gpu" if effect and effect.name == "write_file" else real(effect, runner),
     )
@@ -309,16 +309,16 @@ def test_what_is_to_stop_needs_no_slot(user: User, settings: Any, word: str) -> 
 def test_the_queue_of_an_effect(user: User) -> None:
     """A device is not held through a question, nor by what needs no sandbox."""
     run = begun(user, HELLO)
-    runner = taking.take(Run.objects.get(pk=run.pk))
+    runner = open_run.take(Run.objects.get(pk=run.pk))
     try:
         effect = runner.pending()._replace(act="tool", cls="effect", name="write_file")
         ask_ = effect._replace(act="ask", cls="ask")
         shell = effect._replace(name="run")
         measured = effect._replace(act="validate", name="CudaProfiler")
-        of = [holding.queue_of(one, runner) for one in (effect, ask_, shell, measured, None)]
+        of = [held_run.queue_of(one, runner) for one in (effect, ask_, shell, measured, None)]
         assert of == ["default", "default", "default", "gpu", ""]
         runner.rules = replace(runner.rules, program=replace(runner.rules.program, sandbox="GPU"))
-        of = [holding.queue_of(one, runner) for one in (effect, ask_, shell, measured)]
+        of = [held_run.queue_of(one, runner) for one in (effect, ask_, shell, measured)]
         inside = runner.performer.host.tools["write_file"].entry.sandboxed
         assert of == ["gpu" if inside else "default", "default", "gpu", "gpu"]
     finally:

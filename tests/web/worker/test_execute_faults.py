@@ -17,8 +17,8 @@ from spakweb.live.summaries import HEADER, header
 from spakweb.runs.actions import fork, request_control, resume
 from spakweb.runs.models import Run, State
 from spakweb.teams.models import User
-from spakweb.worker import beginning, execute, holding, taking, tasks
-from spakweb.worker.holding import Holding
+from spakweb.worker import beginning, execute, held_run, open_run, tasks
+from spakweb.worker.held_run import HeldRun
 from worker_kit import ASKING, HELLO, begun
 
 
@@ -36,7 +36,7 @@ def test_a_begin_that_fails_says_nothing_of_what_others_did_meanwhile(
             request_control(user, run, "cancel")
         raise UnavailableError("sandbox.missing", "no sandbox", "")
 
-    monkeypatch.setattr(taking, "begin", fails)
+    monkeypatch.setattr(open_run, "begin", fails)
     assert execute.advance(run.key) is False
     run.refresh_from_db()
     assert (run.state, run.holder) == (State.QUEUED if holder else State.CANCELLED, holder)
@@ -55,7 +55,7 @@ def test_a_worker_that_fails_says_so_and_the_run_goes_on_later(
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patched:
-        patched.setattr(taking, "workspace_of", breaks)
+        patched.setattr(open_run, "workspace_of", breaks)
         assert execute.advance(run.key) is False
     run.refresh_from_db()
     assert (run.state, run.holder) == (State.QUEUED, "") and "Input/output error" in run.reason
@@ -71,7 +71,7 @@ def test_what_this_worker_lacks_another_may_have(user: User, monkeypatch: pytest
     def no_image(*ignored: object) -> None:
         raise UnavailableError("unavailable.sandbox", "there is no image", "build it")
 
-    monkeypatch.setattr(taking, "begin", no_image)
+    monkeypatch.setattr(open_run, "begin", no_image)
     heartbeat("another", process="far:1", queues=["default"], devices=())
     run, old, far = (begun(user, HELLO) for _ in range(3))
     Run.objects.filter(pk=old.pk).update(made_at=timezone.now() - timedelta(minutes=4))
@@ -94,7 +94,7 @@ def test_a_run_that_is_held_up_says_why_and_goes_on_later(
     assert execute.advance(run.key, slice_s=0) is True
 
     with monkeypatch.context() as patched:
-        patched.setattr(taking, "host_of", no_engine)
+        patched.setattr(open_run, "host_of", no_engine)
         assert execute.advance(run.key) is False
     shown = header(Run.objects.values(*HEADER).get(pk=run.pk), timezone.now())
     assert shown["state"] == "queued" and "no Docker engine answers" in shown["why"]
@@ -111,7 +111,7 @@ def test_a_run_whose_sandbox_is_away_is_stopped(
     assert execute.advance(run.key, slice_s=0) is True
 
     with monkeypatch.context() as patched:
-        patched.setattr(taking, "host_of", no_engine)
+        patched.setattr(open_run, "host_of", no_engine)
         request_control(user, run, word)
         assert tasks.stop_wanted() == 1 and tasks.stop_wanted() == 0
         run.refresh_from_db()
@@ -133,14 +133,14 @@ def test_who_resumes_a_run_that_comes_to_a_stop_has_it_go_on(
     run = begun(user, HELLO)
     assert execute.advance(run.key, slice_s=0) is True
     request_control(user, run, "pause")
-    stop = Holding.break_off
+    stop = HeldRun.break_off
 
-    def stopped_and_resumed(holding: Holding, wanted: str) -> None:
-        stop(holding, wanted)
+    def stopped_and_resumed(held: HeldRun, wanted: str) -> None:
+        stop(held, wanted)
         resume(user, run)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Holding, "break_off", stopped_and_resumed)
+        patched.setattr(HeldRun, "break_off", stopped_and_resumed)
         assert execute.advance(run.key) is True
     run.refresh_from_db()
     assert (run.state, run.wanted, run.holder) == (State.QUEUED, "", "")
@@ -176,7 +176,7 @@ def test_a_lease_is_given_back_whatever_goes_wrong_behind_it(
         raise OperationalError("server closed the connection unexpectedly")
 
     with monkeypatch.context() as patched:
-        patched.setattr(*((beginning.forking, "copied") if forked else (holding, "Projection")), away)
+        patched.setattr(*((beginning.forking, "copied") if forked else (held_run, "Projection")), away)
         with pytest.raises(OperationalError):
             execute.advance(run.key)
     assert leases.held() == []

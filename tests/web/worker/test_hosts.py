@@ -27,7 +27,7 @@ from spakweb.specs.actions import create_spec
 from spakweb.specs.models import Spec
 from spakweb.teams.actions import create_team
 from spakweb.teams.models import User
-from spakweb.worker import execute, queue, taking
+from spakweb.worker import execute, open_run, queue
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -139,7 +139,7 @@ def test_back_and_forth(spec: Spec, on: Any) -> None:
 
 def one_effect(key: str) -> bool:
     """Go on for one effect; False when the run has ended."""
-    runner = taking.take(Run.objects.select_related("team", "version", "parent").get(key=key))
+    runner = open_run.take(Run.objects.select_related("team", "version", "parent").get(key=key))
     try:
         runner._do(runner.pending())
         return not runner.state.ended

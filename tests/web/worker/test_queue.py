@@ -23,7 +23,7 @@ from spakweb.ledger import store
 from spakweb.ledger.store import release
 from spakweb.runs.models import Run, State
 from spakweb.teams.models import Team
-from spakweb.worker import execute, holding, queue, tasks
+from spakweb.worker import execute, held_run, queue, tasks
 from spakweb.worker.queue import pick
 
 pytestmark = pytest.mark.django_db
@@ -222,8 +222,8 @@ def test_a_run_of_a_dead_or_stopping_worker_waits_for_no_more_than_the_next_swee
     waiting(teams[0], "a0", 5)
     holds("a0")
     assert release("worker") == 1 and tasks.sweep_up() == 1
-    monkeypatch.setattr(holding, "stopping", threading.Event())
-    holding.stopping.set()
+    monkeypatch.setattr(held_run, "stopping", threading.Event())
+    held_run.stopping.set()
     tasks.put_back("a0")
     assert sent == ["a0"], "it might have taken it itself"
     assert tasks.sweep_up() == 1

@@ -34,8 +34,8 @@ from spakweb.runs.models import Command, Run, RunBlob, RunRecord, State
 from spakweb.specs.actions import create_spec
 from spakweb.teams.actions import create_team, keep_runs
 from spakweb.teams.models import Role, Team, User
-from spakweb.worker import execute, queue, retention, taking, tasks
-from spakweb.worker.holding import Holding
+from spakweb.worker import execute, open_run, queue, retention, tasks
+from spakweb.worker.held_run import HeldRun
 
 LONG = "x" * 70_000
 TALK = """\
@@ -224,7 +224,7 @@ def test_a_deleted_run_is_deleted_once_and_not_forked(user: User, team: Team) ->
 
 def test_a_worker_that_held_it_brings_nothing_back(user: User, team: Team) -> None:
     run = asking(user, team)
-    holding = Holding(run, taking.take(run))
+    holding = HeldRun(run, open_run.take(run))
     holding.runner.cancel()
     Run.objects.filter(pk=run.pk).update(state=State.CANCELLED)
     actions.delete(user, run)

@@ -23,7 +23,7 @@ from spakweb.error_pages import wants_json
 from spakweb.errors import Refused
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.live.summaries import standing
-from spakweb.runs import answering, backends, deleted, files, modes, retrying, words
+from spakweb.runs import answering, backends, deleted, files, fork_points, modes, words
 from spakweb.runs.deleted import gone
 from spakweb.runs.models import Run, RunRecord
 from spakweb.runs.pages import checks, log, metrics, record_parts, run_parts, start_files, timeline, workspace
@@ -155,7 +155,7 @@ def around(request: HttpRequest, run: Run, tab: str, edits: Sequence[tuple[str, 
         **(answering.asked_for(run, asked, _open(request, run, asked, edits)) if asked else {}),
         "checking": checks.going(run),
         **run_parts.rights(request.user, run),
-        "retry": retrying.points(run) if run.ended else [],
+        "retry": fork_points.points(run) if run.ended else [],
     }
 
 
@@ -318,9 +318,9 @@ def fork_point(run: Run, at: str, task: str) -> int:
         raise Http404
     task = clean(task)
     if not task:
-        return retrying.last_effect(run)
+        return fork_points.last_effect(run)
     rows = RunRecord.objects.filter(run=run)
-    found = retrying.entered(rows, task)
+    found = fork_points.entered(rows, task)
     if found is None:
         raise Http404
     return found

@@ -1,6 +1,6 @@
 """One run while this process holds its lease: do what people asked of it, advance it, write its projection.
 
-`Holding(row, runner).go(slice_s)` gives the lease back when the run ended, waits, was paused, or the slice is
+`HeldRun(row, runner).go(slice_s)` gives the lease back when the run ended, waits, was paused, or the slice is
 over. One `Watcher` thread per process reads what people want of the runs that are held, stops those that are
 to stop, and keeps their rows up to date. `put_down()` stops all of them where they are.
 """
@@ -36,7 +36,7 @@ from spakweb.runs.models import Command, Run
 from spakweb.runs.signing import signed
 from spakweb.runs.unsafe_text import without_nul
 from spakweb.worker import slots
-from spakweb.worker.taking import NOTHING
+from spakweb.worker.open_run import NOTHING
 
 DEFAULT, GPU = "default", "gpu"
 """Queues of effects."""
@@ -52,7 +52,7 @@ _ASKED = f"SELECT * FROM {Command._meta.db_table} WHERE run_id = %s AND done_at 
 log = logging.getLogger(__name__)
 
 
-class Holding:
+class HeldRun:
     """One run while this process holds its lease."""
 
     def __init__(self, row: Run, runner: Runner) -> None:
@@ -237,12 +237,12 @@ class Watcher:
     that are to stop, and keeps their rows up to date, some at a time."""
 
     def __init__(self) -> None:
-        self._held: dict[int, Holding] = {}
+        self._held: dict[int, HeldRun] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._none_left = threading.Event()
 
-    def add(self, holding: Holding) -> None:
+    def add(self, holding: HeldRun) -> None:
         """Watch over a run that is held, from now on."""
         with self._lock:
             self._held[holding.row.pk] = holding
@@ -251,7 +251,7 @@ class Watcher:
                 self._thread = threading.Thread(target=self._work, name="run-watch", daemon=True)
                 self._thread.start()
 
-    def drop(self, holding: Holding) -> None:
+    def drop(self, holding: HeldRun) -> None:
         """Watch over a run no longer."""
         with self._lock:
             self._held.pop(holding.row.pk, None)
@@ -275,7 +275,7 @@ class Watcher:
                 log.exception("runs are not watched")
         connection.close()
 
-    def _look(self, held: dict[int, Holding]) -> None:
+    def _look(self, held: dict[int, HeldRun]) -> None:
         asked = Run.objects.filter(pk__in=held).exclude(wanted="").order_by()
         wanted = dict(asked.values_list("pk", "wanted"))
         for pk in held if stopping.is_set() else wanted:

@@ -21,7 +21,7 @@ from spakweb.ledger.store import DatabaseLedgers
 from spakweb.ledger.workspaces import folder_of, workspace_of
 from spakweb.runs.models import Run
 from spakweb.sources.freeze import FETCH
-from spakweb.worker import retries
+from spakweb.worker import retry_policy
 from spakweb.worker.beginning import begin, copied_on, draw_from_parents, host_of
 
 NOTHING = Host()
@@ -34,7 +34,7 @@ def take(row: Run) -> Runner:
     """The runner of a run: a new one, or one that goes on from the ledger. Raises: LedgerError."""
     if not row.count:
         with _alone(row.key):
-            retries.in_hand(row)
+            retry_policy.in_hand(row)
             return begin(row, DatabaseLedgers(), workspace_of(row.key))
     store = DatabaseLedgers()
     first = next(iter(store.reader(row.key).read()))[0]

@@ -28,7 +28,7 @@ from spakweb.runs.pages import run_parts
 from spakweb.specs.actions import create_spec
 from spakweb.teams.actions import create_team
 from spakweb.teams.models import User
-from spakweb.worker import execute, queue, retries, taking, tasks
+from spakweb.worker import execute, open_run, queue, retry_policy, tasks
 from spakweb.worker.queue import pick
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -136,7 +136,7 @@ def test_a_run_that_kills_its_worker_is_paused_in_the_end(run: Run, monkeypatch:
 def test_a_run_that_dies_while_it_is_begun_is_counted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for expected in ("died", "died", "stopped"):
         with monkeypatch.context() as patched:
-            patched.setattr(taking, "begin", raising(Died()))
+            patched.setattr(open_run, "begin", raising(Died()))
             try:
                 found = execute.advance_or_busy(run.key)
             except Died:
@@ -187,13 +187,13 @@ def test_a_run_that_meets_a_full_disk_waits_for_room(
     if begun:
         assert execute.advance(run.key, slice_s=0) is True
     with monkeypatch.context() as patched:
-        patched.setattr(taking, "workspace_of", raising(error))
+        patched.setattr(open_run, "workspace_of", raising(error))
         for _ in range(2 * TRIES):
             assert execute.advance(run.key) is False
     run.refresh_from_db()
     assert (run.state, run.holder, run.faults) == (State.QUEUED, "", 0)
     assert ".full: " in run.reason and "/srv" not in run.reason
-    assert run.not_before is not None and run.not_before - clock.now() <= retries.ROOM_PAUSE
+    assert run.not_before is not None and run.not_before - clock.now() <= retry_policy.ROOM_PAUSE
     assert tasks.sweep_up() == 0
     Run.objects.update(not_before=clock.now())
     assert tasks.sweep_up() == 1 and pick("default") == run.key
@@ -294,7 +294,7 @@ def test_a_run_that_makes_its_worker_fail_is_tried_less_and_less_and_then_paused
 ) -> None:
     pauses: list[float] = []
     with monkeypatch.context() as broken:
-        broken.setattr(taking, "workspace_of", raising(ZeroDivisionError("division by zero")))
+        broken.setattr(open_run, "workspace_of", raising(ZeroDivisionError("division by zero")))
         for number in range(1, TRIES):
             assert execute.advance(run.key) is False
             run.refresh_from_db()
@@ -319,7 +319,7 @@ def test_a_run_that_makes_its_worker_fail_is_tried_less_and_less_and_then_paused
 
 def test_a_run_that_got_on_begins_to_count_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(taking, "workspace_of", raising(ZeroDivisionError()))
+        broken.setattr(open_run, "workspace_of", raising(ZeroDivisionError()))
         execute.advance(run.key)
     Run.objects.update(not_before=None)
     assert execute.advance(run.key, slice_s=0) is True
@@ -327,9 +327,9 @@ def test_a_run_that_got_on_begins_to_count_again(run: Run, monkeypatch: pytest.M
 
 
 def test_no_pause_is_longer_than_the_longest(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retries, "TRIES", 99)
+    monkeypatch.setattr(retry_policy, "TRIES", 99)
     run.faults = 12
-    retries.count(run, ValueError("x"))
+    retry_policy.count(run, ValueError("x"))
     run.refresh_from_db()
     assert run.not_before is not None and run.not_before - clock.now() <= MOST_PAUSE
 
@@ -340,7 +340,7 @@ def test_a_cancel_of_one_that_fails_is_not_tried_twice_a_second(
     assert execute.advance(run.key, slice_s=0) is True
     request_control(user, run, "cancel")
     with monkeypatch.context() as broken:
-        broken.setattr(taking, "workspace_of", raising(ZeroDivisionError()))
+        broken.setattr(open_run, "workspace_of", raising(ZeroDivisionError()))
         assert tasks.stop_wanted() == 1 and tasks.stop_wanted() == 0
     Run.objects.update(not_before=clock.now())
     assert tasks.stop_wanted() == 1
@@ -374,7 +374,7 @@ def test_queued_runs_do_not_wait_for_the_time_that_it_was(
     runs = {run.key, *(start(user, spec).key for _ in range(5))}
     if setback is not None:
         with monkeypatch.context() as broken:
-            broken.setattr(taking, "workspace_of", raising(setback))
+            broken.setattr(open_run, "workspace_of", raising(setback))
             for key in runs:
                 execute.advance(key)
     sent.clear()
@@ -406,4 +406,4 @@ def test_a_lease_that_this_process_holds_is_not_taken_from_it(run: Run, back: An
 
 
 def test_os_errors_that_are_no_full_disk() -> None:
-    assert not retries.is_full(OSError(5, os.strerror(5))) and not retries.is_full(ValueError())
+    assert not retry_policy.is_full(OSError(5, os.strerror(5))) and not retry_policy.is_full(ValueError())
