@@ -1,4 +1,4 @@
-"""Addresses of one spec's editor, below `t/TEAM/specs/SPEC/`."""
+"""Addresses of the editor of one spec and of its patches, below `t/TEAM/specs/SPEC/`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from spakweb.editor import views
 
 urlpatterns = [
     path("edit/", views.editor, name="spak-editor"),
+    path("patches/<int:patch>/edit/", views.patch_editor, name="spak-patch-editor"),
     path("edit/ask/<slug:what>", views.ask, name="spak-editor-ask"),
     path("edit/draft", views.draft, name="spak-editor-draft"),
     path("edit/token", views.token, name="spak-editor-token"),

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 from django.http import HttpRequest, HttpResponse, JsonResponse, RawPostDataException
 from django.middleware.csrf import get_token
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -24,10 +24,12 @@ from spak.errors import EditRefused, SpecError
 from spakweb import access
 from spakweb.editor import services
 from spakweb.errors import Refused
+from spakweb.reviews.models import Patch, Revision
 from spakweb.specs import actions
-from spakweb.specs.models import Draft, Spec
+from spakweb.specs.models import Spec, SpecVersion
 from spakweb.specs.team_files import TeamFiles
 from spakweb.specs.views import find_spec
+from spakweb.text import as_number
 
 QUESTIONS = (
     *("analyse", "edit", "format", "complete", "hover", "definition", "references", "rename"),
@@ -44,18 +46,46 @@ View = Callable[..., HttpResponse]
 def editor(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     """The editor's page of a spec, with the person's draft."""
     found = find_spec(request, team, spec)
-    draft = Draft.objects.filter(spec=found, user=request.user).first()
-    return render(
-        request,
-        "editor/editor.html",
-        {
-            "team": found.team,
-            "spec": found,
-            "section": "specs",
-            "may_edit": may_edit(request, found),
-            "config": config_of(request, found, draft),
-        },
-    )
+    return _page(request, found, config_of(request, found, found.head))
+
+
+@never_cache
+@require_safe
+def patch_editor(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
+    """The editor with the newest revision of a patch, or the person's draft of the next. Where the patch is
+    merged or closed only a draft is left, which can be proposed by itself."""
+    found = find_spec(request, team, spec)
+    changed = get_object_or_404(Patch, spec=found, number=patch)
+    opened = changed.state == Patch.State.OPEN
+    if not may_edit(request, found) or not (opened or actions.draft_of(request.user, found, patch).exists()):
+        return redirect("spak-patch", team=team, spec=spec, patch=patch)
+    latest, here = changed.latest, {"team": team, "spec": spec, "patch": patch}
+    config = config_of(request, found, latest, patch)
+    config["patch"] = {
+        "number": patch,
+        "opened": opened,
+        "base_version": latest.base.number,
+        "url": reverse("spak-patch", kwargs=here),
+        "revise": reverse("spak-patch-revise", kwargs=here),
+    }
+    config["urls"]["draft"] += f"?patch={patch}"
+    config["urls"]["login"] = f"{reverse('account_login')}?next={reverse('spak-patch-editor', kwargs=here)}"
+    return _page(request, found, config, changed)
+
+
+def _page(
+    request: HttpRequest, spec: Spec, config: dict[str, Any], patch: Patch | None = None
+) -> HttpResponse:
+    context = {
+        "team": spec.team,
+        "spec": spec,
+        "section": "specs",
+        "may_edit": may_edit(request, spec),
+        "config": config,
+        "patch": patch,
+        "revises": patch is not None and patch.state == Patch.State.OPEN,
+    }
+    return render(request, "editor/editor.html", context)
 
 
 def may_edit(request: HttpRequest, spec: Spec) -> bool:
@@ -63,11 +93,15 @@ def may_edit(request: HttpRequest, spec: Spec) -> bool:
     return spec.archived_at is None and access.can(request.user, "spec.edit", spec)
 
 
-def config_of(request: HttpRequest, spec: Spec, draft: Draft | None) -> dict[str, Any]:
-    """All that the page's scripts need to begin."""
+def config_of(
+    request: HttpRequest, spec: Spec, newest: SpecVersion | Revision, patch: int = 0
+) -> dict[str, Any]:
+    """All that the page's scripts need to begin, with the person's draft; `newest` is the version, or the
+    revision of the patch, that a save comes after."""
     here = {"team": spec.team.slug, "spec": spec.slug}
+    draft = actions.draft_of(request.user, spec, patch).first()
     seen = draft.saved_at.isoformat() if draft is not None else ""
-    if draft is not None and draft.text == spec.head.text:
+    if draft is not None and draft.text == newest.text:
         draft = None
     editable = may_edit(request, spec)
     return {
@@ -77,11 +111,11 @@ def config_of(request: HttpRequest, spec: Spec, draft: Draft | None) -> dict[str
         "protected": spec.approvals > 0,
         "csrf": get_token(request),
         "nonce": str(request.csp_nonce),
-        "text": draft.text if draft and editable else spec.head.text,
-        "head_text": spec.head.text,
-        "head_version": spec.head.number,
-        "head_author": str(spec.head.author),
-        "base_version": draft.base_version if draft and editable else spec.head.number,
+        "text": draft.text if draft and editable else newest.text,
+        "head_text": newest.text,
+        "head_version": newest.number,
+        "head_author": str(newest.author),
+        "base_version": draft.base_version if draft and editable else newest.number,
         "seen": seen,
         "draft": {"saved_at": draft.saved_at.isoformat()} if draft and editable else None,
         "urls": {
@@ -155,23 +189,23 @@ def ask(request: HttpRequest, team: str, spec: str, what: str) -> HttpResponse:
 @require_POST
 @refusals_as_json
 def draft(request: HttpRequest, team: str, spec: str) -> HttpResponse:
-    """Keeps what was typed so far; `{"drop": true}` throws it away and gives the newest text."""
+    """Keeps what was typed so far, with `?patch=` as a draft of the patch's next revision; `{"drop": true}`
+    throws it away and gives the newest text."""
     found = find_spec(request, team, spec, "spec.edit")
-    body = body_of(request)
+    body, patch = body_of(request), as_number(request.GET.get("patch", "")) or 0
+    newest = get_object_or_404(Patch, spec=found, number=patch).latest if patch else found.head
     text, base = body.get("text"), body.get("base_version")
-    if isinstance(text, str) and actions.draft_moved(request.user, found, text, body.get("seen")):
+    if isinstance(text, str) and actions.draft_moved(request.user, found, text, body.get("seen"), patch):
         raise Refused(
             "web.draft_elsewhere", "Your draft was changed in another window.", "Choose which one stays.", 409
         )
-    if (
-        body.get("drop") is True or text == found.head.text
-    ):  # late news of what was saved meanwhile is no draft
-        actions.drop_draft(request.user, found)
+    if body.get("drop") is True or text == newest.text:  # late news of what was saved meanwhile is no draft
+        actions.drop_draft(request.user, found, patch)
         now = timezone.now().isoformat()
-        return JsonResponse({"text": found.head.text, "base_version": found.head.number, "saved_at": now})
+        return JsonResponse({"text": newest.text, "base_version": newest.number, "saved_at": now})
     if not isinstance(text, str) or type(base) is not int or base < 1:
         raise Refused("web.request", "A draft has a text and the number of the version it is based on.")
-    kept = actions.save_draft(request.user, found, text, min(base, found.head.number))
+    kept = actions.save_draft(request.user, found, text, min(base, newest.number), patch)
     return JsonResponse({"saved_at": kept.saved_at.isoformat(), "base_version": kept.base_version})
 
 

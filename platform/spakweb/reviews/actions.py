@@ -21,7 +21,7 @@ from spakweb.errors import Refused
 from spakweb.reviews import by_task, checks, history, merge_queue, notices, rules
 from spakweb.reviews.kinds import KINDS
 from spakweb.reviews.models import ApprovalRule, Patch, Queued, Revision, Verdict
-from spakweb.specs.actions import save_version
+from spakweb.specs.actions import draft_of, save_version
 from spakweb.specs.merge import merge as merged_text
 from spakweb.specs.merge import opcodes
 from spakweb.specs.models import Draft, Spec, SpecVersion
@@ -139,13 +139,25 @@ def patched(base: str, text: str) -> str:
 
 
 def revise(user: Any, patch: Patch, seen: int, text: str, why: str = "") -> Revision:
-    """A new revision on the same base. Raises: Refused, also `web.patch_moved`, `web.patch_closed`."""
+    """A new revision on the same base; the person's draft of that text goes with it. Raises: Refused, also
+    `web.patch_moved`, `web.patch_closed`."""
     access.require(user, "spec.propose", patch)
     with transaction.atomic():
         patch, latest = _open(patch, seen)
         made = _revise(patch, user, latest.base, patched(latest.base.text, text), why)
+        draft_of(user, patch.spec, patch.number).filter(text=made.text).delete()
         record(user, "patch.revised", f"{patch} r{made.number}", patch.spec.team, after=made.content_hash)
     return made
+
+
+def joined(patch: Patch, seen: int, text: str) -> str | None:
+    """The text of a person who began with revision `seen`, with what the newest revision changed since; None
+    where both changed the same, or there is no such revision."""
+    began = patch.revisions.filter(number=seen).first()
+    if began is None:
+        return None
+    both = by_task.merge(began.text, text, patch.latest.text)
+    return both.decided({}) if both.clean else None
 
 
 def drop_edit(user: Any, patch: Patch, seen: int, place: int, why: str = "") -> Revision:

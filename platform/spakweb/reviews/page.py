@@ -13,6 +13,7 @@ from spakweb.reviews.models import Check, Patch, Revision, Viewed
 from spakweb.reviews.parts import Part, Tasks, edits_of, of_path, parts_of, paths_of
 from spakweb.reviews.reading import draw, read
 from spakweb.specs import show
+from spakweb.specs.actions import draft_of
 
 LOOKS = {
     Check.State.QUEUED: ("queued", "Queued"),
@@ -61,6 +62,7 @@ def status(user: Any, patch: Patch) -> dict[str, Any]:
         "queue_refused": merge_queue.refused(patch) if opened and not entry else None,
         "queue": queue,
         "may_go": not (rules.before_queue(patch) if queue else missing),
+        "own_draft": draft_of(user, patch.spec, patch.number).first(),
         "patch": patch,
         "spec": patch.spec,
         "team": patch.spec.team,

@@ -21,5 +21,6 @@ urlpatterns = [
     path(f"{ONE}text/", views.text, name="spak-patch-text"),
     path(f"{ONE}conflicts/", views.conflicts, name="spak-patch-conflicts"),
     path(f"{ONE}viewed/", views.viewed, name="spak-patch-viewed"),
+    path(f"{ONE}revise/", views.revise, name="spak-patch-revise"),
     path(f"{ONE}do/", views.act, name="spak-patch-do"),
 ]

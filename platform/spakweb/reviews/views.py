@@ -20,6 +20,7 @@ from spakweb.reviews.inbox import waiting as inbox_of
 from spakweb.reviews.kinds import KINDS
 from spakweb.reviews.models import Patch
 from spakweb.reviews.reading import draw, read
+from spakweb.specs.actions import draft_moved, drop_draft
 from spakweb.specs.changes import given_by
 from spakweb.specs.models import Spec
 from spakweb.specs.views import around, find_spec
@@ -35,6 +36,7 @@ KEYS = (
     ("x", "Say something with a verdict"),
     ("c", "Comment"),
     ("e", "Evidence"),
+    ("i", "Edit the patch"),
     ("m", "Merge"),
 )
 
@@ -94,6 +96,7 @@ def propose(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     title, why = (str(given.get(name) or "") for name in ("title", "rationale"))
     base, typed = _whole(given.get("base_version")), not file
     made = actions.propose(request.user, found, text, base, title, why, typed=typed)
+    _drop_draft(request, found, given, _whole(given.get("patch")))
     if wants_json(request):
         return JsonResponse({"patch": made.number, "url": _to(made)["Location"]}, status=201)
     messages.success(request, f"Patch {made.number} is proposed.")
@@ -181,6 +184,34 @@ def conflicts(request: HttpRequest, team: str, spec: str, patch: int) -> HttpRes
         "merged": actions.conflicts(found),
     }
     return render(request, "reviews/conflicts.html", context)
+
+
+@require_POST
+def revise(request: HttpRequest, team: str, spec: str, patch: int) -> HttpResponse:
+    """A new revision from the editor, as JSON. Where `revision` is not the newest nothing is written: the
+    answer has the number and author of that one, and both changes in one text where they fit."""
+    found, given = find_patch(request, team, spec, patch), given_by(request)
+    text, seen = given.get("text"), _whole(given.get("revision"))
+    if not isinstance(text, str):
+        raise Refused("web.no_text", "There is no text to save.", "Send `text` and `revision`.")
+    try:
+        made = actions.revise(request.user, found, seen, text, str(given.get("why") or ""))
+    except Refused as why:
+        if why.code != "web.patch_moved":
+            raise
+        latest, both = found.latest, actions.joined(found, seen, clean(text, settings.UPLOAD_BYTES))
+        newest = {"revision": latest.number, "by": str(latest.author), "joined": both}
+        return JsonResponse({**why.to_json(), **newest}, status=why.status)
+    _drop_draft(request, found.spec, given, found.number)
+    return JsonResponse({"revision": made.number, "url": _to(found)["Location"]}, status=201)
+
+
+def _drop_draft(request: HttpRequest, spec: Spec, given: Any, patch: int) -> None:
+    """What the editor sent is a patch now: its draft goes, also an older state of it, unless another window
+    has changed it since `seen`."""
+    seen = given.get("seen")
+    if isinstance(seen, str) and not draft_moved(request.user, spec, str(given.get("text")), seen, patch):
+        drop_draft(request.user, spec, patch)
 
 
 @require_POST

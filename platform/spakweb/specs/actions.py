@@ -13,6 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import QuerySet
 from django.dispatch import Signal
 from django.utils import timezone
 
@@ -100,7 +101,7 @@ def save_version(
             raise Refused(
                 "web.archived", f"{spec.name} is archived.", "Take it out of the archive first.", 409
             )
-        head, draft = spec.head, Draft.objects.filter(spec=spec, user=user)
+        head, draft = spec.head, draft_of(user, spec)
         if digest(text) == head.content_hash:
             if typed:
                 draft.delete()
@@ -132,29 +133,35 @@ def restore(user: Any, version: SpecVersion) -> SpecVersion:
     return saved
 
 
-def save_draft(user: Any, spec: Spec, text: str, base_version: int) -> Draft:
+def draft_of(user: Any, spec: Spec, patch: int = 0) -> QuerySet[Draft]:
+    """The person's draft of the spec, or of the patch with that number."""
+    return Draft.objects.filter(spec=spec, user=user, patch=patch)
+
+
+def save_draft(user: Any, spec: Spec, text: str, base_version: int, patch: int = 0) -> Draft:
     """The person's draft, the last write wins: it is only theirs. Raises: Refused as for a version."""
     access.require(user, "spec.edit", spec)
     text = clean(text, settings.UPLOAD_BYTES)
     draft, _ = Draft.objects.update_or_create(
         spec=spec,
         user=user,
+        patch=patch,
         defaults={"text": text, "base_version": base_version, "saved_at": timezone.now()},
     )
     return draft
 
 
-def draft_moved(user: Any, spec: Spec, text: str, seen: object) -> bool:
+def draft_moved(user: Any, spec: Spec, text: str, seen: object, patch: int = 0) -> bool:
     """Whether the person's draft is neither this text nor the one that their page saw last: `seen` says when
     that was saved, and is empty for none. A page that says nothing knows of it."""
-    draft = Draft.objects.filter(spec=spec, user=user).first() if isinstance(seen, str) else None
+    draft = draft_of(user, spec, patch).first() if isinstance(seen, str) else None
     return draft is not None and draft.text != text and draft.saved_at.isoformat() != seen
 
 
-def drop_draft(user: Any, spec: Spec) -> bool:
+def drop_draft(user: Any, spec: Spec, patch: int = 0) -> bool:
     """True when there was one."""
     access.require(user, "spec.view", spec)
-    return bool(Draft.objects.filter(spec=spec, user=user).delete()[0])
+    return bool(draft_of(user, spec, patch).delete()[0])
 
 
 def set_tag(user: Any, version: SpecVersion, name: str) -> Tag:

@@ -97,19 +97,22 @@ class Tag(models.Model):
 
 
 class Draft(models.Model):
-    """What a person has typed and not saved as a version; one for each person and spec."""
+    """What a person has typed and not saved as a version; one for each person and spec, and one for each
+    patch of it that they edit."""
 
     TEAM_PATH = "spec__team"
 
     spec = models.ForeignKey(Spec, models.CASCADE, related_name="drafts")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="drafts")
     text = models.TextField()
+    patch = models.PositiveIntegerField(default=0)
+    """The number of the patch that it is to be a revision of; 0: none."""
     base_version = models.PositiveIntegerField()
-    """The number of the version that the text was made from."""
+    """The number of the version, or of the patch's revision, that the text was made from."""
     saved_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        constraints = (models.UniqueConstraint(fields=("spec", "user"), name="one_draft_per_person"),)
+        constraints = (models.UniqueConstraint(fields=("spec", "user", "patch"), name="one_draft_per_person"),)
 
     def __str__(self) -> str:
         return f"draft of {self.user} for {self.spec}"

@@ -15,7 +15,8 @@ from spakweb.specs import show
 from spakweb.specs.team_files import TeamFiles, slug_of
 from spakweb.specs.facts import facts_of, findings
 from spakweb.specs.examples import examples
-from spakweb.specs.models import Draft, Spec, SpecVersion
+from spakweb.specs.actions import draft_of
+from spakweb.specs.models import Spec, SpecVersion
 from spakweb.text import as_number
 from spakweb.teams.law import law_of
 from spakweb.teams.models import Team
@@ -58,7 +59,7 @@ def around(request: HttpRequest, spec: Spec, tab: str) -> dict[str, Any]:
         "section": "specs",
         "tab": tab,
         "tags": spec.tags.select_related("version"),
-        "draft": Draft.objects.filter(spec=spec, user=request.user).first(),
+        "draft": draft_of(request.user, spec).first(),
         "may_edit": access.can(request.user, "spec.edit", spec) and not spec.archived_at,
         "may_tag": access.can(request.user, "spec.tag", spec),
         "may_archive": access.can(request.user, "spec.archive", spec),

@@ -11,7 +11,7 @@ export class Keeper {
   constructor(config, on) {
     this.config = config;
     this.on = on;
-    this.key = `spak-draft:${config.user.id}:${config.spec.id}`;
+    this.key = `spak-draft:${config.user.id}:${config.spec.id}${config.patch ? `:${config.patch.number}` : ""}`;
     this.text = config.text;
     this.kept = config.text; // What the server has, as a draft or as the version.
     this.base = config.base_version;

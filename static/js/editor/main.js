@@ -13,6 +13,7 @@ import { Panel } from "./panel.js";
 import { panes } from "./panes.js";
 import { announceVersion, presence } from "./presence.js";
 import { propose } from "./propose.js";
+import { announceRevision, revise } from "./revise.js";
 import { save } from "./save.js";
 import { ask, introduce, Offline, Refused, sentence, SignedOut } from "./server.js";
 import { TextPane } from "./text.js";
@@ -252,7 +253,7 @@ const follow = later(120, (at) => {
 // ---- the panes
 
 const pane = new TextPane(find("#text-pane"), config, {
-  save: () => config.can_edit && (config.protected ? propose : save)(config, () => pane.text, keeper, saving),
+  save: () => config.can_edit && (config.patch?.opened ? revise : config.patch || config.protected ? propose : save)(config, () => pane.text, keeper, saving),
   change(text) {
     look();
     if (config.can_edit) keeper.change(text);
@@ -330,6 +331,7 @@ const keeper = new Keeper(config, {
 
 const saving = {
   versionText: () => versionText,
+  replace: (text) => pane.replace(text),
   analysis: () => analysis,
   saved({ version, sent }) {
     versionText = sent;
@@ -343,7 +345,7 @@ const saving = {
 function steps() {
   const changed = pane.text !== versionText;
   root.dataset.changed = String(changed);
-  for (const button of all("[data-act=save], [data-act=propose]")) button.disabled = !changed;
+  for (const button of all("[data-act=save], [data-act=propose], [data-act=revise]")) button.disabled = !changed;
 }
 
 async function begin() {
@@ -367,11 +369,13 @@ async function begin() {
       keeper.forget();
       banner("draft");
       banner("newer");
-      find("#version").textContent = `v${answer.base_version}`;
+      find("#version").textContent = `${config.patch ? "revision " : "v"}${answer.base_version}`;
     };
     banner("draft", `Your draft of ${new Date(config.draft.saved_at).toLocaleString()} is open.`, { label: "Discard draft", run: () => drop().catch((error) => toast(error.message, "error")) }, { label: "Keep it", run: () => banner("draft") });
   }
-  if (keeper.base < config.head_version) announceVersion({ by: config.head_author, version: config.head_version, base: keeper.base }, config, true);
+  if (config.patch && !config.patch.opened) banner("newer", `Patch ${config.patch.number} is merged or closed. Your text can be proposed as a patch of its own.`, { label: "Open the patch", href: config.patch.url });
+  else if (config.patch && keeper.base < config.head_version) announceRevision(config, keeper, { by: config.head_author, revision: config.head_version }, saving);
+  else if (keeper.base < config.head_version) announceVersion({ by: config.head_author, version: config.head_version, base: keeper.base }, config, true);
   steps();
   await analyse();
   graph.select(graph.first, { tell: false });
@@ -380,7 +384,7 @@ async function begin() {
 
 presence(config, find("#presence"), {
   saved(news) {
-    if (news.version > keeper.base) announceVersion(news, config, pane.text !== versionText);
+    if (!config.patch && news.version > keeper.base) announceVersion(news, config, pane.text !== versionText);
   },
 });
 
@@ -388,6 +392,7 @@ presence(config, find("#presence"), {
 
 const buttons = {
   save: () => pane.on.save(),
+  revise: () => pane.on.save(),
   propose: () => propose(config, () => pane.text, keeper, saving),
   format: () => pane.format(),
   add: () => acts.add(graph.selected),

@@ -109,6 +109,7 @@ const KEYS = {
   m: () => document.querySelector('[data-key="m"]:not([disabled])')?.click(),
   x: () => document.querySelector(".verdict [name=text]")?.focus(),
   c: () => comment?.elements.text.focus(),
+  i: () => document.querySelector('[data-key="i"]')?.click(),
   e: () => document.getElementById("evidence")?.scrollIntoView(),
 };
 document.addEventListener("keydown", (event) => {

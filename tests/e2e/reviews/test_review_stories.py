@@ -55,6 +55,13 @@ def propose(person, title: str, why: str = "") -> str:
     return str(person.page.url).removeprefix(person.url)
 
 
+def save_revision(person, why: str = "") -> None:
+    person.page.keyboard.press("Control+s")
+    dialog = person.page.get_by_role("dialog")
+    dialog.get_by_label(re.compile("What changed")).fill(why)
+    dialog.get_by_role("button", name="Save revision").click()
+
+
 def test_who_may_not_save_proposes_and_another_approves(person) -> None:
     alice, bob = person("alice"), person("bob", color_scheme="dark")
     path = alice.make(SPEC)
@@ -203,3 +210,43 @@ def test_two_patches_go_through_the_queue_one_on_top_of_the_other(person, tmp_pa
     expect(bob.page.get_by_text("Brought up to version 2")).to_be_visible()
     bob.open(path)
     assert bob.text == SPEC.replace("Look.", "Look around.").replace("Say.", "Say it.")
+
+
+def test_a_patch_is_reopened_in_the_editor_by_two_at_once(person, tmp_path, pytestconfig) -> None:
+    """Both save a revision of the same patch: the second takes in what the first changed."""
+    folder = Path(pytestconfig.getoption("--screenshots") or tmp_path)
+    alice, bob = person("alice"), person("bob", color_scheme="dark")
+    path = bob.make(SPEC)
+    protect(alice, path)
+    bob.open(path)
+    replace(bob, '"Look."', '"Look around."')
+    patch = propose(bob, "Look around")
+    for who in (alice, bob):
+        who.go(patch)
+        who.page.keyboard.press("i")
+        who.page.wait_for_selector("#editor[data-ready=true]")
+    replace(alice, '"Say."', '"Say it."')
+    replace(bob, '"Look around."', '"Look everywhere."')
+    expect(bob.page.locator("#draft-state")).to_contain_text("Draft saved")
+    save_revision(alice, "Say more")
+    alice.page.wait_for_url("**/patches/1/")
+    expect(alice.page.get_by_text("Say more")).to_be_visible()
+
+    bob.page.reload()
+    bob.page.wait_for_selector("#editor[data-ready=true]")
+    expect(bob.page.get_by_text("Alice made revision 2 in between.")).to_be_visible()
+    bob.page.locator("#text-pane .cm-content").focus()
+    bob.expected.append("409")
+    save_revision(bob)
+    expect(bob.page.get_by_text("Both changes fit together.")).to_be_visible()
+    bob.page.screenshot(path=folder / "patch-editor.png")
+    assert bob.flaws() == []
+    bob.page.get_by_role("button", name="Take both").click()
+    save_revision(bob)
+    bob.page.wait_for_url("**/patches/1/")
+    expect(bob.page.get_by_text("revision 3 on version 1")).to_be_visible()
+    bob.open(path)
+    assert bob.text == SPEC
+    bob.go(f"{patch}edit/")
+    bob.page.wait_for_selector("#editor[data-ready=true]")
+    assert bob.text == SPEC.replace("Look.", "Look everywhere.").replace("Say.", "Say it.")

@@ -88,6 +88,21 @@ def test_a_draft_of_another_text_stays(cast: Any) -> None:
     assert Draft.objects.get().text == text + "// further\n"
 
 
+def test_an_older_state_of_the_draft_goes_with_the_patch(cast: Any) -> None:
+    """Proposed before the editor has sent the last keys: what it sent before is no draft any more, unless
+    another window has changed it."""
+    text = cast.spec.head.text.replace(ONE, OTHER)
+    where = reverse("spak-patch-propose", args=[cast.team.slug, "small"])
+    for typed, gone in (("// ear", True), ("// elsewhere", False)):
+        seen = save_draft(cast["bob"], cast.spec, text + "// ea", 1).saved_at.isoformat()
+        if not gone:
+            save_draft(cast["bob"], cast.spec, text + typed, 1)
+        body = {"title": "x", "text": f"{text}// early {gone}\n", "base_version": 1, "seen": seen}
+        cast.client("bob").post(where, json.dumps(body), "application/json")
+        assert Draft.objects.exists() != gone
+    assert Patch.objects.count() == 2
+
+
 def test_the_editor_of_a_protected_spec_offers_only_to_propose(cast: Any) -> None:
     where = reverse("spak-editor", args=[cast.team.slug, "small"])
     page = cast.client("bob").get(where).content.decode()
