@@ -67,6 +67,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "spak-reviews": (f"{TEAM}/reviews/",),
     "spak-patch-list": (f"{SPEC}/patches/", f"{TEAM}/specs/hello/patches/"),
     "spak-patch": (f"{SPEC}/patches/1/",),
+    "spak-patch-editor": (f"{SPEC}/patches/1/edit/",),
     "spak-patch-conflicts": (f"{SPEC}/patches/1/conflicts/",),
     "spak-suite-list": (f"{TEAM}/suites/",),
     "spak-suite": (f"{TEAM}/suites/nightly/",),

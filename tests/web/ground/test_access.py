@@ -60,6 +60,7 @@ ASKED = json.dumps({"text": 'task A { step b: tool.run { cmd: "true" } }'})
 DRAFT = json.dumps({"text": "task A { }", "base_version": 1})
 
 TEXT = json.dumps({"text": "task A { }"})
+REVISED = json.dumps({"text": "task A { }", "revision": 1})
 PROPOSED = json.dumps({"text": "task A { }", "base_version": 1, "title": "Less"})
 
 TEAM_ROUTES = {
@@ -120,6 +121,8 @@ TEAM_ROUTES = {
     "spak-patch-viewed": Route(VIEWER, "post", {"part": "tasks/a", "digest": "x"}, PATCH),
     "spak-spec-blame": Route(VIEWER, args=SPEC),
     "spak-spec-history-file": Route(VIEWER, args=SPEC),
+    "spak-patch-editor": Route(VIEWER, args=PATCH),
+    "spak-patch-revise": Route(EDITOR, "post", {}, PATCH, REVISED),
     "spak-patch-do": Route(EDITOR, "post", {"do": "comment", "text": "why"}, PATCH),
     "spak-suite-list": Route(VIEWER),
     "spak-suite-new": Route(EDITOR, "post", {"name": "another"}),
