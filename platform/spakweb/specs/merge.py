@@ -7,6 +7,8 @@ sides in it. Nothing is ever dropped: the text with markers holds every line of 
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -17,7 +19,12 @@ MINE, BETWEEN, THEIRS = "<<<<<<< yours", "=======", ">>>>>>> theirs"
 MOST_PAIRS = 1_000_000
 """Of lines to compare one by one."""
 
+FEW_PAIRS = 10_000
+"""Up to so many nothing is gained by dividing."""
+
 Lines = tuple[str, ...]
+Opcode = tuple[str, int, int, int, int]
+"""What difflib calls one: a tag, and the lines of both texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +128,10 @@ def _changes(old: Lines, new: Lines) -> list[tuple[int, int, int]]:
     return [(a, b, d - c) for tag, a, b, c, d in opcodes(old, new) if tag != "equal"]
 
 
-def opcodes(old: Sequence[str], new: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
-    """What difflib says, in bounded time: what both begin and end with is set aside, and in long texts
-    nothing is matched by lines that stand everywhere (blank ones, brackets): that takes their square."""
+def opcodes(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
+    """What difflib says, in bounded time: what both begin and end with is set aside, longer texts are divided at
+    the lines that each has once (as in a patience diff), and in a long rest nothing is matched by lines that
+    stand everywhere (blank ones, brackets): that takes their square."""
     head, most = 0, min(len(old), len(new))
     while head < most and old[head] == new[head]:
         head += 1
@@ -131,16 +139,50 @@ def opcodes(old: Sequence[str], new: Sequence[str]) -> list[tuple[str, int, int,
     while tail < most - head and old[-1 - tail] == new[-1 - tail]:
         tail += 1
     one, two = old[head : len(old) - tail], new[head : len(new) - tail]
-    matcher = SequenceMatcher(None, one, two, autojunk=len(one) * len(two) > MOST_PAIRS)
-    found = [(tag, a + head, b + head, c + head, d + head) for tag, a, b, c, d in matcher.get_opcodes()]
+    found: list[Opcode] = []
+    a = c = 0
+    for b, d in [*(_anchors(one, two) if len(one) * len(two) > FEW_PAIRS else ()), (len(one), len(two))]:
+        found += _matched(one[a:b], two[c:d], a + head, c + head)
+        if b < len(one):
+            found.append(("equal", b + head, b + head + 1, d + head, d + head + 1))
+        a, c = b + 1, d + 1
     before = [("equal", 0, head, 0, head)] if head else []
     after = [("equal", len(old) - tail, len(old), len(new) - tail, len(new))] if tail else []
     return joined([*before, *found, *after])
 
 
-def joined(found: list[tuple[str, int, int, int, int]]) -> list[tuple[str, int, int, int, int]]:
+def _anchors(one: Sequence[str], two: Sequence[str]) -> list[tuple[int, int]]:
+    """Places of lines that both have exactly once, the most of them that stand in one order."""
+    in_one, in_two = Counter(one), Counter(two)
+    place = {line: number for number, line in enumerate(two) if in_two[line] == in_one[line] == 1}
+    ends: list[int] = []  # where the shortest run of each length ends, and what comes before each place
+    last: list[tuple[int, int]] = []
+    before: dict[tuple[int, int], tuple[int, int] | None] = {}
+    for number, line in enumerate(one):
+        if (at := place.get(line)) is None:
+            continue
+        length = bisect_left(ends, at)
+        before[number, at] = last[length - 1] if length else None
+        ends[length : length + 1] = [at]
+        last[length : length + 1] = [(number, at)]
+    found, pair = [], last[-1] if last else None
+    while pair is not None:
+        found.append(pair)
+        pair = before[pair]
+    return found[::-1]
+
+
+def _matched(one: Sequence[str], two: Sequence[str], a: int, c: int) -> list[Opcode]:
+    """The opcodes of a stretch that begins at these lines."""
+    if one == two:
+        return [("equal", a, a + len(one), c, c + len(two))] if one else []
+    matcher = SequenceMatcher(None, one, two, autojunk=len(one) * len(two) > MOST_PAIRS)
+    return [(tag, a + i, a + j, c + k, c + m) for tag, i, j, k, m in matcher.get_opcodes()]
+
+
+def joined(found: list[Opcode]) -> list[Opcode]:
     """Equal stretches that follow each other as one."""
-    out: list[tuple[str, int, int, int, int]] = []
+    out: list[Opcode] = []
     for item in found:
         if out and out[-1][0] == item[0] == "equal":
             item = ("equal", out[-1][1], item[2], out.pop()[3], item[4])

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spakweb.specs import merge as merging
 from spakweb.specs.merge import merge, opcodes
 from spakweb.specs.show import side_by_side
 
@@ -17,6 +18,22 @@ MANY = 50_000
 
 @given(LINES, LINES)
 def test_what_is_said_to_differ_makes_one_of_the_other(old: list[str], new: list[str]) -> None:
+    makes_one_of_the_other(old, new)
+
+
+@given(st.lists(st.integers(0, 30).map("{}\n".format), max_size=30), st.data())
+def test_texts_that_are_divided_at_lines_that_each_has_once(old: list[str], data: st.DataObject) -> None:
+    new = list(old)
+    for _ in range(data.draw(st.integers(0, 4))):
+        at = data.draw(st.integers(0, len(new)))
+        new[at : at + data.draw(st.integers(0, 5))] = data.draw(LINES)
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(merging, "FEW_PAIRS", 0)
+        makes_one_of_the_other(old, new)
+        makes_one_of_the_other(old, data.draw(st.permutations(old)))
+
+
+def makes_one_of_the_other(old: list[str], new: list[str]) -> None:
     made: list[str] = []
     at = 0
     for tag, a, b, c, d in opcodes(old, new):
