@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from spak import canon
@@ -79,8 +80,14 @@ class Law:
         """The hash of the policy of a spec that says nothing, and of the tables that were added, if any.
 
         Raises: PolicyError when it does not load."""
-        policy = compiled(self, "", {}).hash
+        policy = _hash(self.key)
         return canon.content_hash([policy, dict(self.commands)]) if self.commands else policy
+
+
+@lru_cache(maxsize=64)
+def _hash(key: bytes) -> str:
+    """The hash of a law's policy, which is asked for often: on each look at a patch."""
+    return compiled(Law.from_json(canon.loads(key)), "", {}).hash
 
 
 def compiled(
