@@ -64,6 +64,20 @@ def test_a_genesis_with_a_schema_outside_the_dialect_is_refused(tmp_path: Any, s
     assert caught.value.code == "lang.schema"
 
 
+def test_runs_of_one_spec_share_what_is_compiled_and_nothing_of_their_own(tmp_path: Any) -> None:
+    run = start(tmp_path, TUNING)
+    genesis = canon.loads(canon.dumps(next(iter(run.ledger.read()))[0].body))
+    run.close()
+    first = Rules.of(genesis)
+    other = Rules.of({**genesis, "rules": {**genesis["rules"], "seed": 5, "r3": "another"}})
+    assert other.program is first.program
+    assert (other.seed, other.r3) == (5, "another") and (first.seed, first.r3) != (5, "another")
+    assert other.opening != first.opening == Rules.of(genesis).opening
+    assert other.situations is not first.situations
+    spec = genesis["rules"]["spec"].replace("AGENT", "// more\nAGENT", 1)
+    assert Rules.of({**genesis, "rules": {**genesis["rules"], "spec": spec}}).program is not first.program
+
+
 class _Scanned(tuple[Step, ...]):
     """Steps that count how often somebody goes through them."""
 

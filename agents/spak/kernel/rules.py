@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
+from spak import canon
 from spak import program as programs
 from spak.datalog.values import Fact
 from spak.errors import LedgerError
@@ -23,6 +25,9 @@ from spak.policy.law import name_of, rules_of
 from spak.program import Program, Ref
 from spak.program.semantics import BY_VERSION, LATEST, Decisions
 
+OF_ONE_RUN = frozenset({"seed", "r3"})
+"""What runs of one spec differ in while the rest of their rules is alike, and is compiled once."""
+KEPT = 16
 INLINE = 16_384
 """Bytes of text that a variable holds itself; longer values are blobs, opaque to `step`."""
 
@@ -74,34 +79,10 @@ class Rules:
                     f"the run was made by kernel semantics {semantics}, this kernel knows {known}",
                     "replay it with the version of spak that wrote it",
                 )
-            catalog = Catalog.from_json(rules["catalog"])
-            for table in (catalog.tools, catalog.validators):
-                for name, entry in table.items():
-                    check_schema(entry.schema, name)
-            parsed = parse(rules["spec"])
-            program = programs.compile(parsed, catalog, rules["inputs"], decides)
-            axioms = program.axioms
-            if decides.policy:
-                laws = rules_of(axioms)
-                if rules["policy"]["axioms"] != laws:
-                    raise LedgerError("ledger.genesis", "its policy has not the axioms of its spec")
-                prose = tuple(text for n, text in enumerate(axioms, 1) if name_of(n) not in laws)
-                program = replace(program, axioms=prose)
-            program = _with_proposer(program, rules.get("proposer", ""))
-            return cls(
-                program=program,
-                catalog=catalog,
-                seed=rules["seed"],
-                r3=rules["r3"],
-                opening=seal.opening(semantics, rules),
-                wanted=_wanted(program),
-                decides=decides,
-                gate=gate_of(rules["policy"], decides) if decides.policy else None,
-                axioms=axioms,
-                keys=tuple(rules["keys"]) if decides.policy else (),
-                commands=rules["policy"].get("commands", {}) if decides.policy else {},
-                remembers=decides.memory and _reads_memory(program),
-            )
+            shared = {name: value for name, value in rules.items() if name not in OF_ONE_RUN}
+            made = _compiled(canon.dumps(shared))
+            opening = seal.opening(semantics, rules)
+            return replace(made, seed=rules["seed"], r3=rules["r3"], opening=opening)
         except (KeyError, TypeError, AttributeError) as error:
             raise LedgerError("ledger.genesis", f"not a genesis record: {error!r}") from error
 
@@ -109,6 +90,40 @@ class Rules:
         """A number of 53 bits that depends on the run's seed and the place, and on nothing else."""
         text = "/".join(str(part) for part in (self.seed, *place))
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big") >> 3
+
+
+@lru_cache(maxsize=KEPT)
+def _compiled(shared: bytes) -> Rules:
+    """The rules of all runs that begin with these, but for what is OF_ONE_RUN."""
+    rules = canon.loads(shared)
+    decides = BY_VERSION[rules["semantics"]]
+    catalog = Catalog.from_json(rules["catalog"])
+    for table in (catalog.tools, catalog.validators):
+        for name, entry in table.items():
+            check_schema(entry.schema, name)
+    program = programs.compile(parse(rules["spec"]), catalog, rules["inputs"], decides)
+    axioms = program.axioms
+    if decides.policy:
+        laws = rules_of(axioms)
+        if rules["policy"]["axioms"] != laws:
+            raise LedgerError("ledger.genesis", "its policy has not the axioms of its spec")
+        prose = tuple(text for n, text in enumerate(axioms, 1) if name_of(n) not in laws)
+        program = replace(program, axioms=prose)
+    program = _with_proposer(program, rules.get("proposer", ""))
+    return Rules(
+        program=program,
+        catalog=catalog,
+        seed=0,
+        r3="",
+        opening="",
+        wanted=_wanted(program),
+        decides=decides,
+        gate=gate_of(rules["policy"], decides) if decides.policy else None,
+        axioms=axioms,
+        keys=tuple(rules["keys"]) if decides.policy else (),
+        commands=rules["policy"].get("commands", {}) if decides.policy else {},
+        remembers=decides.memory and _reads_memory(program),
+    )
 
 
 def _with_proposer(program: Program, name: str) -> Program:
