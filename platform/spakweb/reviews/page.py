@@ -89,11 +89,11 @@ def context(user: Any, patch: Patch, unified: bool = False, since: int = 0) -> d
     latest: Revision = found["revision"]
     reading = read(patch.spec, latest.base.text, latest.text)
     edits = edits_of(latest.base.text, latest.text)
-    parts = parts_of(reading, latest.base.text, latest.text, edits)
+    parts = parts_of(reading, edits)
     seen = dict(Viewed.objects.filter(patch=patch, user=user).values_list("part", "digest"))
     for part in parts:
         part.viewed = seen.get(part.name) == part.digest
-    threads = _threads(patch, latest, parts)
+    threads = _threads(patch, latest, parts, Tasks(reading.new_tasks))
     earlier = patch.revisions.filter(number=since).first() if since else None
     old = earlier.text if earlier else latest.base.text
     nodes = [one for one in reading.graph.nodes if one.change != "same"]
@@ -150,12 +150,12 @@ def _actions(result: dict[str, Any]) -> dict[str, Any]:
     return {**result, "permitted": result["permitted"][:ACTIONS], "denied": result["denied"][:ACTIONS]}
 
 
-def _threads(patch: Patch, latest: Revision, parts: list[Part]) -> list[Any]:
+def _threads(patch: Patch, latest: Revision, parts: list[Part], tasks: Tasks) -> list[Any]:
     """Comments that begin a thread, with their answers; those about a part or a line of the newest text are
     placed there as well."""
     every = list(patch.comments.select_related("author", "revision"))
     paths, found = paths_of(parts), []
-    by_part, tasks = {part.name: part for part in parts}, Tasks(latest.text)
+    by_part = {part.name: part for part in parts}
     for one in every:
         if one.parent_id:
             continue

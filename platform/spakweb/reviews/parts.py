@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spak import canon
-from spak.lang import parse
 from spak.lang.diff import Capability, Change
-from spakweb.reviews.reading import Reading
+from spakweb.reviews.reading import Reading, TaskLines
 from spakweb.specs.merge import opcodes
 
 WORDS = {
@@ -102,7 +101,7 @@ def _end(line: str) -> str:
     return line.rstrip("\n")
 
 
-def parts_of(reading: Reading, old: str, new: str, edits: list[Edit]) -> list[Part]:
+def parts_of(reading: Reading, edits: list[Edit]) -> list[Part]:
     found: dict[str, Part] = {}
 
     def part(name: str) -> Part:
@@ -112,7 +111,7 @@ def parts_of(reading: Reading, old: str, new: str, edits: list[Edit]) -> list[Pa
         part(of_path(change.path)).changes.append(_change(change, reading))
     for capability in reading.difference.capabilities:
         part(of_path(capability.path)).capabilities.append(capability)
-    before, after = Tasks(old, reading.difference.renames), Tasks(new)
+    before, after = Tasks(reading.old_tasks, reading.difference.renames), Tasks(reading.new_tasks)
     for edit in edits:
         name = after.at(edit.new_line) if edit.new else ""
         part(name or before.at(edit.old_line)).edits.append(edit)
@@ -164,15 +163,9 @@ def shown_value(value: Any) -> str:
 class Tasks:
     """Which part a line belongs to; `renames` gives new names of tasks by old ones."""
 
-    def __init__(self, text: str, renames: Mapping[str, str] | None = None) -> None:
-        self.starts: list[int] = []
-        self.spans: list[tuple[int, str]] = []
-        spec = parse(text).spec
-        for task in sorted(spec.tasks(), key=lambda one: one.start):
-            start, end = spec.source.offsets(task.start, task.end)
-            name = (renames or {}).get(task.name, task.name)
-            self.starts.append(text.count("\n", 0, start) + 1)
-            self.spans.append((text.count("\n", 0, end) + 1, f"tasks/{name}"))
+    def __init__(self, lines: TaskLines, renames: Mapping[str, str] | None = None) -> None:
+        self.starts = [first for first, _, _ in lines]
+        self.spans = [(last, f"tasks/{(renames or {}).get(name, name)}") for _, last, name in lines]
 
     def at(self, line: int) -> str:
         place = bisect_right(self.starts, line) - 1

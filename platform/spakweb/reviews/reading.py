@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from django.utils.safestring import SafeString, mark_safe
 
+from spak.lang import Parsed
 from spak.lang.diff import Difference, compare
 from spak.lang.graph import Graph, graph_difference, lay_out, to_svg
 from spak.outer.gate.privileges import privileged
@@ -22,6 +23,7 @@ from spakweb.specs.models import Spec
 from spakweb.specs.team_files import TeamFiles
 
 KEPT = 32
+TaskLines = tuple[tuple[int, int, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,9 @@ class Reading:
     graph: Graph
     kinds: frozenset[str]
     """What kinds of edit it has (kinds.py)."""
+    old_tasks: TaskLines
+    """First and last line and name of each task of the text before."""
+    new_tasks: TaskLines
 
     @property
     def widens(self) -> bool:
@@ -46,12 +51,24 @@ def read(spec: Spec, old: str, new: str) -> Reading:
 
 @lru_cache(maxsize=KEPT)
 def _read(team_files: TeamFiles, stamps: tuple[Hashable, Hashable], old: str, new: str) -> Reading:
-    before, after = team_files.whole(old).parsed, team_files.whole(new).parsed
+    one, two = team_files.parse(old), team_files.parse(new)
+    before, after = team_files.resolve(one).parsed, team_files.resolve(two).parsed
     found = compare(before, after, catalog())
     joined = graph_difference(before.spec, after.spec, found.renames)
-    stage = privileged(old, new, catalog())
+    alone = found if stamps == (None, None) else compare(one, two, catalog())
+    stage = privileged(old, new, catalog(), found=alone)
     marked = frozenset(str(item["path"]) for item in stage.evidence.get("changes", ()))
-    return Reading(found, marked, joined, kinds_of(found, marked, before.spec, after.spec))
+    kinds = kinds_of(found, marked, before.spec, after.spec)
+    return Reading(found, marked, joined, kinds, _lines_of_tasks(one), _lines_of_tasks(two))
+
+
+def _lines_of_tasks(parsed: Parsed) -> TaskLines:
+    text, source, found, line, at = parsed.text, parsed.spec.source, [], 1, 0
+    for task in sorted(parsed.spec.tasks(), key=lambda one: one.start):
+        start, end = source.offsets(task.start, task.end)
+        line, at = line + text.count("\n", at, start), start
+        found.append((line, line + text.count("\n", start, end), task.name))
+    return tuple(found)
 
 
 @lru_cache(maxsize=KEPT)

@@ -28,10 +28,12 @@ STEP = re.compile(r"tasks/([^/]+)/steps/([^/]+)")
 EDGE = re.compile(r"tasks/[^/]+/NEXT/([^/]+)")
 
 
-def privileged(base: str, text: str, catalog: Catalog, grammar_patch: str = "") -> Stage:
-    """The verdict, with every privileged change by its path."""
-    old, new = parse(base), parse(text)
-    found = compare(old, new, catalog)
+def privileged(
+    base: str, text: str, catalog: Catalog, grammar_patch: str = "", found: Difference | None = None
+) -> Stage:
+    """The verdict, with every privileged change by its path; `found` is the texts' difference, where it is
+    known already."""
+    found = found or compare(parse(base), parse(text), catalog)
     marked = [
         {"op": change.op, "path": change.path, "before": change.before, "after": change.after}
         for change in found.changes
