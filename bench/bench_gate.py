@@ -17,7 +17,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import attacks_kit
-import fresh_kit
+import fresh_attacks_kit
 import gate_kit
 from spak.datalog.values import Fact, Name
 from spak.policy.actions import Action, World
@@ -32,7 +32,7 @@ def rows() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="spak-bench-") as folder:
         root = gate_kit.workspace(Path(folder).resolve() / "plain")
         eyes = gate_kit.world(root)
-        filled = gate_kit.world(fresh_kit.furnished(Path(folder).resolve() / "filled"))
+        filled = gate_kit.world(fresh_attacks_kit.furnished(Path(folder).resolve() / "filled"))
         for file in sorted(gate_kit.CASES.glob("*.jsonl")):
             seen = filled if file.stem == "fresh_attacks" else eyes
             found += _file(file.stem, gate_kit.cases(file.name, root), seen)

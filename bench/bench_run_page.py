@@ -63,7 +63,7 @@ def fill() -> None:
     from django.core.management import call_command
 
     from platform_kit import PASSWORD
-    from run_kit import begun  # type: ignore[import-not-found]
+    from run_rows_kit import begun  # type: ignore[import-not-found]
     from spak.records import Record
     from spakweb.specs.actions import create_spec
     from spakweb.teams.actions import create_team

@@ -12,7 +12,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from fresh_kit import BAD_PATCH, furnished
+from fresh_attacks_kit import BAD_PATCH, furnished
 from gate_kit import workspace
 
 DATA = Path(__file__).parent / "commandline" / "data"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from hosts_kit import BEGIN, Hosts, done, hosts
+from cluster_kit import BEGIN, Hosts, done, hosts
 from process_kit import WAIT_S
 
 pytestmark = [pytest.mark.faults, pytest.mark.sandbox, pytest.mark.slow, pytest.mark.timeout(400)]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edit_kit import SPEC
+from edited_spec_kit import SPEC
 from spak.errors import EditRefused
 from spak.lang import parse
 from spak.lang.edit import OPS, apply, apply_all, from_json, ops, read, to_json

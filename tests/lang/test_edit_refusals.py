@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edit_kit import SPEC
+from edited_spec_kit import SPEC
 from lang_catalog import CATALOG, SEED_000, unescaped
 from spak.errors import EditRefused, SpecError
 from spak.lang import check, parse

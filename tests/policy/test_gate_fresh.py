@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fresh_kit import furnished
+from fresh_attacks_kit import furnished
 from gate_kit import CHECKED, cases, constitution, workspace, world
 from spak.policy.actions import Action
 from spak.policy.judge import judge

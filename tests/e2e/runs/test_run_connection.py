@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from browser_runs_kit import ASKING, HELLO, TEAM, Begin, Person, ends
 from platform_kit import Up
-from run_stories_kit import ASKING, HELLO, TEAM, Begin, Person, ends
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from run_stories_kit import ASKING, HELLO, TEAM, Begin, Person, ends
+from browser_runs_kit import ASKING, HELLO, TEAM, Begin, Person, ends
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

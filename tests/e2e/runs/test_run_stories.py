@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from browser_runs_kit import ASKING, HELLO, TEAM, Begin, Person, ends
 from platform_kit import PASSWORD, Up
 from process_kit import start
 from programs_kit import block, shell, surroundings
-from run_stories_kit import ASKING, HELLO, TEAM, Begin, Person, ends
 from sandbox_kit import docker_ready
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from pages_kit import MADE, NOBODYS, PAGES, TEAM
+from page_addresses_kit import MADE, NOBODYS, PAGES, TEAM
 from platform_kit import Server, Watched, manage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]

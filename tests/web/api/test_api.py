@@ -16,7 +16,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from run_kit import begun
+from run_rows_kit import begun
 from spakweb.api.models import KeptAnswer
 from spakweb.reviews.models import Patch
 from spakweb.runs.models import Command, Run, State

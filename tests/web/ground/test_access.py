@@ -15,8 +15,8 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from django.views.generic import RedirectView
 
-from pages_kit import PAGES, RECENT
-from run_kit import begun, with_file
+from page_addresses_kit import PAGES, RECENT
+from run_rows_kit import begun, with_file
 from spak.outer.experiments import Plan
 from spakweb import access
 from spakweb.campaigns.actions import begin as begin_campaign

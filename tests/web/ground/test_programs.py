@@ -14,7 +14,7 @@ from django.db import DatabaseError
 from django.test import Client
 from django.utils import timezone
 
-from run_kit import begun, with_file
+from run_rows_kit import begun, with_file
 from spakweb import clock
 from spakweb.audit.models import Event
 from spakweb.errors import Refused

@@ -17,7 +17,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import connection, transaction
 from django.http import Http404
 
-from run_kit import begun
+from run_rows_kit import begun
 from spakweb import clock
 from spakweb.audit.models import Event
 from spakweb.errors import Refused

@@ -8,7 +8,7 @@ import pytest
 from django.core import mail
 from django.urls import reverse
 
-from run_kit import begun
+from run_rows_kit import begun
 from spak import canon
 from spak.outer import spec_history
 from spakweb.errors import Refused

@@ -11,7 +11,7 @@ import pytest
 from django.urls import reverse
 
 from campaign_kit import BASE, ledger
-from run_kit import begun
+from run_rows_kit import begun
 from spak.outer.gate.counterfactual import Rehearsal, Replayed
 from spakweb.reviews import actions, campaigns, checks, front, page, spending
 from spakweb.reviews.models import Check, Patch

@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from process_kit import WAIT_S
-from run_kit import with_file
+from run_rows_kit import with_file
 from spak.errors import LedgerError
 from spak.runner import Run as Runner
 from spakweb.ledger import export

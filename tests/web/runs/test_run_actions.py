@@ -8,7 +8,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from run_pages_kit import ASKING, WITH_INPUT, Ran, body, url
+from run_page_specs_kit import ASKING, WITH_INPUT, Ran, body, url
 from spak.errors import LedgerError
 from spak.kernel.replay import replay
 from spak.ledger import verify

@@ -9,7 +9,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from run_pages_kit import ASKING, WITH_INPUT, Ran, body, url
+from run_page_specs_kit import ASKING, WITH_INPUT, Ran, body, url
 from spak.records import Record
 from spakweb.audit.models import Event
 from spakweb.fleet.actions import heartbeat

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hosts_kit import BEGIN, START, Hosts, done, hosts
+from cluster_kit import BEGIN, START, Hosts, done, hosts
 
 pytestmark = pytest.mark.timeout(240)
 
