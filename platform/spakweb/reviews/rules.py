@@ -14,6 +14,7 @@ from spakweb import access
 from spakweb.reviews.kinds import KINDS
 from spakweb.reviews.models import Check, Patch, Revision, Verdict
 from spakweb.reviews.reading import read
+from spakweb.runs.models import ENDED, Run
 from spakweb.specs.models import Spec
 from spakweb.teams.law import law_of
 from spakweb.teams.models import NamedRole, Role
@@ -76,7 +77,24 @@ def missing(patch: Patch) -> list[str]:
     latest, found = patch.latest, of_people(patch)
     if latest.base_id != patch.spec.head_id:
         found.append("to be brought up to date: the spec has a newer version")
+    elif _unjudged(patch, latest):
+        found.append(f"a check to end, or an admin to approve it: {CHECKS['actions'].lower()}")
     return found + _checks(patch.spec, latest)
+
+
+def _unjudged(patch: Patch, latest: Revision) -> bool:
+    """Whether it is not known what it newly permits: whether an admin has to approve it depends on that."""
+    row = latest.checks.filter(name="actions").first()
+    if "actions" in required(patch.spec) or (row and row.ended_at and not is_stale(patch.spec, row)):
+        return False
+    acted = Run.objects.filter(
+        version__spec=patch.spec, deleted_at=None, state__in=sorted(ENDED), count__gt=1
+    )
+    return acted.exists() and not any(map(_by_admin, standing_approvals(patch)))
+
+
+def _by_admin(approval: Verdict) -> bool:
+    return access.role_in(approval.user, approval.revision.patch.spec.team) == Role.ADMIN
 
 
 def before_queue(patch: Patch) -> list[str]:
@@ -96,8 +114,7 @@ def of_people(patch: Patch) -> list[str]:
     approvals, latest, found = standing_approvals(patch), patch.latest, []
     if len(approvals) < (needed := max(1, patch.spec.approvals)):
         found.append(f"{needed - len(approvals)} more to approve it")
-    admins = [one for one in approvals if access.role_in(one.user, patch.spec.team) == Role.ADMIN]
-    if not admins and (why := for_an_admin(patch, latest)):
+    if not any(map(_by_admin, approvals)) and (why := for_an_admin(patch, latest)):
         found.append(f"an admin to approve it, since {why}")
     found += _by_roles(patch, latest, approvals)
     last = {one.user_id: one for one in Verdict.objects.filter(revision__in=same_work(latest)).order_by("pk")}

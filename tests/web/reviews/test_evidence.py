@@ -85,6 +85,24 @@ def test_a_check_of_an_older_revision_or_a_closed_patch_is_left(cast: Any, patch
     checks.check(0)  # a revision that is not there
 
 
+def test_a_merge_waits_until_it_is_known_what_it_permits(cast: Any, patch: Patch) -> None:
+    """Else a patch that is merged before the check ends needs no admin. Where an admin approved it that is
+    decided already."""
+    run = begun(cast.team, cast.spec.head, "odd", state="succeeded")
+    type(run).objects.filter(pk=run.pk).update(count=5)
+    wait = "a check to end, or an admin to approve it: recorded actions under both texts"
+    actions.judge(cast["rita"], patch, 1, True)
+    assert rules.missing(patch) == [wait]
+    with refused("web.patch_waits"):
+        actions.merge(cast["bob"], patch, 1)
+    checked(patch)
+    assert rules.missing(patch) == []
+    patch.latest.checks.update(law="another")
+    assert rules.missing(patch) == [wait]
+    actions.judge(cast["alice"], patch, 1, True)
+    assert rules.missing(patch) == []
+
+
 def test_what_cannot_be_read_is_said_and_fails_no_worker(cast: Any, patch: Patch) -> None:
     """A run whose records are damaged is left out of the actions, and unusable for a replay."""
     run = begun(cast.team, cast.spec.head, "odd", state="succeeded")

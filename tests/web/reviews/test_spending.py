@@ -69,7 +69,7 @@ def test_recorded_runs_tell_of_the_base_alone(cast: Any, patch: Patch) -> None:
 
 def test_after_the_merge_runs_of_the_new_version_stand_beside(cast: Any, patch: Patch) -> None:
     ran(cast, cast.spec.head, "a", 1_000, 2_000_000_000, 3_000)
-    actions.judge(cast["rita"], patch, 1, True)
+    actions.judge(cast["alice"], patch, 1, True)
     version = actions.merge(cast["bob"], patch, 1)
     assert len(tables(cast, patch)) == 1
     ran(cast, version, "b", 400, 1_000_000_000, 1_000)
