@@ -4,7 +4,8 @@ Takes an Outline, the Scope with every place that reads a variable, and the task
 without a value on every way there as an error, and on some way as a warning that names the way.
 
 A task is a row of acts: its steps (or its one plan), the checks of its evaluation, `success:`, its VALIDATOR.
-Nothing takes a value away, so going back to an earlier act of the same task needs no look. What an edge hands
+Nothing takes a value away, so what surely has one does not depend on going back to a question of the same
+task; what may have one does: all that was set before a tool was undone or planned again. What an edge hands
 on depends on where the task can be left by it:
 
     success, metric_improved    after its last act
@@ -54,6 +55,8 @@ class Act:
     binds: int = 0
     stops: bool = False
     """Whether an exit that is not 0 ends the task with `fail`."""
+    retries: bool = False
+    """Whether such an exit goes back to a question of the task, where it has no edge for `fail`."""
 
 
 def check_assigned(made: Outline, scope: Scope, start: str) -> None:
@@ -98,7 +101,7 @@ class _Flow:
         for step in task.steps:
             yield self.act(step, task)
         if task.plans:
-            yield Act("plan", "the plan", self.bit(LAST, task.output), stops=True)
+            yield Act("plan", "the plan", self.bit(LAST, task.output), stops=True, retries=True)
         for check in task.checks:
             yield self.act(check, task)
         if task.success:
@@ -113,10 +116,12 @@ class _Flow:
             return Act("ask", f"step {name}", outputs)
         binds = outputs | self.bit(LAST, f"exit_code.{name}")
         if step.kind == "plan":
-            return Act("plan", f"step {name}", binds, stops=step.on_fail != "continue")
+            stops = step.on_fail != "continue"
+            return Act("plan", f"step {name}", binds, stops, retries=step.on_fail in ("", "retry"))
         given = step.tool.on_fail if step.tool is not None else "stop"
         goes_on = step.on_fail == "continue" or (not step.on_fail and given == "continue" and task.judged)
-        return Act("tool", f"step {name}", binds, stops=not goes_on and not step.evaluation)
+        retries = (step.on_fail or given) == "retry"
+        return Act("tool", f"step {name}", binds, not goes_on and not step.evaluation, retries)
 
     def edges(self, task: TaskPlan) -> Mapping[str, Out]:
         """What each edge of a task adds; one along which nothing can leave is not among them."""
@@ -134,14 +139,15 @@ class _Flow:
     def exits(self, task: TaskPlan) -> Iterator[tuple[str, Out]]:
         """Each way out of a task: its trigger, and what has a value by then."""
         known, asked = 0, False
+        before = self.before_asking_again(task)
         for act in self.acts[task.name]:
             asked = asked or act.kind in ("ask", "plan")
             if act.kind in ("tool", "plan"):
-                yield "timeout", Out(known, known)
+                yield "timeout", Out(known, known | before if asked else known)
                 if not asked:
                     yield "fail", Out(known, known)
             if act.kind == "plan":
-                yield "plateau", Out(known, known)
+                yield "plateau", Out(known, known | before)
             if act.kind == "validate":
                 break
             known |= act.binds
@@ -151,6 +157,18 @@ class _Flow:
             yield "success", Out(known, known)
         else:
             yield from self.verdicts(task, known)
+
+    def before_asking_again(self, task: TaskPlan) -> int:
+        """What may have a value when a question of a task is asked once more."""
+        known, found, asked = 0, 0, False
+        for act in self.acts[task.name]:
+            asked = asked or act.kind in ("ask", "plan")
+            if asked and act.kind in ("tool", "plan"):
+                found |= known
+                if act.retries and "fail" not in task.edges:
+                    found |= act.binds
+            known |= act.binds
+        return found
 
     def verdicts(self, task: TaskPlan, known: int) -> Iterator[tuple[str, Out]]:
         """The ways out of a task by its VALIDATOR."""
