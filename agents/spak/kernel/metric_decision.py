@@ -43,7 +43,7 @@ def decide(pairs: Sequence[Mapping[str, Any]], rule: Mapping[str, int], higher: 
         other = _minimum(pair.get("incumbent"), higher)
         if best is None or other is None:
             return Verdict("invalid", index, wins, "bad_sample")
-        wins += _is_win(best, other, rule, higher)
+        wins += is_win(best, other, rule["margin_num"], rule["margin_den"], higher)
         outcome = _crossed(index, wins, rule)
         if outcome is not None:
             if index < len(pairs):
@@ -61,10 +61,11 @@ def _minimum(samples: object, higher: bool) -> int | None:
     return best
 
 
-def _is_win(candidate: int, incumbent: int, rule: Mapping[str, int], higher: bool) -> bool:
+def is_win(candidate: int, incumbent: int, num: int, den: int, higher: bool) -> bool:
+    """Whether a pair is a win: below `num/den` of the incumbent, or above `den/num` of it for `higher`."""
     if higher:
         candidate, incumbent = incumbent, candidate
-    return rule["margin_den"] * candidate < rule["margin_num"] * incumbent
+    return den * candidate < num * incumbent
 
 
 def _crossed(pairs: int, wins: int, rule: Mapping[str, int]) -> Literal["improved", "not_improved"] | None:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
+from spak.kernel.metric_decision import is_win
 from spak.ports import Trial
 from spak.program import MetricRule, Program
 from spak.records import Authority, Kind, Record
@@ -218,7 +219,8 @@ class History:
         rule = self.rules.get(row.task)
         if rule is None:
             return
-        best = max if rule.better == "higher" else min
+        higher = rule.better == "higher"
+        best = max if higher else min
         found = [
             (best(pair["candidate"]), best(pair["incumbent"]))
             for pair in body.get("pairs") or ()
@@ -227,15 +229,8 @@ class History:
             and pair.get("incumbent")
         ]
         row.pairs = len(found)
-        row.wins = sum(won(mine, other, rule) for mine, other in found)
+        row.wins = sum(is_win(mine, other, rule.margin_num, rule.margin_den, higher) for mine, other in found)
         row.ratio = median(mine / other for mine, other in found) if found else None
-
-
-def won(candidate: int, incumbent: int, rule: MetricRule) -> bool:
-    """Whether a pair is a win, as `spak.kernel.metric_decision` counts them."""
-    if rule.better == "higher":
-        candidate, incumbent = incumbent, candidate
-    return rule.margin_den * candidate < rule.margin_num * incumbent
 
 
 def rules_of(program: Program) -> dict[str, MetricRule]:
