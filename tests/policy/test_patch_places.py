@@ -25,6 +25,7 @@ CONTROL = (
     ".GitModules",
     ".gitconfig",
     ".husky/pre-commit",
+    ".githooks/pre-commit",
 )
 OWN = (
     ".git/hooks/pre-commit",
