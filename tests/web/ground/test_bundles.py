@@ -66,6 +66,7 @@ def test_a_circle_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", bundles.NAMES)
+@pytest.mark.django_db  # a closed response looks after connections
 def test_every_bundle_is_found_and_served_compressed(name: str) -> None:
     found = finders.find(name)
     assert found
