@@ -147,6 +147,7 @@ def revise(user: Any, patch: Patch, seen: int, text: str, why: str = "") -> Revi
         made = _revise(patch, user, latest.base, patched(latest.base.text, text), why)
         draft_of(user, patch.spec, patch.number).filter(text=made.text).delete()
         record(user, "patch.revised", f"{patch} r{made.number}", patch.spec.team, after=made.content_hash)
+        notices.revised(made, user)
     return made
 
 
@@ -171,10 +172,7 @@ def drop_edit(user: Any, patch: Patch, seen: int, place: int, why: str = "") -> 
     _, a, b, c, d = found[place]
     text = "".join([*new[:c], *old[a:b], *new[d:]])
     kept = f"Without edit {place + 1}"
-    with transaction.atomic():
-        made = revise(user, patch, seen, text, f"{kept}: {why}" if why else kept)
-        notices.dropped(made, user)
-    return made
+    return revise(user, patch, seen, text, f"{kept}: {why}" if why else kept)
 
 
 def keep_edit(user: Any, patch: Patch, seen: int, place: int, why: str = "") -> Revision:
@@ -187,11 +185,8 @@ def keep_edit(user: Any, patch: Patch, seen: int, place: int, why: str = "") -> 
         raise _no_edit()
     _, a, b, c, d = found[place]
     kept = f"Only edit {place + 1}"
-    with transaction.atomic():
-        text = "".join([*old[:a], *new[c:d], *old[b:]])
-        made = revise(user, patch, seen, text, f"{kept}: {why}" if why else kept)
-        notices.dropped(made, user)
-    return made
+    text = "".join([*old[:a], *new[c:d], *old[b:]])
+    return revise(user, patch, seen, text, f"{kept}: {why}" if why else kept)
 
 
 def _no_edit() -> Refused:
@@ -268,6 +263,7 @@ def decide(user: Any, patch: Patch, seen: int, head: int, choices: Mapping[str, 
         text = clean(both.decided(choices), settings.UPLOAD_BYTES)
         made = _revise(patch, user, newest, text, f"Conflicts with version {newest.number} resolved")
         record(user, "patch.revised", f"{patch} r{made.number}", patch.spec.team, after=made.content_hash)
+        notices.revised(made, user)
     return made
 
 

@@ -1,9 +1,9 @@
 """Open patches that wait for one person: `waiting(user, team)` as rows for pages, `count(user, team)`.
 
 A reviewer is asked for each open patch that they neither wrote nor judged in its newest revision; the author
-for each with changes requested, that the merge queue took out, or with as many approvals as the spec asks for
-and not in the queue. One query, no text is parsed: whether a patch may be merged is decided by
-`rules.missing`.
+for each with changes requested, that the merge queue took out, with as many approvals as the spec asks for
+and not in the queue, or that somebody else revised, until they say something. One query, no text is parsed:
+whether a patch may be merged is decided by `rules.missing`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from django.db.models import Case, CharField, Count, Exists, F, OuterRef, Q, Que
 from django.db.models.functions import Coalesce, Greatest
 
 from spakweb import access
-from spakweb.reviews.models import Patch, Queued, Revision, Verdict
+from spakweb.reviews.models import Comment, Patch, Queued, Revision, Verdict
 from spakweb.teams.models import Team
 
 NEEDS = {
@@ -22,18 +22,24 @@ NEEDS = {
     "changes": "Changes requested",
     "queue": "Taken out of the queue",
     "merge": "Has its approvals",
+    "revised": "Somebody else revised it",
 }
 
 
 def waiting(user: Any, team: Team) -> QuerySet[Patch]:
     """Patches with `need`, a key of NEEDS, oldest first."""
-    newest = Revision.objects.filter(patch=OuterRef("pk")).order_by("-number").values("pk")[:1]
+    revisions = Revision.objects.filter(patch=OuterRef("pk")).order_by("-number")
+    newest = revisions.values("pk")[:1]
+    said = Comment.objects.filter(patch=OuterRef("pk"), author=user, made_at__gte=OuterRef("newest_at"))
     own = Revision.objects.filter(patch=OuterRef("pk"), author=user, rebases=None)
     queued = Queued.objects.filter(patch=OuterRef("pk")).order_by("-pk")
     judged = Verdict.objects.filter(revision=OuterRef("newest"))
     approvals = judged.filter(approves=True).values("revision").annotate(n=Count("user", distinct=True))
     rows = Patch.objects.filter(spec__team=team, spec__archived_at=None, state=Patch.State.OPEN)
-    rows = rows.annotate(newest=Subquery(newest)).annotate(
+    rows = rows.annotate(newest=Subquery(newest), newest_at=Subquery(revisions.values("made_at")[:1]))
+    rows = rows.annotate(
+        said=Exists(said),
+        by_another=Exists(Revision.objects.filter(pk=OuterRef("newest"), rebases=None).exclude(author=user)),
         wrote=Exists(own),
         judged=Exists(judged.filter(user=user)),
         refused=Exists(judged.filter(approves=False)),
@@ -51,6 +57,7 @@ def waiting(user: Any, team: Team) -> QuerySet[Patch]:
             Q(author=user, refused=False, approvals__gte=Greatest(F("spec__approvals"), 1)),
             then=Value("merge"),
         ),
+        When(Q(author=user, by_another=True, said=False, judged=False), then=Value("revised")),
     ]
     if access.can(user, "spec.review", team):
         wanted.append(When(~mine & Q(judged=False), then=Value("review")))

@@ -37,7 +37,7 @@ def judged(verdict: Verdict) -> None:
     _to_author(verdict.revision, verdict.user, f"{verdict.user} {word}. {verdict.text}")
 
 
-def dropped(revision: Revision, by: Any) -> None:
+def revised(revision: Revision, by: Any) -> None:
     """To the proposer, with the reason."""
     _to_author(revision, by, f"{by} made revision {revision.number}. {revision.why}")
 

@@ -74,10 +74,11 @@ document.addEventListener("click", (event) => {
   const found = event.target.closest("[data-centre]");
   if (found) centre(found.dataset.centre);
   if (!comment) return;
-  const link = event.target.closest('.diff a[href^="?line="], [data-about]');
+  const link = event.target.closest('.diff a[href^="?line="], [data-line], [data-about]');
   if (!link) return;
   event.preventDefault();
-  about(link.dataset.about !== undefined ? { path: link.dataset.about } : { line: link.textContent.trim() });
+  const { line = link.textContent.trim(), about: path } = link.dataset;
+  about(path !== undefined ? { path } : { line });
 });
 
 // The whole text is fetched when somebody opens the form that needs it.

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from campaign_kit import BASE, ledger
+from campaign_kit import ledger
+from run_stories_kit import ends
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -26,6 +27,26 @@ AGENT Two LEVEL 2 {
     GOAL "Say."
     step say: tool.list_files { path: "src" }
   }
+}
+"""
+WRITES = """\
+AGENT Writes LEVEL 4 {
+  SYSTEM_MODEL M { HEURISTIC "One." }
+  START -> write
+  TASK write {
+    GOAL "Write a.txt."
+    step draft: tool.write_file { path: "a.txt", content: "good" }
+    success: file_contains("a.txt", "good")
+    NEXT { success -> show, fail -> mend }
+  }
+  TASK mend {
+    TOOLS [write_file]
+    step plan: llm.plan { role: "coder" }
+    success: file_contains("a.txt", "good")
+    RETRIES 3
+    NEXT { success -> show, fail -> mend }
+  }
+  TASK show { step show: tool.read_file { path: "a.txt" } }
 }
 """
 
@@ -93,9 +114,9 @@ def test_who_may_not_save_proposes_and_another_approves(person) -> None:
 def test_a_campaign_arrives_and_is_merged_run_and_reverted(person, tmp_path) -> None:
     """One edit is dropped, a comment answered, a second person approves by keyboard; names are hostile."""
     alice, bob = person("alice"), person("bob", color_scheme="dark")
-    path = bob.make(BASE)
+    path = bob.make(WRITES)
     file = tmp_path / "trace.jsonl"
-    file.write_bytes(ledger(tmp_path, HOSTILE, 0.95, BASE, "set-goal write 'Write it twice.'"))
+    file.write_bytes(ledger(tmp_path, HOSTILE, 0.95, WRITES, "set-goal write 'Write it twice.'"))
     bob.go(f"{path}patches/")
     bob.page.get_by_label(re.compile("trace.jsonl")).set_input_files(file)
     bob.page.get_by_role("button", name="Propose its candidates").click()
@@ -115,7 +136,7 @@ def test_a_campaign_arrives_and_is_merged_run_and_reverted(person, tmp_path) -> 
     assert alice.flaws(dark=True) == []
 
     bob.page.reload()
-    bob.page.get_by_label("Answer to Alice").fill("The first look misses half.")
+    bob.page.get_by_label("Answer to Alice").fill(f"The first look misses half. {HOSTILE}")
     bob.page.get_by_role("button", name="Answer", exact=True).click()
     bob.page.get_by_label("Why drop edit 2").fill("Not the goal")
     bob.page.get_by_role("button", name="Drop edit 2").click()
@@ -127,6 +148,8 @@ def test_a_campaign_arrives_and_is_merged_run_and_reverted(person, tmp_path) -> 
     expect(said).to_be_visible()  # live, on her open page
     said.get_by_role("link").click()
     expect(alice.page.get_by_text("The first look misses half.")).to_be_visible()
+    alice.page.get_by_placeholder("What you say with it").fill(HOSTILE)
+    alice.page.locator("h2").first.click()
     for key in ("j", "v", "a"):
         alice.page.keyboard.press(key)
         alice.page.wait_for_timeout(300)
@@ -138,13 +161,58 @@ def test_a_campaign_arrives_and_is_merged_run_and_reverted(person, tmp_path) -> 
 
     bob.go(f"{path}run/")
     expect(bob.page.get_by_label("Version")).to_have_value("2")
+    bob.page.get_by_role("button", name="Start the run").click()
+    ends(bob, "Succeeded")
+    expect(bob.page.locator("h1 .version-link")).to_have_text("v2")
     bob.go(patch)
+    expect(bob.page.get_by_text("Since the merge: 1 run of version 2")).to_be_visible()
     bob.page.get_by_role("button", name="Revert as a patch").click()
     bob.page.wait_for_url("**/patches/2/")
     expect(bob.page.get_by_role("heading", name=re.compile("#2 Revert patch 1"))).to_be_visible()
     bob.go(f"{path}blame/")
     expect(bob.page.get_by_text("verified")).to_be_visible()
     assert bob.flaws() == []
+
+
+def test_a_review_by_the_keyboard_alone(person) -> None:
+    """From Home to the merge in 60 keys at most, so that at a key a second it takes a minute; no mouse."""
+    alice, bob = person("alice"), person("bob")
+    path = bob.make(SPEC)
+    bob.go(f"{path}patches/")
+    bob.page.get_by_label("Title").fill("Look and say more")
+    text = SPEC.replace("Look.", "Look around.").replace("Say.", "Say it.")
+    bob.page.get_by_label(re.compile("The spec as it should be")).fill(text)
+    bob.page.get_by_role("button", name="Propose", exact=True).click()
+    bob.page.wait_for_url("**/patches/1/")
+
+    page, pressed = alice.page, 0
+
+    def press(*keys: str) -> None:
+        nonlocal pressed
+        for key in keys:
+            pressed += 1
+            page.keyboard.press(key)
+
+    def focused() -> str:
+        return str(page.evaluate("document.activeElement.closest('a')?.innerText ?? ''"))
+
+    alice.go("/t/demo-team/")
+    press("g", "p")
+    page.wait_for_url("**/reviews/")
+    while "Look and say more" not in focused() and pressed < 60:
+        press("Tab")
+    press("Enter")
+    expect(page.get_by_text("0 of 2 viewed")).to_be_visible()
+    expect(page.get_by_label("Checks", exact=True)).to_contain_text("It has no errors.")
+    press("j", "v")
+    expect(page.locator("[data-part]").nth(1).locator("summary")).to_be_focused()
+    press("v")
+    expect(page.locator("[data-part][open]")).to_have_count(0)
+    press("a")
+    expect(page.get_by_text("It can be merged")).to_be_visible()
+    press("m")
+    expect(page.get_by_text("byte for byte as it was reviewed")).to_be_visible()
+    assert pressed <= 60, pressed
 
 
 def test_two_patches_conflict_and_the_choice_is_by_task(person) -> None:

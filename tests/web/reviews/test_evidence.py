@@ -223,6 +223,31 @@ def test_a_suggestion_becomes_an_edit(cast: Any, patch: Patch) -> None:
         talk.comment(cast["rita"], patch, "x" * 1_000_000)
 
 
+def test_a_suggestion_is_applied_by_its_button(cast: Any, patch: Patch) -> None:
+    at = patch.latest.text.split("\n").index(f"    {OTHER}") + 1
+    args, bob, rita = [cast.team.slug, "small", 1], cast.client("bob"), cast.client("rita")
+    do, where = reverse("spak-patch-do", args=args), reverse("spak-patch", args=args)
+    assert f'href="?line={at}#comment"' in rita.get(where).content.decode(), "a comment on the edit"
+    form = {"do": "comment", "revision": "1", "line": str(at), "text": "Better:", "suggestion": "    // gone"}
+    assert rita.post(do, form).status_code == 302
+    body = bob.get(where).content.decode()
+    assert "Apply suggestion" in body and "    // gone" in body
+    key = str(patch.comments.get().pk)
+    assert bob.post(do, {"do": "take", "revision": "1", "comment": key}).status_code == 302
+    assert patch.latest.text.split("\n")[at - 1] == "    // gone" and patch.latest.number == 2
+    assert bob.post(do, {"do": "take", "revision": "2", "comment": key}).status_code == 409
+
+
+def test_a_comment_on_a_step_stays_with_its_task_until_the_step_is_as_it_was(cast: Any, patch: Patch) -> None:
+    made = talk.comment(cast["rita"], patch, "Why tests?", "tasks/look/steps/one/path")
+    by_part = {one.name: one.comments for one in page.context(cast["rita"], patch)["parts"]}
+    assert by_part["tasks/look"] == [made] and by_part["tasks/done"] == []
+    actions.revise(cast["bob"], patch, 1, patch.latest.text.replace('"docs"', '"src"'))
+    assert not page.context(cast["rita"], patch)["threads"][0].outdated
+    actions.revise(cast["bob"], patch, 2, patch.latest.text.replace(OTHER, ONE))
+    assert page.context(cast["rita"], patch)["threads"][0].outdated
+
+
 def test_viewed_falls_when_that_part_changes_and_no_other(cast: Any, patch: Patch) -> None:
     def seen() -> dict[str, bool]:
         return {one.name: one.viewed for one in page.context(cast["rita"], patch)["parts"]}

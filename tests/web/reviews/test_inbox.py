@@ -6,13 +6,15 @@ import json
 from typing import Any
 
 import pytest
+from django.core import mail
 from django.urls import reverse
 
-from spakweb.reviews import actions, inbox
-from spakweb.reviews.models import Patch
+from spakweb.reviews import actions, checks, inbox, talk
+from spakweb.reviews.models import Check, Patch
 from spakweb.specs.actions import archive, save_draft
 from spakweb.specs.models import Draft
 
+LAST = 'step two: tool.list_files { path: "docs" }'
 OTHER = 'step one: tool.list_files { path: "tests" }'
 ONE = 'step one: tool.list_files { path: "." }'
 
@@ -41,6 +43,34 @@ def test_reviewers_are_asked_and_then_the_author(cast: Any, patch: Patch) -> Non
     actions.judge(cast["alice"], patch, 2, True)
     actions.merge(cast["bob"], patch, 2)
     assert needs(cast) == {"alice": [], "bob": [], "rita": [], "vera": []}
+
+
+def test_who_changes_anothers_patch_tells_the_proposer_why(
+    cast: Any, settings: Any, django_capture_on_commit_callbacks: Any
+) -> None:
+    """By mail, in the inbox until the proposer says something, and on the page; the checks are run again."""
+    settings.REVIEW_MAIL = True
+    text = cast.spec.head.text.replace(ONE, OTHER).replace('step two: tool.list_files { path: "." }', LAST)
+    patch = actions.propose(cast["bob"], cast.spec, text, 1, "Look elsewhere")
+    checks.check(patch.latest.pk)
+    with django_capture_on_commit_callbacks(execute=True):
+        made = actions.drop_edit(cast["rita"], patch, 1, 1, "The docs are of no use")
+    [sent] = mail.outbox
+    assert sent.bcc == ["bob@spak.example"] and "Without edit 2: The docs are of no use" in sent.body
+    assert {one.state for one in made.checks.all()} == {Check.State.QUEUED}
+    assert needs(cast)["bob"] == ["revised"]
+    where = reverse("spak-patch", args=[cast.team.slug, "small", 1])
+    told = f"{cast['rita']} made revision 2. Without edit 2: The docs are of no use"
+    assert told in cast.client("bob").get(where).content.decode()
+    talk.comment(cast["bob"], patch, "Fine.")
+    assert needs(cast)["bob"] == []
+    mail.outbox.clear()
+    with django_capture_on_commit_callbacks(execute=True):
+        actions.revise(cast["bob"], patch, 2, text, "They are")
+    assert mail.outbox == [] and needs(cast)["bob"] == [], "nobody is told of what they did themselves"
+    with django_capture_on_commit_callbacks(execute=True):
+        actions.keep_edit(cast["alice"], patch, 3, 0, "One is enough")
+    assert "Only edit 1: One is enough" in mail.outbox[0].body
 
 
 def test_archived_specs_and_other_teams_ask_for_nothing(cast: Any, patch: Patch) -> None:

@@ -1,0 +1,71 @@
+"""Markup and marks of direction in every field of a patch stay words on every page that shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import reverse
+
+from spakweb.reviews import actions, talk
+from spakweb.reviews.models import Patch
+from spakweb.specs.actions import create_spec, save_version, set_tag
+from spakweb.teams import named_roles
+
+HOSTILE = "\"><img src=x onerror=alert(1)>'{{7*7}}\u202e"
+RAW = "<img src=x"
+ONE = 'step one: tool.list_files { path: "." }'
+OTHER = 'step one: tool.list_files { path: "<img src=x onerror=alert(1)>" }'
+
+
+def test_a_hostile_name_in_every_field(cast: Any) -> None:
+    alice, bob, rita = (cast[name] for name in ("alice", "bob", "rita"))
+    spec = create_spec(alice, cast.team, f"Sp {HOSTILE}", cast.spec.head.text)
+    role = named_roles.keep(alice, cast.team, HOSTILE, [])
+    actions.protect(alice, spec, 1, roles={"any": role.name})
+    spec.refresh_from_db()
+    text = spec.head.text.replace(ONE, OTHER) + f"// {HOSTILE}\n"
+    patch = actions.propose(bob, spec, text, 1, HOSTILE, HOSTILE, campaign=HOSTILE)
+    made = talk.comment(rita, patch, HOSTILE, line=1, seen=1, suggestion=f"// {HOSTILE}")
+    talk.comment(bob, patch, HOSTILE, answers=made.pk)
+    talk.comment(rita, patch, HOSTILE, HOSTILE)
+    actions.drop_edit(bob, patch, 1, 1, HOSTILE)
+    actions.judge(alice, patch, 2, False, HOSTILE)
+    pages = {
+        "spak-patch": (patch.number,), "spak-patch-status": (patch.number,), "spak-patch-list": (),
+        "spak-patch-conflicts": (patch.number,), "spak-spec-blame": (), "spak-spec-history": (),
+    }  # fmt: skip
+    found = _shown(cast, spec.slug, pages)
+    assert {name for name, body in found.items() if "onerror" in body} >= {"spak-patch", "spak-patch-list"}
+    actions.protect(alice, spec, 1)
+    actions.revise(bob, patch, 2, text, HOSTILE)
+    patch = Patch.objects.get(pk=patch.pk)
+    actions.judge(rita, patch, 3, True, HOSTILE)
+    actions.judge(alice, patch, 3, True, HOSTILE)
+    version = actions.merge(alice, patch, 3)
+    assert version.text == text, "byte for byte"
+    set_tag(rita, version, "staging")
+    merged = _shown(cast, spec.slug, pages)
+    assert "onerror" in merged["spak-spec-blame"] and "onerror" in merged["spak-patch"]
+
+
+def test_hostile_words_on_the_page_of_conflicts(cast: Any) -> None:
+    spec = cast.spec
+    patch = actions.propose(cast["bob"], spec, spec.head.text.replace(ONE, OTHER), 1, HOSTILE)
+    theirs = spec.head.text.replace(ONE, OTHER.replace("src=x", "src=x id=y"))
+    save_version(cast["alice"], spec, theirs, 1, HOSTILE)
+    found = _shown(cast, spec.slug, {"spak-patch-conflicts": (patch.number,), "spak-patch": (patch.number,)})
+    assert "onerror" in found["spak-patch-conflicts"]
+
+
+def _shown(cast: Any, spec: str, pages: dict[str, tuple[int, ...]]) -> dict[str, str]:
+    """Each page as alice sees it, with those of the team; none has the markup as markup."""
+    found, team = {}, cast.team.slug
+    where = {name: reverse(name, args=[team, spec, *args]) for name, args in pages.items()}
+    more = ("spak-reviews", "spak-team-home", "spak-audit", "spak-team-members")
+    where |= {name: reverse(name, args=[team]) for name in more}
+    for name, address in where.items():
+        answer = cast.client("alice").get(address)
+        assert answer.status_code == 200, name
+        found[name] = answer.content.decode()
+        assert RAW not in found[name], name
+    return found
