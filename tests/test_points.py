@@ -1,8 +1,9 @@
-"""What users of other products ask of an editor and of a run's page, and the tests that show each point.
+"""What users ask of an editor, of a run's page and of a review, and the tests that show each point.
 
 Each point names tests by file and function, below `tests`; one that is gone or renamed fails here. The points
 are those of comparable products' issue trackers: eleven about editing a spec in the browser, eleven about
-watching runs, and the hostile or odd input that an upload and an answer have to survive.
+watching runs, and the hostile or odd input that an upload and an answer have to survive. Of a review: what
+people say and decide, the rules, what a merge leaves behind, the stories from end to end, and odd input.
 """
 
 from __future__ import annotations
@@ -133,6 +134,146 @@ BAD_INPUT = {
     ),
 }
 
+REVIEWING = {
+    "a patch is proposed from the editor, a text, a diff, a campaign, another patch": (
+        "web/reviews/test_inbox.py::test_the_editor_proposes_and_the_draft_goes_with_it",
+        "web/reviews/test_inbox.py::test_a_draft_of_another_text_stays",
+        "web/reviews/test_reviews.py::test_a_unified_diff_is_applied_to_its_base",
+        "web/reviews/test_campaigns.py::test_a_fit_candidate_arrives_with_its_evidence_once",
+        "web/reviews/test_evidence.py::test_a_fork_begins_with_the_newest_revision",
+    ),
+    "tokens, cost and time of base and patch, or that nothing is known": (
+        "web/reviews/test_spending.py::test_a_campaign_shows_its_pairs_and_its_front",
+        "web/reviews/test_spending.py::test_runs_that_the_replay_knows_to_their_end_are_paired",
+        "web/reviews/test_spending.py::test_recorded_runs_tell_of_the_base_alone",
+        "web/reviews/test_spending.py::test_nothing_known_is_said",
+        "outer/test_front.py::test_spending_is_paired_by_case_as_spak_eval_reports_it",
+    ),
+    "the Pareto front of a campaign": (
+        "outer/test_front.py::test_the_front_are_those_that_no_other_one_beats",
+        "web/reviews/test_spending.py::test_the_drawing_marks_the_front_and_ones_own",
+        "web/campaigns/test_campaign_pages.py::test_a_campaign_from_the_form_to_its_patch",
+    ),
+    "comments on parts, steps, lines and edits, through revisions, resolved or not": (
+        "web/reviews/test_evidence.py::test_a_comment_on_a_line_stays_and_is_outdated_when_the_line_goes",
+        "web/reviews/test_evidence.py::test_a_comment_on_a_step_stays_with_its_task_until_the_step_is_as_it_was",
+        "web/reviews/test_evidence.py::test_a_suggestion_is_applied_by_its_button",
+        "web/reviews/test_reviews.py::test_the_page_shows_it_and_its_forms_act",
+    ),
+    "a suggestion becomes an edit with one click": (
+        "web/reviews/test_evidence.py::test_a_suggestion_becomes_an_edit",
+        "web/reviews/test_evidence.py::test_a_suggestion_is_applied_by_its_button",
+    ),
+    "an edit that is dropped: a revision, its checks, and the proposer is told why": (
+        "web/reviews/test_reviews.py::test_what_was_reviewed_is_merged_once",
+        "web/reviews/test_inbox.py::test_who_changes_anothers_patch_tells_the_proposer_why",
+    ),
+    "viewed, until that part changes": (
+        "web/reviews/test_evidence.py::test_viewed_falls_when_that_part_changes_and_no_other",
+    ),
+    "a protected spec takes patches alone, with so many approvals": (
+        "web/reviews/test_reviews.py::test_a_protected_spec_takes_patches_alone",
+        "web/reviews/test_inbox.py::test_the_editor_of_a_protected_spec_offers_only_to_propose",
+    ),
+    "who approves which kind of edit: an admin or a named role": (
+        "web/reviews/test_reviews.py::test_what_widens_needs_an_admin",
+        "web/reviews/test_evidence.py::test_privileged_changes_can_ask_for_an_admin",
+        "web/reviews/test_named_roles.py::test_what_kinds_an_edit_has",
+        "web/reviews/test_named_roles.py::test_somebody_of_the_role_has_to_approve_and_no_author_does",
+        "web/reviews/test_named_roles.py::test_the_forms",
+    ),
+    "required checks": (
+        "web/reviews/test_evidence.py::test_a_text_with_errors_fails_and_holds_the_merge",
+        "web/reviews/test_evidence.py::test_a_law_that_changed_makes_evidence_stale",
+    ),
+    "no author approves": (
+        "web/reviews/test_reviews.py::test_authors_do_not_approve",
+        "web/reviews/test_merge_queue.py::test_who_queues_does_not_write_what_the_queue_makes",
+    ),
+    "approvals fall with a new revision unless only formatting changed": (
+        "web/reviews/test_reviews.py::test_approvals_fall_with_a_new_meaning_and_stay_with_new_formatting",
+    ),
+    "two patches that pass alone and not together are found": (
+        "web/reviews/test_merge_queue.py::test_two_patches_that_pass_alone_and_not_together_are_found",
+    ),
+    "conflicts of three texts, by task, on a page": (
+        "web/reviews/test_evidence.py::test_conflicts_are_decided_by_task",
+        "web/reviews/test_by_task.py::test_a_task_that_both_changed_is_a_conflict_of_that_task_alone",
+    ),
+    "a merge: exactly what was reviewed, with where it came from, signed": (
+        "web/reviews/test_reviews.py::test_what_was_reviewed_is_merged_once",
+        "web/reviews/test_evidence.py::test_a_merge_is_signed_in_the_history_of_the_spec",
+    ),
+    "a revert is a patch": ("web/reviews/test_reviews.py::test_a_merged_patch_is_reverted_by_a_patch",),
+    "blame of each field: who, when, why, on which evidence": (
+        "cli/test_blame_verb.py::test_a_history_of_the_platform_with_approvals_and_evidence",
+        "cli/test_blame_verb.py::test_a_forged_history_does_not_hold",
+        "web/reviews/test_evidence.py::test_blame_names_patch_and_person_of_each_line",
+    ),
+    "tags move by the rules, and runs name them": (
+        "web/reviews/test_tags.py::test_staging_comes_before_production",
+        "web/reviews/test_tags.py::test_what_nobody_reviewed_is_not_promoted",
+        "web/reviews/test_tags.py::test_only_an_admin_removes_them",
+        "web/reviews/test_tags.py::test_a_run_names_a_tag",
+        "web/api/test_api.py::test_a_run_starts_from_version_tag_and_inputs",
+    ),
+    "an inbox, a count, notices and mail for those who must act": (
+        "web/reviews/test_inbox.py::test_reviewers_are_asked_and_then_the_author",
+        "web/reviews/test_inbox.py::test_home_the_inbox_and_the_navigation_show_it",
+        "web/reviews/test_evidence.py::test_mail_goes_to_those_who_must_act",
+    ),
+    "by the keyboard alone, in a minute": (
+        "e2e/reviews/test_review_stories.py::test_a_review_by_the_keyboard_alone",
+    ),
+    "two people see each other's verdicts live": (
+        "e2e/reviews/test_review_stories.py::test_a_campaign_arrives_and_is_merged_run_and_reverted",
+    ),
+}
+REVIEW_STORIES = {
+    "a campaign's patch: an edit dropped, a comment answered, approved, merged, run, reverted": (
+        "e2e/reviews/test_review_stories.py::test_a_campaign_arrives_and_is_merged_run_and_reverted",
+        "e2e/reviews/test_campaign_story.py::test_start_a_campaign_follow_it_and_find_its_patch",
+    ),
+    "an editor without rights proposes to a protected spec": (
+        "e2e/reviews/test_review_stories.py::test_who_may_not_save_proposes_and_another_approves",
+    ),
+    "two patches conflict": (
+        "e2e/reviews/test_review_stories.py::test_two_patches_conflict_and_the_choice_is_by_task",
+    ),
+    "a hostile name in every field": (
+        "web/reviews/test_hostile_words.py::test_a_hostile_name_in_every_field",
+        "web/reviews/test_hostile_words.py::test_hostile_words_on_the_page_of_conflicts",
+        "e2e/reviews/test_review_stories.py::test_a_campaign_arrives_and_is_merged_run_and_reverted",
+    ),
+    "a patch whose evidence went stale": (
+        "e2e/reviews/test_review_stories.py::test_two_patches_conflict_and_the_choice_is_by_task",
+        "web/reviews/test_evidence.py::test_a_law_that_changed_makes_evidence_stale",
+    ),
+}
+BAD_REVIEW_INPUT = {
+    "a stale base": (
+        "web/reviews/test_reviews.py::test_a_base_that_moved_on",
+        "web/reviews/test_reviews.py::test_what_cannot_be_proposed",
+    ),
+    "a double merge from two tabs": (
+        "web/reviews/test_reviews.py::test_the_page_shows_it_and_its_forms_act",
+        "web/reviews/test_merges_at_once.py::test_one_patch_is_merged_once_by_many",
+    ),
+    "a vanished proposer": (
+        "web/reviews/test_bad_input.py::test_a_proposer_who_left_leaves_the_patch_to_others",
+    ),
+    "a spec that was archived meanwhile": (
+        "web/reviews/test_evidence.py::test_a_spec_that_was_archived_meanwhile_takes_no_merge",
+        "web/reviews/test_merge_queue.py::test_an_archived_spec_and_a_change_that_is_there_already",
+    ),
+    "a patch of 256 KB": (
+        "web/reviews/test_bad_input.py::test_a_text_as_large_as_a_spec_may_be_and_one_byte_more",
+    ),
+    "a comment of 1 MB": ("web/reviews/test_bad_input.py::test_a_comment_of_a_megabyte_is_refused_in_words",),
+    "a forged revision": ("web/reviews/test_bad_input.py::test_a_forged_revision_does_nothing",),
+}
+POINTS = {**EDITING, **WATCHING, **BAD_INPUT, **REVIEWING, **REVIEW_STORIES, **BAD_REVIEW_INPUT}
+
 
 @cache
 def functions(file: str) -> set[str]:
@@ -144,8 +285,8 @@ def test_there_are_eleven_of_each() -> None:
     assert len(EDITING) == len(WATCHING) == 11
 
 
-@pytest.mark.parametrize("point", [*EDITING, *WATCHING, *BAD_INPUT])
+@pytest.mark.parametrize("point", POINTS)
 def test_every_point_has_its_tests(point: str) -> None:
-    named = {**EDITING, **WATCHING, **BAD_INPUT}[point]
+    named = POINTS[point]
     gone = [one for one in named if one.partition("::")[2] not in functions(one.partition("::")[0])]
     assert named and gone == []
