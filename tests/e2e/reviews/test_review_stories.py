@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from browser_runs_kit import ends
 from campaign_kit import ledger
-from run_stories_kit import ends
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -298,7 +298,7 @@ def test_a_patch_is_reopened_in_the_editor_by_two_at_once(person, tmp_path, pyte
     expect(bob.page.locator("#draft-state")).to_contain_text("Draft saved")
     save_revision(alice, "Say more")
     alice.page.wait_for_url("**/patches/1/")
-    expect(alice.page.get_by_text("Say more")).to_be_visible()
+    expect(alice.page.get_by_text("Alice made revision 2. Say more")).to_be_visible()
 
     bob.page.reload()
     bob.page.wait_for_selector("#editor[data-ready=true]")
