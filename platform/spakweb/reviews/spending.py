@@ -109,13 +109,10 @@ def _merged(base: SpecVersion, merged: SpecVersion) -> list[dict[str, Any]]:
 def _of_runs(version: SpecVersion) -> list[dict[str, int]]:
     """What each of the newest ended runs of a version used."""
     rows = Run.objects.filter(version=version, deleted_at=None, state__in=sorted(ENDED), count__gt=1)
+    keys = ("summary__tokens", "summary__cost", "summary__elapsed_ms")  # a summary of many tasks is long
     return [
-        {
-            "tokens": tokens_used(summary),
-            "cost_nanousd": int(summary.get("cost") or 0),
-            "ms": int(summary.get("elapsed_ms") or 0),
-        }
-        for summary in rows.order_by("-pk").values_list("summary", flat=True)[:RUNS]
+        {"tokens": tokens_used({"tokens": tokens}), "cost_nanousd": int(cost or 0), "ms": int(ms or 0)}
+        for tokens, cost, ms in rows.order_by("-pk").values_list(*keys)[:RUNS]
     ]
 
 

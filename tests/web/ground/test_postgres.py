@@ -74,7 +74,15 @@ def test_models_and_views_on_postgresql(cluster: str) -> None:
     tests = [ROOT / "tests/web/ground" / f"test_{name}.py" for name in names]
     tests += [
         ROOT / f"tests/web/reviews/test_{name}.py"
-        for name in ("reviews", "inbox", "evidence", "merge_queue", "merges_at_once")
+        for name in (
+            "reviews",
+            "inbox",
+            "evidence",
+            "merge_queue",
+            "merges_at_once",
+            "named_roles",
+            "spending",
+        )
     ]
     tests += [ROOT / "tests/web/campaigns/test_campaign_killed.py"]
     tests += [ROOT / "tests/web/runs/test_many_runs.py", ROOT / "tests/web/hooks/test_webhooks.py"]
