@@ -51,6 +51,8 @@ PAGES: dict[str, tuple[str, ...]] = {
     "spak-fleet": (f"{TEAM}/fleet/",),
     "spak-webhook-list": (f"{TEAM}/webhooks/",),
     "spak-webhook": (f"{TEAM}/webhooks/1/",),
+    "spak-source-list": (f"{TEAM}/sources/",),
+    "spak-source": (f"{TEAM}/sources/s/shop/",),
     "spak-spec-list": (
         f"{TEAM}/specs/", f"{TEAM}/specs/?q=nothing-like-it", f"{TEAM}/specs/?archived=1",
     ),
@@ -89,6 +91,7 @@ import platform_campaigns as kit
 from spakweb.hooks import actions as hooks
 from spakweb.reviews.actions import propose
 from spakweb.runs.models import Run
+from spakweb.sources import actions as sources
 from spakweb.specs.actions import save_version
 from spakweb.suites import actions as suites
 from spakweb.teams import actions as teams
@@ -103,6 +106,9 @@ spec.refresh_from_db()
 suites.begin(alice, suite, list(spec.versions.all()), 1, ["gate"])
 kit.begun(alice, spec, suite)
 hooks.add(alice, team, "https://ci.example.org/hooks", ["failed"])
+sources.add(
+    alice, team, "shop", "git@git.example.org:shop.git", ["main"], host_keys="ssh-ed25519 AAAAC3Nza"
+)
 propose(User.objects.get(username="bob"), spec, kit.TWICE.replace('"good"', '"better"'), 2, "Better")
 named_roles.keep(alice, team, "security", [team.memberships.get(user=alice).pk])
 run = Run.objects.filter(version__spec=spec, state="succeeded").first()

@@ -57,8 +57,11 @@ class Repository:
             lines.append(f"{mode} {kind} {digest}\t{name}\0".encode("utf-8", "surrogateescape"))
         return git(self.folder, "mktree", "-z", "--missing", given=b"".join(lines))
 
-    def commit(self, files: Mapping[str, bytes | tuple[str, str]], ref: str = "refs/heads/main") -> str:
-        found = git(self.folder, "commit-tree", "-m", "change", self.tree(files))
+    def commit(
+        self, files: Mapping[str, bytes | tuple[str, str]], ref: str = "refs/heads/main", parent: str = ""
+    ) -> str:
+        upon = ("-p", parent) if parent else ()
+        found = git(self.folder, "commit-tree", *upon, "-m", "change", self.tree(files))
         git(self.folder, "update-ref", ref, found)
         return found
 

@@ -47,6 +47,7 @@ ACTIONS: dict[str, Role] = {
     "run.start": Role.EDITOR,
     "run.answer": Role.EDITOR,
     "run.control": Role.EDITOR,
+    "run.branch": Role.EDITOR,
     "run.approve": Role.REVIEWER,
     "run.delete": Role.ADMIN,
 }
@@ -54,7 +55,7 @@ ACTIONS: dict[str, Role] = {
 
 SCOPES: dict[str, frozenset[str]] = {
     "look": frozenset(),
-    "start": frozenset({"run.start", "run.control"}),
+    "start": frozenset({"run.start", "run.control", "run.branch"}),
     "answer": frozenset({"run.answer"}),
     "review": frozenset({"spec.propose"}),
     "admin": frozenset({"source.manage"}),

@@ -31,6 +31,8 @@ urlpatterns = [
     path("team/<slug:team>/runs/events", old_addresses.team_events, name="spak-old-team-events"),
     path("team/<slug:team>/runs.json", old_addresses.team_runs, name="spak-old-team-runs"),
     path("t/<slug:team>/webhooks/", include("spakweb.hooks.urls")),
+    path("t/<slug:team>/runs/<str:run>/", include("spakweb.sources.run_urls")),
+    path("t/<slug:team>/sources/", include("spakweb.sources.urls")),
     path("t/<slug:team>/audit/", include("spakweb.audit.urls")),
     path("api/v1/", include("spakweb.api.urls")),
     path("t/<slug:team>/fleet/", include("spakweb.fleet.urls")),

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from spakweb import clock
 from spakweb.live.summaries import HEADER, list_row
 from spakweb.runs.models import SANDBOXES, Run
-from spakweb.sources.models import Source
+from spakweb.sources.models import Branch, Source
 from spakweb.specs.models import Spec, SpecVersion
 
 
@@ -119,6 +119,12 @@ class FromSource(serializers.Serializer):
         required=False, max_length=64, help_text="The ref has to be at this commit, else the run fails."
     )
 
+    def to_internal_value(self, data: Any) -> Any:
+        """Raises: ValidationError for a member that there is not."""
+        if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
+            raise serializers.ValidationError({"source": f"There is no member {unknown[0][:60]!r}."})
+        return super().to_internal_value(data)
+
 
 class StartRequest(serializers.Serializer):
     """What a run begins with; all has a default."""
@@ -184,6 +190,31 @@ class Sources(serializers.Serializer):
     """All sources of a team, by name."""
 
     sources = SourceShape(many=True)
+
+
+class BranchRequest(serializers.Serializer):
+    """A branch for what a run changed."""
+
+    name = serializers.CharField(required=False, max_length=200, help_text="It begins with spak/.")
+    title = serializers.CharField(required=False, max_length=100, help_text="What its commit says.")
+
+
+class BranchShape(serializers.Serializer):
+    """A branch of a run: asked, approved, pushed, failed or declined. People approve it on the run's page."""
+
+    name = serializers.CharField()
+    title = serializers.CharField()
+    state = serializers.CharField()
+    commit = serializers.CharField(help_text="Empty until it is pushed.")
+    error = serializers.CharField()
+    asked_by = serializers.CharField()
+    decided_by = serializers.CharField(allow_null=True)
+
+
+class Branches(serializers.Serializer):
+    """Branches of a run, the newest first."""
+
+    branches = BranchShape(many=True)
 
 
 class BegunFrom(serializers.Serializer):
@@ -357,6 +388,15 @@ def source_of(source: Source) -> dict[str, Any]:
         "made_by": str(source.made_by),
         "made_at": source.made_at.isoformat(),
         "rotated_at": source.rotated_at.isoformat() if source.rotated_at else None,
+    }
+
+
+def branch_of(row: Branch) -> dict[str, Any]:
+    """A branch as BranchShape."""
+    return {
+        **{name: getattr(row, name) for name in ("name", "title", "state", "commit", "error")},
+        "asked_by": str(row.asked_by),
+        "decided_by": str(row.decided_by) if row.decided_by else None,
     }
 
 

@@ -41,6 +41,7 @@ urlpatterns = [
     path(f"{RUN}records/", one(runs.waiting(runs.RunRecords)), name="spak-api-records"),
     path(f"{RUN}files/", one(runs.RunArtifacts), name="spak-api-files"),
     path(f"{RUN}junit.xml", one(runs.RunJUnit), name="spak-api-junit"),
+    path(f"{RUN}branches/", one(sources.RunBranches), name="spak-api-branches"),
     path(f"{RUN}answer/", one(runs.RunAnswer), name="spak-api-answer"),
     path(f"{RUN}pause/", one(runs.RunPause), name="spak-api-pause"),
     path(f"{RUN}resume/", one(runs.RunResume), name="spak-api-resume"),

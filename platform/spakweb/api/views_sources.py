@@ -1,4 +1,5 @@
-"""Sources: a team's git repositories, listed, added, removed, and their credentials changed."""
+"""Sources: a team's git repositories, listed, added, removed, and their credentials changed; and the branches
+that what a run changed goes out on."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ from spakweb import access
 from spakweb.api import shapes
 from spakweb.api.base import View
 from spakweb.api.once import once
-from spakweb.sources import actions
-from spakweb.sources.models import Source
+from spakweb.api.views_runs import find_run
+from spakweb.sources import actions, branches
+from spakweb.sources.models import Branch, Source
 from spakweb.teams.models import Team
 
 
@@ -80,3 +82,27 @@ class SourceCredentials(View):
         found = find_source(request, team, source, "source.manage")
         given = self.given(request, shapes.CredentialsRequest)
         return Response(shapes.source_of(actions.rotate(request.user, found, **given)))
+
+
+class RunBranches(View):
+    """Branches of a run."""
+
+    @extend_schema(operation_id="list_branches", responses=shapes.Branches)
+    def get(self, request: Request, team: str, run: str) -> Response:
+        """Branches that what the run changed goes out on, with their states."""
+        rows = Branch.objects.filter(run=find_run(request, team, run))
+        found = rows.select_related("asked_by", "decided_by")
+        return Response({"branches": [shapes.branch_of(row) for row in found]})
+
+    @extend_schema(
+        operation_id="ask_branch", request=shapes.BranchRequest, responses={201: shapes.BranchShape}
+    )
+    def post(self, request: Request, team: str, run: str) -> Response:
+        """Ask for a branch of what the run changed; a person approves it. Needs the scope start."""
+        found = find_run(request, team, run)
+        given = self.given(request, shapes.BranchRequest)
+
+        def work() -> Response:
+            return Response(shapes.branch_of(branches.ask(request.user, found, **given)), status=201)
+
+        return once(request, work)

@@ -56,12 +56,9 @@ def find(git: Git, refs: Sequence[str], wanted: str = "") -> Found:
 
     Raises: RunError `git.*`.
     """
-    asked = [*refs, *(ref + PEELED for ref in refs)]
-    said = git.remote("ls-remote", "--quiet", "--", git.of.address.url, *asked)[:LISTED]
-    lines = (line.partition("\t") for line in said.decode(errors="replace").splitlines())
-    listed = {name: digest for digest, _, name in lines}
+    known = listed(git, refs)
     for ref in refs:
-        commit = listed.get(ref + PEELED) or listed.get(ref, "")
+        commit = known.get(ref + PEELED) or known.get(ref, "")
         if not COMMIT.match(commit):
             continue
         if wanted not in ("", commit):
@@ -71,6 +68,14 @@ def find(git: Git, refs: Sequence[str], wanted: str = "") -> Found:
             )  # fmt: skip
         return Found(ref, commit)
     raise RunError("git.ref_unknown", f"the repository has no {' and no '.join(refs)}", "is the name right?")
+
+
+def listed(git: Git, refs: Sequence[str]) -> dict[str, str]:
+    """What the repository has of these refs, by full name; a tag of its own also by what it is of."""
+    asked = [*refs, *(ref + PEELED for ref in refs)]
+    said = git.remote("ls-remote", "--quiet", "--", git.of.address.url, *asked)[:LISTED]
+    lines = (line.partition("\t") for line in said.decode(errors="replace").splitlines())
+    return {name: digest for digest, _, name in lines}
 
 
 def fetch(git: Git, refs: Sequence[str], found: Found, wanted: str = "") -> Found:

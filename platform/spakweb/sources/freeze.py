@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -56,14 +57,12 @@ def told(begun: RunSource) -> dict[str, str]:
     return {"name": begun.name, "url": begun.url, "ref": begun.ref, "commit": begun.commit}
 
 
-def git_of(source: Source, folder: Path, going_on: Going) -> Git:
+def git_of(source: Source, folder: Path, wanted: Callable[[], bool]) -> Git:
     """git in a new folder, for that source. Raises: RunError `git.*`, Refused `git.url`."""
     address = read(source.url)
     secret = credentials.unseal(source.sealed)
     remote = Remote(address, pinned(address), source.user, secret, source.host_keys)
-    made = Git(
-        folder, remote, time.monotonic() + settings.SOURCE_S, settings.RUN_FILES_BYTES, going_on.wanted
-    )
+    made = Git(folder, remote, time.monotonic() + settings.SOURCE_S, settings.RUN_FILES_BYTES, wanted)
     made.begin()
     return made
 
@@ -92,7 +91,7 @@ def _frozen(row: Run, begun: RunSource, scratch: Path) -> None:
         )
     refs = allowed(begun.ref, source.patterns)
     with tempfile.TemporaryDirectory(dir=scratch, prefix=FETCH) as folder:
-        git = git_of(source, Path(folder) / "git", Going(row))
+        git = git_of(source, Path(folder) / "git", Going(row).wanted)
         try:
             found, upload = _brought(row, source, git, refs, begun.wanted)
         except UserError as error:

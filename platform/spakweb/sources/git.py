@@ -31,7 +31,7 @@ TOLD = 2000
 """Bytes of what git says at its end that are looked at."""
 MEMORY, OPEN_FILES = 1 << 30, 256
 PATH = "/usr/local/bin:/usr/bin:/bin"
-SSH = "ssh"
+SSH, WRAPPER = "ssh", "timeout"
 _FSIZE, _CPU = 128 + signal.SIGXFSZ, 128 + signal.SIGXCPU
 _LATE = frozenset({124, _CPU, 128 + signal.SIGKILL})
 
@@ -103,13 +103,13 @@ class Git:
         ):  # of another user's repository the operator has said that it is good
             self._keep("settings", f'[safe]\n\tdirectory = "{self.of.address.folder}"\n')
 
-    def local(self, *words: str, given: bytes = b"", most: int = 0, **env: str) -> bytes:
-        """What a command of the own repository says. Raises: RunError `git.*`."""
-        return self._run(words, {**self._environment(), **env}, given, most or self.most_bytes)
+    def local(self, *words: str, given: IO[bytes] | None = None, most: int = 0) -> bytes:
+        """What a command of the own repository says, which reads `given`. Raises: RunError `git.*`."""
+        return self._run(words, self._environment(), given, most or self.most_bytes)
 
     def remote(self, *words: str) -> bytes:
         """What a command says that talks to the repository. Raises: RunError `git.*`."""
-        return self._run(words, self._environment(network=True), b"", self.most_bytes)
+        return self._run(words, self._environment(network=True), None, self.most_bytes)
 
     def pipe(self, *words: str, given: IO[bytes]) -> subprocess.Popen[bytes]:
         """A command of the own repository whose answer is read while it comes; whoever asks closes it."""
@@ -139,7 +139,7 @@ class Git:
             "--core=0",
             f"--nofile={OPEN_FILES}",
         ]
-        return ["timeout", "-k", "1", str(seconds), "prlimit", *limits, "--", "git", *words]
+        return [WRAPPER, "-k", "1", str(seconds), "prlimit", *limits, "--", "git", *words]
 
     def _environment(self, *, network: bool = False) -> dict[str, str]:
         found = {
@@ -185,14 +185,12 @@ class Git:
         given = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
         return [SSH, "-F", os.devnull, *given]
 
-    def _run(self, words: Sequence[str], env: Mapping[str, str], given: bytes, most: int) -> bytes:
-        with TemporaryFile() as source, TemporaryFile() as said, TemporaryFile() as told:
-            source.write(given)
-            source.seek(0)
+    def _run(self, words: Sequence[str], env: Mapping[str, str], given: IO[bytes] | None, most: int) -> bytes:
+        with TemporaryFile() as said, TemporaryFile() as told:
             try:
                 process = subprocess.Popen(
                     self._line(words, most), env=dict(env), cwd=self.folder,
-                    stdin=source, stdout=said, stderr=told, start_new_session=True,
+                    stdin=given or subprocess.DEVNULL, stdout=said, stderr=told, start_new_session=True,
                 )  # fmt: skip
             except FileNotFoundError as error:
                 hint = "the operator installs git, coreutils and util-linux there"
@@ -221,11 +219,14 @@ class Git:
                 return
 
     def _meant(self, status: int, told: str) -> RunError:
+        status = status if status >= 0 else 128 - status
         if status in _LATE:
             return late()
-        if status == _FSIZE:
+        found = meant(told)
+        cut = found is not None and found.code == "git.damaged" and self._is_full()  # git does not say so
+        if status == _FSIZE or cut:
             return of("git.huge")
-        if (found := meant(told)) is not None:
+        if found is not None:
             return found
         lines = [line for line in told.splitlines() if line.startswith(("fatal:", "error:"))] or [""]
         words = "".join(sign for sign in lines[-1][:160] if " " <= sign <= "~")
@@ -233,6 +234,11 @@ class Git:
             words = ""
         message = f"git ended with {status}: {words or 'it said nothing'}"
         return RunError("git.failed", message, "does git do it by hand?")
+
+    def _is_full(self) -> bool:
+        """Whether a pack was cut off where files of this folder end."""
+        packs = (self.folder / "objects" / "pack").glob("tmp_pack_*")
+        return any(path.stat().st_size >= self.most_bytes for path in packs)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -54,6 +54,51 @@ class Source(models.Model):
         return self.refs.split()
 
 
+class Branch(models.Model):
+    """A branch that what a run changed goes out on: asked for, approved by a person, pushed by a worker."""
+
+    TEAM_PATH = "run__team"
+
+    class State(models.TextChoices):
+        """Where it is."""
+
+        ASKED = "asked", "Waits for approval"
+        APPROVED = "approved", "To be pushed"
+        PUSHED = "pushed", "Pushed"
+        FAILED = "failed", "Failed"
+        DECLINED = "declined", "Declined"
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="branches")
+    name = models.CharField(max_length=200)
+    """Without `refs/heads/`."""
+    title = models.CharField(max_length=100)
+    """The first line of the commit's message."""
+    root = models.CharField(max_length=43)
+    """The R3 that was shown to whoever asked and approved."""
+    state = models.CharField(max_length=8, choices=State, default=State.ASKED)
+    commit = models.CharField(max_length=64, blank=True, default="")
+    error = models.CharField(max_length=300, blank=True, default="")
+    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    asked_at = models.DateTimeField(default=timezone.now, editable=False)
+    decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", null=True)
+    decided_at = models.DateTimeField(null=True, blank=True)
+    claimed_at = models.DateTimeField(null=True, blank=True)
+    """When a worker took it up."""
+    pushed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-pk",)
+        constraints = (models.UniqueConstraint(fields=("run", "name"), name="one_branch_of_a_name"),)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def team(self) -> Team:
+        """Whose it is."""
+        return self.run.team
+
+
 class RunSource(models.Model):
     """That a run begins with the files of a source at a ref; `commit` is empty until a worker has them."""
 

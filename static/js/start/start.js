@@ -18,6 +18,7 @@ class Files {
     const plain = box.querySelector("[name=brought]");
     plain.removeAttribute("name");  // they travel by themselves
     for (const input of box.querySelectorAll("[type=file]")) input.addEventListener("change", () => this.chosen(input));
+    for (const field of box.querySelectorAll("[name=source], [name=ref]")) field.addEventListener("input", () => { box.querySelector("[value=git]").checked = true; });
     this.drop.addEventListener("dragover", (event) => {
       event.preventDefault();
       this.drop.classList.add("over");

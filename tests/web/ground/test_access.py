@@ -24,6 +24,7 @@ from spakweb.hooks import actions as hooks
 from spakweb.reviews.actions import propose
 from spakweb.runs.models import Run
 from spakweb.sources import actions as sources
+from spakweb.sources.models import Branch
 from spakweb.specs.actions import set_tag
 from spakweb.specs.models import Spec
 from spakweb.suites.models import Case, Experiment, Suite
@@ -83,6 +84,12 @@ TEAM_ROUTES = {
     "spak-webhook-new": Route(ADMIN, "post", {"url": "https://ci.example/", "event": "failed"}),
     "spak-webhook": Route(ADMIN, args=("team", "webhook")),
     "spak-webhook-do": Route(ADMIN, "post", {"do": "test"}, ("team", "webhook")),
+    "spak-source-list": Route(VIEWER),
+    "spak-source-new": Route(
+        ADMIN, "post", {"name": "b", "url": "https://git.example/b.git", "refs": "main"}
+    ),
+    "spak-source": Route(VIEWER, args=SOURCE),
+    "spak-source-do": Route(ADMIN, "post", {"do": "rotate"}, SOURCE),
     "spak-spec-list": Route(VIEWER),
     "spak-spec-new": Route(EDITOR, "post", {"name": "another"}),
     "spak-spec-import": Route(EDITOR, "post"),
@@ -160,6 +167,9 @@ TEAM_ROUTES = {
     "spak-run-export": Route(VIEWER, args=RUN),
     "spak-run-log": Route(VIEWER, args=RUN),
     "spak-run-report": Route(VIEWER, args=RUN),
+    "spak-run-patch": Route(VIEWER, args=RUN),
+    "spak-branch-ask": Route(EDITOR, "post", {"name": "spak/one"}, RUN),
+    "spak-branch-decide": Route(REVIEWER, "post", {"decision": "approve"}, (*RUN, "branch")),
     "spak-run-artifact": Route(VIEWER, args=(*RUN, "file")),
     "spak-run-files": Route(VIEWER, args=RUN),
     "spak-team-runs": Route(VIEWER),
@@ -180,6 +190,7 @@ TEAM_ROUTES = {
     "spak-api-records": Route(VIEWER, args=RUN),
     "spak-api-files": Route(VIEWER, args=RUN),
     "spak-api-junit": Route(VIEWER, args=RUN),
+    "spak-api-branches": Route(VIEWER, args=RUN),
     "spak-api-answer": Route(EDITOR, "post", {}, RUN, json.dumps({"of": "x", "text": "word"})),
     "spak-api-pause": Route(EDITOR, "post", {}, RUN),
     "spak-api-resume": Route(EDITOR, "post", {}, RUN),
@@ -194,7 +205,7 @@ OLD = ("spak-old-run-events", "spak-old-team-events", "spak-old-team-runs")
 BY_TOKEN = {
     *("spak-run-events", "spak-team-events", "spak-team-runs", "spak-run-files", "spak-run-artifact"),
     *OLD,
-    *("spak-run-export", "spak-run-log", "spak-run-report"),
+    *("spak-run-export", "spak-run-log", "spak-run-report", "spak-run-patch"),
     *(name for name in (*TEAM_ROUTES, "spak-api-teams") if name.startswith("spak-api-")),
 }
 """What a program may ask with a token."""
@@ -304,6 +315,7 @@ def world(first_cast: Any) -> tuple[Any, dict[str, Any]]:
         "token": tokens.make(cast["nobody"], "script", 7)[0].pk, "secret": "none",
         "member": member.pk, "invitation": invitation.pk, "name": "hello", "key": "ended-run",
         "suite": "nightly", "role": named_roles.keep(cast["alice"], cast.team, "lawyers", ()).pk,
+        "branch": Branch.objects.create(run=live, name="spak/a", title="a", asked_by=cast["bob"]).pk,
         "source": sources.add(cast["alice"], cast.team, "app", "https://git.example/app.git", ["main"]).name,
         "webhook": hooks.add(cast["alice"], cast.team, "https://ci.example/", ["failed"])[0].pk,
     }  # fmt: skip
@@ -357,6 +369,7 @@ def test_things_of_another_team_are_not_reached_through_ones_own(
         part
         for part in (
             *("member", "role", "invitation", "number", "tag", "run", "patch", "suite", "webhook", "source"),
+            "branch",
         )
         if part in route.args
     ]

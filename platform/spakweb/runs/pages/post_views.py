@@ -40,16 +40,16 @@ def start(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     given = request.POST
     version = named_version(request, found, given.get("version", ""))
     try:
-        files, bare = start_files.chosen(request, found)
+        files = start_files.chosen(request, found)
         run = actions.start(
             request.user, found, version=version,
             inputs=start_inputs.checked(version, _inputs(given)),
             mode=given.get("mode", ""), backend=given.get("backend", ""),
             labels=given.get("labels", "").split(","), queue=_queue(given.get("queue", "")),
-            sandbox=given.get("sandbox", ""), files=files, bare=bare,
+            sandbox=given.get("sandbox", ""), **files,
         )  # fmt: skip
-        if files is not None and given.get("keep"):
-            actions.keep_files(request.user, found, files)
+        if "files" in files and given.get("keep"):
+            actions.keep_files(request.user, found, files["files"])
     except Refused as why:
         return render(request, "runs/new.html", start_form(request, found, why), status=why.status)
     return redirect(run_parts.address(run))

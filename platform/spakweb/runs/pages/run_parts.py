@@ -35,6 +35,7 @@ from spakweb.runs.leases import is_held
 from spakweb.runs.models import TRIES, Run, RunRecord, State
 from spakweb.runs.pages import record_parts
 from spakweb.runs.pages.filters import PAGE, RecordFilter
+from spakweb.runs.pages.start_files import GIT
 from spakweb.runs.spec_text import spec_text
 from spakweb.specs.facts import catalog
 
@@ -250,6 +251,8 @@ def retry_address(run: Run) -> str:
         "labels": ", ".join(run.labels),
         "files": run.files.key if run.files else "",
     }
+    if begun := getattr(run, "begun_from", None):
+        given |= {"files": GIT, "source": begun.name, "ref": begun.ref}
     where = reverse("spak-run-new", kwargs={"team": run.team.slug, "spec": run.version.spec.slug})
     return f"{where}?{urlencode({name: value for name, value in given.items() if value})}"
 

@@ -1,4 +1,5 @@
-"""The files of a run that is about to start: brought with the form or before it, kept with the spec, or none.
+"""The files of a run that is about to start: brought with the form or before it, kept with the spec, fetched
+from a source of the team, or none.
 
 `bring` takes a zip, or what the page's script packed into one (`packed`), and answers with what is
 in it; `chosen` reads the form; `offered` is what the form shows. Without a script the form itself brings a
@@ -21,6 +22,8 @@ from spakweb.errors import Refused
 from spakweb.runs import actions
 from spakweb.runs.models import Upload
 from spakweb.runs.unsafe_text import reveal
+from spakweb.sources import actions as sources
+from spakweb.sources.models import Source
 from spakweb.specs.models import Spec
 from spakweb.specs.views import find_spec
 from spakweb.worker.beginning import source_of
@@ -28,7 +31,7 @@ from spakweb.worker.beginning import source_of
 SHOWN = 200
 """Names that an answer lists."""
 IN_MEMORY = 1 << 20
-NONE = "none"
+NONE, GIT = "none", "git"
 
 
 @require_POST
@@ -49,18 +52,21 @@ def bring(request: HttpRequest, team: str, spec: str) -> JsonResponse:
     )
 
 
-def chosen(request: HttpRequest, spec: Spec) -> tuple[Upload | None, bool]:
-    """What the form says: the files, and whether the run begins without any. None and False: as it is usual.
+def chosen(request: HttpRequest, spec: Spec) -> dict[str, Any]:
+    """What the form says, as `runs.actions.start` takes it; empty: as it is usual.
 
-    Raises: Refused `web.run_files`, `upload.*`.
+    Raises: Refused `web.run_files`, `upload.*`, `git.*`.
     """
     brought = [file for file in request.FILES.getlist("brought") if file.name]
     key = request.POST.get("files", "")
     if brought:
-        return _taken(request, spec, brought)[0], False
+        return {"files": _taken(request, spec, brought)[0]}
+    if key == GIT:
+        named = (request.POST.get(name, "").strip() for name in ("source", "ref"))
+        return {"begun_from": sources.begin(request.user, spec.team, *named)}
     if key in ("", NONE):
-        return None, key == NONE
-    return find_upload(spec, key), False
+        return {"bare": key == NONE}
+    return {"files": find_upload(spec, key)}
 
 
 def find_upload(spec: Spec, key: str) -> Upload:
@@ -84,6 +90,10 @@ def offered(spec: Spec, given: Any) -> dict[str, Any]:
         "example": sum(path.is_file() for path in example.rglob("*")) if example and not kept else 0,
         "brought": named,
         "bare": key == NONE,
+        "git": key == GIT,
+        "sources": list(Source.objects.filter(team=spec.team)),
+        "source": given.get("source", ""),
+        "ref": given.get("ref", ""),
         "most_files": settings.RUN_FILES,
         "most_bytes": settings.RUN_FILES_BYTES,
     }

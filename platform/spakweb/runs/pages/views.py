@@ -31,6 +31,7 @@ from spakweb.runs.pages.dashboards import usual_time
 from spakweb.runs.pages.filters import RecordFilter, RunFilter, clean
 from spakweb.runs.pages.list_rows import filled
 from spakweb.runs.spec_text import spec_text
+from spakweb.sources import branches
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import Spec
 from spakweb.specs.team_files import TeamFiles
@@ -58,7 +59,9 @@ def find_run(request: HttpRequest, team: str, run: str, action: str = "run.view"
 
 def find_any(request: HttpRequest, team: str, run: str, action: str = "run.view") -> Run:
     """The run, or what is left of it."""
-    rows = Run.objects.select_related("team", "version__spec", "made_by", "parent", "deleted_by")
+    rows = Run.objects.select_related(
+        "team", "version__spec", "made_by", "parent", "deleted_by", "begun_from__source"
+    )
     found: Run = access.find(request.user, action, rows, team__slug=team, key=run)
     return found
 
@@ -183,7 +186,7 @@ def pane(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
         case "metrics":
             return metrics.pane(run)
         case "workspace":
-            return workspace.pane(run, request.GET.get("file", ""))
+            return workspace.pane(run, request.GET.get("file", "")) | branches.offered(request.user, run)
         case "registers":
             registers = (run.summary or {}).get("registers") or {}
             meanings = words.REGISTERS

@@ -1,0 +1,214 @@
+"""What a run changed, back to its source: people ask for a branch and approve it, a worker pushes it.
+
+The commit barrier: only a run that ended with success and whose result something checked, from the very files
+that it ended with. Before anything leaves, the worker verifies the ledger and derives every record again. A
+branch is new and begins with `spak/`: none that is there is ever changed. Its commit is upon the one that the
+run began from, and the same each time, so that a push that is repeated does nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from celery import shared_task
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.dispatch import receiver
+from kombu.exceptions import KombuError
+
+from spak.errors import RunError, UserError
+from spakweb import access, clock
+from spakweb.audit.actions import record
+from spakweb.errors import Refused
+from spakweb.ledger.export import checked
+from spakweb.ledger.workspaces import folder_of, store_of
+from spakweb.runs import files
+from spakweb.runs.models import Run, State
+from spakweb.sources import changes, fetching, refs
+from spakweb.sources.freeze import FETCH, git_of
+from spakweb.sources.git import Git
+from spakweb.sources.models import Branch, RunSource
+from spakweb.worker.tasks import after_sweep
+
+PREFIX = "spak/"
+MOST = 10
+"""Branches of one run."""
+PUSH = ("push", "--quiet", "--no-verify", "--no-recurse-submodules")
+RECEIVE = "--receive-pack=git -c core.hooksPath=/dev/null receive-pack"
+"""Of a repository on the disk, whose hooks would run here."""
+PILLS = {
+    "asked": "waiting",
+    "approved": "queued",
+    "pushed": "succeeded",
+    "failed": "failed",
+    "declined": "refused",
+}
+AGAIN = timedelta(seconds=60)
+"""After the time for a push and so long a worker that took it up counts as gone."""
+
+log = logging.getLogger(__name__)
+
+
+def barrier(run: Run) -> RunSource:
+    """Where what the run changed may go to. Raises: Refused `git.barrier`."""
+    begun = RunSource.objects.select_related("source__team").filter(run=run).first()
+    if begun is None or begun.source is None or not begun.commit:
+        raise _held("The run began from no source, or its source was removed.", "Take its patch.")
+    if run.state != State.SUCCEEDED or run.only_shown or run.deleted_at is not None:
+        raise _held("Only what a run made that ended with success goes out.", "Its patch can be had.")
+    if run.unchecked:
+        hint = "Give the task a `success:` or a VALIDATOR and run it again; its patch can be had."
+        raise _held("Nothing checked the result of the run.", hint)
+    return begun
+
+
+def ask(user: Any, run: Run, name: str = "", title: str = "", *, approve: bool = False) -> Branch:
+    """A branch for what the run changed; with `approve` by somebody who may approve it, at once.
+
+    Raises: Refused `git.barrier`, `git.branch`, `git.branch_taken`, `git.unchanged`.
+    """
+    access.require(user, "run.branch", run)
+    barrier(run)
+    called = refs.name((name or f"{PREFIX}{run.key}").strip())
+    if not called.startswith(PREFIX):
+        raise Refused("git.branch", f"A branch of a run begins with {PREFIX}.", f"{PREFIX}{run.key}", 422)
+    before, now = files.roots(run)
+    if before == now:
+        raise Refused("git.unchanged", "The run changed no file.", "There is nothing to push.", 409)
+    row = Branch(run=run, name=called, title=changes.title_of(title, run), root=now, asked_by=user)
+    try:
+        with transaction.atomic():
+            if Branch.objects.filter(run=run).count() >= MOST:
+                raise Refused("git.branch", f"A run has at most {MOST} branches.", "Use one of them.", 409)
+            row.save(force_insert=True)
+            record(user, "source.branch_asked", run.key, run.team, branch=called, after=now)
+    except IntegrityError as error:
+        hint = "Choose another name."
+        raise Refused("git.branch_taken", f"The run has a branch {called}.", hint, 409) from error
+    return decide(user, row, yes=True) if approve else row
+
+
+def decide(user: Any, row: Branch, *, yes: bool) -> Branch:
+    """Approve it, and a worker pushes it; or decline it. A person does: no token.
+
+    Raises: Refused `git.decided`, `git.barrier`.
+    """
+    access.require(user, "run.approve", row)
+    barrier(row.run)
+    wanted = Branch.State.APPROVED if yes else Branch.State.DECLINED
+    with transaction.atomic():
+        waits = Branch.objects.filter(pk=row.pk, state=Branch.State.ASKED)
+        if not waits.update(state=wanted, decided_by=user, decided_at=clock.now()):
+            raise Refused("git.decided", "Somebody has decided it already.", "Reload the page.", 409)
+        action = "source.branch_approved" if yes else "source.branch_declined"
+        record(user, action, row.run.key, row.team, branch=row.name, after=row.root)
+        if yes:
+            transaction.on_commit(lambda: send(row.pk))
+    row.refresh_from_db()
+    return row
+
+
+def offered(user: Any, run: Run) -> dict[str, Any]:
+    """What the page of a run says of branches; nothing for a run that began from no source."""
+    if not RunSource.objects.filter(run=run).exists():
+        return {}
+    held = ""
+    try:
+        barrier(run)
+    except Refused as why:
+        held = why.message
+    may_ask, may_approve = access.can_each(user, run, "run.branch", "run.approve")
+    rows = Branch.objects.filter(run=run).select_related("asked_by", "decided_by")
+    return {
+        "from_source": True,
+        "branches": [(row, PILLS[row.state]) for row in rows],
+        "held": held,
+        "may_ask": may_ask,
+        "may_approve": may_approve,
+        "branch_name": f"{PREFIX}{run.key}",
+    }
+
+
+def send(pk: int) -> None:
+    """A message for a worker; without one the next sweep sends it."""
+    from spakweb.celery import app
+
+    try:
+        app.send_task("sources.push", (pk,), retry=False)
+    except (OSError, KombuError) as error:
+        log.warning("branch %s was not queued: %s", pk, type(error).__name__)
+
+
+@receiver(after_sweep, dispatch_uid="sources.sweep")
+def send_due(**ignored: object) -> None:
+    """Send those that are approved and that nobody has in hand."""
+    for pk in _free().order_by("pk").values_list("pk", flat=True)[:MOST]:
+        send(pk)
+
+
+@shared_task(name="sources.push", acks_late=True, ignore_result=True)
+def push(pk: int) -> None:
+    """Push a branch that was approved, unless another worker does."""
+    if not _free().filter(pk=pk).update(claimed_at=clock.now()):
+        return
+    row = Branch.objects.select_related("run__team", "run__parent", "decided_by").get(pk=pk)
+    try:
+        done = {"state": Branch.State.PUSHED, "commit": _pushed(row), "pushed_at": clock.now()}
+        action = "source.branch_pushed"
+    except UserError as error:
+        done = {"state": Branch.State.FAILED, "error": f"{error.code}: {error.message}"[:300]}
+        action = "source.branch_failed"
+    with transaction.atomic():
+        Branch.objects.filter(pk=pk, state=Branch.State.APPROVED).update(**done)
+        why = {name: str(done[name]) for name in ("commit", "error") if name in done}
+        record(row.decided_by, action, row.run.key, row.team, branch=row.name, **why)
+
+
+def _pushed(row: Branch) -> str:
+    """Its commit, which the repository has now. Raises: RunError, Refused."""
+    run, begun = row.run, barrier(row.run)
+    source = begun.source
+    assert source is not None
+    before, now = files.roots(run)
+    found = checked(run)
+    if not (found["ok"] and found["equal"] and found["as_shown"]) or now != row.root:
+        raise RunError("git.unproven", "the records of the run do not prove the files that it has", "")
+    place = folder_of(run.key)
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(dir=place, prefix=FETCH) as folder:
+        git = git_of(source, Path(folder) / "git", lambda: True)
+        body = f"Spak-Run: {run.key}\nSpak-Head: {run.head}\n"
+        git.remote(*fetching.FETCH, git.of.address.url, f"+{begun.commit}:{fetching.FETCHED}")
+        store = store_of(run)
+        made = changes.commit(git, run, begun.commit, changes.of(store, before, now), row.title, body)
+        _give(git, made, refs.HEADS + row.name)
+    return made
+
+
+def _give(git: Git, commit: str, ref: str) -> None:
+    """Make a ref of the repository's that is at this commit; one that is elsewhere stays.
+
+    Raises: RunError `git.branch_taken`, `git.push_refused`, `git.*`.
+    """
+    there = fetching.listed(git, [ref]).get(ref)
+    if there == commit:
+        return
+    folder = (RECEIVE,) if git.of.address.kind == "folder" else ()
+    lease = f"--force-with-lease={ref}:"
+    git.remote(*PUSH, *folder, lease, "--", git.of.address.url, f"{commit}:{ref}")
+
+
+def _free() -> Any:
+    """Approved ones that no worker has in hand."""
+    gone = clock.now() - timedelta(seconds=settings.SOURCE_S) - AGAIN
+    waiting = Branch.objects.filter(state=Branch.State.APPROVED)
+    return waiting.filter(Q(claimed_at=None) | Q(claimed_at__lt=gone) | Q(claimed_at__gt=clock.now() + AGAIN))
+
+
+def _held(message: str, hint: str) -> Refused:
+    return Refused("git.barrier", message, hint, 409)

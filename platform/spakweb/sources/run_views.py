@@ -1,0 +1,76 @@
+"""What a run changed, on its way out: the patch as a file, and the buttons for a branch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from spak.errors import UserError
+from spakweb import access
+from spakweb.errors import Refused
+from spakweb.ledger import export
+from spakweb.runs import files
+from spakweb.runs.models import Run
+from spakweb.runs.pages.run_parts import address
+from spakweb.runs.pages.views import find_run
+from spakweb.sources import branches, changes
+from spakweb.sources.models import Branch
+
+
+@access.by_token
+@require_safe
+def patch(request: HttpRequest, team: str, run: str) -> Any:
+    """Everything that the run changed as a patch for `git apply`. Raises: Refused `git.*`."""
+    found = find_run(request, team, run)
+    export.begun(found)
+    try:
+        data = changes.patch(found, *files.roots(found))
+    except UserError as error:
+        raise Refused(error.code, f"{error.message}.", error.hint, 409) from error
+    response = HttpResponse(data, content_type="text/x-diff; charset=utf-8")
+    return export.attachment(response, f"{found.key}.patch")
+
+
+@require_POST
+def ask(request: HttpRequest, team: str, run: str) -> HttpResponse:
+    """Ask for a branch; who may approve it does so at once."""
+    found = find_run(request, team, run)
+    given = {name: request.POST.get(name, "") for name in ("name", "title")}
+    may = access.can(request.user, "run.approve", found)
+    try:
+        branches.ask(request.user, found, given["name"], given["title"], approve=may)
+    except Refused as why:
+        messages.error(request, f"{why.message} {why.hint}".strip())
+    else:
+        done = (
+            "The branch is being pushed. Reload to see it." if may else "A reviewer is to approve the branch."
+        )
+        messages.success(request, done)
+    return _back(found)
+
+
+@require_POST
+def decide(request: HttpRequest, team: str, run: str, branch: int) -> HttpResponse:
+    """Approve a branch, or decline it."""
+    found = find_run(request, team, run)
+    row = access.find(
+        request.user, "run.approve", Branch.objects.select_related("run__team"), run=found, pk=branch
+    )
+    yes = request.POST.get("decision") == "approve"
+    try:
+        branches.decide(request.user, row, yes=yes)
+    except Refused as why:
+        messages.error(request, f"{why.message} {why.hint}".strip())
+    else:
+        messages.success(request, "Approved: the branch is pushed." if yes else "Declined: nothing goes out.")
+    return _back(found)
+
+
+def _back(run: Run) -> HttpResponse:
+    response = redirect(address(run))
+    response["Location"] += "?tab=workspace"
+    return response

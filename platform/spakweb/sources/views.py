@@ -1,0 +1,109 @@
+"""Pages of a team's sources: the list with the form, and one with its credentials."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from spakweb import access
+from spakweb.errors import Refused
+from spakweb.sources import actions
+from spakweb.sources.models import Source
+from spakweb.teams.models import Team
+
+GIVEN = ("name", "url", "refs", "login", "host_keys", "submodules", "lfs")
+"""What of the form is shown again when it is refused; never a token."""
+LATEST = 20
+"""Runs that the page of a source lists."""
+
+
+def find_source(request: HttpRequest, team: str, source: str, action: str = "source.view") -> Source:
+    """The source, for who may."""
+    rows = Source.objects.select_related("team", "made_by")
+    found: Source = access.find(request.user, action, rows, team__slug=team, name=source)
+    return found
+
+
+@require_safe
+def source_list(request: HttpRequest, team: str) -> HttpResponse:
+    """The team's sources; for admins the form for another."""
+    return _list(request, access.find(request.user, "source.view", Team, slug=team), {"refs": "main"})
+
+
+@require_POST
+@never_cache
+def new(request: HttpRequest, team: str) -> HttpResponse:
+    """Add one. What was refused stays in the form, but for a token."""
+    found = access.find(request.user, "source.manage", Team, slug=team)
+    given = {name: request.POST.get(name, "") for name in GIVEN}
+    try:
+        made = actions.add(
+            request.user, found, given["name"], given["url"], [given["refs"]],
+            token=request.POST.get("token", "").strip(), login=given["login"].strip(),
+            host_keys=given["host_keys"], submodules=bool(given["submodules"]), lfs=bool(given["lfs"]),
+        )  # fmt: skip
+    except Refused as why:
+        return _list(request, found, given, why)
+    messages.success(request, f"{made.name} is added.")
+    return redirect("spak-source", team=team, source=made.name)
+
+
+def _list(
+    request: HttpRequest, team: Team, given: dict[str, Any], why: Refused | None = None
+) -> HttpResponse:
+    context = {
+        "team": team,
+        "section": "team",
+        "sources": Source.objects.filter(team=team),
+        "may_manage": access.can(request.user, "source.manage", team),
+        "given": given,
+        "why": why,
+    }
+    return render(request, "sources/list.html", context, status=why.status if why else 200)
+
+
+@require_safe
+def source_page(request: HttpRequest, team: str, source: str) -> HttpResponse:
+    """One source, and the runs that began from it."""
+    return _page(request, find_source(request, team, source))
+
+
+def _page(request: HttpRequest, source: Source, why: Refused | None = None) -> HttpResponse:
+    rows = source.runs.filter(run__deleted_at=None).select_related("run").order_by("-run_id")
+    context = {
+        "team": source.team,
+        "section": "team",
+        "source": source,
+        "runs": rows[:LATEST],
+        "may_manage": access.can(request.user, "source.manage", source),
+        "why": why,
+    }
+    return render(request, "sources/source.html", context, status=why.status if why else 200)
+
+
+@require_POST
+@never_cache
+def act(request: HttpRequest, team: str, source: str) -> HttpResponse:
+    """What the page's buttons do: new credentials, remove."""
+    found = find_source(request, team, source, "source.manage")
+    match request.POST.get("do", ""):
+        case "rotate":
+            try:
+                actions.rotate(
+                    request.user, found, *(request.POST.get(name, "").strip() for name in ("token", "login"))
+                )
+            except Refused as why:
+                return _page(request, found, why)
+            messages.success(request, f"{found.name} has new credentials.")
+        case "remove":
+            actions.remove(request.user, found)
+            messages.success(request, f"{found.name} is removed.")
+            return redirect("spak-source-list", team=team)
+        case _:
+            raise Refused("git.do", "A source cannot do that.", "Use the buttons of its page.")
+    return redirect("spak-source", team=team, source=source)

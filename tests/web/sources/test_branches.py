@@ -1,0 +1,253 @@
+"""What a run changed goes out: as a patch, and as a branch that somebody approved, behind the barrier."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.core.exceptions import PermissionDenied
+from django.test import Client
+
+from sources_kit import Host, Repository, git
+from spakweb.audit.models import Event
+from spakweb.errors import Refused
+from spakweb.runs.models import Run, RunRecord
+from spakweb.sources import actions, branches
+from spakweb.sources.models import Branch, Source
+from spakweb.teams import tokens
+
+RunFrom = Callable[..., Run]
+UNCHECKED = 'task Write { step one: tool.write_file { path: "a" content: "x" } }\n'
+FAILING = """\
+task Write {
+  step one: tool.write_file { path: "a" content: "x" }
+  success: file_exists("b")
+}
+"""
+CHANGES = """\
+task Change {
+  step new: tool.write_file { path: "new/hello.txt" content: "Hello" }
+  step turn: tool.write_file { path: "README.md" content: "# Turned\\n" }
+  success: file_exists("new/hello.txt")
+}
+"""
+
+
+@pytest.fixture
+def changed(source: Source, repository: Repository, run_from: RunFrom) -> Run:
+    """A run that changed the README and wrote a file, beside others that it left as they were."""
+    inner = repository.tree({"deep.bin": bytes(range(256))})
+    repository.commit({"README.md": b"# App\n", "lib": ("040000", inner)})
+    run = run_from(text=CHANGES)
+    assert run.state == "succeeded", run.reason
+    return run
+
+
+def pushed(row: Branch) -> Branch:
+    branches.push(row.pk)
+    row.refresh_from_db()
+    return row
+
+
+# ---- the patch
+
+
+def test_the_patch_makes_of_the_files_before_the_files_after(
+    cast: Any, changed: Run, repository: Repository, tmp_path: Path
+) -> None:
+    answer = cast.client("vera").get(f"/t/kernel-tuners/runs/{changed.key}/changes.patch")
+    assert answer.status_code == 200
+    assert answer["Content-Disposition"] == f'attachment; filename="{changed.key}.patch"'
+    place = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(repository.folder), str(place))
+    git(place, "apply", "--index", given=answer.content)
+    assert (place / "README.md").read_text() == "# Turned\n"
+    assert (place / "new" / "hello.txt").read_text() == "Hello"
+    assert git(place, "diff", "--cached", "--name-only").split() == ["README.md", "new/hello.txt"]
+
+
+def test_a_run_that_changed_nothing_has_an_empty_patch_and_no_branch(
+    cast: Any, source: Source, repository: Repository, run_from: RunFrom
+) -> None:
+    repository.commit({"hello.txt": b"Hello"})
+    run = run_from()
+    assert cast.client("vera").get(f"/t/kernel-tuners/runs/{run.key}/changes.patch").content == b""
+    with pytest.raises(Refused) as why:
+        branches.ask(cast["rita"], run)
+    assert why.value.code == "git.unchanged"
+
+
+def test_a_file_of_secrets_does_not_go_out(
+    cast: Any, source: Source, repository: Repository, run_from: RunFrom
+) -> None:
+    repository.commit({"a": b"a"})
+    run = run_from(text=CHANGES.replace("new/hello.txt", "certs/server.pem"))
+    if run.state != "succeeded":  # the law may refuse the write itself
+        assert run.state in ("refused", "failed")
+        return
+    answer = cast.client("vera").get(f"/t/kernel-tuners/runs/{run.key}/changes.patch")
+    assert (answer.status_code, b"git.change_secret" in answer.content) == (409, True)
+
+
+# ---- the branch
+
+
+def test_a_reviewer_pushes_one_commit_upon_the_one_that_the_run_began_from(
+    cast: Any, changed: Run, repository: Repository
+) -> None:
+    began = repository.head()
+    repository.commit({"moved": b"on"}, parent=began)  # the branch is upon where the run began
+    rita = cast.client("rita")
+    page = rita.get(f"/t/kernel-tuners/runs/{changed.key}/?tab=workspace").content.decode()
+    assert "Push the branch" in page
+    form = {"name": f"spak/{changed.key}", "title": "Turn the README\nround"}
+    assert rita.post(f"/t/kernel-tuners/runs/{changed.key}/branches/ask/", form).status_code == 302
+    row = pushed(Branch.objects.get())
+    assert (row.state, row.error, row.decided_by) == ("pushed", "", cast["rita"])
+    ref = f"refs/heads/spak/{changed.key}"
+    assert row.commit == repository.head(ref)
+    assert git(repository.folder, "rev-parse", f"{ref}^") == began
+    said = git(repository.folder, "log", "-1", "--format=%an|%s|%b", ref)
+    assert said == f"SPAK|Turn the README round|Spak-Run: {changed.key}\nSpak-Head: {changed.head}"
+    assert git(repository.folder, "show", f"{ref}:README.md") == "# Turned"
+    names = git(repository.folder, "diff", "--name-only", f"{ref}^", ref).split()
+    assert names == ["README.md", "new/hello.txt"]
+    done = list(Event.objects.filter(action__startswith="source.branch").values_list("action", flat=True))
+    assert sorted(done) == ["source.branch_approved", "source.branch_asked", "source.branch_pushed"]
+    page = rita.get(f"/t/kernel-tuners/runs/{changed.key}/?tab=workspace").content.decode()
+    assert row.commit[:12] in page
+
+
+def test_an_editor_asks_and_a_reviewer_approves_or_declines(
+    cast: Any, changed: Run, repository: Repository
+) -> None:
+    bob, place = cast.client("bob"), f"/t/kernel-tuners/runs/{changed.key}/branches/"
+    for name in ("spak/one", "spak/two"):
+        bob.post(f"{place}ask/", {"name": name})
+    one, two = Branch.objects.order_by("pk")
+    assert (one.state, pushed(one).state) == ("asked", "asked")  # nobody has approved it
+    assert bob.post(f"{place}{one.pk}/decide/", {"decision": "approve"}).status_code == 403
+    with pytest.raises(PermissionDenied):
+        branches.decide(cast["bob"], one, yes=True)
+    rita = cast.client("rita")
+    rita.post(f"{place}{one.pk}/decide/", {"decision": "approve"})
+    rita.post(f"{place}{two.pk}/decide/", {"decision": "decline"})
+    assert (pushed(one).state, pushed(two).state) == ("pushed", "declined")
+    with pytest.raises(Refused) as why:
+        branches.decide(cast["rita"], two, yes=True)
+    assert why.value.code == "git.decided"
+    heads = git(repository.folder, "for-each-ref", "--format=%(refname)").split()
+    assert heads == ["refs/heads/main", "refs/heads/spak/one"]
+
+
+def test_a_program_asks_and_never_approves(cast: Any, changed: Run) -> None:
+    cache.clear()
+    _, secret = tokens.make(cast["rita"], "ci", 7, None, ["start"])
+    ci = Client(headers={"authorization": f"Bearer {secret}"})
+    place = f"/api/v1/teams/kernel-tuners/runs/{changed.key}/branches/"
+    made = ci.post(place, json.dumps({"title": "From CI"}), content_type="application/json")
+    assert made.status_code == 201
+    assert (made.json()["name"], made.json()["state"]) == (f"spak/{changed.key}", "asked")
+    assert ci.get(place).json() == {"branches": [made.json()]}
+    row = Branch.objects.get()
+    answer = ci.post(
+        f"/t/kernel-tuners/runs/{changed.key}/branches/{row.pk}/decide/", {"decision": "approve"}
+    )
+    assert answer.status_code == 403
+    branches.decide(cast["rita"], row, yes=True)
+    assert pushed(row).state == "pushed"
+    assert ci.get(place).json()["branches"][0]["commit"] == row.commit
+    assert ci.get(f"/t/kernel-tuners/runs/{changed.key}/changes.patch").status_code == 200
+
+
+@pytest.mark.parametrize(("text", "state"), [(UNCHECKED, "succeeded"), (FAILING, "failed")])
+def test_only_a_checked_success_passes_the_barrier(
+    cast: Any, source: Source, repository: Repository, run_from: RunFrom, text: str, state: str
+) -> None:
+    repository.commit({"README.md": b"# App\n"})
+    run = run_from(text=text)
+    assert run.state == state
+    with pytest.raises(Refused) as why:
+        branches.ask(cast["rita"], run, approve=True)
+    assert why.value.code == "git.barrier"
+    page = cast.client("rita").get(f"/t/kernel-tuners/runs/{run.key}/?tab=workspace").content.decode()
+    assert why.value.message in page and "Push the branch" not in page
+    assert not Branch.objects.exists()
+
+
+def test_a_run_of_no_source_and_of_one_that_was_removed(cast: Any, changed: Run) -> None:
+    row = branches.ask(cast["bob"], changed)
+    actions.remove(cast["alice"], Source.objects.get())
+    with pytest.raises(Refused) as why:
+        branches.decide(cast["rita"], row, yes=True)
+    assert why.value.code == "git.barrier"
+
+
+def test_records_that_do_not_prove_the_files_keep_them_in(cast: Any, changed: Run) -> None:
+    """Somebody wrote another root into the row of the run: nothing of it leaves."""
+    row = branches.ask(cast["rita"], changed, approve=True)
+    first = RunRecord.objects.get(run=changed, seq=0)
+    other = json.loads(bytes(first.line))["body"]["rules"]["r3"]
+    Branch.objects.filter(pk=row.pk).update(root=other)
+    assert pushed(row).error.startswith("git.unproven")
+
+
+@pytest.mark.parametrize(
+    "name", ["main", "release/1", "spak/../main", "spak/a b", "refs/heads/main", "spak/", "-x"]
+)
+def test_a_branch_has_a_place_of_its_own(cast: Any, changed: Run, name: str) -> None:
+    with pytest.raises(Refused) as why:
+        branches.ask(cast["rita"], changed, name)
+    assert why.value.code in ("git.branch", "git.ref")
+
+
+def test_no_branch_that_is_there_is_changed(cast: Any, changed: Run, repository: Repository) -> None:
+    there = repository.commit({"other": b"o"}, "refs/heads/spak/mine")
+    row = pushed(branches.ask(cast["rita"], changed, "spak/mine", approve=True))
+    assert (row.state, row.error.split(":")[0]) == ("failed", "git.branch_taken")
+    assert repository.head("refs/heads/spak/mine") == there
+    with pytest.raises(Refused) as why:
+        branches.ask(cast["rita"], changed, "spak/mine")
+    assert why.value.code == "git.branch_taken"
+
+
+def test_a_push_that_is_repeated_does_nothing(cast: Any, changed: Run, repository: Repository) -> None:
+    row = pushed(branches.ask(cast["rita"], changed, approve=True))
+    first = row.commit
+    Branch.objects.filter(pk=row.pk).update(state="approved", claimed_at=None)  # its worker died at the end
+    assert (pushed(row).state, row.commit) == ("pushed", first)
+    Branch.objects.filter(pk=row.pk).update(state="approved", claimed_at=branches.clock.now())
+    assert pushed(row).state == "approved"  # another worker has it in hand
+
+
+def test_what_a_repository_does_not_take(cast: Any, changed: Run, repository: Repository, host: Host) -> None:
+    hook = repository.folder / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho no >&2\nexit 1\n")
+    hook.chmod(0o755)
+    row = pushed(branches.ask(cast["rita"], changed, "spak/a", approve=True))
+    assert row.error.startswith("git.push_refused")
+    host.instead = lambda path: 403 if "receive-pack" in path else None
+    row = pushed(branches.ask(cast["rita"], changed, "spak/b", approve=True))
+    assert row.error.startswith("git.credentials")
+
+
+def test_hooks_of_a_repository_on_the_disk_do_not_run_here(
+    cast: Any, ground: None, repository: Repository, run_from: RunFrom, settings: Any, tmp_path: Path
+) -> None:
+    settings.SOURCE_FOLDERS = [str(tmp_path / "git")]
+    actions.add(cast["alice"], cast.team, "disk", str(repository.folder), ["main"])
+    repository.commit({"README.md": b"# App\n"})
+    for name in ("pre-receive", "update", "post-receive", "post-update", "reference-transaction"):
+        hook = repository.folder / "hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\nexit 1\n")
+        hook.chmod(0o755)
+    run = run_from(name="disk", text=CHANGES)
+    row = pushed(branches.ask(cast["rita"], run, approve=True))
+    assert (row.state, row.error) == ("pushed", "")
+    assert not (tmp_path / "ran").exists()
