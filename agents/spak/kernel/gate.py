@@ -4,7 +4,8 @@ Takes what is wanted (an act with its name and arguments), the facts of the run 
 Judged, or the questions about the world that have to be answered first. Pure, and total: an engine's error, a
 limit, an observation that makes no sense and a fault of ours are denials with a code. A decision depends on
 the policy and the facts alone, so it is kept (bounded) under the facts; its proof is made when somebody wants
-to write or read it. It carries nothing out and looks at nothing.
+to write or read it. It carries nothing out and looks at nothing. Runs of one process share the gate of their
+policy: one thread at a time judges or explains, since kept sessions change with what they are asked.
 
 The policy is the law of those in charge (shipped, the operator's, the team's), the spec's POLICY and those of
 its AXIOMs that are rules, as the first record holds them.
@@ -20,7 +21,7 @@ from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from spak import canon
+from spak import canon, exclusive
 from spak.datalog import Policy, Session
 from spak.datalog.externals import Request
 from spak.datalog.values import Fact, Name, Value
@@ -108,6 +109,8 @@ class Gate:
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
+        self._lock = exclusive.lock()
+        """Held from the choice of a session to the last question that is asked of it."""
         self.folds = folds_of(policy)
         self._feeding = feeding(policy)
         self.reads = frozenset(_reads(policy, ("permitted", "forbidden")))
@@ -130,13 +133,14 @@ class Gate:
             seen = Observed(observed)
             if seen.trouble:
                 return Judged(False, seen.trouble, "the world could not be looked at")
-            known = (*proposed.run, *self._facts_of(proposed, seen, observed))
-            questions = seen.questions()
-            if not questions:
-                found = self._decide(known, proposed, seen, observed)
-                if isinstance(found, Judged):
-                    return found
-                questions = found
+            with self._lock:
+                known = (*proposed.run, *self._facts_of(proposed, seen, observed))
+                questions = seen.questions()
+                if not questions:
+                    found = self._decide(known, proposed, seen, observed)
+                    if isinstance(found, Judged):
+                        return found
+                    questions = found
             if rounds >= ROUNDS:
                 return Judged(False, "policy.rounds", "it asks for ever more about the world", known)
             return questions
@@ -157,10 +161,11 @@ class Gate:
         relevant = tuple(fact for fact in known if (fact[0], len(fact[1])) in self.reads)
         if not observed and not relevant:
             return Judged(False, "policy.denied", "nothing is known of it")
-        try:
-            return self._decide(relevant, proposed, Observed(observed), observed)
-        except UserError as error:
-            return Judged(False, error.code, error.message)
+        with self._lock:
+            try:
+                return self._decide(relevant, proposed, Observed(observed), observed)
+            except UserError as error:
+                return Judged(False, error.code, error.message)
 
     def approvable(
         self, proposed: ProposedAction, observed: Facts, keys: Sequence[Mapping[str, Any]]
@@ -177,14 +182,15 @@ class Gate:
     def explanation(self, judged: Judged) -> bytes:
         """The proof of a decision, or what was missing for it, as canonical JSON."""
         moving = () if judged.allow is True and self._steady else judged.moving
-        if self.folds:  # what the past says is in it, and hardly ever the same again
-            return canon.dumps(self._explain(judged))
-        key = (judged.allow, judged.code, judged.facts, moving, _rows(judged.seen))
-        found = self._proofs.get(key)
-        if found is None:
-            found = canon.dumps(self._explain(judged))
-            _keep(self._proofs, key, found)
-        return found
+        with self._lock:
+            if self.folds:  # what the past says is in it, and hardly ever the same again
+                return canon.dumps(self._explain(judged))
+            key = (judged.allow, judged.code, judged.facts, moving, _rows(judged.seen))
+            found = self._proofs.get(key)
+            if found is None:
+                found = canon.dumps(self._explain(judged))
+                _keep(self._proofs, key, found)
+            return found
 
     def feeds(self, proposed: ProposedAction, observed: Facts, results: Iterable[Fact]) -> Fed:
         """What the answer to a permitted action feeds folds. Raises: PolicyError, PolicyLimit, Malformed."""
@@ -299,12 +305,13 @@ class Gate:
 
         if not judged.facts:
             return judged.reason
-        session = self._session(judged)
-        if judged.allow is True:
-            return prove(session, "permitted", ACTION).text()
-        if session.holds("forbidden", ACTION):
-            return prove(session, "forbidden", ACTION).text()
-        return why_not(session, "permitted", ACTION).text()
+        with self._lock:
+            session = self._session(judged)
+            if judged.allow is True:
+                return prove(session, "permitted", ACTION).text()
+            if session.holds("forbidden", ACTION):
+                return prove(session, "forbidden", ACTION).text()
+            return why_not(session, "permitted", ACTION).text()
 
     def _session(self, judged: Judged) -> Session:
         held = self._sessions.get((judged.facts, _rows(judged.seen)))

@@ -67,27 +67,25 @@ def cluster() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+GROUND = (
+    *(f"ground/test_{name}.py" for name in ("access", "attacks", "team_files", "specs_actions", "pages")),
+    "campaigns/test_campaign_killed.py",
+    "runs/test_many_runs.py",
+    "hooks/test_webhooks.py",
+    *(f"ledger/test_{name}.py" for name in ("database_ledger", "writer")),
+    *OWN_WORDS,
+)
+REVIEWS = tuple(
+    f"reviews/test_{name}.py"
+    for name in ("reviews", "inbox", "evidence", "merge_queue", "merges_at_once", "named_roles", "spending")
+)
+
+
 @pytest.mark.timeout(500)
 @pytest.mark.skipif(UNDER in os.environ, reason="this is the run on PostgreSQL")
-def test_models_and_views_on_postgresql(cluster: str) -> None:
-    names = ("access", "attacks", "team_files", "specs_actions", "pages")
-    tests = [ROOT / "tests/web/ground" / f"test_{name}.py" for name in names]
-    tests += [
-        ROOT / f"tests/web/reviews/test_{name}.py"
-        for name in (
-            "reviews",
-            "inbox",
-            "evidence",
-            "merge_queue",
-            "merges_at_once",
-            "named_roles",
-            "spending",
-        )
-    ]
-    tests += [ROOT / "tests/web/campaigns/test_campaign_killed.py"]
-    tests += [ROOT / "tests/web/runs/test_many_runs.py", ROOT / "tests/web/hooks/test_webhooks.py"]
-    tests += [ROOT / f"tests/web/ledger/test_{name}.py" for name in ("database_ledger", "writer")]
-    tests += [ROOT / "tests/web" / name for name in OWN_WORDS]
+@pytest.mark.parametrize("names", [GROUND, REVIEWS], ids=["ground", "reviews"])
+def test_models_and_views_on_postgresql(cluster: str, names: tuple[str, ...]) -> None:
+    tests = [ROOT / "tests/web" / name for name in names]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *map(str, tests),
          "-k", "not texts_that_are_none and not by_an_index",
