@@ -47,6 +47,7 @@ CERTIFICATE = f"-----BEGIN CERTIFICATE-----\n{KEY}\n-----END CERTIFICATE-----\n"
         (".dockercfg", '{"auths": {"h": {"auth": "bWU6cGFzcw=="}}}', {"bWU6cGFzcw=="}),
         ("secrets.txt", "the password is hunter22b\n", {"hunter22b"}),
         ("id_rsa", PRIVATE, {"MIIEowIBAAKCAQEAzK2vRt9", "q83bLx0Pz71nQ2mmS0aVtY4"}),
+        ("id_rsa", PRIVATE.replace("short", "shorttail=="), {"shorttail=="}),
     ],
 )
 def test_the_values_of_a_file(name: str, text: str, wanted: set[str]) -> None:
@@ -68,6 +69,7 @@ def test_names_and_comments_are_no_values() -> None:
         ("PIN=123456", True), ("FOO=hunter22", True), ("FOO=QxZkPwLmRt", True), ("FOO=abc!def", True),
         ("FOO=aVeryLongWordOfManyLetters", True), ("ID=550e8400-e29b-41d4", True), ("justaword", True),
         ("FOO=https://me:pass-word@h.example", True), ("FOO=https://h.example/?a=b", True),
+        ("SIX_PW=abcdef", True),
     ],
 )  # fmt: skip
 def test_words_under_a_name_that_promises_no_secret_are_left(line: str, kept: bool) -> None:

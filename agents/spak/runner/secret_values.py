@@ -36,7 +36,7 @@ _QUOTED = re.compile(r"""["']([^"'\n]{6,})["']""")
 _ODD = re.compile(r"(?<!\S)(?=\S*[0-9])(?=\S*[A-Za-z])[^\s=:,\"'{}\[\]]{8,}(?!\S)")
 """A word that is hardly one of a language."""
 _TELLING = re.compile(
-    r"pass|pwd|secret|token|key|auth|cred|priv|salt|sign|pepper|dsn|conn|session|cookie|hash|pin|otp|cert|code|"
+    r"pass|pwd|pw|secret|token|key|auth|cred|priv|salt|sign|pepper|dsn|conn|session|cookie|hash|pin|otp|cert|code|"
     r"seed|phrase|mnemonic|webhook|license|jwt|hmac|sas",
     re.I,
 )
@@ -70,7 +70,7 @@ def values(name: str, data: bytes) -> frozenset[str]:
     pairs += _NETRC.findall(text)
     for block in _BLOCK.finditer(text):
         if not _PUBLIC.fullmatch(block[1]):
-            pairs += [("", line.strip()) for line in block[2].splitlines() if len(line) > 15]
+            pairs += [("", line.strip()) for line in block[2].splitlines() if len(line.strip()) > 5]
     for user, password in _IN_URL.findall(text):
         pairs += [("user", user), ("", password), ("", unquote(password))]
     found = (value for key, value in pairs if value and not is_ordinary(key, value))
