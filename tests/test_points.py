@@ -149,6 +149,10 @@ REVIEWING = {
         "web/reviews/test_spending.py::test_nothing_known_is_said",
         "outer/test_front.py::test_spending_is_paired_by_case_as_spak_eval_reports_it",
     ),
+    "replay coverage and flips by task, with the runs": (
+        "outer/test_task_outcomes.py::test_flips_are_counted_by_task_and_unknown_apart",
+        "web/reviews/test_flips.py::test_the_page_has_flips_by_task_with_links_to_the_runs",
+    ),
     "the Pareto front of a campaign": (
         "outer/test_front.py::test_the_front_are_those_that_no_other_one_beats",
         "web/reviews/test_spending.py::test_the_drawing_marks_the_front_and_ones_own",

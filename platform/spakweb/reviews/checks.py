@@ -25,6 +25,7 @@ from spak import config
 from spak.errors import LedgerError, UserError
 from spak.kernel.rules import Rules
 from spak.outer.gate.counterfactual import Rehearsal, Replayed, rehearse, to_json, total, under
+from spak.outer.gate.task_outcomes import flips
 from spak.outer.permitted import Changes, Side, changes, genesis_under
 from spak.policy.law import rules_of
 from spak.program import compile as compile_program
@@ -189,6 +190,7 @@ def _actions(row: Check, revision: Revision) -> Found:
 def _replay(row: Check, revision: Revision) -> Found:
     spec, runs = revision.patch.spec, runs_of(revision.patch.spec)
     patched = side(spec, revision.text, "patch")
+    base = TeamFiles.of(spec).whole(revision.base.text).parsed.text
     both, progress = [], Progress(row, len(runs))
     for place, one in enumerate(runs):
         if one.count <= RECORDS:
@@ -196,13 +198,15 @@ def _replay(row: Check, revision: Revision) -> Found:
             both.append((rehearsed, _replay_under(rehearsed, patched)))
         progress.done(place + 1)
     found = [now for _, now in both]
-    sums = total(found)
+    sums, by_task = total(found), flips(both, base, patched.spec or "")
     result = {
         **sums,
         "spent": spending.of_replay(both),
         "unusable": sums["unusable"][:SHOWN],
         "flips": [to_json(one) for one in found if one.ended in ("better", "worse", "other")][:SHOWN],
         "same": sum(one.ended == "same" for one in found),
+        "by_task": by_task[:SHOWN],
+        "tasks": len(by_task),
     }
     usable = len(found) - len(sums["unusable"])
     if not usable:

@@ -25,6 +25,8 @@ LOOKS = {
 }
 ACTIONS = 20
 """Newly permitted or denied actions that the page shows with their proofs."""
+FLIPPED, CALM, FLIPS_OF, RUNS_OF = 20, 60, 3, 5
+"""Tasks that flip and tasks that do not; ways in which one task flips, and runs of one way."""
 DRAWN = 60
 """Tasks whose graph is part of the page; a larger one is fetched when it comes into view."""
 MOST_ROWS = 600
@@ -119,6 +121,7 @@ def context(user: Any, patch: Patch, unified: bool = False, since: int = 0) -> d
         "open_threads": sum(one.resolved_at is None for one in threads),
         "actions": _actions(results.get("actions", {})),
         "replay": replay,
+        "flips": _flips(replay),
         "spending": spending.shown(patch, latest, replay, evidence, of),
         "text_errors": results.get("text", {}).get("errors", []),
         **tried,
@@ -148,6 +151,45 @@ def _actions(result: dict[str, Any]) -> dict[str, Any]:
     if not result:
         return {}
     return {**result, "permitted": result["permitted"][:ACTIONS], "denied": result["denied"][:ACTIONS]}
+
+
+def _flips(replay: dict[str, Any]) -> dict[str, Any]:
+    """Tasks whose outcome differs in some run, as rows of a table, and those without; empty where there is
+    nothing, as in results of before."""
+    rows = replay.get("by_task", [])
+    flipped = [_flipped(row) for row in rows if row["flips"]]
+    calm = [{**row, "runs": row["same"] + row["unknown"]} for row in rows if not row["flips"]]
+    if not any(one["same"] or one["flips"] or one["unknown"] for one in rows):
+        return {}
+    left = replay["tasks"] - min(len(flipped), FLIPPED) - min(len(calm), CALM)
+    return {"rows": flipped[:FLIPPED], "calm": calm[:CALM], "more": left}
+
+
+def _flipped(row: dict[str, Any]) -> dict[str, Any]:
+    ways = [
+        {
+            "before": _outcome(*way["before"]),
+            "after": "not there" if row["change"] == "removed" else _outcome(*way["after"]),
+            "count": way["count"],
+            "runs": way["runs"][:RUNS_OF],
+            "more": way["count"] - min(len(way["runs"]), RUNS_OF),
+        }
+        for way in row["ways"][:FLIPS_OF]
+    ]
+    return {
+        **row,
+        "ways": ways,
+        "runs": row["same"] + row["flips"] + row["unknown"],
+        "otherwise": row["flips"] - sum(way["count"] for way in ways),
+    }
+
+
+def _outcome(signal: str, to: str, code: str) -> str:
+    """How a task was left, in words."""
+    if not (signal or to or code):
+        return "never entered"
+    went = f"{signal or 'stopped'} to {to}" if to else signal or "stopped"
+    return f"{went}, the run ended: {code}" if code else went if to else f"{went}, the end"
 
 
 def _threads(patch: Patch, latest: Revision, parts: list[Part], tasks: Tasks) -> list[Any]:

@@ -3,6 +3,7 @@
 form            it parses, checks, formats back to itself, and changes something
 privileges      what no evidence can pass, only a person with that right
 counterfactual  recorded runs under the candidate, without a model
+task_outcomes   by task: in how many of these runs it would come out otherwise
 golden, fresh   cases that must not get worse, and the paired test (spak.outer.campaigns)
 """
 

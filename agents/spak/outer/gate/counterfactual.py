@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from spak import canon
@@ -24,6 +24,7 @@ from spak.kernel.replay import Replay
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect, State
 from spak.kernel.step import step
+from spak.outer.gate.task_outcomes import Outcome, Outcomes, settled
 from spak.records import Authority, Kind, Record
 
 Ended = Literal["same", "better", "worse", "other", "unknown"]
@@ -43,6 +44,8 @@ class Rehearsal:
     cost_nanousd: int = 0
     problem: str = ""
     """Why it cannot be used; empty where it replays."""
+    tasks: Mapping[str, Outcome] = field(default_factory=dict)
+    """How each task that it entered was left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class Replayed:
     tokens_saved: int = 0
     cost_saved_nanousd: int = 0
     problem: str = ""
+    tasks: Mapping[str, Outcome | None] = field(default_factory=dict)
+    """How each task of the candidate was left; None where the replay cannot tell."""
 
     @property
     def coverage(self) -> float:
@@ -70,12 +75,14 @@ class Replayed:
 
 def rehearse(run: str, records: Sequence[Record]) -> Rehearsal:
     """Replay the unchanged spec and keep what the ledger answered."""
-    replay, answered = Replay(), []
+    replay, answered, outcomes = Replay(), [], Outcomes()
     genesis: Mapping[str, Any] = records[0].body if records else {}
     try:
         for record in records:
             pending = replay.state.r6
             replay.feed(record)
+            if record.authority == Authority.COMMIT:
+                outcomes.take((record,))
             if pending is not None and _answers(pending, record):
                 answered.append((pending, record))
         replay.finish()
@@ -91,7 +98,7 @@ def rehearse(run: str, records: Sequence[Record]) -> Rehearsal:
     state = replay.state
     return Rehearsal(
         run, genesis, tuple(answered), state.status, state.r1.steps, state.r1.elapsed_ms, state.r2,
-        state.r7.cost, problem,
+        state.r7.cost, problem, outcomes.found,
     )  # fmt: skip
 
 
@@ -116,7 +123,8 @@ class _Walk:
     def __init__(self, rehearsed: Rehearsal, rules: Rules, body: Mapping[str, Any]) -> None:
         self.rehearsed = rehearsed
         self.rules = rules
-        self.state = step(rules, State(), Record(Kind.GENESIS, Authority.PROPOSAL, body)).state
+        self.state, self.outcomes = State(), Outcomes()
+        self.step(Record(Kind.GENESIS, Authority.PROPOSAL, body))
         self.left: dict[str, deque[int]] = defaultdict(deque)
         for index, (effect, _) in enumerate(rehearsed.answered):
             self.left[_key(effect)].append(index)
@@ -158,7 +166,12 @@ class _Walk:
         changed = record._replace(
             body={**record.body, "of": effect.id}, task=effect.task, step=effect.step, attempt=effect.attempt
         )
-        self.state = step(self.rules, self.state, changed).state
+        self.step(changed)
+
+    def step(self, record: Record) -> None:
+        stepped = step(self.rules, self.state, record)
+        self.state = stepped.state
+        self.outcomes.take(stepped.commits)
 
     def compared(self) -> Ended:
         before, after = self.rehearsed.state, self.state.status
@@ -176,6 +189,7 @@ class _Walk:
             before.elapsed_ms - state.r1.elapsed_ms if whole else 0,
             before.tokens - state.r2 if whole else 0,
             before.cost_nanousd - state.r7.cost if whole else 0,
+            tasks=settled(self.rules.program, self.outcomes.found, "" if whole else state.r0.task),
         )  # fmt: skip
 
 
@@ -212,5 +226,7 @@ def total(found: Sequence[Replayed]) -> dict[str, Any]:
 
 
 def to_json(found: Replayed) -> dict[str, Any]:
-    """The result as records have it."""
-    return {**asdict(found), "coverage": found.coverage}
+    """The result as records have it; its tasks are counted over all runs (task_outcomes.py)."""
+    told = {**asdict(found), "coverage": found.coverage}
+    del told["tasks"]
+    return told
