@@ -152,6 +152,7 @@ REVIEWING = {
     "replay coverage and flips by task, with the runs": (
         "outer/test_task_outcomes.py::test_flips_are_counted_by_task_and_unknown_apart",
         "web/reviews/test_flips.py::test_the_page_has_flips_by_task_with_links_to_the_runs",
+        "e2e/reviews/test_review_stories.py::test_flips_by_task_of_a_recorded_run",
     ),
     "the Pareto front of a campaign": (
         "outer/test_front.py::test_the_front_are_those_that_no_other_one_beats",

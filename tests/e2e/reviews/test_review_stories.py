@@ -50,6 +50,21 @@ AGENT Writes LEVEL 4 {
 }
 """
 
+MENDS = """\
+AGENT Mends LEVEL 4 {
+  START -> look
+  TASK look {
+    step one: tool.read_file { path: "b.txt", on_fail: "stop" }
+    NEXT { success -> report, fail -> mend }
+  }
+  TASK mend {
+    step again: tool.list_files { path: "." }
+    NEXT { success -> report }
+  }
+  TASK report { step end: tool.list_files { path: "." } }
+}
+"""
+
 
 def replace(person, old: str, new: str) -> None:
     person.cursor(old)
@@ -248,6 +263,38 @@ def test_two_patches_conflict_and_the_choice_is_by_task(person) -> None:
     expect(alice.page.get_by_text("Conflicts with version 2 resolved")).to_be_visible()
     expect(alice.page.locator(".changes ins").first).to_have_text("Look everywhere.")
     expect(alice.page.get_by_label("Checks", exact=True)).to_contain_text("It has no errors.")
+
+
+def test_flips_by_task_of_a_recorded_run(person, tmp_path, pytestconfig) -> None:
+    """A run mended what the patch no longer counts as a failure: two tasks flip, with a link to the run."""
+    folder = Path(pytestconfig.getoption("--screenshots") or tmp_path)
+    alice, bob = person("alice", color_scheme="dark"), person("bob")
+    path = bob.make(MENDS)
+    bob.go(f"{path}run/")
+    bob.page.get_by_role("button", name="Start the run").click()
+    ends(bob, "Completed, unchecked")
+    run = str(bob.page.url).removeprefix(bob.url)
+    bob.open(path)
+    replace(bob, '"stop"', '"continue"')
+    bob.page.get_by_role("button", name="Propose").click()
+    bob.page.get_by_role("dialog").get_by_label("Title").fill("Go on without the file")
+    bob.page.get_by_role("dialog").get_by_role("button", name="Propose").click()
+    bob.page.wait_for_url("**/patches/*/")
+    expect(bob.page.get_by_label("Checks", exact=True)).to_contain_text("coverage 100 %")
+    alice.go(str(bob.page.url).removeprefix(bob.url))
+    for who, name in ((bob, "light"), (alice, "dark")):
+        who.page.reload()
+        table = who.page.get_by_role("table", name=re.compile("Flips by task"))
+        expect(table.get_by_role("row", name=re.compile("^look"))).to_contain_text(
+            "fail to mend → success to report"
+        )
+        expect(table.get_by_role("row", name=re.compile("^mend"))).to_contain_text("never entered")
+        expect(who.page.get_by_text("No flip of report.")).to_be_visible()
+        table.scroll_into_view_if_needed()
+        who.page.screenshot(path=folder / f"flips-{name}.png")
+        assert who.flaws(dark=name == "dark") == []
+    table.get_by_role("link").first.click()
+    alice.page.wait_for_url(f"**{run}")
 
 
 def test_two_patches_go_through_the_queue_one_on_top_of_the_other(person, tmp_path, pytestconfig) -> None:
