@@ -46,6 +46,17 @@ def as_number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
+def as_nanousd(text: str) -> int | None:
+    """An amount in US dollars as a form has it, `0.25`, in billionths; 0 for nothing, None for all else."""
+    whole, _, part = text.strip().partition(".")
+    digits = whole + part
+    if not digits and not text.strip():
+        return 0
+    if not (digits.isascii() and digits.isdigit()) or len(whole) > 6 or len(part) > 9:
+        return None
+    return int(f"{whole or 0}{part:0<9}")
+
+
 def digest(text: str) -> str:
     """The SHA-256 of a text, in base64url."""
     return canon.digest(text.encode())

@@ -13,7 +13,7 @@ from bench.planted import planted, work
 from spak import config
 from spak.errors import LedgerError, OuterError
 from spak.lang.edit import read
-from spak.outer.campaigns import Campaign, Judging, Pair, Plan, advance, certain, verify
+from spak.outer.campaigns import Campaign, Half, Judging, Pair, Plan, advance, certain, verify
 from spak.outer.gate import Candidate, rehearse
 from spak.outer.propose import Training
 
@@ -120,6 +120,20 @@ def test_a_campaign_that_is_stopped_goes_on_and_ends_as_an_unbroken_one(tmp_path
         assert [(item.verdict, item.pairs) for item in read_back.tested] == [
             (item.verdict, item.pairs) for item in whole.tested
         ]
+
+
+@pytest.mark.parametrize("limit", ["tokens", "cost_nanousd"])
+def test_a_budget_of_tokens_or_money_stops_it_and_more_of_it_goes_on(tmp_path: Path, limit: str) -> None:
+    def pair(case: str, k: int, text: str) -> Pair:
+        return Pair(case, k, 0, ("b", "c"), used=(Half("pass", 30, 30), Half("pass", 20, 20)))
+
+    found = Campaign.create(tmp_path, "c", plan(**{limit: 120}))
+    why = advance(found, tmp_path, lambda current: candidates(1), judging(pair))
+    assert why == {"cost_nanousd": "money"}.get(limit, limit)
+    again = Campaign.read(tmp_path, "c")
+    assert (again.tokens, again.cost_nanousd, len(again.tested[0].pairs)) == (150, 150, 3)
+    assert advance(again, tmp_path, lambda current: candidates(1), judging(pair)) == why
+    assert verify(again, CATALOG) == []
 
 
 def scripted(most: int = 1_000) -> Callable[[str, int, str], Pair | None]:

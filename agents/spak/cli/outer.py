@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +141,10 @@ def gate(
     "--pairs", type=click.IntRange(min=0), default=100, show_default=True, help="Fresh pairs of one."
 )
 @click.option("--budget-runs", type=click.IntRange(min=0), default=0, help="Runs in all; 0 is no limit.")
+@click.option("--budget-tokens", type=click.IntRange(min=1), help="Stop when pairs used so many tokens.")
+@click.option(
+    "--budget-usd", type=click.FloatRange(min=0, min_open=True), help="Stop when pairs cost so much."
+)
 @click.option(
     "--margin",
     type=click.IntRange(min=0, max=50),
@@ -163,6 +168,8 @@ def campaign(
     candidates: int,
     pairs: int,
     budget_runs: int,
+    budget_tokens: int | None,
+    budget_usd: float | None,
     margin: int,
     named: str | None,
     checked: str | None,
@@ -193,6 +200,7 @@ def campaign(
         plan = outer_runs.planned(
             spec, outer_runs.text_of(spec), folder, proposer, candidates, pairs, budget_runs, margin
         )
+        plan = replace(plan, tokens=budget_tokens or 0, cost_nanousd=int((budget_usd or 0.0) * 1e9))
         made = outer_runs.begun(place, plan)
         outer_runs.power(made)
     training = outer_runs.training(runs or root, Path(made.plan.suite) if made.plan.suite else None)
@@ -217,7 +225,12 @@ def campaign(
                 "stopped": why,
                 "counts": made.counts(),
                 "runs": made.runs,
-                "budget_left": {"candidates": made.plan.candidates - len(made.tested), "runs": _left(made)},
+                "budget_left": {
+                    "candidates": made.plan.candidates - len(made.tested),
+                    "runs": _left(made.plan.runs, made.runs),
+                    "tokens": _left(made.plan.tokens, made.tokens),
+                    "cost_nanousd": _left(made.plan.cost_nanousd, made.cost_nanousd),
+                },
                 "withheld": len(training.withheld),
                 "violations": made.violations,
                 "candidates": [document(made, item) for item in made.tested],
@@ -254,8 +267,8 @@ def document(found: Campaign, tested: Tested) -> dict[str, Any]:
     }
 
 
-def _left(found: Campaign) -> int | None:
-    return max(found.plan.runs - found.runs, 0) if found.plan.runs else None
+def _left(most: int, used: int) -> int | None:
+    return max(most - used, 0) if most else None
 
 
 def _candidate(base: str, patch: Path) -> Candidate:

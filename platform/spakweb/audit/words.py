@@ -16,6 +16,7 @@ WORDS = {
     "campaign.stopped": "Stopped a campaign",
     "experiment.begun": "Started an experiment",
     "experiment.stopped": "Stopped an experiment",
+    "experiment.ran_out": "The budget of an experiment was used up",
     "files.uploaded": "Uploaded files for runs",
     "files.kept": "Changed the files kept with a spec",
     "patch.approved": "Approved a patch",

@@ -36,6 +36,7 @@ MODELS = tuple(name for name in BACKENDS if name not in ("manual", "recorded"))
 """Backends that may propose."""
 PROPOSERS = ("rules", "model", "evolution")
 MOST_CANDIDATES, MOST_PAIRS, MOST_RUNS, MOST_MARGIN = 100, 400, 5_000, 50
+MOST_TOKENS, MOST_NANOUSD = 10**9, 10**15
 MOST_RUNNING = 5
 """Campaigns of a team that run at the same time."""
 GOING = (State.RUNNING, State.PAUSED)
@@ -50,12 +51,15 @@ def begin(
     candidates: int = 10,
     pairs: int = 100,
     budget_runs: int = 400,
+    budget_tokens: int = 0,
+    budget_nanousd: int = 0,
     margin: int = 0,
     evolve_runs: int = 0,
     asks: str = "",
     backend: str = "",
 ) -> Campaign:
-    """A campaign over a version, queued. `margin` is in points of the pass rate (docs/outer-loop.md).
+    """A campaign over a version, queued. `margin` is in points of the pass rate (docs/outer-loop.md); 0
+    tokens or billionths of a US dollar is no limit.
 
     Raises: Refused `web.campaign_plan`, `web.campaigns`, `web.case_checks`.
     """
@@ -65,6 +69,8 @@ def begin(
         "candidates": (candidates, 1, MOST_CANDIDATES),
         "fresh pairs": (pairs, 0, MOST_PAIRS),
         "runs": (budget_runs, 2, MOST_RUNS),
+        "tokens": (budget_tokens, 0, MOST_TOKENS),
+        "billionths of a dollar": (budget_nanousd, 0, MOST_NANOUSD),
         "points of the margin": (margin, 0, MOST_MARGIN),
         "runs of evolution": (evolve_runs, 3 if proposer == "evolution" else 0, MOST_RUNS),
     }
@@ -79,7 +85,7 @@ def begin(
     plan = Plan(
         str(version), _base(version), suite.slug, hash_of(cases), golden, tuple(case.name for case in cases),
         candidates=candidates, pairs=pairs, runs=budget_runs, proposer=proposer,
-        margin=str(Fraction(margin, 100)),
+        margin=str(Fraction(margin, 100)), tokens=budget_tokens, cost_nanousd=budget_nanousd,
     )  # fmt: skip
     with transaction.atomic():
         team = Team.objects.select_for_update(no_key=True).get(pk=version.spec.team_id)

@@ -88,7 +88,7 @@ def _closed(held: ledger.Held, why: str) -> str:
     """Write how it stands; errors pause, what is used up ends it."""
     if why == "waiting":
         return why
-    ended = why in ("candidates", "proposals", "runs")
+    ended = why in ("candidates", "proposals", "runs", "tokens", "money")
     columns: dict[str, Any] = {"state": State.ENDED, "ended_at": clock.now()} if ended else {}
     with transaction.atomic():
         mine = Campaign.objects.filter(held.mine, pk=held.row.pk)

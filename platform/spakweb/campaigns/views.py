@@ -25,7 +25,7 @@ from spakweb.runs.pages.findings import as_line
 from spakweb.specs.views import around, find_spec
 from spakweb.suites.models import Suite
 from spakweb.teams.models import Team
-from spakweb.text import as_number
+from spakweb.text import as_nanousd, as_number
 
 PAGE, OPEN = 50, 40
 PILLS = {
@@ -42,6 +42,8 @@ WHY = {
     "candidates": "Its budget of candidates is used up.",
     "proposals": "Its proposer has no more to propose.",
     "runs": "Its budget of runs is used up.",
+    "tokens": "Its budget of tokens is used up.",
+    "money": "Its budget of money is used up.",
 }
 
 
@@ -95,6 +97,8 @@ def begin(request: HttpRequest, team: str, spec: str) -> HttpResponse:
         name: as_number(given.get(name, ""))
         for name in ("candidates", "pairs", "budget_runs", "margin", "evolve_runs")
     }
+    typed["budget_tokens"] = as_number(given.get("budget_tokens", "") or "0")
+    typed["budget_nanousd"] = as_nanousd(given.get("budget_usd", ""))
     numbers = {name: -1 if number is None else number for name, number in typed.items()}
     proposer = given.get("proposer", "rules")
     if proposer != "evolution":
@@ -124,6 +128,8 @@ def campaign_page(request: HttpRequest, team: str, number: int) -> HttpResponse:
         "left": {
             "candidates": max(plan.candidates - len(recorded.tested), 0),
             "runs": max(plan.runs - recorded.runs, 0),
+            "tokens": max(plan.tokens - recorded.tokens, 0),
+            "cost": max(plan.cost_nanousd - recorded.cost_nanousd, 0),
         },
         "asked": found.asked.count(),
         "margin": round(100 * Fraction(plan.margin)),

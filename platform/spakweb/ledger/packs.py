@@ -1,7 +1,7 @@
 """Cases that were brought, in Django's storage: one zip of a case's folder each, under the hash of its bytes.
 
-`put` keeps one, `fill` unpacks it into a folder, `answers` gives the backend of its recording. No upload of a
-team is one of them, so that no run can begin with the files of sealed checks.
+`put` keeps one under its `key_of`, `fill` unpacks it into a folder, `answers` gives the backend of its
+recording. No upload of a team is one of them, so that no run can begin with the files of sealed checks.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ from spak.workspace.unpack import unpack
 from spakweb.ledger import uploads
 
 RECORDING = "recording.jsonl"
+
+
+def key_of(folder: Path) -> str:
+    """The key under which `put` keeps a folder."""
+    return canon.digest(zipped(folder))
 
 
 def put(folder: Path) -> str:

@@ -11,7 +11,7 @@ from django.db.models import Max
 from django.utils.text import slugify
 
 from spak import canon
-from spak.outer.experiments import Plan
+from spak.outer.experiments import Budget, Plan
 from spak.outer.experiments.model import cells, spec_hash
 from spak.suites.book import SPLITS, draw
 from spak.suites.model import NAME
@@ -28,6 +28,7 @@ from spakweb.suites.models import Case, Cell, Experiment, Suite
 from spakweb.teams.models import Team
 
 MOST_CELLS, MOST_TIMES, MOST_VERSIONS = 400, 50, 6
+NO_LIMIT = Budget()
 CANDIDATE = ("train", "gate")
 """The splits of an experiment that names none: sealed cases are looked at on purpose."""
 
@@ -86,8 +87,10 @@ def begin(
     times: int = 1,
     splits: Sequence[str] = CANDIDATE,
     backend: str = "",
+    budget: Budget = NO_LIMIT,
 ) -> Experiment:
-    """An experiment with all its runs, queued; each run is one of the team's like any other.
+    """An experiment with all its runs, queued; each run is one of the team's like any other. When its budget
+    is used up, a sweep cancels those that have not begun (budget.py).
 
     Raises: Refused `web.experiment`, `web.case_checks`; what `runs.actions.start` raises.
     """
@@ -106,6 +109,7 @@ def begin(
         times,
         tuple(split for split in SPLITS if split in splits),
         backend,
+        budget,
     )
     by_name = {case.name: case for case in chosen}
     with transaction.atomic():

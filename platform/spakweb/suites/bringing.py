@@ -63,6 +63,8 @@ def bring(user: Any, team: Team, name: str, archive: BinaryIO, size: int) -> Sui
             for case in found.cases:
                 _kept(user, suite, case, found.split(case) or draw(suite.seed, case.hash))
             record(user, "suite.brought", suite.slug, team, after=found.hash, cases=len(found.cases))
+            for case in found.cases:  # last, so that a suite that is refused leaves no file
+                packs.put(case.folder)
     return suite
 
 
@@ -75,7 +77,7 @@ def _kept(user: Any, suite: Suite, case: Kept, split: str) -> Case:
         return Case.objects.create(
             suite=suite, name=case.name[:80], content_hash=case.hash, split=split, inputs=dict(case.inputs),
             files=files, state=right.state, reason=", ".join(right.codes)[:200], made_by=user,
-            pack=packs.put(case.folder), seed=case.seed, recorded=case.recording is not None, checked=True,
+            pack=packs.key_of(case.folder), seed=case.seed, recorded=case.recording is not None, checked=True,
             golden=GOLDEN in case.tags or case.recording is not None,
         )  # fmt: skip
     except IntegrityError as error:

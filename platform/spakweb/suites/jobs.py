@@ -1,4 +1,4 @@
-"""What workers are asked to do with cases that have checks: try them, judge runs.
+"""What workers are asked to do for suites: try the checks of cases, judge runs, keep to budgets.
 
 Tasks carry a key and nothing else, may be repeated and may be lost: the sweep sends them again.
 """
@@ -9,10 +9,11 @@ import logging
 
 from celery import shared_task
 from django.core.cache import cache
+from django.db import OperationalError
 from django.dispatch import receiver
 from kombu.exceptions import KombuError
 
-from spakweb.suites import judging
+from spakweb.suites import budget, judging
 from spakweb.worker.tasks import after_sweep
 
 REPEAT_S = 120
@@ -35,7 +36,11 @@ def judge(key: str) -> None:
 
 @receiver(after_sweep, dispatch_uid="suites.sweep")
 def send_due(**ignored: object) -> None:
-    """Send what is left to do and not under way."""
+    """Stop experiments whose budget is used up, and send what is left to do and not under way."""
+    try:
+        budget.enforce()
+    except OperationalError as error:  # somebody holds a run's lock: the next sweep looks again
+        log.warning("budgets of experiments were not looked at: %s", error)
     cases, runs = judging.due()
     for pk in cases:
         _send("suites.vet", pk)

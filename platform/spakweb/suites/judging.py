@@ -7,12 +7,14 @@ files of sealed checks are nowhere else on a worker. `due()` says what is left t
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
+from django.core.cache import cache
 from django.db import IntegrityError, transaction
 
 from spak.begin import bench
@@ -32,7 +34,11 @@ from spakweb.suites.models import Case, CaseRun, Judgement, Vetting
 from spakweb.worker.beginning import draw_from_parents
 
 AT_ONCE = 20
+TRIES, REMEMBERED_S = 3, 3600
+"""A run that could not be judged is void after so many tries, each a sweep's message apart."""
 WHY = 300
+
+log = logging.getLogger(__name__)
 
 
 def due() -> tuple[list[int], list[str]]:
@@ -72,11 +78,24 @@ def judge(key: str) -> None:
             outcome, why, results = found.outcome, found.why, to_json(found.results)
     except UserError as error:
         why = f"{error.message} [{error.code}]"
+    if outcome == "void" and _tries(key) < TRIES:
+        log.warning("run %s was not judged, and will be tried again: %s", key, why)
+        return
     try:
         with transaction.atomic():
             Judgement.objects.create(of=of, outcome=outcome, why=why, results=results)
     except IntegrityError:  # somebody else did it meanwhile
         return
+
+
+def _tries(key: str) -> int:
+    """How many times it was tried, this time too; where the cache forgot, it is tried more often."""
+    mark = f"suites.tries.{key}"
+    cache.add(mark, 0, REMEMBERED_S)
+    try:
+        return int(cache.incr(mark))
+    except ValueError:  # it ran out between the two
+        return 1
 
 
 @lru_cache(maxsize=1)

@@ -90,6 +90,8 @@ class Experiment(models.Model):
     made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     made_at = models.DateTimeField(default=timezone.now, editable=False)
     stopped_at = models.DateTimeField(null=True, blank=True)
+    ran_out = models.CharField(max_length=8, blank=True, default="")
+    """The budget that stopped it: runs, tokens, money or time; empty where a person did."""
 
     class Meta:
         ordering = ("-number",)

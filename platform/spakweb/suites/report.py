@@ -1,7 +1,8 @@
 """What an experiment shows so far: the kernel's own report, made of the runs of its cells.
 
-A run that has not ended is missing; one that was cancelled or deleted, or whose first record names another
-spec than the plan, is void. Both pass for no version.
+A run that has not ended is missing, and so is one that never began because the budget was used up; one that
+was cancelled or deleted, or whose first record names another spec than the plan, is void. None of these
+passes for a version.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from spak.outer.experiments import Cell as Place
-from spak.outer.experiments import Done, Plan, Report, summarise
+from spak.outer.experiments import Done, Plan, Report, Used, summarise
 from spak.outer.experiments.model import Outcome, spec_hash
 from spak.records import decode
 from spakweb.ledger.projection import tokens_used
@@ -27,6 +28,7 @@ class Shown:
     report: Report
     runs: Mapping[Place, Run]
     open: int
+    used: Used
 
 
 def of(experiment: Experiment) -> Shown:
@@ -34,14 +36,18 @@ def of(experiment: Experiment) -> Shown:
     plan = Plan.from_json(experiment.plan)
     done: dict[Place, Done] = {}
     runs: dict[Place, Run] = {}
+    unbegun, used = 0, Used()
     for cell in experiment.cells.select_related("case", "run"):
         place = Place(cell.case.name, cell.label, cell.k)
         runs[place] = cell.run
-        if settled(cell.case, cell.run):
+        if experiment.ran_out and cell.run.state == State.CANCELLED and not cell.run.count:
+            unbegun += 1
+        elif settled(cell.case, cell.run):
             done[place] = done_of(cell.case, cell.run)
-    stopped = "stopped" if experiment.stopped_at else ""
+            used = used.and_(done[place])
+    stopped = (experiment.ran_out or "stopped") if experiment.stopped_at else ""
     report = summarise(f"{experiment.suite.slug} {experiment.number}", "", plan, done, stopped)
-    return Shown(report, runs, len(runs) - len(done))
+    return Shown(report, runs, len(runs) - len(done) - unbegun, used)
 
 
 def settled(case: Case, run: Run) -> bool:

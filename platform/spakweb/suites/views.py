@@ -12,17 +12,20 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from spak.outer.experiments import Budget
 from spak.outer.experiments import Cell as Place
 from spak.outer.experiments import render as words
 from spak.suites.book import SPLITS
 from spakweb import access
 from spakweb.errors import Refused
 from spakweb.runs.pages.views import find_run
+from spakweb.runs.words import figure, money, took
 from spakweb.specs.models import SpecVersion
 from spakweb.suites import actions, bringing, report
+from spakweb.suites import budget as budgets
 from spakweb.suites.models import Experiment, Suite
 from spakweb.teams.models import Team
-from spakweb.text import as_number
+from spakweb.text import as_nanousd, as_number
 
 VERSIONS, EXPERIMENTS = 100, 50
 """Versions that the form offers, newest first, and experiments that a suite's page lists."""
@@ -86,7 +89,7 @@ def suite_page(request: HttpRequest, team: str, suite: str) -> HttpResponse:
         "section": "suites",
         "suite": found,
         "cases": cases,
-        "splits": [(split, sum(case.split == split for case in cases)) for split in SPLITS],
+        "splits": list(budgets.estimates(cases).items()),
         "looks": sum(1 for one in found.experiments.all() if one.sealed),
         "experiments": [(one, list(dict(one.plan["specs"]))) for one in experiments],
         "versions": versions.select_related("spec").defer("text").order_by("-pk")[:VERSIONS],
@@ -110,7 +113,8 @@ def begin(request: HttpRequest, team: str, suite: str) -> HttpResponse:
     versions = [rows[key] for key in keys if key in rows]
     times = as_number(given.get("n", "")) or 0
     backend = given.get("backend", "").strip()
-    made = actions.begin(request.user, found, versions, times, given.getlist("split"), backend)
+    budget = _budget(given)
+    made = actions.begin(request.user, found, versions, times, given.getlist("split"), backend, budget)
     return redirect("spak-experiment", team=team, suite=suite, number=made.number)
 
 
@@ -133,6 +137,7 @@ def experiment_page(request: HttpRequest, team: str, suite: str, number: int) ->
             for case in plan.cases
         ],
         "specs": [(row, words.rate(row), _amounts(row.figures)) for row in shown.report.specs],
+        "limits": _limits(shown),
         "verdict": words.verdict(shown.report.comparison) if shown.report.comparison else [],
         "may_edit": _may(request, found.suite.team),
     }
@@ -164,6 +169,30 @@ def keep(request: HttpRequest, team: str, run: str) -> HttpResponse:
     return redirect("spak-suite", team=team, suite=suite.slug)
 
 
+def _budget(given: Any) -> Budget:
+    """That of the form. Raises: Refused `web.experiment`."""
+    runs, tokens, seconds = (
+        as_number(given.get(name, "") or "0") for name in ("most_runs", "most_tokens", "most_seconds")
+    )
+    nanousd = as_nanousd(given.get("most_usd", ""))
+    if runs is None or tokens is None or seconds is None or nanousd is None:
+        why = "A budget is a whole number, or dollars with at most nine decimals."
+        raise Refused("web.experiment", why, "Leave it empty for no limit.")
+    return Budget(runs, tokens, nanousd, float(seconds))
+
+
+def _limits(shown: report.Shown) -> list[tuple[str, str, str]]:
+    """What is used of the experiment's budget: its name, how much, of how much."""
+    budget, used = shown.report.plan.budget, shown.used
+    rows = [
+        ("runs", figure(used.runs), figure(budget.runs), budget.runs),
+        ("tokens", figure(used.tokens), figure(budget.tokens), budget.tokens),
+        ("cost", money(used.cost_nanousd), money(budget.cost_nanousd), budget.cost_nanousd),
+        ("time of runs", took(used.ms), took(budget.seconds * 1000), budget.seconds),
+    ]
+    return [(name, now, most) for name, now, most, limit in rows if limit]
+
+
 def _may(request: HttpRequest, team: Team) -> bool:
     return access.can(request.user, "suite.edit", team)
 
@@ -174,7 +203,8 @@ def _cells(found: Experiment, shown: report.Shown, case: str, spec: str) -> list
     for k in range(shown.report.plan.n):
         place = Place(case, spec, k)
         run, done = shown.runs.get(place), shown.report.done.get(place)
-        outcome = done.outcome if done else "missing" if found.stopped_at else "open"
+        over = found.stopped_at and (run is None or run.ended)
+        outcome = done.outcome if done else "missing" if over else "open"
         made.append(
             {
                 "outcome": outcome,

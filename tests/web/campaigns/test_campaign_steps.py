@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.urls import reverse
 
 import platform_campaigns as kit
 from spak.errors import LedgerError
@@ -24,6 +25,7 @@ from spakweb.specs.facts import catalog
 from spakweb.specs.models import Spec
 from spakweb.suites.models import Suite
 from spakweb.teams.models import Membership
+from spakweb.worker import execute
 
 World = tuple[Spec, Suite]
 
@@ -225,6 +227,28 @@ def test_the_budget_of_runs_ends_it(cast: Any, world: World) -> None:
     assert (made.asked.count(), ledger.read(made).runs) == (6, 6)
 
 
+@pytest.mark.parametrize("budget", ["tokens", "nanousd"])
+def test_a_budget_of_tokens_or_money_ends_it(cast: Any, world: World, budget: str) -> None:
+    spec, suite = world
+    made = kit.begun(cast["bob"], spec, suite, **{f"budget_{budget}": 300})
+    steps.advance(made.pk)
+    for one in made.asked.select_related("run"):  # as if each had asked a model
+        execute.advance(one.run.key)
+        run = Run.objects.get(pk=one.run.pk)
+        run.summary = {**(run.summary or {}), "tokens": {"used": 100}, "cost": 100}
+        run.save(update_fields=["summary"])
+    word = steps.advance(made.pk)
+    made.refresh_from_db()
+    assert word == {"nanousd": "money"}.get(budget, budget), made.why
+    recorded = ledger.read(made)
+    assert (len(recorded.tested[0].pairs), recorded.tokens, recorded.cost_nanousd) == (2, 400, 400)
+    made.refresh_from_db()
+    assert made.state == State.ENDED
+    page = cast.client("vera").get(reverse("spak-campaign", args=[cast.team.slug, made.number]))
+    word = {"nanousd": "money"}.get(budget, budget)
+    assert f"Its budget of {word} is used up." in page.content.decode()
+
+
 def test_who_may_not_start_runs_any_more_pauses_it(cast: Any, world: World) -> None:
     spec, suite = world
     made = kit.begun(cast["bob"], spec, suite)
@@ -241,8 +265,8 @@ def test_who_may_not_start_runs_any_more_pauses_it(cast: Any, world: World) -> N
 @pytest.mark.parametrize(
     "given",
     [
-        {"candidates": 0}, {"pairs": 401}, {"budget_runs": 1}, {"margin": 51}, {"proposer": "luck"},
-        {"proposer": "evolution", "evolve_runs": 2}, {"proposer": "model"},
+        {"candidates": 0}, {"pairs": 401}, {"budget_runs": 1}, {"budget_tokens": -1}, {"margin": 51},
+        {"proposer": "luck"},         {"proposer": "evolution", "evolve_runs": 2}, {"proposer": "model"},
         {"proposer": "model", "asks": "manual"},
     ],
     ids=str,

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
+from spak.errors import RunError
 from spak.outer.experiments.model import seed_of
 from spak.suites import Case as Kept
 from spak.suites import Suite as Folder
@@ -149,6 +151,48 @@ def test_a_zip_with_something_wrong_brings_nothing(
         brought(cast, data)
     assert caught.value.code == code
     assert (Suite.objects.count(), Case.objects.count()) == (0, 0)
+
+
+def test_a_suite_that_is_refused_at_the_end_leaves_no_file(
+    cast: Any, ran: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*given: Any, **more: Any) -> None:
+        raise Refused("web.suite_zip", "Two cases are alike.", "Rename one.")
+
+    monkeypatch.setattr(bringing, "record", refused)
+    kept = set(default_storage.listdir("cases")[1]) if default_storage.exists("cases") else set()
+    with pytest.raises(Refused):
+        brought(cast, zipped(of_case(**{"sealed/check.py": "print('of its own')\n"})))
+    assert (Suite.objects.count(), Case.objects.count()) == (0, 0)
+    assert (set(default_storage.listdir("cases")[1]) if default_storage.exists("cases") else set()) == kept
+
+
+def test_what_could_not_be_judged_is_tried_again_before_it_is_void(
+    cast: Any, ran: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judging.cache.clear()
+    run = ran(TALK, advance=False)
+    suite = brought(cast, zipped(of_case()))
+    vetted(suite)
+    made = actions.begin(cast["bob"], suite, [run.version], 2, [suite.cases.get().split])
+    keys = [cell.run.key for cell in made.cells.select_related("run")]
+    for key in keys:
+        execute.advance(key)
+
+    def broken(*given: Any) -> None:
+        raise RunError("upload.changed", "the stored files are away", "wait")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(judging, "judged", broken)
+        judging.judge(keys[0])
+        for _ in range(judging.TRIES):
+            judging.judge(keys[1])
+    assert sorted(judging.due()[1]) == [keys[0]]
+    judging.judge(keys[0])
+    assert [(one.of.run.key, one.outcome) for one in Judgement.objects.order_by("pk")] == [
+        (keys[1], "void"),
+        (keys[0], "pass"),
+    ]
 
 
 def test_the_draw_of_the_folder_stays(cast: Any, ran: Ran, tmp_path: Any) -> None:

@@ -37,9 +37,10 @@ REMOVALS = (ops.RemoveModelItem, ops.RemoveStep, ops.RemoveEdge)
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Fixed before the first candidate. `pairs` is the most that one candidate may take, `candidates` the
-    most that are tried; 0 runs is no limit. alpha, stake and margin are fractions, as text. With a margin
-    above 0 a candidate that only takes something out has to be no worse than the base by it, instead of
-    better; all other candidates have to be better."""
+    most that are tried; runs, tokens and billionths of a US dollar are what all pairs together may take, 0 is
+    no limit. alpha, stake and margin are fractions, as text. With a margin above 0 a candidate that only
+    takes something out has to be no worse than the base by it, instead of better; all other candidates have
+    to be better."""
 
     spec: str
     base: str
@@ -55,6 +56,8 @@ class Plan:
     runs: int = 0
     proposer: str = "rules"
     margin: str = "0"
+    tokens: int = 0
+    cost_nanousd: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The plan as the campaign's first record has it."""
@@ -156,6 +159,10 @@ class Campaign:
     violations: list[str] = field(default_factory=list)
     stopped: str = ""
     head: str = ""
+    tokens: int = 0
+    """Tokens that pairs have cost so far, where their records say."""
+    cost_nanousd: int = 0
+    """The same in billionths of a US dollar."""
 
     @property
     def stake(self) -> Fraction:
@@ -166,6 +173,17 @@ class Campaign:
     def runs(self) -> int:
         """Runs that pairs have cost so far."""
         return sum(2 * len(item.pairs) for item in self.tested)
+
+    @property
+    def exhausted(self) -> str:
+        """The name of the budget of pairs that is used up; empty while there is something left."""
+        plan = self.plan
+        limits = {
+            "runs": (self.runs, plan.runs),
+            "tokens": (self.tokens, plan.tokens),
+            "money": (self.cost_nanousd, plan.cost_nanousd),
+        }
+        return next((name for name, (used, limit) in limits.items() if limit and used >= limit), "")
 
     def alpha(self, tested: Tested) -> Fraction:
         """What may be spent on a candidate: they are counted in the order in which they came to the test."""
@@ -249,7 +267,10 @@ class Campaign:
         if kind == "stage":
             mine.stages[body["stage"]] = dict(body)
         elif kind == "pair":
-            mine.pairs.append(Pair.from_json(body))
+            pair = Pair.from_json(body)
+            mine.pairs.append(pair)
+            self.tokens += sum(half.tokens for half in pair.used or ())
+            self.cost_nanousd += sum(half.cost_nanousd for half in pair.used or ())
         elif kind == "verdict":
             mine.verdict, mine.why = body["verdict"], body["why"]
 

@@ -76,7 +76,7 @@ def go_on(writer: Writer, propose: Propose, judging: Judging) -> str:
                 continue
             if judging.waiting():
                 return "waiting"
-            return _stop(writer, "runs" if _used_up(campaign) else "interrupted")
+            return _stop(writer, campaign.exhausted or "interrupted")
         left = campaign.plan.candidates - len(campaign.tested)
         if left <= 0:
             return _stop(writer, "candidates")
@@ -136,7 +136,7 @@ def judge(campaign: Campaign, tested: Tested, writer: Writer, judging: Judging) 
     for number, case in enumerate(plan.golden):
         if number < len(tested.pairs):
             continue
-        if judging.stopping() or _used_up(campaign):
+        if judging.stopping() or campaign.exhausted:
             return False
         if not _put(writer, tested, judging.pair(case, 0, text)):
             return False
@@ -173,7 +173,7 @@ def _fresh(
     for case, k in order(plan.cases, plan.suite_hash, plan.pairs)[len(tested.pairs) - first :]:
         if seen.accepts(alpha):
             break
-        if judging.stopping() or _used_up(campaign):
+        if judging.stopping() or campaign.exhausted:
             return False
         if not _put(writer, tested, judging.pair(case, k, text)):
             return False
@@ -270,10 +270,6 @@ def _put(writer: Writer, tested: Tested, pair: Pair | None) -> bool:
         raise ValueError(f"{pair.outcome} is no outcome of a pair")
     writer.put("pair", {"number": tested.number, **pair.to_json()})
     return True
-
-
-def _used_up(campaign: Campaign) -> bool:
-    return bool(campaign.plan.runs) and campaign.runs >= campaign.plan.runs
 
 
 def verify(campaign: Campaign, catalog: Catalog) -> list[str]:
