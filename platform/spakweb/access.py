@@ -57,6 +57,7 @@ SCOPES: dict[str, frozenset[str]] = {
     "look": frozenset(),
     "start": frozenset({"run.start", "run.control", "run.branch"}),
     "answer": frozenset({"run.answer"}),
+    "edit": frozenset({"spec.edit", "spec.tag"}),
     "review": frozenset({"spec.propose"}),
     "admin": frozenset({"source.manage"}),
 }

@@ -76,12 +76,18 @@ def answer(
 
 
 def program_answer(
-    request: HttpRequest, fields: Mapping[str, str], status: int, headers: Mapping[str, str] | None = None
+    request: HttpRequest,
+    fields: Mapping[str, str],
+    status: int,
+    headers: Mapping[str, str] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> JsonResponse:
-    """Code, message and hint as JSON; below /api/ as a problem document. Source: RFC 9457, section 3."""
+    """Code, message and hint as JSON; below /api/ as a problem document, with `more` members of its own.
+    Source: RFC 9457, section 3."""
     if not request.path.startswith(API):
         return JsonResponse(dict(fields), status=status, headers=dict(headers or {}))
     problem = {
+        **(more or {}),
         "type": f"urn:spak:error:{fields['code']}",
         "title": PAGE_TEXTS.get(status, PAGE_TEXTS[400])[0],
         "status": status,

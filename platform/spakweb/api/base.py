@@ -1,11 +1,14 @@
 """What all views of the API share: who asks, what a body may be, errors as problem documents, limits.
 
 Errors: `problem` turns what a view raises into a document of RFC 9457; what it does not know is left to the
-handlers of the whole platform.
+handlers of the whole platform. Limits: `RateLimit` says in every answer what is left of them.
+Source: draft-ietf-httpapi-ratelimit-headers-10.
 """
 
 from __future__ import annotations
 
+from functools import partial
+from math import ceil
 from typing import Any, ClassVar
 
 import orjson
@@ -18,16 +21,19 @@ from rest_framework.parsers import BaseParser
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 from rest_framework.throttling import UserRateThrottle
 from rest_framework.views import APIView
 
 from spak.errors import UserError
 from spakweb.access import CHALLENGE
+from spakweb.api.reading import chosen, validated
 from spakweb.error_pages import program_answer
 from spakweb.errors import Refused
 
 WRITES_PER_MINUTE, READS_PER_MINUTE = 240, 1200
+LIMIT_S = 60
 
 
 class ByToken(BaseAuthentication):
@@ -84,7 +90,15 @@ class Limit(UserRateThrottle):
         self.scope = "read" if safe else "write"
         self.rate = f"{READS_PER_MINUTE if safe else WRITES_PER_MINUTE}/min"
         self.num_requests, self.duration = self.parse_rate(self.rate)
-        return bool(super().allow_request(request, view))
+        may = bool(super().allow_request(request, view))
+        left = max(0, self.num_requests - len(self.history))
+        oldest = self.history[-1] if self.history else self.now
+        reset = max(0, ceil(oldest + self.duration - self.now))
+        request.limit = {
+            "RateLimit": f'"{self.scope}";r={left};t={reset}',
+            "RateLimit-Policy": f'"{self.scope}";q={self.num_requests};w={LIMIT_S}',
+        }
+        return may
 
     def get_rate(self) -> str:
         """The rate that it begins with."""
@@ -106,10 +120,29 @@ class View(APIView):
     renderer_classes = (JSONRenderer,)
     content_negotiation_class = OnlyJson
     http_method_names: ClassVar = ["get", "head", "post"]
+    answers: type[Serializer] | None = None
+    """The document that GET gives, whose members `fields` may name."""
 
     def get_exception_handler(self) -> Any:
         """Problem documents, whatever a setting says."""
         return problem
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """The answer with its limits, the fields that were asked for, and its ETag."""
+        reads = request.method in ("GET", "HEAD") and isinstance(response, Response)
+        if reads and response.status_code == 200:
+            try:
+                response.data = chosen(request.query_params, self.answers, response.data)
+            except Refused as why:
+                response = self.handle_exception(why)
+        response = super().finalize_response(request, response, *args, **kwargs)
+        for name, value in getattr(request, "limit", {}).items():
+            response[name] = value
+        if reads and not response.has_header("Cache-Control"):
+            response["Cache-Control"] = "private, no-cache"
+        if isinstance(response, Response) and reads:
+            response.add_post_render_callback(partial(validated, request._request))
+        return response
 
     def given(self, request: Request, serializer: type[Serializer]) -> dict[str, Any]:
         """The body, checked. Raises: Refused `web.request` with the member and what is wrong with it."""
@@ -134,8 +167,9 @@ def problem(error: Exception, context: dict[str, Any]) -> JsonResponse | None:
     """The answer to what a view raised; None for what is not a client's doing."""
     request: HttpRequest = context["request"]._request
     headers: dict[str, str] = {}
+    more: dict[str, Any] = {}
     if isinstance(error, Refused):
-        fields, status = error.to_json(), error.status
+        fields, status, more = error.to_json(), error.status, getattr(error, "more", {})
     elif isinstance(error, UserError) and error.code.startswith(("web.", "run.", "lang.", "edit.")):
         fields, status = {"code": error.code, "message": error.message, "hint": error.hint}, 409
     elif isinstance(error, Http404):
@@ -155,4 +189,4 @@ def problem(error: Exception, context: dict[str, Any]) -> JsonResponse | None:
         fields = {"code": f"web.{status}", "message": _first(error.detail)}
     else:
         return None
-    return program_answer(request, fields, status, headers)
+    return program_answer(request, fields, status, headers, more)

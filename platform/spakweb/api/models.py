@@ -13,7 +13,7 @@ class KeptAnswer(models.Model):
     """The person, and the token where there was one."""
     key = models.CharField(max_length=200)
     request = models.CharField(max_length=43)
-    """The hash of method, address and body: with one key there is one request."""
+    """The hash of method, address, body and If-Match: with one key there is one request."""
     status = models.PositiveSmallIntegerField(default=0)
     body = models.JSONField(default=dict)
     headers = models.JSONField(default=dict)

@@ -50,7 +50,7 @@ def once(request: Request, work: Work) -> Response:
                 return _kept(KeptAnswer.objects.get(asker=asker, key=key), digest)
             made = work()
             row.status, row.body = made.status_code, made.data
-            row.headers = {name: made[name] for name in ("Location",) if made.has_header(name)}
+            row.headers = {name: made[name] for name in ("Location", "ETag") if made.has_header(name)}
             row.save(update_fields=["status", "body", "headers"])
             return made
     except DatabaseError as error:
@@ -75,4 +75,7 @@ def _asker(request: Request) -> str:
 
 
 def _digest(request: Request) -> str:
-    return canon.content_hash([request.method, request.get_full_path(), canon.digest(request._request.body)])
+    body = canon.digest(request._request.body)
+    return canon.content_hash(
+        [request.method, request.get_full_path(), body, request.headers.get("If-Match", "")]
+    )

@@ -13,6 +13,9 @@ from spakweb.runs.models import SANDBOXES, Run
 from spakweb.sources.models import Branch, Source
 from spakweb.specs.models import Spec, SpecVersion
 
+TEXT_BYTES = 512 << 10
+"""Of a text of a spec, in requests."""
+
 
 class Builds(Protocol):
     """A request, of Django or of the framework, as far as addresses go."""
@@ -68,9 +71,10 @@ class SpecShape(serializers.Serializer):
 
 
 class Specs(serializers.Serializer):
-    """Specs of a team, by name."""
+    """A page of specs, by slug; `next` is the address of the page after it."""
 
     specs = SpecShape(many=True)
+    next = serializers.CharField(allow_null=True)
 
 
 class VersionShape(serializers.Serializer):
@@ -87,7 +91,7 @@ class VersionShape(serializers.Serializer):
 class CheckRequest(serializers.Serializer):
     """A text of a spec."""
 
-    text = serializers.CharField(max_length=512 << 10, trim_whitespace=False, allow_blank=True)
+    text = serializers.CharField(max_length=TEXT_BYTES, trim_whitespace=False, allow_blank=True)
 
 
 class Finding(serializers.Serializer):
@@ -295,7 +299,7 @@ class AnswerRequest(serializers.Serializer):
 class PatchRequest(serializers.Serializer):
     """A whole text, or a unified diff of it, against a version."""
 
-    text = serializers.CharField(max_length=512 << 10, trim_whitespace=False)
+    text = serializers.CharField(max_length=TEXT_BYTES, trim_whitespace=False)
     base_version = serializers.IntegerField(min_value=1)
     title = serializers.CharField(max_length=120)
     rationale = serializers.CharField(required=False, allow_blank=True, max_length=20_000)

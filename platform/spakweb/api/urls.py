@@ -11,6 +11,7 @@ from spakweb.api import schema  # noqa: F401  it makes tokens known to the schem
 from spakweb.api import views_runs as runs
 from spakweb.api import views_sources as sources
 from spakweb.api import views_specs as specs
+from spakweb.api import views_versions as versions
 
 SPEC = "teams/<slug:team>/specs/<slug:spec>/"
 SOURCE = "teams/<slug:team>/sources/<slug:source>/"
@@ -31,6 +32,11 @@ urlpatterns = [
     path("teams/<slug:team>/specs/", one(specs.SpecList), name="spak-api-specs"),
     path(SPEC, one(specs.SpecDetail), name="spak-api-spec"),
     path(f"{SPEC}check/", one(specs.SpecCheck), name="spak-api-check"),
+    path(f"{SPEC}format/", one(versions.SpecFormat), name="spak-api-format"),
+    path(f"{SPEC}diff/", one(versions.SpecCompare), name="spak-api-diff"),
+    path(f"{SPEC}tags/", one(versions.TagList), name="spak-api-tags"),
+    path(f"{SPEC}tags/<str:name>/remove/", one(versions.TagRemove), name="spak-api-tag-remove"),
+    path(f"{SPEC}versions/", one(versions.VersionList), name="spak-api-versions"),
     path(f"{SPEC}versions/<int:number>/", one(specs.VersionDetail), name="spak-api-version"),
     path(f"{SPEC}patches/", one(specs.PatchList), name="spak-api-patches"),
     path(f"{SPEC}patches/<int:number>/", one(specs.PatchDetail), name="spak-api-patch"),

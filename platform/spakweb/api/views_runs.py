@@ -31,6 +31,7 @@ from spakweb import access
 from spakweb.api import shapes
 from spakweb.api.base import View
 from spakweb.api.once import once
+from spakweb.api.reading import NAME, chosen, page_of
 from spakweb.api.views_specs import find_spec
 from spakweb.errors import Refused
 from spakweb.ledger import export
@@ -63,6 +64,8 @@ def find_run(request: Request, team: str, run: str) -> Run:
 class RunList(View):
     """Runs of a team."""
 
+    answers = shapes.Runs
+
     @extend_schema(
         operation_id="list_runs",
         responses=shapes.Runs,
@@ -73,7 +76,7 @@ class RunList(View):
     def get(self, request: Request, team: str) -> Response:
         """The newest runs first; filters as on the page."""
         found = access.find(request.user, "run.view", Team, slug=team)
-        given = {key: value for key, value in request.query_params.items() if key != "before"}
+        given = {key: value for key, value in request.query_params.items() if key not in ("before", NAME)}
         wanted = RunFilter.of(request.query_params)
         if urlencode(sorted(given.items())) != urlencode(sorted(parse_qsl(wanted.query))):
             known = "state, spec, version, label, q, mine=1 and deleted=1"
@@ -82,13 +85,9 @@ class RunList(View):
         if before := request.query_params.get("before"):
             last = access.find(request.user, "run.view", Run, team=found, key=before)
             rows = rows.filter(pk__lt=last.pk)
-        page = list(rows.order_by("-pk").values(*shapes.RUN_COLUMNS)[: PAGE + 1])
-        shown = [shapes.run_of(request, one) for one in page[:PAGE]]
-        more = None
-        if len(page) > PAGE:
-            query = urlencode({**given, "before": shown[-1]["key"]})
-            more = request.build_absolute_uri(f"{request.path}?{query}")
-        return Response({"runs": shown, "next": more})
+        rows = list(rows.order_by("-pk").values(*shapes.RUN_COLUMNS)[: PAGE + 1])
+        page, more = page_of(request, rows, "before", lambda one: one["key"], PAGE)
+        return Response({"runs": [shapes.run_of(request, one) for one in page], "next": more})
 
 
 class RunStart(View):
@@ -185,6 +184,8 @@ class RunBring(View):
 
 class RunDetail(View):
     """A run."""
+
+    answers = shapes.RunShape
 
     @extend_schema(operation_id="get_run", responses=shapes.RunShape, parameters=[WAIT])
     def get(self, request: Request, team: str, run: str) -> Response:
@@ -363,7 +364,7 @@ def _body(
     if run is None:
         return GONE
     try:
-        return orjson.dumps(view.body(request, run))
+        return orjson.dumps(chosen(request.GET, view.answers, view.body(request, run)))
     finally:
         if not connection.in_atomic_block:
             connection.close()

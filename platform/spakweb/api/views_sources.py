@@ -27,6 +27,8 @@ def find_source(request: Request, team: str, source: str, action: str) -> Source
 class SourceList(View):
     """Sources of a team."""
 
+    answers = shapes.Sources
+
     @extend_schema(operation_id="list_sources", responses=shapes.Sources)
     def get(self, request: Request, team: str) -> Response:
         """All sources, by name."""
@@ -52,6 +54,8 @@ class SourceList(View):
 
 class SourceDetail(View):
     """A source."""
+
+    answers = shapes.SourceShape
 
     @extend_schema(operation_id="get_source", responses=shapes.SourceShape)
     def get(self, request: Request, team: str, source: str) -> Response:
@@ -86,6 +90,8 @@ class SourceCredentials(View):
 
 class RunBranches(View):
     """Branches of a run."""
+
+    answers = shapes.Branches
 
     @extend_schema(operation_id="list_branches", responses=shapes.Branches)
     def get(self, request: Request, team: str, run: str) -> Response:

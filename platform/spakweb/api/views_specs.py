@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import Q
 from django.urls import reverse
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from spak.lang.diagnostics import Severity
 from spakweb import access
-from spakweb.api import shapes
+from spakweb.api import shapes, shapes_versions
 from spakweb.api.base import View
 from spakweb.api.once import once
+from spakweb.api.reading import PAGE, asked, page_of
 from spakweb.reviews import actions as reviews
 from spakweb.reviews import rules
 from spakweb.reviews.models import Patch
+from spakweb.specs.actions import create_spec
 from spakweb.specs.facts import findings
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.specs.team_files import TeamFiles
 from spakweb.teams.law import law_of
 from spakweb.teams.models import Team
 from spakweb.text import clean
-
-TEXT_BYTES = 512 << 10
 
 
 def find_spec(request: Request, team: str, spec: str, action: str = "spec.view") -> Spec:
@@ -36,6 +37,8 @@ def find_spec(request: Request, team: str, spec: str, action: str = "spec.view")
 
 class TeamList(View):
     """Teams."""
+
+    answers = shapes.Teams
 
     @extend_schema(operation_id="list_teams", responses=shapes.Teams)
     def get(self, request: Request) -> Response:
@@ -56,17 +59,54 @@ class TeamList(View):
 class SpecList(View):
     """Specs."""
 
-    @extend_schema(operation_id="list_specs", responses=shapes.Specs)
+    answers = shapes.Specs
+
+    @extend_schema(
+        operation_id="list_specs",
+        responses=shapes.Specs,
+        parameters=[
+            OpenApiParameter("q", str, description="What the name or the slug holds."),
+            OpenApiParameter("archived", str, enum=["1"], description="Archived ones instead."),
+            OpenApiParameter("after", str, description="The slug that the last page ended with."),
+        ],
+    )
     def get(self, request: Request, team: str) -> Response:
-        """The specs of a team that are not archived."""
+        """The specs of a team that are not archived, by slug."""
         found = access.find(request.user, "spec.view", Team, slug=team)
-        rows = Spec.objects.filter(team=found, archived_at=None).select_related("team", "head")
-        rows = rows.prefetch_related("tags__version").order_by("slug")
-        return Response({"specs": [shapes.spec_of(request, one) for one in rows]})
+        given = asked(request, "q", "archived", "after")
+        rows = Spec.objects.filter(team=found, archived_at__isnull="archived" not in given)
+        if words := given.get("q"):
+            rows = rows.filter(Q(name__icontains=words) | Q(slug__icontains=words))
+        if after := given.get("after"):
+            rows = rows.filter(slug__gt=after)
+        rows = rows.select_related("team", "head").defer("head__text")
+        rows = rows.prefetch_related("tags__version").order_by("slug")[: PAGE + 1]
+        page, more = page_of(request, rows, "after", lambda one: one.slug)
+        return Response({"specs": [shapes.spec_of(request, one) for one in page], "next": more})
+
+    @extend_schema(
+        operation_id="create_spec",
+        request=shapes_versions.NewSpecRequest,
+        responses={201: shapes.SpecShape},
+    )
+    def post(self, request: Request, team: str) -> Response:
+        """Create a spec with its first version. Needs the scope edit."""
+        found = access.find(request.user, "spec.edit", Team, slug=team)
+        given = self.given(request, shapes_versions.NewSpecRequest)
+
+        def work() -> Response:
+            made = create_spec(request.user, found, given["name"], given["text"], given.get("message", ""))
+            address = reverse("spak-api-spec", args=[team, made.slug])
+            headers = {"Location": request.build_absolute_uri(address)}
+            return Response(shapes.spec_of(request, made), status=201, headers=headers)
+
+        return once(request, work)
 
 
 class SpecDetail(View):
     """A spec."""
+
+    answers = shapes.SpecShape
 
     @extend_schema(operation_id="get_spec", responses=shapes.SpecShape)
     def get(self, request: Request, team: str, spec: str) -> Response:
@@ -77,12 +117,15 @@ class SpecDetail(View):
 class VersionDetail(View):
     """A version."""
 
+    answers = shapes.VersionShape
+
     @extend_schema(operation_id="get_version", responses=shapes.VersionShape)
     def get(self, request: Request, team: str, spec: str, number: int) -> Response:
         """A version of a spec with its text."""
         rows = SpecVersion.objects.select_related("author")
         here = {"spec__team__slug": team, "spec__slug": spec, "number": number}
-        return Response(shapes.version_of(access.find(request.user, "spec.view", rows, **here)))
+        found = access.find(request.user, "spec.view", rows, **here)
+        return Response(shapes.version_of(found), headers={"ETag": shapes_versions.etag_of(found)})
 
 
 class SpecCheck(View):
@@ -92,7 +135,7 @@ class SpecCheck(View):
     def post(self, request: Request, team: str, spec: str) -> Response:
         """What `spak check` says of a text, with the files that the spec imports and the law of the team."""
         found = find_spec(request, team, spec)
-        text = clean(self.given(request, shapes.CheckRequest)["text"], TEXT_BYTES)
+        text = clean(self.given(request, shapes.CheckRequest)["text"], shapes.TEXT_BYTES)
         rows = findings(TeamFiles.of(found).whole(text), law_of(found.team))
         shown = [
             {
@@ -152,6 +195,8 @@ class PatchList(View):
 
 class PatchDetail(View):
     """A patch."""
+
+    answers = shapes.PatchShape
 
     @extend_schema(operation_id="get_patch", responses=shapes.PatchShape)
     def get(self, request: Request, team: str, spec: str, number: int) -> Response:

@@ -22,7 +22,7 @@ from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.specs.team_files import TeamFiles, slug_of
 from spakweb.specs.facts import facts_of
-from spakweb.specs.merge import Merge, merge
+from spakweb.specs.merge import MINE, THEIRS, Merge, merge
 from spakweb.specs.models import TAG, Draft, Spec, SpecVersion, Tag
 from spakweb.text import clean, digest, one_line
 from spakweb.teams.law import law_of
@@ -91,10 +91,16 @@ def save_version(
 
     The person's draft is dropped with the save, in one transaction; not so when the text is no `typed` one
     but a file or an old version. A protected spec takes `reviewed` texts alone, which come with their provenance.
-    Raises: Refused `web.text`, `web.text_size`, `web.archived`, `web.protected`.
+    Raises: Refused `web.text`, `web.text_size`, `web.markers`, `web.archived`, `web.protected`.
     """
     access.require(user, "spec.edit", spec)
     text = clean(text, settings.UPLOAD_BYTES)
+    if reviewed is None and any(line.startswith((MINE, THEIRS)) for line in text.splitlines()):
+        raise Refused(
+            "web.markers",
+            "The text still holds marks of a conflict.",
+            "Keep one side of each, and take out the marks.",
+        )
     with transaction.atomic():
         spec = _locked(spec.pk)
         if spec.archived_at:

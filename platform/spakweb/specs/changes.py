@@ -26,7 +26,6 @@ from spakweb.error_pages import wants_json
 from spakweb.specs import actions, show
 from spakweb.specs.actions import Stale
 from spakweb.specs.team_files import NAMED
-from spakweb.specs.merge import MINE, THEIRS
 from spakweb.specs.examples import examples
 from spakweb.specs.models import Spec, SpecVersion, Tag
 from spakweb.text import as_number, clean
@@ -135,12 +134,6 @@ def save(request: HttpRequest, team: str, spec: str) -> HttpResponse:
         text = _read(file)
     if not isinstance(text, str):
         raise Refused("web.no_text", "There is no text to save.", "Send `text` and `base_version`.")
-    if any(line.startswith((MINE, THEIRS)) for line in text.splitlines()):
-        raise Refused(
-            "web.markers",
-            "The text still holds marks of a conflict.",
-            "Keep one side of each, and take out the marks.",
-        )
     typed, message = not file and given.get("typed") != "0", str(given.get("message") or "")
     typed = typed and not actions.draft_moved(request.user, found, text, given.get("seen"))
     saved = actions.save_version(request.user, found, text, number, message, typed=typed)

@@ -18,6 +18,7 @@ from spakweb.teams.models import Team, Token
 SCOPES = {
     "start": "Start, fork, label, pause and cancel runs, and bring files for them",
     "answer": "Answer what a run waits for",
+    "edit": "Create specs, save versions and move tags",
     "review": "Propose patches to specs",
     "admin": "Add, change and remove the team's sources",
 }

@@ -179,6 +179,11 @@ TEAM_ROUTES = {
     "spak-api-source-credentials": Route(ADMIN, "post", {}, SOURCE, "{}"),
     "spak-api-specs": Route(VIEWER),
     "spak-api-spec": Route(VIEWER, args=SPEC),
+    "spak-api-format": Route(VIEWER, "post", {}, SPEC, ASKED),
+    "spak-api-diff": Route(VIEWER, args=SPEC),
+    "spak-api-tags": Route(VIEWER, args=SPEC),
+    "spak-api-tag-remove": Route(REVIEWER, "post", {}, ("team", "spec", "tag")),
+    "spak-api-versions": Route(VIEWER, args=SPEC),
     "spak-api-check": Route(VIEWER, "post", {}, SPEC, TEXT),
     "spak-api-version": Route(VIEWER, args=VERSION),
     "spak-api-patches": Route(EDITOR, "post", {}, SPEC, PROPOSED),
@@ -412,6 +417,7 @@ def test_what_a_token_reaches(cast: Any, named: dict[str, Any], name: str) -> No
 WRITES = {
     "start": {"spak-api-bring", "spak-api-start", "spak-api-pause", "spak-api-resume", "spak-api-cancel"},
     "answer": {"spak-api-answer"},
+    "edit": {"spak-api-tag-remove"},
     "review": {"spak-api-patches"},
     "admin": {"spak-api-source-remove", "spak-api-source-credentials"},
 }
