@@ -8,6 +8,7 @@ import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,6 +113,73 @@ def test_names_that_lead_out_or_cannot_be_made_are_refused(name: str, tmp_path: 
 )  # fmt: skip
 def test_links_and_devices_are_refused(mode: int, expected: str) -> None:
     assert code(zipped((of_mode("a", mode), b"/etc/passwd"))) == expected
+
+
+LINKS = Limits(files=40, size_bytes=1 << 20, links=True)
+
+
+def link(name: str, target: str) -> tuple[zipfile.ZipInfo, bytes]:
+    return of_mode(name, stat.S_IFLNK | 0o777), target.encode("utf-8", "surrogateescape")
+
+
+def test_links_that_stay_inside_are_kept_as_links(tmp_path: Path) -> None:
+    archive = zipped(
+        link("a", "src/one.py"), ("src/one.py", b"1"), link("src/up", "../src/./one.py"), link("all", "."),
+        link("gone", "nothing/here"), link("circle", "circle"), link("on", "src/up"), link("ünï", "src"),
+        link("back", "all/all/src/../a"),
+    )  # fmt: skip
+    seen = look(archive, LINKS)
+    into = tmp_path / "in"
+    into.mkdir()
+    assert unpack(archive, into, LINKS) == seen
+    assert (into / "on").readlink() == Path("src/up") and (into / "on").read_bytes() == b"1"
+    assert (into / "back").read_bytes() == b"1"
+    assert seen.root == Workspace(into, tmp_path / "store").snapshot()
+    assert code(archive) == "upload.link"
+
+
+def test_links_below_the_folder_around_are_judged_from_there(tmp_path: Path) -> None:
+    archive = zipped(("shop/lib/b", b"1"), link("shop/b", "lib/b"))
+    seen = look(archive, LINKS, strip=True)
+    assert unpack(archive, tmp_path, LINKS, seen.folder) == seen
+    assert (tmp_path / "b").read_bytes() == b"1"
+    out = zipped(("shop/lib/b", b"1"), link("shop/b", "../shop/lib/b"))
+    assert look(out, LINKS).folder == ""
+    with pytest.raises(UsageError) as why:
+        look(out, LINKS, strip=True)
+    assert why.value.code == "upload.link"
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [link("a", "/etc/passwd")], [link("a", "..")], [link("x/y/a", "../../../b")], [link("a", ".spak/runs")],
+        [link("a", "./x/../.spak")], [link("a", "")], [link("a", "b\nc")], [link("a", "b\x00c")],
+        [link("a", "no-text-\udcff")], [link("a", "x" * 4001)], [link("a/", "b")],
+        [link("x/y/top", "../.."), link("out", "x/y/top/..")],  # by its name alone it stays inside
+        [link("one", "two"), link("two", "three"), link("three", "../four")],
+    ],
+    ids=range(13),
+)  # fmt: skip
+def test_links_that_lead_out_are_refused_by_name(entries: list[Any], tmp_path: Path) -> None:
+    archive = zipped(*entries)
+    assert code(archive, LINKS) == "upload.link"
+    with pytest.raises(UsageError):
+        unpack(archive, tmp_path, LINKS)
+    assert not any(path.is_symlink() for path in tmp_path.rglob("*") if "out" in path.name)
+
+
+@pytest.mark.parametrize("entries", [[link("a", "b"), ("a/c", b"1")], [("a", b"1"), link("a", "b")]], ids=str)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_nothing_is_written_by_way_of_a_link(entries: list[Any], tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as why:
+        unpack(zipped(*entries), tmp_path, LINKS)
+    assert why.value.code == "upload.twice"
+
+
+def test_links_cannot_keep_us_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spak.workspace.links.STEPS", 500)
+    assert code(zipped(*(link(str(n), "x/" * 300) for n in range(4))), LINKS) == "upload.link"
 
 
 def test_rights_of_an_owner_are_not_taken_along(tmp_path: Path) -> None:

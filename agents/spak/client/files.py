@@ -2,8 +2,8 @@
 
 Takes a folder; gives what git knows of it (tracked files, and untracked ones that it does not ignore), or
 every file where it is in no work tree; never `.git` and `.spak`. A work tree that git cannot list is refused:
-sent whole, it would show what git ignores. The same files give the same bytes. Links and devices are refused,
-as the platform refuses them: what a link names may not be what was looked at.
+sent whole, it would show what git ignores. The same files give the same bytes. Links and devices are refused:
+what a link names may not be what was looked at.
 """
 
 from __future__ import annotations

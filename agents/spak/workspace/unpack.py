@@ -3,8 +3,10 @@
 Takes an open archive and Limits; gives Contents: every file with its size and hash, and the root that a
 workspace of these files has (`spak.workspace.tree`). `look` writes nothing, `unpack` writes what `look` read.
 An archive is taken whole or refused: sizes are counted while the bytes are read, never believed; names stay
-below the folder; links and devices are refused, because a name may not lead to a file that is not in the
-archive. A zip in a zip is a file like any other. Times, owners and all mode bits but "executable" are left.
+below the folder; devices are refused. Symbolic links are refused too, or with `Limits.links` kept as links
+where they stay inside: each is followed by the names of the archive alone, and one that leads out, or into
+`.spak`, is refused by its name. They are made last, so that nothing is written by way of a link. A zip in a
+zip is a file like any other. Times, owners and all mode bits but "executable" are left.
 
 `.spak` and `__MACOSX` at the top are left out: the first is ours, the second is no part of the files.
 `look` with `strip` leaves out a single folder that everything is in, and names it for `unpack`.
@@ -26,6 +28,7 @@ from typing import IO, BinaryIO, NoReturn
 from spak import canon
 from spak.errors import UsageError
 from spak.paths import OURS
+from spak.workspace.links import Way
 from spak.workspace.store import CHUNK, name
 from spak.workspace.tree import MAX_DEPTH, Node, encode
 
@@ -47,11 +50,13 @@ class Limits:
     files: int = 10_000
     """Files and folders together."""
     size_bytes: int = 256 << 20
+    links: bool = False
+    """Whether symbolic links that stay inside are taken, as links."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One file. `size` in bytes, `digest` of its content as in a workspace's tree."""
+    """One file, or a link, whose content is its target. `size` in bytes, `digest` as in a workspace's tree."""
 
     path: str
     size: int
@@ -152,6 +157,7 @@ class _Pass:
         self._left = limits.size_bytes
         self._items: list[Item] = []
         self._left_out: list[str] = []
+        self._links: dict[str, str] = {}
 
     def contents(self) -> Contents:
         for info in self._archive.infolist():
@@ -165,17 +171,18 @@ class _Pass:
                 self._folder(path.split("/"), path)
             else:
                 self._file(info, path)
+        self._make_links()
         self._items.sort(key=lambda item: item.path.encode())
         return Contents(_sealed(self._root), tuple(self._items), tuple(self._left_out), self._around)
 
     def _kind(self, info: zipfile.ZipInfo, path: str) -> None:
         """Raises: UsageError for what is neither a file nor a folder, and for what cannot be read."""
         mode = info.external_attr >> 16
-        if stat.S_ISLNK(mode):
+        if stat.S_ISLNK(mode) and (info.is_dir() or not self._limits.links):
             _refuse(
                 "upload.link", f"{_shown(path)} is a link.", "Put the file that it leads to in its place."
             )
-        if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
+        if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
             _refuse("upload.device", f"{_shown(path)} is a device, a pipe or a socket.", "Leave it out.")
         if info.flag_bits & _ENCRYPTED:
             _refuse(
@@ -207,6 +214,10 @@ class _Pass:
         if filename in folder.children:
             _refuse("upload.twice", f"{_shown(path)} is in the zip twice.", "Leave one of them out.")
         self._count()
+        if stat.S_ISLNK(info.external_attr >> 16):
+            node = folder.children[filename] = self._link(info, path)
+            self._items.append(Item(path, node.size, node.digest))
+            return
         runs = bool((info.external_attr >> 16) & 0o100)
         mode = 0o755 if runs else 0o644
         with self._archive.open(info) as source:
@@ -218,6 +229,34 @@ class _Pass:
                     size, digest = self._copied(source, file)
         folder.children[filename] = Node("f", mode, digest, size)
         self._items.append(Item(path, size, digest, runs))
+
+    def _link(self, info: zipfile.ZipInfo, path: str) -> Node:
+        """The node of a link, whose target is judged when all names are known."""
+        with self._archive.open(info) as source:
+            target = source.read(PATH_BYTES + 1)
+        self._left -= len(target)
+        if self._left < 0:
+            raise too_large(self._limits)
+        try:
+            text = target.decode()
+        except UnicodeDecodeError:
+            text = ""
+        if not text or len(target) > PATH_BYTES or any(ord(sign) < 32 or sign == "\x7f" for sign in text):
+            _refuse("upload.link", f"{_shown(path)} is a link to no name that is taken.", "Take it out.")
+        self._links[path] = text
+        return Node("l", 0o777, canon.digest(target), len(target))
+
+    def _make_links(self) -> None:
+        """Refuse links that lead out; make the others."""
+        way = Way(self._links)
+        for path, target in self._links.items():
+            if why := way.leaves(path):
+                _refuse(
+                    "upload.link", f"{_shown(path)} is a link to {_shown(target)}, {why}.",
+                    "Put the file that it leads to in its place, or take the link out.",
+                )  # fmt: skip
+            if self._into is not None:
+                os.symlink(target, self._into / path)
 
     def _copied(self, source: IO[bytes], file: BinaryIO | None) -> tuple[int, str]:
         hashing, size = hashlib.sha256(), 0

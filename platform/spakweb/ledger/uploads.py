@@ -37,8 +37,8 @@ UNUSED = timedelta(days=1)
 
 
 def limits() -> Limits:
-    """How many files, and bytes of them, a run may start with."""
-    return Limits(files=settings.RUN_FILES, size_bytes=settings.RUN_FILES_BYTES)
+    """How many files, and bytes of them, a run may start with; links that stay inside are taken."""
+    return Limits(files=settings.RUN_FILES, size_bytes=settings.RUN_FILES_BYTES, links=True)
 
 
 def keep(

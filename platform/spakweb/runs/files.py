@@ -44,6 +44,8 @@ class RunFile:
     size: int
     digest: str = ""
     state: State = ""
+    target: str = ""
+    """Where it leads, of a symbolic link, which has nothing else to show."""
 
     @property
     def key(self) -> str:
@@ -58,7 +60,7 @@ class RunFile:
     @property
     def readable(self) -> bool:
         """Whether its content may be shown."""
-        return bool(self.digest) and self.state != "removed" and not self.secret
+        return bool(self.digest) and not self.target and self.state != "removed" and not self.secret
 
 
 def files_of(run: Run) -> tuple[RunFile, ...]:
@@ -134,21 +136,33 @@ def _listed(key: str, before: str, now: str) -> tuple[RunFile, ...]:
     """Of two roots, which say what there is: nothing of it changes."""
     store = store_of(Run.objects.get(key=key))
     old, new = _files(store, before), _files(store, now)
-    found = [RunFile(path, node.size, node.digest, _state(old.get(path), node)) for path, node in new.items()]
-    found += [
-        RunFile(path, node.size, node.digest, "removed") for path, node in old.items() if path not in new
-    ]
+    found = [_shown(store, path, node, _state(old.get(path), node)) for path, node in new.items()]
+    found += [_shown(store, path, node, "removed") for path, node in old.items() if path not in new]
     return tuple(sorted(found, key=lambda file: os.fsencode(file.path)))
 
 
 def _files(store: Store, root: str) -> dict[str, Node]:
-    return {path: node for path, node in items_of(load(store, root)) if node.kind == "f"}
+    return dict(items_of(load(store, root)))
+
+
+def _shown(store: Store, path: str, node: Node, state: State) -> RunFile:
+    target = store.read(node.digest).decode(errors="replace") if node.kind == "l" else ""
+    return RunFile(path, node.size, node.digest, state, target)
 
 
 def _state(before: Node | None, now: Node) -> State:
     if before is None:
         return "new"
-    return "" if (before.digest, before.mode) == (now.digest, now.mode) else "changed"
+    return (
+        ""
+        if (before.kind, before.digest, before.mode)
+        == (
+            now.kind,
+            now.digest,
+            now.mode,
+        )
+        else "changed"
+    )
 
 
 def tree(files: tuple[RunFile, ...], most: int) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from spakweb.ledger.workspaces import folder_of, store_of
 from spakweb.runs import files
 from spakweb.runs.models import Run, State
 from spakweb.sources import changes, fetching, refs
-from spakweb.sources.freeze import FETCH, git_of
+from spakweb.sources.freeze import AWAY, FETCH, TRIES, git_of, waits
 from spakweb.sources.git import Git
 from spakweb.sources.models import Branch, RunSource
 from spakweb.worker.tasks import after_sweep
@@ -157,10 +157,15 @@ def push(pk: int) -> None:
     if not _free().filter(pk=pk).update(claimed_at=clock.now()):
         return
     row = Branch.objects.select_related("run__team", "run__parent", "decided_by").get(pk=pk)
+    done: dict[str, Any]
     try:
         done = {"state": Branch.State.PUSHED, "commit": _pushed(row), "pushed_at": clock.now()}
         action = "source.branch_pushed"
     except UserError as error:
+        if error.code == AWAY and row.tries < TRIES:
+            later = {"tries": row.tries + 1, "not_before": clock.now() + waits(row.tries), "claimed_at": None}
+            Branch.objects.filter(pk=pk).update(**later)
+            return
         done = {"state": Branch.State.FAILED, "error": f"{error.code}: {error.message}"[:300]}
         action = "source.branch_failed"
     with transaction.atomic():
@@ -207,6 +212,7 @@ def _free() -> Any:
     """Approved ones that no worker has in hand."""
     gone = clock.now() - timedelta(seconds=settings.SOURCE_S) - AGAIN
     waiting = Branch.objects.filter(state=Branch.State.APPROVED)
+    waiting = waiting.filter(Q(not_before=None) | Q(not_before__lte=clock.now()))
     return waiting.filter(Q(claimed_at=None) | Q(claimed_at__lt=gone) | Q(claimed_at__gt=clock.now() + AGAIN))
 
 

@@ -3,7 +3,7 @@
 Takes the row of a run without records; gives it its files, and what the first record says of them. A worker
 that dies leaves nothing behind; one that takes the run up after the files are kept begins with these. The
 same commit of the same source is fetched once. While it goes on, the run is this worker's, and a person may
-cancel it.
+cancel it. Of a repository that is away `pause` says when the run tries again.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from spakweb.sources.models import RunSource, Source
 from spakweb.sources.refs import allowed
 
 LOOK_S = 1.0
+AWAY, TRIES, PAUSE = "git.unreachable", 5, timedelta(seconds=5)
+"""A repository whose server cannot be reached is asked again so often, after PAUSE, twice PAUSE and so on."""
 FETCH = "fetch-"
 """What the name of a folder begins with in which something is fetched."""
 
@@ -50,6 +52,22 @@ def files_of(row: Run, scratch: Path) -> dict[str, Any]:
     if not begun.commit:
         _frozen(row, begun, scratch)
     return told(begun)
+
+
+def pause(row: Run, error: UserError) -> timedelta | None:
+    """After how long a run that could not begin asks its repository again; None: it does not. Counts."""
+    if error.code != AWAY:
+        return None
+    begun = RunSource.objects.filter(run=row, tries__lt=TRIES).first()
+    if begun is None:
+        return None
+    RunSource.objects.filter(pk=begun.pk).update(tries=begun.tries + 1)
+    return waits(begun.tries)
+
+
+def waits(tries: int) -> timedelta:
+    """The pause after so many tries in vain, besides the first."""
+    return PAUSE * 2**tries
 
 
 def told(begun: RunSource) -> dict[str, str]:

@@ -84,6 +84,10 @@ class Branch(models.Model):
     decided_at = models.DateTimeField(null=True, blank=True)
     claimed_at = models.DateTimeField(null=True, blank=True)
     """When a worker took it up."""
+    tries = models.PositiveSmallIntegerField(default=0, db_default=0)
+    """How often it was pushed in vain because the repository could not be reached."""
+    not_before = models.DateTimeField(null=True, blank=True)
+    """When it is tried again after that."""
     pushed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -113,6 +117,8 @@ class RunSource(models.Model):
     wanted = models.CharField(max_length=64, blank=True, default="")
     """The commit that the ref has to be at; empty: whichever it is at."""
     commit = models.CharField(max_length=64, blank=True, default="")
+    tries = models.PositiveSmallIntegerField(default=0, db_default=0)
+    """How often the repository was asked again because it could not be reached."""
 
     def __str__(self) -> str:
         return f"{self.name} at {self.ref}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -37,7 +38,7 @@ def bring(user: Any, team: Team, name: str, archive: BinaryIO, size: int) -> Sui
     """A new suite with the cases of a zip. Raises: Refused `web.suite_name`, `web.suite_zip`, `upload.*`,
     and the code of what is wrong with the suite (`suite.*`)."""
     access.require(user, "suite.edit", team)
-    limits = uploads.limits()
+    limits = replace(uploads.limits(), links=False)  # what a case reads is in its own folder
     if size > limits.size_bytes:
         raise Refused("web.suite_zip", "The zip is larger than files of a run may be.", "Bring less.", 413)
     with tempfile.TemporaryDirectory(prefix="spak-suite-") as held:

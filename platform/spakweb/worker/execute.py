@@ -19,6 +19,7 @@ from spakweb.fleet.models import SILENT
 from spakweb.fleet.models import Runner as FleetRunner
 from spakweb.ledger import store
 from spakweb.runs.models import Run
+from spakweb.sources import freeze
 from spakweb.worker import retry_policy
 from spakweb.worker.beginning import closing_if_it_fails
 from spakweb.worker.held_run import LOST, HeldRun
@@ -72,6 +73,8 @@ def _advanced(row: Run, slice_s: float) -> Literal["again", "stopped", "busy"]:
             or _elsewhere(row, error)
         ):
             return retry_policy.hold_up(row, error)
+        if (pause := freeze.pause(row, error)) is not None:
+            return retry_policy.hold_up(row, error, pause=pause)
         retry_policy.refuse(row, error)
         return "stopped"
     try:

@@ -2,6 +2,7 @@
 
     a full disk                      every ROOM_PAUSE, for as long as it takes
     something that people can mend   every PAUSE: no engine, damaged files, a refused begin (UserError)
+    a repository that is away        after 5 s, then twice as long each time; then it fails (sources/freeze.py)
     an error that nobody expected    PAUSE, then twice as long each time; after TRIES the run is paused
     a worker that died with it       at once, then PAUSE and twice as long each time; after TRIES it is paused
 
@@ -44,13 +45,15 @@ def is_full(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def hold_up(row: Run, error: UserError, fence: int | None = None) -> Literal["stopped"]:
-    """The run cannot go on here and now: it says why, and is tried again.
+def hold_up(
+    row: Run, error: UserError, fence: int | None = None, pause: timedelta = PAUSE
+) -> Literal["stopped"]:
+    """The run cannot go on here and now: it says why, and is tried again after `pause`.
 
     `fence` is that of the lease that we had: nothing is written if somebody had the run after us.
     """
     log.warning("run %s: %s: %s", row.key, error.code, error.message)
-    _rests(row, f"{error.code}: {error.message}", ROOM_PAUSE if is_full(error) else PAUSE, fence=fence)
+    _rests(row, f"{error.code}: {error.message}", ROOM_PAUSE if is_full(error) else pause, fence=fence)
     return "stopped"
 
 

@@ -31,6 +31,12 @@ def refused(run: Run) -> str:
     return str(run.summary["error"]["code"])
 
 
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repository that is away is not asked again (test_away.py)."""
+    monkeypatch.setattr(freeze, "TRIES", 0)
+
+
 # ---- where it is
 
 
@@ -228,6 +234,8 @@ def test_folders_in_folders_without_end(
     ("files", "code"),
     [
         ({"link": ("120000", b"/etc/passwd")}, "upload.link"),
+        ({"link": ("120000", b"../../etc/passwd")}, "upload.link"),
+        ({"link": ("120000", b".spak/runs")}, "upload.link"),
         ({"ok": b"", "sub\\name": b""}, "upload.name"),
         ({"line\nbreak": b""}, "upload.name"),
         ({"not-text-\udcff": b""}, "upload.name"),
@@ -238,7 +246,7 @@ def test_folders_in_folders_without_end(
         ({"lib": ("160000", "1" * 40)}, "git.submodules"),
         ({"model.bin": POINTER}, "git.lfs"),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_links_odd_names_and_what_is_elsewhere(
     source: Source, repository: Repository, run_from: RunFrom, files: dict[str, Any], code: str

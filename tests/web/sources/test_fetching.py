@@ -13,11 +13,13 @@ from django.test import Client
 from sources_kit import Host, Repository
 from spak.records import decode
 from spak.workspace.store import Store
-from spakweb.ledger.workspaces import store_of
+from spakweb.ledger.workspaces import folder_of, store_of
 from spakweb.runs import files
 from spakweb.runs.actions import fork
 from spakweb.runs.models import Run, RunRecord
+from spakweb.sources import actions
 from spakweb.sources.models import RunSource, Source
+from spakweb.suites import actions as suites
 from spakweb.teams import tokens
 from spakweb.worker import execute
 
@@ -51,6 +53,48 @@ def test_a_run_has_the_files_of_the_commit_and_its_first_record_says_which(
     assert said["rules"]["r3"] == run.files.root
     store: Store = store_of(run)
     assert store.knows(run.files.root)
+
+
+def test_links_that_stay_inside_are_links_in_the_run_too(
+    cast: Any, source: Source, repository: Repository, run_from: RunFrom
+) -> None:
+    """They are frozen, laid out, shown, forked and left alone by the patch."""
+    inner = repository.tree({"deep.txt": b"deep\n", "up": ("120000", repository.blob(b"../README.md"))})
+    links = {"docs": ("120000", repository.blob(b"lib")), "on": ("120000", repository.blob(b"lib/up"))}
+    repository.commit({**FILES, **links, "lib": ("040000", inner)})
+    run = run_from()
+    assert (run.state, run.reason) == ("succeeded", "")
+    found = {file.path: (file.target, file.readable, file.state) for file in files.files_of(run)}
+    assert found["docs"] == ("lib", False, "") and found["lib/up"] == ("../README.md", False, "")
+    assert found["lib/deep.txt"] == ("", True, "")
+    place = folder_of(run.key) / "workspace"
+    assert (place / "docs").is_symlink() and (place / "on").read_bytes() == FILES["README.md"]
+    page = cast.client("vera").get(f"/t/kernel-tuners/runs/{run.key}/?tab=workspace").content.decode()
+    assert 'leads to <span class="mono">../README.md</span>' in page
+    patch = cast.client("vera").get(f"/t/kernel-tuners/runs/{run.key}/changes.patch").content
+    assert patch.count(b"diff --git") == 1 and b"hello.txt" in patch
+    made = fork(cast["bob"], run, 1)
+    execute.advance(made.key)
+    assert genesis(made)["rules"]["r3"] == genesis(run)["rules"]["r3"]
+    assert (folder_of(made.key) / "workspace" / "on").read_bytes() == FILES["README.md"]
+
+
+def test_a_case_of_a_run_from_a_source_has_the_same_files(
+    cast: Any, source: Source, repository: Repository, run_from: RunFrom
+) -> None:
+    """A suite's case begins with the commit's files, whatever becomes of the branch and the source."""
+    repository.commit(FILES)
+    run = run_from()
+    suite = suites.make(cast["alice"], cast.team, "nightly")
+    case = suites.keep(cast["alice"], run, suite, "first")
+    repository.commit({"other": b"other"})
+    actions.remove(cast["alice"], source)
+    assert run.version is not None
+    experiment = suites.begin(cast["alice"], suite, [run.version], splits=[case.split])
+    cell = experiment.cells.get()
+    execute.advance(cell.run.key)
+    assert genesis(cell.run)["rules"]["r3"] == genesis(run)["rules"]["r3"]
+    assert Run.objects.get(pk=cell.run_id).state == "succeeded"
 
 
 def test_a_program_starts_one_and_is_told_of_the_commit(
