@@ -56,7 +56,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One file, or a link, whose content is its target. `size` in bytes, `digest` as in a workspace's tree."""
+    """One file, or a link with its target as content. `size` in bytes, `digest` as in a workspace's tree."""
 
     path: str
     size: int
@@ -256,7 +256,7 @@ class _Pass:
                     "Put the file that it leads to in its place, or take the link out.",
                 )  # fmt: skip
             if self._into is not None:
-                os.symlink(target, self._into / path)
+                (self._into / path).symlink_to(target)
 
     def _copied(self, source: IO[bytes], file: BinaryIO | None) -> tuple[int, str]:
         hashing, size = hashlib.sha256(), 0

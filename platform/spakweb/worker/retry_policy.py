@@ -2,7 +2,7 @@
 
     a full disk                      every ROOM_PAUSE, for as long as it takes
     something that people can mend   every PAUSE: no engine, damaged files, a refused begin (UserError)
-    a repository that is away        after 5 s, then twice as long each time; then it fails (sources/freeze.py)
+    a repository that is away        after 5 s, then twice as long; then it fails (sources/freeze.py)
     an error that nobody expected    PAUSE, then twice as long each time; after TRIES the run is paused
     a worker that died with it       at once, then PAUSE and twice as long each time; after TRIES it is paused
 

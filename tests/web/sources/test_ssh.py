@@ -1,4 +1,4 @@
-"""Sources over ssh, with OpenSSH's own server on loopback: deploy keys, keys of hosts, fetching and pushing."""
+"""Sources over ssh, with OpenSSH's server on loopback: deploy keys, keys of hosts, fetching, pushing."""
 
 from __future__ import annotations
 
