@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,87 @@ def test_a_sandbox_permits_no_more_than_that(line: str, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_names_of_secrets_follow_rules(path: str) -> None:
     assert places.secret(path)
+
+
+SECRET_NAMES = (
+    "prod.env", "config.env", ".envrc", ".env-prod", ".env_old", ".env.local", ".ENV", "Prod.Env",
+    "my app.env", "id_rsa", "id_ecdsa", "id_ed25519_sk", "id_ed25519.work", "id_rsa_github",
+    "deploy_ed25519", "ssh_host_rsa_key", "server.pem", "store.p12", "store.pfx", "store.jks",
+    "store.keystore", "vault.kdbx", "vault.kdb", "signer.pk8", "signer.pvk", "store.pkcs12",
+    "login.keychain-db", ".netrc", ".npmrc", ".pypirc", ".pgpass", "pgpass.conf", ".authinfo",
+    ".git-credentials", ".terraformrc", ".my.cnf", ".mylogin.cnf", ".dockerconfigjson", "rclone.conf",
+    "credentials", "credentials.json", "credentials.db", "client_secret_12.apps.example.json",
+    "token.json", "shop-firebase-adminsdk-1x.json", "dev.kubeconfig", "wallet.dat", ".bash_history",
+    ".psql_history", "kaggle.json",
+)  # fmt: skip
+COPIES = (
+    "{}~", "{}.bak", "{}.bak2", "{}.BAK", "{}.old", "{}.orig", "{}.save", "{}.swp", "{}.tmp", "{}.1",
+    "{}.2026-11-24", "{}.bak.old~", "{}.gz", "{}.zip", "{}.dpkg-old", "{}-backup", "{}_old", "{} (1)",
+    "{} - Copy", "{} copy", "#{}#", ".#{}", ".{}.swp", "{}.~3~", "Copy of {}",
+)  # fmt: skip
+"""How programs and people call a second copy of a file."""
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES)
+def test_a_copy_of_a_file_of_secrets_is_one(name: str) -> None:
+    for path in (name, *(copy.format(name) for copy in COPIES)):
+        assert places.secret(path) and places.secret(f"a/{path}") and places.secret_name(path), path
+        assert re.fullmatch(places.SECRET_PATHS, path, re.I | re.S), f"the history's pattern: {path}"
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("cat prod.env", "deny"), ("cat src/id_rsa.bak", "deny"), ("cp .env~ x.txt", "deny"),
+        ("base64 store.p12", "deny"), ("git show HEAD:config.env", "deny"), ("git add .envrc", "deny"),
+        ("cat .env.example", "allow"), ("grep -rn process.env src", "allow"), ("cat id_rsa.pub", "allow"),
+        ("git log -S process.env", "allow"), ("cp README.md README.md.bak", "allow"),
+    ],
+)  # fmt: skip
+def test_lines_follow_the_names_of_copies(line: str, wanted: str, tmp_path: Path) -> None:
+    assert decision(line, tmp_path, True) == wanted
+
+
+@pytest.mark.parametrize("folder", [".ssh.bak", ".aws~", ".gnupg.old", "app/.kube-backup"])
+def test_a_copy_of_a_folder_of_secrets_is_one(folder: str) -> None:
+    for name in ("config", "notes.txt"):
+        assert places.secret(f"{folder}/{name}") and re.fullmatch(
+            places.SECRET_PATHS, f"{folder}/{name}", re.I
+        )
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "environment.py", "env.md", "env.py", "src/env.ts", ".env.example", ".env.sample", ".env.template",
+        ".env.dist", ".env.local.example", ".env.example.local", ".env.example~", ".env.sample.bak",
+        "example.env", "sample.env", "id_rsa.pub", "id_ed25519.pub", "id_rsa.pub.bak", "id_rsa-cert.pub",
+        "id_rsa_test.go", "ssh_host_rsa_key.pub", "deploy_ed25519.pub", "environment.yml", "env", "env.mk",
+        "venv", "vite-env.d.ts", "env.d.ts", ".envelope", "envoy.yaml", "tokenizer.json", "tokens.json",
+        "package.json", "npmrc.md", "identity.py", "README.md.bak", "main.py~", "main.c.orig", "notes.old",
+        ".gitignore", "secrets.py.bak", "docs/secrets.md~", "credentials.ts.orig", "history.txt",
+        "config.json", "key.py", "keys.js", "monkey.txt", "wallet.py", "pem.py", ".npmignore", ".nvmrc",
+        "requirements.txt.bak", "x.env.md",
+    ],
+)  # fmt: skip
+def test_ordinary_files_are_no_secrets(path: str) -> None:
+    assert not places.secret(path)
+    assert not re.fullmatch(places.SECRET_PATHS, path, re.I | re.S)
+
+
+def test_no_name_takes_long() -> None:
+    for name in (
+        ".bak" * 60,
+        "a_rsa" * 50 + "!",
+        ".env" + ".1" * 120 + "!",
+        "~" * 250,
+        "secret-" * 36,
+        "_rsa~" * 50 + "!",
+    ):
+        before = time.process_time()
+        places.secret_name(name)
+        re.fullmatch(places.SECRET_PATHS, f"{name}/" * 10 + name, re.I | re.S)
+        assert time.process_time() - before < 1
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ TREE = {
     ".git/id_rsa": "not looked at\n",
     "ca.pem": "-----BEGIN CERTIFICATE-----\nMIIEowIBAAKCAQEAzK2vRt9\n-----END CERTIFICATE-----\n",
 }
+PRIVATE_KEY = TREE["ca.pem"].replace("CERTIFICATE", "RSA PRIVATE KEY")
 NAMES = {".env", "app/secrets.yaml", "app/.aws/credentials"}
 
 
@@ -100,6 +101,34 @@ def test_the_reader_leaves_out_public_keys_and_what_the_operator_shows(tmp_path:
     assert set(paths) == NAMES and {PASSWORD, OTHER, "of-the-cloud"} <= values
     paths, values = Reader(tmp_path, ["app/*.yaml"]).read(NAMES)
     assert set(paths) == NAMES - {"app/secrets.yaml"} and OTHER not in values
+
+
+def test_copies_and_binary_keys_are_masked_and_their_values_known(tmp_path: Path) -> None:
+    secrets = {
+        "prod.env": "PASSWORD=of-production-1\n", ".envrc": "export TOKEN=of-the-folder-2\n",
+        "app/.env~": "PASSWORD=of-the-editor-3\n", "id_rsa.bak": PRIVATE_KEY, "id_ed25519.old": PRIVATE_KEY,
+        "server.pem.bak": PRIVATE_KEY, ".npmrc.save": "//r.example/:_authToken=of-npm-4\n",
+        "app/credentials.json.orig": '{"key": "of-the-cloud-5"}', ".aws.bak/config": "key = of-the-cloud-6\n",
+        "a/store.jks": "", "a/store.p12": "", "a/vault.kdbx": "", "a/id_rsa": "",
+    }  # fmt: skip
+    ordinary = {
+        "environment.py": "x\n", "env.md": "x\n", ".env.sample": "A=b\n", "id_rsa.pub": "ssh-rsa AAAA\n",
+        "ca.pem.bak": TREE["ca.pem"],
+    }  # fmt: skip
+    laid(tmp_path, {**secrets, **ordinary})
+    for name in ("store.jks", "store.p12", "vault.kdbx", "id_rsa"):
+        (tmp_path / "a" / name).write_bytes(b"0\x82\x04\xa3\x02\x01\0" + bytes(range(256)) * 4)
+    hidden, values = found_in(tmp_path)
+    assert set(hidden) == {path.replace(".aws.bak/config", ".aws.bak") for path in secrets}
+    wanted = {
+        "of-production-1",
+        "of-the-folder-2",
+        "of-the-editor-3",
+        "of-npm-4",
+        "of-the-cloud-5",
+        "of-the-cloud-6",
+    }
+    assert wanted <= values and "MIIEowIBAAKCAQEAzK2vRt9" in values
 
 
 def test_a_file_is_read_again_when_it_changed(tmp_path: Path) -> None:

@@ -92,12 +92,11 @@ def test_bytes_and_large_files_have_none() -> None:
 
 
 def test_certificates_are_public() -> None:
-    assert is_public(CERTIFICATE.encode() * 3) and not is_public(PRIVATE.encode())
-    assert (
-        not is_public((CERTIFICATE + PRIVATE).encode())
-        and not is_public(b"PASSWORD=x")
-        and not is_public(b"")
-    )
+    for name in ("ca.pem", "a/CA.PEM.bak", "ca.pem~"):
+        assert is_public(name, CERTIFICATE.encode() * 3) and not is_public(name, PRIVATE.encode())
+        assert not is_public(name, (CERTIFICATE + PRIVATE).encode()) and not is_public(name, b"PASSWORD=x")
+        assert not is_public(name, b"")
+    assert not is_public("store.p12", CERTIFICATE.encode()) and not is_public("pem", CERTIFICATE.encode())
     assert values("ca.pem", CERTIFICATE.encode()) == frozenset()
 
 
@@ -125,4 +124,4 @@ def test_any_plain_value_of_env_is_found(value: str) -> None:
 def test_any_bytes_are_read(data: bytes) -> None:
     for name in (".env", "secrets.json", "secrets.toml", "id_rsa"):
         assert all(values(name, data))
-        is_public(data)
+        is_public("ca.pem", data)

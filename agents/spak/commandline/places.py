@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from spak.commandline import lists
 from spak.commandline.world import Seen
 
 _DATA = lists.pattern("places", "data", re.IGNORECASE)
 
-_SECRET = lists.pattern("places", "secret", re.IGNORECASE)
-_SECRET_FOLDERS = lists.names("places", "secret_folders")
-_KEPT = lists.names("places", "kept_folders")
-"""Folders whose files are secret unless they are code: a package may be called so."""
-_CODE = lists.pattern("places", "code", re.IGNORECASE)
+_BEFORE = lists.pattern("places", "copy_before").pattern
+_AFTER = lists.pattern("places", "copy_after").pattern
+
+
+def _with_copies(pattern: str, before: str = "") -> str:
+    """The pattern for one name of a path, and for what programs and people call a second copy: `.env~`,
+    `id_rsa.bak`. No two parts of a copy's ending begin alike, so that no name takes long."""
+    return rf"{before}(?:{pattern})(?:{_AFTER})*".replace(".*", "[^/]*")
+
+
+def _folders(names: frozenset[str]) -> str:
+    return _with_copies("|".join(map(re.escape, sorted(names))))
+
+
+_CODE = _with_copies(lists.pattern("places", "code").pattern)
 """Code and pages: no file of secrets, though a folder or a name says `secrets`."""
+_SECRET = _with_copies(lists.pattern("places", "secret").pattern, f"(?:{_BEFORE})?")
+_SECRET_FOLDERS = _folders(lists.names("places", "secret_folders"))
+_KEPT = _folders(lists.names("places", "kept_folders"))
+"""Folders whose files are secret unless they are code: a package may be called so."""
 SECRET_PATHS = (
-    rf"(?:.*/)?(?:(?:{'|'.join(map(re.escape, sorted(_SECRET_FOLDERS)))})(?:/.*)?"
-    rf"|(?!(?:{_CODE.pattern})\Z)(?:(?:{'|'.join(map(re.escape, sorted(_KEPT)))})/.*|{_SECRET.pattern}))"
+    rf"(?:.*/)?(?:(?:{_SECRET_FOLDERS})(?:/.*)?|(?!(?:.*/)?(?:{_CODE})\Z)(?:(?:{_KEPT})/.*|{_SECRET}))"
 )
 """All that `secret` calls one, and a little more: a pattern for those who have many paths to ask it of."""
+_IS_CODE = re.compile(_CODE, re.IGNORECASE)
+_IS_SECRET = re.compile(rf"(?!(?:{_CODE})\Z){_SECRET}", re.IGNORECASE)
+_IS_SECRET_FOLDER = re.compile(_SECRET_FOLDERS, re.IGNORECASE)
+_IS_KEPT = re.compile(_KEPT, re.IGNORECASE)
+_IS_PEM = re.compile(_with_copies(r".*\.pem"), re.IGNORECASE)
 _CONTROL = lists.pattern("places", "control", re.IGNORECASE)
 CONTROL_NAMES = lists.ordered("places", "control_names")
 """Names of files that say what is run, written out."""
@@ -35,24 +54,30 @@ def generated(path: str) -> bool:
     )
 
 
+@lru_cache(1 << 16)
 def secret_name(name: str) -> bool:
     """Whether a file of that name is one of secrets. The one list: launchers mask by it too."""
-    return _SECRET.fullmatch(name.casefold()) is not None and not is_code(name)
+    return _IS_SECRET.fullmatch(name) is not None
 
 
 def secret_folder(name: str) -> bool:
     """Whether all that lies in a folder of that name is secret."""
-    return name.casefold() in _SECRET_FOLDERS
+    return _IS_SECRET_FOLDER.fullmatch(name) is not None
 
 
 def keeps_secrets(name: str) -> bool:
     """Whether what lies in a folder of that name is secret but for code."""
-    return name.casefold() in _KEPT
+    return _IS_KEPT.fullmatch(name) is not None
 
 
 def is_code(name: str) -> bool:
     """Whether the name is one of code or of a page, which no folder makes a secret."""
-    return _CODE.fullmatch(name) is not None
+    return _IS_CODE.fullmatch(name) is not None
+
+
+def may_be_public(name: str) -> bool:
+    """Whether a file of secrets of that name is none where it holds certificates or public keys alone."""
+    return _IS_PEM.fullmatch(name) is not None
 
 
 def of_git(name: str) -> bool:

@@ -172,7 +172,7 @@ class Reader:
             data = beneath.read_beneath(self._root, path, secret_values.MAX_BYTES)
         except (UserError, OSError):
             data = b""
-        public = path.lower().endswith(".pem") and secret_values.is_public(data)
+        public = secret_values.is_public(path, data)
         held_ = secret_values.of_git(data) if path == GIT_CONFIG else secret_values.values(path, data)
         held = None if public else sorted(held_, key=lambda item: (len(item), item))
         if max(info.st_mtime_ns, info.st_ctime_ns) < time.time_ns() - _SETTLED_NS:

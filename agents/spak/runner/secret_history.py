@@ -52,7 +52,7 @@ def values(call: Call, shown: Collection[str] = ()) -> tuple[str, ...]:
     held = []
     for path, text in found.get("files", ()):
         data = base64.b64decode(text)
-        public = path.lower().endswith(".pem") and secret_values.is_public(data)
+        public = secret_values.is_public(path, data)
         if places.secret(path) and not public and not any(fnmatchcase(path, one) for one in shown):
             held.append(sorted(secret_values.values(path, data), key=lambda item: (len(item), item)))
     in_turn = chain.from_iterable(zip_longest(*held))

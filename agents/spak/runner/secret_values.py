@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
+from spak.commandline import places
+
 MAX_BYTES = 256 << 10
 """Bytes of a file that are looked at; a larger one is no list of passwords."""
 LONG_NUMBER = 10**5
@@ -53,8 +55,10 @@ _PUBLIC = re.compile(r"((X509|TRUSTED) )?CERTIFICATE|(NEW )?CERTIFICATE REQUEST|
                      r"X509 CRL|DH PARAMETERS|EC PARAMETERS|PGP PUBLIC KEY BLOCK")  # fmt: skip
 
 
-def is_public(data: bytes) -> bool:
-    """Whether it holds certificates or public keys, and no private one: such a `.pem` is no secret."""
+def is_public(path: str, data: bytes) -> bool:
+    """Whether it is a `.pem`, or a copy of one, that holds certificates or public keys and no private one."""
+    if not places.may_be_public(path.rpartition("/")[2]):
+        return False
     text = data.decode("utf-8", "replace")
     kinds = [match[1] for match in _BLOCK.finditer(text)]
     return bool(kinds) and all(map(_PUBLIC.fullmatch, kinds)) and "PRIVATE KEY" not in text
