@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 API = "/api/"
 """What is below is asked by programs alone."""
+WINDOW_S = 60
+"""Seconds in which the forms of accounts count tries, but for wrong passwords of one person."""
 NO_ROOM = ("disk is full", "No space left on device")
 """How SQLite and PostgreSQL say it."""
 PAGE_TEXTS = {
@@ -137,8 +139,10 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def too_many(request: HttpRequest) -> HttpResponse:
-    """The answer to too many requests."""
-    return answer(request, 429)
+    """The answer to too many requests; what knows better when to try again says so itself."""
+    response = answer(request, 429)
+    response["Retry-After"] = str(WINDOW_S)
+    return response
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

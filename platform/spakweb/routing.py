@@ -7,10 +7,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.urls import path
+from django.urls import path, re_path
 
 from spakweb.editor.presence import Presence
-from spakweb.live.consumers import RunStream, TeamStream
+from spakweb.live.consumers import NOT_YOURS, RunStream, TeamStream
+
+
+async def unknown(scope: Any, receive: Any, send: Any) -> None:
+    """Any other address: 404 where the server can answer a handshake so, else closed unaccepted."""
+    await receive()
+    if "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close", "code": NOT_YOURS})
+        return
+    head = [(b"content-type", b"text/plain"), (b"cache-control", b"no-store")]
+    await send({"type": "websocket.http.response.start", "status": 404, "headers": head})
+    await send({"type": "websocket.http.response.body", "body": b"There is no such stream.\n"})
+
 
 websocket_urlpatterns: list[Any] = [
     path("t/<slug:team>/runs/events", TeamStream.as_asgi()),
@@ -19,4 +31,5 @@ websocket_urlpatterns: list[Any] = [
     path("ws/t/<slug:team>/specs/<slug:spec>/presence/", Presence.as_asgi()),
     path("ws/runs/<str:key>/", RunStream.as_asgi()),
     path("ws/team/<slug:team>/runs/", TeamStream.as_asgi()),
+    re_path("", unknown),
 ]

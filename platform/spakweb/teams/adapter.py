@@ -1,21 +1,28 @@
 """What allauth asks of us: who may make an account (whoever was invited; everyone if the setting says so),
-where a sign-in leads, and what a locked-out one is answered: 429, which clients and logs understand.
+where a sign-in leads, and what a locked-out one is answered: 429 with
+Retry-After, which clients and logs understand.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.core.internal import ratelimit
 from allauth.core.ratelimit import respond_429
 from django.conf import settings
+from django.core.cache import cache
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.urls import reverse
 
 from spakweb.teams.actions import invitation
 
+APP, FAILED = "allauth.account", "login_failed"
+"""Under which allauth counts wrong passwords."""
 SESSION_KEY = "spak_invitation"
 """Where the secret of the invitation that a person followed is kept until they are signed in."""
 
@@ -32,7 +39,21 @@ class AccountAdapter(DefaultAccountAdapter):
         try:
             super().pre_authenticate(request, **credentials)
         except ValidationError as error:
-            raise ImmediateHttpResponse(respond_429(request)) from error
+            response = respond_429(request)
+            response["Retry-After"] = str(self._wait_s(request, credentials))
+            raise ImmediateHttpResponse(response) from error
+
+    def _wait_s(self, request: HttpRequest, credentials: dict[str, Any]) -> int:
+        """Seconds until a try is heard again: the time left of each limit that is used up."""
+        key, now, wait = self._get_login_attempts_cache_key(request, **credentials), time.time(), 1.0
+        for rate in ratelimit.get_rates(app=APP, action=FAILED):
+            tries = cache.get(
+                ratelimit.get_cache_key(request, app=APP, action=FAILED, rate=rate, key=key), []
+            )
+            counted = [at for at in tries if at > now - rate.duration]
+            if len(counted) >= rate.amount:  # the newest first
+                wait = max(wait, counted[rate.amount - 1] + rate.duration - now)
+        return math.ceil(wait)
 
     def get_login_redirect_url(self, request: HttpRequest, *args: Any, **kwargs: Any) -> str:
         """The team that the person was invited to, else the usual page."""

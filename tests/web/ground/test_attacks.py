@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -294,6 +295,34 @@ def test_a_locked_out_sign_in_is_answered_429(cast: Any, own_limits: None) -> No
     assert codes[0] == 200 and codes[-1] == 429, codes
     answer = client.post("/account/login/", {"login": "bob", "password": "a long secret"})
     assert answer.status_code == 429 and b"That was too often" in answer.content
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/json"])
+def test_a_locked_out_sign_in_says_when_to_try_again(
+    cast: Any, own_limits: None, monkeypatch: pytest.MonkeyPatch, accept: str
+) -> None:
+    client, started = cast.client(), time.time()
+
+    def tried(seconds: float, password: str = "wrong") -> Any:
+        monkeypatch.setattr(time, "time", lambda: started + seconds)
+        body = {"login": "bob", "password": password}
+        return client.post("/account/login/", body, headers={"accept": accept})
+
+    assert not {tried(at).status_code for at in range(0, 25, 5)} - {200, 400}
+    answer = tried(30)
+    assert answer.status_code == 429 and answer["Retry-After"] == "270", (
+        "five in five minutes, the first at 0"
+    )
+    assert tried(299)["Retry-After"] == "1"
+    assert tried(300.5, "a long secret").status_code in (200, 302), "the time that was named is enough"
+    assert "_auth_user_id" in client.session
+
+
+def test_every_answer_of_too_many_tries_says_when_to_try_again(
+    db: None, client: Any, own_limits: None
+) -> None:
+    answers = [client.post("/account/password/reset/", {"email": "who@example.org"}) for _ in range(7)]
+    assert answers[-1].status_code == 429 and answers[-1]["Retry-After"] == "60"
 
 
 @pytest.mark.parametrize(("ticked", "days"), [({}, ""), ({"remember": "on"}, 1209600)])
