@@ -28,6 +28,7 @@ NOBODYS: dict[str, tuple[str, ...]] = {
 
 RECENT: dict[str, tuple[str, ...]] = {
     "spak-token-new": ("/me/tokens/new/",),
+    "spak-token-rotate": ("/me/tokens/1/rotate/",),
     "mfa_activate_totp": (f"{ACCOUNT}/2fa/totp/activate/",),
 }
 """Seen within minutes of a sign-in; they ask for the password later."""
@@ -95,7 +96,7 @@ from spakweb.sources import actions as sources
 from spakweb.specs.actions import save_version
 from spakweb.suites import actions as suites
 from spakweb.teams import actions as teams
-from spakweb.teams import named_roles
+from spakweb.teams import named_roles, tokens
 from spakweb.teams.models import Team, User
 from spakweb.worker import queue
 queue.send = lambda key, queue="default": None
@@ -110,6 +111,7 @@ sources.add(
     alice, team, "shop", "git@git.example.org:shop.git", ["main"], host_keys="ssh-ed25519 AAAAC3Nza"
 )
 propose(User.objects.get(username="bob"), spec, kit.TWICE.replace('"good"', '"better"'), 2, "Better")
+tokens.make(alice, "nightly", 30, team, ["start"], [spec.slug])
 named_roles.keep(alice, team, "security", [team.memberships.get(user=alice).pk])
 run = Run.objects.filter(version__spec=spec, state="succeeded").first()
 print(run.key, "/join/" + teams.invite(alice, team, "viewer")[1] + "/")

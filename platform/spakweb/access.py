@@ -6,7 +6,9 @@ person may not see does not exist for them: `find` raises 404 for it. What they 
 
 A program that came with a token (teams/bearer.py) has the rights of a viewer, in the teams of the token, and
 of what its person may do besides the actions that a scope of the token names. It reaches only views that say
-so with `by_token`.
+so with `by_token`. A token may be for some specs alone: then only what is of them exists for it
+(`SPEC_PATH` of a model says how a row leads to its spec; what is of none is not reached), and lists come from
+`listed`.
 """
 
 from __future__ import annotations
@@ -92,6 +94,17 @@ def _in_scope(user: Any, action: str) -> bool:
     return not user.token or scope == "look" or scope in user.token.scopes
 
 
+def _of_its_specs(user: Any, thing: Any) -> bool:
+    """Whether the token of the person, if any, is for the spec that a thing is of."""
+    specs = user.token.specs if user.token else None
+    if specs is None:
+        return True
+    path = getattr(thing, "SPEC_PATH", "")
+    for name in path.split("__") if path else ():
+        thing = getattr(thing, name, None)
+    return bool(path) and thing in specs
+
+
 def team_of(thing: Any) -> Team:
     """The team that owns it."""
     while not isinstance(thing, Team):
@@ -106,7 +119,7 @@ def can(user: Any, action: str, thing: Any) -> bool:
 
 def can_each(user: Any, thing: Any, *actions: str) -> list[bool]:
     """Whether the role permits each of these actions, with one query."""
-    role = _role(user, team_of(thing))
+    role = _role(user, team_of(thing)) if _of_its_specs(user, thing) else None
     return [
         role is not None and RANK[role] >= RANK[ACTIONS[action]] and _in_scope(user, action)
         for action in actions
@@ -121,22 +134,46 @@ def visible_to(user: Any, queryset: QuerySet) -> QuerySet:
     own = Membership.objects.filter(user=user).values("team")
     if user.token and user.token.team_id:
         own = own.filter(team=user.token.team_id)
-    return queryset.filter(**{f"{path}__in" if path else "pk__in": own})
+    rows = queryset.filter(**{f"{path}__in" if path else "pk__in": own})
+    if user.token and user.token.specs is not None and queryset.model is not Team:
+        path = getattr(queryset.model, "SPEC_PATH", "")
+        return rows.filter(**{f"{path}__in": user.token.specs}) if path else rows.none()
+    return rows
+
+
+def listed(user: Any, action: str, queryset: QuerySet | type[Model], team: str) -> tuple[Team, QuerySet]:
+    """A team and those of its rows that the person may see. Raises: as `find`."""
+    found = _find(user, Team, slug=team)
+    _require_role(user, action, found)
+    rows = queryset if isinstance(queryset, QuerySet) else queryset._default_manager.all()
+    return found, visible_to(user, rows.filter(**{rows.model.TEAM_PATH: found}))
 
 
 def find(user: Any, action: str, queryset: QuerySet | type[Model], **lookup: Any) -> Any:
     """The one object, allowed. Raises: Http404 when it is not there or not theirs, PermissionDenied when the
-    role is too low."""
-    if "\0" in "".join(map(str, lookup.values())):  # PostgreSQL asks for nothing with it
-        raise Http404
-    rows = queryset if isinstance(queryset, QuerySet) else queryset._default_manager.all()
-    found = get_object_or_404(visible_to(user, rows), **lookup)
+    role is too low, or the object a team and the token for some specs alone."""
+    found = _find(user, queryset, **lookup)
     require(user, action, found)
     return found
 
 
+def _find(user: Any, queryset: QuerySet | type[Model], **lookup: Any) -> Any:
+    if "\0" in "".join(map(str, lookup.values())):  # PostgreSQL asks for nothing with it
+        raise Http404
+    rows = queryset if isinstance(queryset, QuerySet) else queryset._default_manager.all()
+    return get_object_or_404(visible_to(user, rows), **lookup)
+
+
 def require(user: Any, action: str, thing: Any) -> None:
     """Nothing, or Http404 for a stranger, or PermissionDenied for a role too low."""
+    if not _of_its_specs(user, thing):
+        if isinstance(thing, Team) and _role(user, thing) is not None:
+            raise PermissionDenied("This is the whole team's, and the token is for some specs alone.")
+        raise Http404
+    _require_role(user, action, thing)
+
+
+def _require_role(user: Any, action: str, thing: Any) -> None:
     role = _role(user, team_of(thing))
     if role is None:
         raise Http404

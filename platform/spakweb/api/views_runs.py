@@ -43,7 +43,6 @@ from spakweb.runs.models import Run, RunRecord, Upload
 from spakweb.runs.pages.filters import RunFilter
 from spakweb.sources import actions as sources
 from spakweb.specs.models import Spec, SpecVersion
-from spakweb.teams.models import Team
 from spakweb.text import as_number
 
 PAGE, MOST_RECORDS = 100, 500
@@ -75,13 +74,13 @@ class RunList(View):
     )
     def get(self, request: Request, team: str) -> Response:
         """The newest runs first; filters as on the page."""
-        found = access.find(request.user, "run.view", Team, slug=team)
+        found, rows = access.listed(request.user, "run.view", Run, team)
         given = {key: value for key, value in request.query_params.items() if key not in ("before", NAME)}
         wanted = RunFilter.of(request.query_params)
         if urlencode(sorted(given.items())) != urlencode(sorted(parse_qsl(wanted.query))):
             known = "state, spec, version, label, q, mine=1 and deleted=1"
             raise Refused("web.run_filter", "The filters cannot be used.", f"They are {known}.")
-        rows = wanted.apply(Run.objects.filter(team=found), request.user)
+        rows = wanted.apply(rows, request.user)
         if before := request.query_params.get("before"):
             last = access.find(request.user, "run.view", Run, team=found, key=before)
             rows = rows.filter(pk__lt=last.pk)
@@ -112,7 +111,7 @@ class RunStart(View):
             run = actions.start(
                 request.user, found, version=version, inputs=start_inputs.checked(version, inputs),
                 labels=given.get("labels", ()), bare=asked == NONE, files=_files(found, asked),
-                begun_from=sources.begin(request.user, found.team, **source) if source else None,
+                begun_from=sources.begin(request.user, found, **source) if source else None,
                 **{name: given[name] for name in ("mode", "backend", "queue", "sandbox") if name in given},
             )  # fmt: skip
             body = shapes.one_run(request, run)

@@ -72,9 +72,9 @@ class SpecList(View):
     )
     def get(self, request: Request, team: str) -> Response:
         """The specs of a team that are not archived, by slug."""
-        found = access.find(request.user, "spec.view", Team, slug=team)
+        _, rows = access.listed(request.user, "spec.view", Spec, team)
         given = asked(request, "q", "archived", "after")
-        rows = Spec.objects.filter(team=found, archived_at__isnull="archived" not in given)
+        rows = rows.filter(archived_at__isnull="archived" not in given)
         if words := given.get("q"):
             rows = rows.filter(Q(name__icontains=words) | Q(slug__icontains=words))
         if after := given.get("after"):

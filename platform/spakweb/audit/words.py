@@ -77,6 +77,7 @@ WORDS = {
     "team.rules": "Changed the rules",
     "token.first_used": "Used a token for the first time",
     "token.made": "Created a token",
+    "token.rotated": "Rotated a token",
     "token.revoked": "Revoked a token",
     "view.changed": "Changed a saved view of the runs",
     "view.dropped": "Removed a saved view of the runs",

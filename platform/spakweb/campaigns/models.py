@@ -35,6 +35,7 @@ class Campaign(models.Model):
     """A campaign over a version of a spec."""
 
     TEAM_PATH = "team"
+    SPEC_PATH = "spec_id"
 
     # what was asked for
     team = models.ForeignKey(Team, models.PROTECT, related_name="campaigns")

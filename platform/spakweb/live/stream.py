@@ -3,8 +3,8 @@
 The hub wakes a watch at a hint (news.py), and when a look at the database, twice a second, finds something
 new. A reader takes what lies between its cursor and the head, so that a slow one costs nothing; one that has
 fallen behind the window takes pages from the ledger (`whole`), or is told to fetch the list again. A stream
-ends within two seconds of the sign-out or of the membership of its reader (viewers.py), and pages hear who
-else looks on.
+ends within a second of the sign-out, the token or the membership of its reader (viewers.py), and pages hear
+who else looks on.
 
 `messages(reader)` gives what a reader is to be sent, as Messages; consumers.py and events.py put them on a
 wire. Nothing here writes.
@@ -33,7 +33,7 @@ from spakweb.live.viewers import HOLDS_S, People, Viewer, over, people_message
 from spakweb.live.watches import LOOK_S, Message, Reader, TeamWatch, Watch, Watching, as_json
 from spakweb.runs.models import Run
 
-MEMBERS_S, PEOPLE_S = 2.0, 0.5
+MEMBERS_S, PEOPLE_S = 0.5, 0.5
 BEAT_S = 15.0
 MOST, MOST_EACH = 4000, 100
 """Streams of one process, and of one person."""

@@ -20,6 +20,7 @@ class Patch(models.Model):
     """A proposed change of a spec."""
 
     TEAM_PATH = "spec__team"
+    SPEC_PATH = "spec_id"
 
     class State(models.TextChoices):
         """What may become of a patch."""

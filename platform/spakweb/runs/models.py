@@ -87,6 +87,7 @@ class Run(models.Model):
     """A run: a projection of its ledger, and what people say about it."""
 
     TEAM_PATH = "team"
+    SPEC_PATH = "version__spec_id"
 
     # what was asked for
     team = models.ForeignKey(Team, models.PROTECT, related_name="runs")

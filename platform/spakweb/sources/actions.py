@@ -18,6 +18,7 @@ from spakweb.errors import Refused
 from spakweb.sources import addresses, credentials, refs
 from spakweb.sources.addresses import Address
 from spakweb.sources.models import RunSource, Source
+from spakweb.specs.models import Spec
 from spakweb.teams.models import Team
 
 MOST = 50
@@ -84,13 +85,13 @@ def remove(user: Any, source: Source) -> None:
         source.delete()
 
 
-def begin(user: Any, team: Team, name: str, ref: str = "", commit: str = "") -> RunSource:
-    """What a run of the team is to begin from, not saved yet. Without a ref the source's usual one.
+def begin(user: Any, spec: Spec, name: str, ref: str = "", commit: str = "") -> RunSource:
+    """What a run of the spec is to begin from, not saved yet. Without a ref the source's usual one.
 
     Raises: Refused `git.source_unknown`, `git.ref`, `git.ref_not_allowed`.
     """
-    access.require(user, "run.start", team)
-    source = Source.objects.filter(team=team, name=name).first() if name.isprintable() else None
+    access.require(user, "run.start", spec)
+    source = Source.objects.filter(team=spec.team, name=name).first() if name.isprintable() else None
     if source is None:
         hint = "The page Sources of the team lists them."
         raise Refused("git.source_unknown", f"The team has no source {name[:40]!r}.", hint, 422)

@@ -58,6 +58,7 @@ class Branch(models.Model):
     """A branch that what a run changed goes out on: asked for, approved by a person, pushed by a worker."""
 
     TEAM_PATH = "run__team"
+    SPEC_PATH = "run__version__spec_id"
 
     class State(models.TextChoices):
         """Where it is."""

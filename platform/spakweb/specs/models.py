@@ -21,6 +21,7 @@ class Spec(models.Model):
     """A spec of a team; its text is in its versions."""
 
     TEAM_PATH = "team"
+    SPEC_PATH = "pk"
 
     team = models.ForeignKey(Team, models.PROTECT, related_name="specs")
     slug = models.SlugField(max_length=60)
@@ -55,6 +56,7 @@ class SpecVersion(AppendOnly):
     """A text of a spec that was saved; it never changes."""
 
     TEAM_PATH = "spec__team"
+    SPEC_PATH = "spec_id"
 
     spec = models.ForeignKey(Spec, models.PROTECT, related_name="versions")
     number = models.PositiveIntegerField()
@@ -83,6 +85,7 @@ class Tag(models.Model):
     """A name for a version; it may be moved to another."""
 
     TEAM_PATH = "spec__team"
+    SPEC_PATH = "spec_id"
 
     spec = models.ForeignKey(Spec, models.CASCADE, related_name="tags")
     version = models.ForeignKey(SpecVersion, models.PROTECT, related_name="tags")

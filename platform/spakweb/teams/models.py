@@ -151,6 +151,8 @@ class Token(models.Model):
     secret_hash = models.CharField(max_length=64, unique=True)
     scopes = models.JSONField(default=look_only)
     """What it may do besides looking: names of access.SCOPES."""
+    specs = models.JSONField(null=True, default=None)
+    """Keys of the specs that it is for; None: every one of its teams."""
     made_at = models.DateTimeField(default=timezone.now, editable=False)
     ends_at = models.DateTimeField()
     used_on = models.DateField(null=True, blank=True)

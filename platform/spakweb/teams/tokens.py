@@ -2,7 +2,8 @@
 
 A token is `spak_`, 43 letters of chance and six of a check, so that scanners for secrets know one without
 asking. It is told once; the table holds its SHA-256. Its scopes say what it may do besides looking
-(access.py).
+(access.py). It may be for some specs of one team alone. A rotated one is a new token; the one before works
+on for as long as was said.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from spakweb.teams.models import Team, Token, User
 from spakweb.text import one_line
 
 DAYS = (7, 30, 90, 365)
+GRACE_HOURS = (0, 1, 24, 168)
+"""For how long the secret before a rotation may work on."""
+MOST_SPECS = 50
 MOST = 20
 """Tokens of one person that work at the same time."""
 SHOWN = timedelta(days=30)
@@ -63,22 +67,19 @@ def _hash(secret: str) -> str:
 
 
 def make(
-    user: Any, name: str, days: int, team: Team | None = None, scopes: Iterable[str] = ()
-) -> tuple[Token, str]:
-    """A token and its secret, which is told this once.
+    user: Any, name: str, days: int, team: Team | None = None, scopes: Iterable[str] = (),
+    specs: Iterable[str] = (),
+) -> tuple[Token, str]:  # fmt: skip
+    """A token and its secret, which is told this once. `specs` are slugs of the team's; none: every spec.
 
-    Raises: Refused `web.name`, `web.token_days`, `web.token_many`, `web.token_scopes`.
+    Raises: Refused `web.name`, `web.token_days`, `web.token_many`, `web.token_scopes`, `web.token_specs`.
     """
     name = one_line(name, 60)
     if not any(letter.isalnum() for letter in name):
         raise Refused("web.name", "A token needs a name with a letter or digit.", "Say which program has it.")
-    if days not in DAYS:
-        raise Refused("web.token_days", "A token works for 7, 30, 90 or 365 days.", "Choose one of them.")
-    wanted = {"look", *scopes}
-    if not wanted <= access.SCOPES.keys():
-        known = ", ".join(access.SCOPES)
-        raise Refused("web.token_scopes", "There is no such scope.", f"A token has some of: {known}.")
-    given = [scope for scope in access.SCOPES if scope in wanted]
+    _check_days(days)
+    given = known_scopes(scopes)
+    keys = keys_of(team, specs)
     secret = fresh()
     with transaction.atomic():
         User.objects.select_for_update().get(pk=user.pk)  # two at once are one after the other
@@ -88,14 +89,81 @@ def make(
             )
         ends = timezone.now() + timedelta(days=days)
         made = Token.objects.create(
-            user=user, team=team, name=name, secret_hash=_hash(secret), ends_at=ends, scopes=given
+            user=user, team=team, name=name, secret_hash=_hash(secret), ends_at=ends, scopes=given, specs=keys
         )
-        _note("token.made", made, days=days, scopes=given)
+        _note("token.made", made, days=days, scopes=given, specs=keys)
     return made, secret
 
 
+def rotate(made: Token, days: int, grace_hours: int) -> tuple[Token, str]:
+    """A new token like it, and its secret, told this once. The one before ends at once, or after a grace.
+
+    Raises: Refused `web.token_days`, `web.token_grace`, `web.token_over`.
+    """
+    _check_days(days)
+    if grace_hours not in GRACE_HOURS:
+        raise Refused("web.token_grace", "The old token ends now, or after an hour, a day or a week.")
+    secret, now = fresh(), timezone.now()
+    with transaction.atomic():
+        old = Token.objects.select_for_update().get(pk=made.pk)
+        if old.revoked_at is not None or old.ends_at <= now:
+            raise Refused("web.token_over", "This token has ended.", "Make a new one.", 409)
+        new = Token.objects.create(
+            user=old.user, team=old.team, name=old.name, secret_hash=_hash(secret), scopes=old.scopes,
+            specs=old.specs, ends_at=now + timedelta(days=days),
+        )  # fmt: skip
+        if grace_hours:
+            old.ends_at = min(old.ends_at, now + timedelta(hours=grace_hours))
+        else:
+            old.revoked_at = now
+        old.save(update_fields=["ends_at", "revoked_at"])
+        _note("token.rotated", new, days=days, replaces=old.pk, grace_hours=grace_hours)
+    return new, secret
+
+
+def _check_days(days: int) -> None:
+    if days not in DAYS:
+        raise Refused("web.token_days", "A token works for 7, 30, 90 or 365 days.", "Choose one of them.")
+
+
+def known_scopes(scopes: Iterable[str]) -> list[str]:
+    """Scopes in their order, with `look`. Raises: Refused `web.token_scopes`."""
+    wanted = {"look", *scopes}
+    if not wanted <= access.SCOPES.keys():
+        known = ", ".join(access.SCOPES)
+        raise Refused("web.token_scopes", "There is no such scope.", f"A token has some of: {known}.")
+    return [scope for scope in access.SCOPES if scope in wanted]
+
+
+def keys_of(team: Team | None, specs: Iterable[str]) -> list[int] | None:
+    """The keys of specs that are named; None where none is. Raises: Refused `web.token_specs`."""
+    wanted = set(specs)
+    if not wanted:
+        return None
+    if team is None:
+        raise Refused("web.token_specs", "A token for some specs is for one team.", "Choose the team.")
+    if len(wanted) > MOST_SPECS:
+        raise Refused("web.token_specs", f"A token names at most {MOST_SPECS} specs.", "Name none for all.")
+    found = dict(
+        team.specs.filter(slug__in=[one for one in wanted if "\0" not in one]).values_list("slug", "pk")
+    )
+    if unknown := sorted(wanted - found.keys()):
+        hint = "Name specs as they stand in the addresses of their pages."
+        raise Refused("web.token_specs", f"{team} has no spec {unknown[0][:60]!r}.", hint)
+    return sorted(found.values())
+
+
+def spec_names(found: Iterable[Token]) -> dict[int, list[str]]:
+    """Of each token the slugs of the specs that it is for; empty where it is for all."""
+    rows = list(found)
+    wanted = {key for one in rows for key in one.specs or ()}
+    named = Team.objects.filter(specs__pk__in=wanted).values_list("specs__pk", "specs__slug")
+    slugs = dict(named) if wanted else {}
+    return {one.pk: sorted(slugs[key] for key in one.specs or () if key in slugs) for one in rows}
+
+
 def revoke(made: Token) -> None:
-    """Twice is once. What is open with it ends within two seconds (live/viewers.py)."""
+    """Twice is once. What is open with it ends within a second (live/viewers.py)."""
     with transaction.atomic():
         if Token.objects.filter(pk=made.pk, revoked_at=None).update(revoked_at=timezone.now()):
             _note("token.revoked", made)

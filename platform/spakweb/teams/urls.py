@@ -10,6 +10,7 @@ urlpatterns = [
     path("teams/new/", views.new, name="spak-team-new"),
     path("me/", views.account, name="spak-account"),
     path("me/tokens/new/", views_tokens.new, name="spak-token-new"),
+    path("me/tokens/<int:token>/rotate/", views_tokens.rotate, name="spak-token-rotate"),
     path("me/tokens/<int:token>/revoke/", views_tokens.revoke, name="spak-token-revoke"),
     path("join/<str:secret>/", views.join, name="spak-join"),
     path("t/<slug:team>/members/", views.members, name="spak-team-members"),

@@ -20,7 +20,7 @@ from spakweb.audit.models import Event
 from spakweb.errors import Refused
 from spakweb.teams import actions, named_roles, tokens
 from spakweb.teams.adapter import SESSION_KEY
-from spakweb.teams.models import Invitation, Membership, NamedRole, Role, Team
+from spakweb.teams.models import Invitation, Membership, NamedRole, Role, Team, Token, User
 from spakweb.text import as_number
 
 CAN = {
@@ -184,7 +184,16 @@ def account(request: HttpRequest) -> HttpResponse:
         "passkeys": kinds.count("webauthn"),
         "codes": "recovery_codes" in kinds,
         "events": Event.objects.filter(team=None, actor=request.user)[:10],
-        "tokens": tokens.tokens_of(request.user),
+        "tokens": _tokens(request.user),
         "now": timezone.now(),
     }
     return render(request, "teams/account.html", context)
+
+
+def _tokens(user: User) -> list[Token]:
+    """The person's tokens, each with the `names` of the specs that it is for."""
+    found = list(tokens.tokens_of(user))
+    names = tokens.spec_names(found)
+    for one in found:
+        one.names = names[one.pk]
+    return found

@@ -1,4 +1,4 @@
-"""Pages of one's own tokens: making one, which is shown this once, and revoking one."""
+"""Pages of one's own tokens: making and rotating one, which is shown this once, and revoking one."""
 
 from __future__ import annotations
 
@@ -23,6 +23,13 @@ SCOPES = {
     "admin": "Add, change and remove the team's sources",
 }
 """What a token may be given besides looking, in words."""
+GRACE = {
+    0: "Ends now",
+    1: "Works for another hour",
+    24: "Works for another day",
+    168: "Works for another week",
+}
+"""What becomes of the secret before a rotation, in words."""
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -39,23 +46,48 @@ def new(request: HttpRequest) -> HttpResponse:
     }
     if request.method != "POST":
         return render(request, "teams/token.html", context)
-    slug, days = request.POST.get("team", ""), request.POST.get("days", "")
+    slug = request.POST.get("team", "")
     team = access.find(request.user, "team.view", Team, slug=slug) if slug else None
     try:
-        known = days in map(str, tokens.DAYS)
         made, secret = tokens.make(
-            request.user,
-            request.POST.get("name", ""),
-            int(days) if known else 0,
-            team,
-            request.POST.getlist("scope"),
-        )
+            request.user, request.POST.get("name", ""), _one_of(tokens.DAYS, request.POST.get("days", "")),
+            team, request.POST.getlist("scope"), request.POST.get("specs", "").replace(",", " ").split(),
+        )  # fmt: skip
     except Refused as why:
         return render(request, "teams/token.html", {**context, "why": why}, status=why.status)
-    first = team or teams.first()
+    return _made(request, made, secret)
+
+
+def _one_of(known: tuple[int, ...], given: str) -> int:
+    """The number that was chosen; -1 for what nobody offers."""
+    return int(given) if given in map(str, known) else -1
+
+
+def _made(request: HttpRequest, made: Token, secret: str) -> HttpResponse:
+    first = made.team or request.user.teams.first()
     address = request.build_absolute_uri(reverse("spak-team-runs", args=[first.slug])) if first else ""
     line = f'curl -fsS -H "Authorization: Bearer $SPAK_TOKEN" {address}' if address else ""
-    return render(request, "teams/token_made.html", {"made": made, "secret": secret, "line": line})
+    about = {"made": made, "secret": secret, "line": line, "names": tokens.spec_names([made])[made.pk]}
+    return render(request, "teams/token_made.html", about)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@reauthentication_required
+def rotate(request: HttpRequest, token: int) -> HttpResponse:
+    """The form; when it is sent, the new secret."""
+    found = get_object_or_404(tokens.tokens_of(request.user), pk=token)
+    given = {"days": "30", "grace": "24", **request.POST.dict()}
+    grace = [(str(hours), words) for hours, words in GRACE.items()]
+    context = {"token": found, "days": tokens.DAYS, "grace": grace, "given": given}
+    if request.method != "POST":
+        return render(request, "teams/token_rotate.html", context)
+    days = _one_of(tokens.DAYS, request.POST.get("days", ""))
+    try:
+        made, secret = tokens.rotate(found, days, _one_of(tokens.GRACE_HOURS, request.POST.get("grace", "")))
+    except Refused as why:
+        return render(request, "teams/token_rotate.html", {**context, "why": why}, status=why.status)
+    return _made(request, made, secret)
 
 
 @require_POST

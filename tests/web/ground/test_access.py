@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from django.views.generic import RedirectView
@@ -25,7 +26,7 @@ from spakweb.reviews.actions import propose
 from spakweb.runs.models import Run
 from spakweb.sources import actions as sources
 from spakweb.sources.models import Branch
-from spakweb.specs.actions import set_tag
+from spakweb.specs.actions import create_spec, set_tag
 from spakweb.specs.models import Spec
 from spakweb.suites.models import Case, Experiment, Suite
 from spakweb.teams import actions as teams
@@ -235,6 +236,7 @@ OWN_ROUTES = {
     "spak-first-away": Route(None, "post", {}, ()),
     "spak-account": Route(None, args=()),
     "spak-token-new": Route(None, args=()),
+    "spak-token-rotate": Route(None, args=("token",)),
     "spak-token-revoke": Route(None, "post", {}, ("token",)),
     "spak-team-new": Route(None, "post", {"name": "Mine"}, ()),
 }
@@ -435,6 +437,46 @@ def test_what_a_scope_adds(cast: Any, named: dict[str, Any], scope: str, role: R
             may = other == scope and access.RANK[role] >= access.RANK[TEAM_ROUTES[name].least]
             assert (status != 403) == may, (name, status)
     assert ask(client, "spak-run-decide", TEAM_ROUTES["spak-run-decide"], named).status_code == 403
+
+
+LISTS = {"spak-api-specs", "spak-api-runs", "spak-team-runs", "spak-old-team-runs"}
+"""Of a whole team: a token for some specs is shown what is of these."""
+
+
+def asked_for(cast: Any, named: dict[str, Any], name: str, specs: list[str]) -> Any:
+    """The answer to alice's token with all scopes; for some specs, if there are any."""
+    team = cast.team if specs else None
+    _, secret = tokens.make(cast["alice"], "ci", 7, team, list(access.SCOPES), specs)
+    return ask(Client(headers={"authorization": f"Bearer {secret}"}), name, TEAM_ROUTES[name], named)
+
+
+@pytest.mark.parametrize("name", sorted(BY_TOKEN & TEAM_ROUTES.keys()))
+def test_what_a_token_for_another_spec_reaches(cast: Any, named: dict[str, Any], name: str) -> None:
+    """Nothing of this spec or its runs, and nothing of the whole team but lists without them."""
+    create_spec(cast["alice"], cast.team, "another", cast.spec.head.text)
+    Run.objects.filter(key="ended-run").update(version=cast.spec.head)
+    answer = asked_for(cast, named, name, ["another"])
+    if name in LISTS:
+        assert answer.status_code == (301 if name in OLD else 200)
+        assert b"live-run" not in answer.content and b'"small"' not in answer.content
+    elif TEAM_ROUTES[name].args == ("team",):
+        assert (answer.status_code, b"for some specs alone" in answer.content) == (403, True)
+    else:
+        assert answer.status_code == 404
+    if name == "spak-api-specs":
+        assert [one["slug"] for one in answer.json()["specs"]] == ["another"]
+
+
+@pytest.mark.parametrize("name", sorted(BY_TOKEN & TEAM_ROUTES.keys()))
+def test_what_a_token_for_this_spec_reaches(cast: Any, named: dict[str, Any], name: str) -> None:
+    """Of the spec and its runs all that a token for every spec does; of the rest nothing."""
+    Run.objects.filter(key="ended-run").update(version=cast.spec.head)
+    with transaction.atomic():
+        whole = asked_for(cast, named, name, []).status_code
+        transaction.set_rollback(True)
+    route = TEAM_ROUTES[name]
+    mine = whole if name in LISTS or route.args != ("team",) else 403
+    assert asked_for(cast, named, name, ["small"]).status_code == (404 if route.args == SOURCE else mine)
 
 
 def test_no_scope_approves() -> None:

@@ -163,3 +163,33 @@ def test_sockets_take_none(team: Team, vera: User, path: str) -> None:
 
     assert looped(watch)["code"] == 4401
     held.close()
+
+
+def test_what_was_revoked_is_cut_off_within_a_second(team: Team, vera: User) -> None:
+    """As the platform is set: a stream is asked after twice a second, so that nothing here measures time;
+    and with the old one's end, where a token was rotated."""
+    assert stream.MEMBERS_S <= 0.5
+    held = ledger(team)
+    get, made = program(vera)
+
+    async def watch() -> bytes:
+        answer = await get("/t/demo/runs/r1/events")
+        reading = asyncio.create_task(read(answer, lambda text: False))
+        while not hub().readers:
+            await asyncio.sleep(0.01)
+        await sync_to_async(tokens.rotate)(made, 7, 0)
+        return await asyncio.wait_for(reading, WAIT_S)
+
+    assert looped(watch).endswith(b'event: closed\ndata: {"type":"closed","code":4401}\n\n')
+    held.close()
+
+
+def test_a_team_s_stream_is_for_tokens_of_every_spec(team: Team, vera: User) -> None:
+    _, secret = tokens.make(vera, "script", 7, team)
+    Token.objects.update(specs=[0])
+
+    async def watch() -> int:
+        answer = await AsyncClient().get("/t/demo/runs/events", headers={"authorization": f"Bearer {secret}"})
+        return int(answer.status_code)
+
+    assert looped(watch) == 403

@@ -64,7 +64,7 @@ def run_from(ground: None, cast: Any) -> Callable[..., Run]:
 
     def make(ref: str = "", commit: str = "", text: str = CHANGES, name: str = "app") -> Run:
         spec = create_spec(cast["alice"], cast.team, f"spec {cast.team.specs.count()}", text)
-        begun = actions.begin(cast["bob"], cast.team, name, ref, commit)
+        begun = actions.begin(cast["bob"], spec, name, ref, commit)
         run = start(cast["bob"], spec, begun_from=begun)
         execute.advance(run.key)
         run.refresh_from_db()

@@ -101,7 +101,7 @@ def test_a_run_is_cancelled_while_its_files_are_fetched(
     repository.commit({"a": b"a"})
     host.hang_s = 30
     monkeypatch.setattr(freeze, "LOOK_S", 0.0)
-    run = start(cast["bob"], cast.spec, begun_from=actions.begin(cast["bob"], cast.team, "app"))
+    run = start(cast["bob"], cast.spec, begun_from=actions.begin(cast["bob"], cast.spec, "app"))
     Run.objects.filter(pk=run.pk).update(wanted="cancel")
     execute.advance(run.key)
     run.refresh_from_db()
@@ -109,7 +109,7 @@ def test_a_run_is_cancelled_while_its_files_are_fetched(
 
 
 def test_one_that_is_cancelled_before_is_not_fetched(cast: Any, source: Source, host: Host) -> None:
-    run = start(cast["bob"], cast.spec, begun_from=actions.begin(cast["bob"], cast.team, "app"))
+    run = start(cast["bob"], cast.spec, begun_from=actions.begin(cast["bob"], cast.spec, "app"))
     request_control(cast["bob"], run, "cancel")
     execute.advance(run.key)
     assert host.asked == []
@@ -150,7 +150,7 @@ def test_a_ref_that_is_allowed_no_more_when_its_turn_comes(
     cast: Any, source: Source, repository: Repository
 ) -> None:
     repository.commit({"a": b"a"})
-    run = start(cast["bob"], cast.spec, begun_from=actions.begin(cast["bob"], cast.team, "app", "main"))
+    run = start(cast["bob"], cast.spec, begun_from=actions.begin(cast["bob"], cast.spec, "app", "main"))
     Source.objects.filter(pk=source.pk).update(refs="refs/heads/other")
     execute.advance(run.key)
     run.refresh_from_db()
@@ -158,7 +158,7 @@ def test_a_ref_that_is_allowed_no_more_when_its_turn_comes(
 
 
 def test_a_source_that_was_removed_meanwhile(cast: Any, source: Source) -> None:
-    run = start(cast["bob"], cast.spec, begun_from=actions.begin(cast["bob"], cast.team, "app", "main"))
+    run = start(cast["bob"], cast.spec, begun_from=actions.begin(cast["bob"], cast.spec, "app", "main"))
     actions.remove(cast["alice"], source)
     execute.advance(run.key)
     run.refresh_from_db()

@@ -160,11 +160,11 @@ def test_only_admins_change_sources_and_strangers_do_not_see_them(cast: Any) -> 
         ).status_code
         assert status == 403
     with pytest.raises(Http404):
-        actions.begin(cast["charlie"], cast.team, "app")
+        actions.begin(cast["charlie"], cast.spec, "app")
     with pytest.raises(PermissionDenied):
-        actions.begin(cast["vera"], cast.team, "app")
+        actions.begin(cast["vera"], cast.spec, "app")
     with pytest.raises(Refused, match="no source"):
-        actions.begin(cast["charlie"], cast.other_team, "app")
+        actions.begin(cast["charlie"], cast.other_spec, "app")
     for scope in ("start", "answer", "review"):
         answer = post(program(cast["alice"], scope), API, {"name": "two", "url": URL, "refs": ["main"]})
         assert answer.status_code == 403

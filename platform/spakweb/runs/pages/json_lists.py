@@ -17,7 +17,6 @@ from spakweb.live.summaries import HEADER, list_row
 from spakweb.runs.models import Run
 from spakweb.runs.pages.filters import RunFilter
 from spakweb.runs.pages.views import find_run
-from spakweb.teams.models import Team
 
 PAGE = 100
 
@@ -29,7 +28,7 @@ def runs(request: HttpRequest, team: str) -> JsonResponse:
 
     A filter that the page would leave out is refused: a program would take all runs for those that it meant.
     """
-    found = access.find(request.user, "run.view", Team, slug=team)
+    found, rows = access.listed(request.user, "run.view", Run, team)
     wanted = RunFilter.of(request.GET)
     given = {key: value for key, value in request.GET.items() if key != "before"}
     if given != dict(parse_qsl(wanted.query)):
@@ -38,7 +37,7 @@ def runs(request: HttpRequest, team: str) -> JsonResponse:
             "web.run_filter", f"The filters cannot be used: {names[:100]}.",
             "They are state, spec, version, label, q, mine=1 and deleted=1.",
         )  # fmt: skip
-    rows = wanted.apply(Run.objects.filter(team=found), request.user)
+    rows = wanted.apply(rows, request.user)
     if before := request.GET.get("before"):
         rows = rows.filter(pk__lt=access.find(request.user, "run.view", Run, team=found, key=before).pk)
     columns = (*HEADER, "version__spec__slug", "version__number", "deleted_at", "head")

@@ -34,7 +34,7 @@ def team_events(request: HttpRequest, team: str) -> HttpResponsePermanentRedirec
 @require_safe
 def team_runs(request: HttpRequest, team: str) -> HttpResponsePermanentRedirect:
     """`team/TEAM/runs.json`"""
-    access.find(request.user, "run.view", Team, slug=team)
+    access.listed(request.user, "run.view", Run, team)
     return _moved(request, "spak-team-runs", team)
 
 

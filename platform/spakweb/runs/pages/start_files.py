@@ -63,7 +63,7 @@ def chosen(request: HttpRequest, spec: Spec) -> dict[str, Any]:
         return {"files": _taken(request, spec, brought)[0]}
     if key == GIT:
         named = (request.POST.get(name, "").strip() for name in ("source", "ref"))
-        return {"begun_from": sources.begin(request.user, spec.team, *named)}
+        return {"begun_from": sources.begin(request.user, spec, *named)}
     if key in ("", NONE):
         return {"bare": key == NONE}
     return {"files": find_upload(spec, key)}
