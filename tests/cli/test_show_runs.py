@@ -16,12 +16,26 @@ DOCUMENT = {
     "metrics", "artifacts", "waiting", "refusal", "recorded",
 }  # fmt: skip
 
+WRITES = '''
+POLICY """
+Decl wrote(Path, N) bound [/string, /number] descr [fold("count"), within("20 steps")].
+feed_wrote(P) :- event(E), uses_path(E, /edits, _, P).
+forbidden(A) :- uses_path(A, /edits, _, P), wrote(P, N), 4 <= N.
+"""
+TASK Write {
+  STEP one: tool.write_file { path: "a.txt" content: "1" }
+  STEP two: tool.write_file { path: "a.txt" content: "2" }
+  success: file_exists("a.txt")
+}
+'''
+
 
 def test_an_ended_run(cli: Cli, ended: str, runs: Path) -> None:
     before = (runs / ended / "trace.jsonl").read_bytes()
     done = cli("show", ended, "--json")
     assert done.code == 0
-    assert set(done.json) == DOCUMENT | {"registers"}
+    assert set(done.json) == DOCUMENT | {"registers", "monitors"}
+    assert done.json["monitors"] == []
     assert (done.json["run"], done.json["state"], done.json["task"]) == (ended, "succeeded", "Hello")
     assert done.json["records"] == before.count(b"\n")
     assert done.json["chain_head"] == json.loads(before.splitlines()[-1])["#"]
@@ -36,6 +50,20 @@ def test_an_ended_run(cli: Cli, ended: str, runs: Path) -> None:
         0,
     )
     assert (runs / ended / "trace.jsonl").read_bytes() == before
+
+
+def test_what_the_law_remembers_is_shown_beside_its_limits(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "a.spak").write_text(WRITES, encoding="utf-8")
+    assert cli("run", "a.spak").code == 0
+    done = cli("show", "latest")
+    line = next(line for line in done.err.splitlines() if "wrote" in line and "within" in line)
+    assert line.strip().startswith('wrote of "a.txt" within 20 steps: 2 of 4, ')
+    (found,) = cli("show", "latest", "--json").json["monitors"]
+    assert found | {"age": "", "records": []} == {
+        "fold": "wrote", "kind": "count", "key": ['"a.txt"'], "window": "20 steps", "value": 2,
+        "holds": True, "age": "", "limit": 4, "records": [],
+    }  # fmt: skip
+    assert len(found["records"]) == 2
 
 
 def test_a_waiting_run_shows_its_question(cli: Cli, waiting: str) -> None:

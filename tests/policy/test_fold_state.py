@@ -15,7 +15,7 @@ from spak.datalog.folds import KINDS, Fold, Window
 from spak.datalog.values import MAX_INT, encode
 from spak.kernel import snapshot
 from spak.policy.history import state
-from spak.policy.history.state import History, to_data
+from spak.policy.history.state import History, from_data, to_data
 
 KEYS = [(encode(name),) for name in ("a", "b", "c")]
 
@@ -223,5 +223,7 @@ def test_the_state_stays_within_its_bound(kind: str, window: Window | None) -> N
         row = (key, *([number] if kind in ("sum", "last") else []))
         history, _ = fed(history, fold, row, at=number * 7)
         if number % 100 == 0:
+            kept = canon.dumps(to_data(history))
+            assert from_data(canon.loads(kept)) == history
             most = max(most, len(canon.dumps(to_data(history)["tables"].get("f", []))))
     assert 0 < most <= state.bound(fold) or kind == "pending"

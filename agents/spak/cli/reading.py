@@ -14,6 +14,7 @@ from spak.costs import cost_of
 from spak.errors import UsageError
 from spak.kernel.replay import Replay
 from spak.ledger.files import FileLedgers
+from spak.policy.history.monitors import monitors
 from spak.records import Kind, Record
 from spak.runner import View, view
 from spak.runner.perform import prompt_of
@@ -53,10 +54,17 @@ def view_of(root: Path, run: str) -> View:
         budgets = None if found.rules is None else found.rules.program.budgets
         cause = trail.sentence()
         seen = view(run, found.state, reader.head, reader.count, stop, prompt, budgets, cause)
-        seen = replace(seen, recorded=others.to_json())
+        seen = replace(seen, recorded=others.to_json(), monitors=_monitors(found))
         return seen if found.rules is None else with_artifacts(seen, root / run, found.rules.r3)
     finally:
         reader.close()
+
+
+def _monitors(found: Replay) -> tuple[dict[str, Any], ...]:
+    gate = found.rules.gate if found.rules is not None else None
+    if gate is None or not gate.folds:
+        return ()
+    return tuple(item.to_json() for item in monitors(gate.policy, found.state.r7.history))
 
 
 def is_held(folder: Path) -> bool:

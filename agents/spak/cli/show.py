@@ -167,6 +167,8 @@ def _print(seen: View, with_registers: bool) -> None:
 
         for name, value in seen.registers.items():
             say(f"  {name}: {canon.dumps(value).decode()}")
+        for item in seen.monitors:
+            say(f"  {_monitor(item)}")
     if seen.waiting is not None and seen.waiting["kind"] == "approval":
         from spak import canon
 
@@ -179,6 +181,17 @@ def _print(seen: View, with_registers: bool) -> None:
         say(str(seen.waiting.get("prompt", "")))
         say("---")
     say(f"next: {_next(seen)}")
+
+
+def _monitor(item: Mapping[str, Any]) -> str:
+    """A fold of the policy in one line: `moved of "B" within 24h: 4000 of 5000, 2 minutes ago, record 12`."""
+    of = f" of {', '.join(item['key'])}" if item["key"] else ""
+    within = f" within {item['window']}" if item["window"] else ""
+    value = item["value"] if item["value"] is not None else "holds" if item["holds"] else "does not hold"
+    most = f" of {item['limit']}" if item["limit"] is not None else ""
+    ago = f", {item['age']} ago" if item["age"] else ""
+    records = f", records {', '.join(map(str, item['records'][:6]))}" if item["records"] else ""
+    return f"{item['fold']}{of}{within}: {value}{most}{ago}{records}"
 
 
 def _next(seen: View) -> str:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from spak import canon
 from spak.datalog.folds import Fold
-from spak.datalog.values import MAX_INT, MIN_INT, Fact, Row, decode, order_row, to_json
+from spak.datalog.values import MAX_INT, MIN_INT, Fact, Row, decode, from_json, order_row, to_json
 
 KEY_BYTES = 256
 """Bytes of JSON of one column of a key, or of the value that `last` keeps."""
@@ -192,6 +192,22 @@ def records(folds: Folds, history: History, name: str, key: Row) -> tuple[int, .
             return tuple(entry.mark.record for entry in _within(folds[name], history, cell))
 
 
+def keys(fold: Fold, history: History) -> list[Row]:
+    """The keys of which a fold knows something, in its window or not, calls under way included."""
+    if fold.kind == "pending":
+        fed = (item for call in history.calls.values() for item in call.fed)
+        return list(dict.fromkeys(row for name, close, row in fed if name == fold.name and not close))
+    return list(_now(fold, history))
+
+
+def mark_of(fold: Fold, history: History, key: Row) -> Moment | None:
+    """When the newest event of a key was, where the fold keeps that."""
+    cell = _now(fold, history).get(key)
+    if isinstance(cell, tuple) and not isinstance(cell, Moment | Open | Last | Total):
+        return cell[-1].mark if cell else None
+    return cell if isinstance(cell, Moment) else getattr(cell, "mark", None)
+
+
 def newest(folds: Folds, history: History, name: str) -> tuple[Row, Moment] | None:
     """The newest event that fed a fold and is still known, in its window or not."""
     found: list[tuple[Row, Moment]] = []
@@ -237,6 +253,22 @@ def to_data(history: History) -> dict[str, Any]:
         "calls": calls,
         "full": full,
     }
+
+
+def from_data(data: Mapping[str, Any]) -> History:
+    """The History that `to_data` gave. Raises: KeyError, TypeError, ValueError, PolicyError for others."""
+    tables = {
+        name: {tuple(map(from_json, key)): _cell(cell) for key, cell in table}
+        for name, table in data["tables"].items()
+    }
+    calls = {
+        name: Call(
+            Moment(*mark), tuple((fold, close, tuple(map(from_json, row))) for fold, close, row in fed)
+        )
+        for name, (mark, fed) in data["calls"].items()
+    }
+    full = {name: Moment(*mark) for name, mark in data["full"].items()}
+    return History(data["seq"], data["step"], data["now"], tables, calls, full)
 
 
 def _counts(folds: Folds, item: tuple[str, bool, Row]) -> str:
@@ -413,3 +445,19 @@ def _cell_json(cell: Cell) -> list[Any]:
             return ["total", *cell]
         case _:
             return ["ring", *([*entry.mark, entry.value] for entry in cell)]
+
+
+def _cell(data: Any) -> Cell:
+    kind, *rest = data
+    match kind:
+        case "seen":
+            return Moment(*rest)
+        case "open":
+            return Open(Moment(*rest[0]) if rest[0] is not None else None, rest[1])
+        case "last":
+            return Last(Moment(*rest[0]), from_json(rest[1]))
+        case "total":
+            return Total(*rest)
+        case "ring":
+            return tuple(Addend(Moment(*entry[:4]), entry[4]) for entry in rest)
+    raise ValueError(f"no cell of a fold: {kind!r}")

@@ -33,12 +33,14 @@ class View:
     recorded: Mapping[str, int] | None = None
     """How many recorded answers were given to another prompt, and the first record (spak.runner.repeats)."""
     registers: Mapping[str, Any] = field(default_factory=dict)
+    monitors: tuple[Mapping[str, Any], ...] = ()
+    """What the policy's folds hold (spak.policy.history.monitors); shown with the registers."""
 
     def to_json(self, with_registers: bool = False) -> dict[str, Any]:
         """The view as `run --json` prints it."""
         value = asdict(self)
         if not with_registers:
-            del value["registers"]
+            del value["registers"], value["monitors"]
         return value
 
 

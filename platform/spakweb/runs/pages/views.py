@@ -26,7 +26,17 @@ from spakweb.live.summaries import standing
 from spakweb.runs import answering, backends, deleted, files, fork_points, modes, words
 from spakweb.runs.deleted import gone
 from spakweb.runs.models import Run, RunRecord
-from spakweb.runs.pages import checks, log, metrics, record_parts, run_parts, start_files, timeline, workspace
+from spakweb.runs.pages import (
+    checks,
+    history,
+    log,
+    metrics,
+    record_parts,
+    run_parts,
+    start_files,
+    timeline,
+    workspace,
+)
 from spakweb.runs.pages.dashboards import usual_time
 from spakweb.runs.pages.filters import RecordFilter, RunFilter, clean
 from spakweb.runs.pages.list_rows import filled
@@ -191,9 +201,10 @@ def pane(request: HttpRequest, run: Run, tab: str) -> dict[str, Any]:
             registers = (run.summary or {}).get("registers") or {}
             meanings = words.REGISTERS
             return {
+                "monitors": history.rows(run),
                 "registers": [
                     (name, meanings.get(name, ""), _pretty(value)) for name, value in registers.items()
-                ]
+                ],
             }
         case _:
             return timeline.pane(run, run_parts.address(run))
