@@ -68,6 +68,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "spak-version-detail": (f"{SPEC}/v/1/",),
     "spak-editor": (f"{SPEC}/edit/",),
     "spak-reviews": (f"{TEAM}/reviews/",),
+    "spak-review-rules": (f"{TEAM}/reviews/rules/",),
     "spak-patch-list": (f"{SPEC}/patches/", f"{TEAM}/specs/hello/patches/"),
     "spak-patch": (f"{SPEC}/patches/1/",),
     "spak-patch-editor": (f"{SPEC}/patches/1/edit/",),

@@ -187,6 +187,11 @@ REVIEWING = {
         "web/reviews/test_named_roles.py::test_somebody_of_the_role_has_to_approve_and_no_author_does",
         "web/reviews/test_named_roles.py::test_the_forms",
     ),
+    "rules of a team, which a spec may override": (
+        "web/reviews/test_team_rules.py::test_it_holds_for_specs_without_rules_of_their_own",
+        "web/reviews/test_team_rules.py::test_a_spec_may_override_it_either_way_and_come_back",
+        "web/reviews/test_team_rules.py::test_the_pages",
+    ),
     "required checks": (
         "web/reviews/test_evidence.py::test_a_text_with_errors_fails_and_holds_the_merge",
         "web/reviews/test_evidence.py::test_a_law_that_changed_makes_evidence_stale",

@@ -338,7 +338,7 @@ def spec_of(request: Builds, spec: Spec) -> dict[str, Any]:
         "head": spec.head.number,
         "hash": spec.head.content_hash,
         "tags": {tag.name: tag.version.number for tag in spec.tags.all()},
-        "protected": spec.approvals > 0,
+        "protected": spec.review_rules.approvals > 0,
         "archived": spec.archived_at is not None,
         "html_url": request.build_absolute_uri(reverse("spak-spec-detail", args=here)),
     }

@@ -73,6 +73,7 @@ WORDS = {
     "team.left": "Left the team",
     "team.named_role": "Changed a named role",
     "team.named_role_removed": "Removed a named role",
+    "team.review_rules": "Changed the rules of review",
     "team.role": "Changed a role",
     "team.rules": "Changed the rules",
     "token.first_used": "Used a token for the first time",

@@ -108,7 +108,7 @@ def config_of(
         "spec": {"id": spec.pk, "name": spec.name},
         "user": {"id": request.user.pk, "name": str(request.user)},
         "can_edit": editable,
-        "protected": spec.approvals > 0,
+        "protected": spec.review_rules.approvals > 0,
         "csrf": get_token(request),
         "nonce": str(request.csp_nonce),
         "text": draft.text if draft and editable else newest.text,

@@ -6,7 +6,7 @@ patch and spec are locked, and a form names the revision that its page showed. R
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -19,70 +19,14 @@ from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.reviews import by_task, checks, history, merge_queue, notices, rules
-from spakweb.reviews.kinds import KINDS
-from spakweb.reviews.models import ApprovalRule, Patch, Queued, Revision, Verdict
+from spakweb.reviews.models import Patch, Queued, Revision, Verdict
 from spakweb.specs.actions import draft_of, save_version
 from spakweb.specs.merge import merge as merged_text
 from spakweb.specs.merge import opcodes
 from spakweb.specs.models import Draft, Spec, SpecVersion
-from spakweb.teams.models import NamedRole
 from spakweb.text import clean, digest, one_line
 
 REVIEW_CHARS, VERDICT_CHARS = 20_000, 2_000
-
-
-def protect(
-    user: Any,
-    spec: Spec,
-    approvals: int,
-    by_admin: bool = False,
-    required: Iterable[str] = (),
-    roles: Mapping[str, str] | None = None,
-    *,
-    queue: bool = False,
-    follow: bool = False,
-) -> None:
-    """So many people must approve what changes the spec; 0: who may edit saves. `by_admin`: privileged
-    changes need an admin. `required`: checks that have to pass. `roles`: the named role, by kind of edit
-    (kinds.py), of which somebody has to approve it. `queue`: patches are merged by the queue. `follow`:
-    approvals count for a text that was brought up to date without a conflict.
-
-    Raises: Refused `web.approvals`, `web.named_role`.
-    """
-    access.require(user, "spec.protect", spec)
-    if not 0 <= approvals <= 9:
-        raise Refused("web.approvals", "Between 0 and 9 people can be asked to approve.", "Type a number.")
-    if roles and not approvals:
-        hint = "Ask for one approval at least: without, who may edit saves directly."
-        raise Refused("web.approvals", "A named role approves nothing in a spec that is not protected.", hint)
-    with transaction.atomic():
-        found_roles = _by_kind(spec, roles or {})
-        spec.approval_rules.all().delete()
-        ApprovalRule.objects.bulk_create(
-            ApprovalRule(spec=spec, kind=kind, role=role) for kind, role in found_roles.items()
-        )
-        found: dict[str, Any] = {
-            "approvals": approvals,
-            "privileged_by_admin": by_admin,
-            "required_checks": [name for name in rules.CHECKS if name in set(required)],
-            "merge_queue": queue,
-            "approvals_follow": follow,
-        }
-        Spec.objects.filter(pk=spec.pk).update(**found)
-        found["roles"] = {kind: role.name for kind, role in found_roles.items()}
-        record(user, "spec.protected", f"{spec.slug}: {approvals} approvals", spec.team, **found)
-
-
-def _by_kind(spec: Spec, roles: Mapping[str, str]) -> dict[str, NamedRole]:
-    """The named roles of the team, by kind of edit. Raises: Refused `web.named_role`."""
-    known = {role.name: role for role in spec.team.named_roles.select_for_update()}
-    for kind, name in roles.items():
-        if kind not in KINDS or name not in known:
-            words = (
-                f"There is no named role {name[:40]!r}" if kind in KINDS else "There is no such kind of edit"
-            )
-            raise Refused("web.named_role", f"{words}.", "Reload the page and choose from the list.", 409)
-    return {kind: known[roles[kind]] for kind in KINDS if kind in roles}
 
 
 def propose(
@@ -284,7 +228,7 @@ def merge(user: Any, patch: Patch, seen: int) -> SpecVersion:
     with transaction.atomic():
         patch, latest = _open(patch, seen)
         _hold(patch)
-        if patch.spec.merge_queue:
+        if patch.spec.review_rules.merge_queue:
             words = f"Patches of {patch.spec.name} are merged by the queue."
             raise Refused("web.patch_queue", words, "Queue the patch.", 409)
         return merge_held(user, patch, latest)
@@ -329,7 +273,7 @@ def queue(user: Any, patch: Patch, seen: int) -> Queued:
         _hold(patch)
         if patch.spec.archived_at:
             raise _archived(patch.spec)
-        if not patch.spec.merge_queue:
+        if not patch.spec.review_rules.merge_queue:
             words = f"{patch.spec.name} has no merge queue."
             raise Refused("web.patch_queue", words, "Merge the patch.", 409)
         if waits := rules.before_queue(patch):

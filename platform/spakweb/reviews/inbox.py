@@ -39,6 +39,9 @@ def waiting(user: Any, team: Team) -> QuerySet[Patch]:
     rows = rows.annotate(newest=Subquery(newest), newest_at=Subquery(revisions.values("made_at")[:1]))
     rows = rows.annotate(
         said=Exists(said),
+        wanted=Case(
+            When(spec__own_rules=True, then=F("spec__approvals")), default=F("spec__team__approvals")
+        ),
         by_another=Exists(Revision.objects.filter(pk=OuterRef("newest"), rebases=None).exclude(author=user)),
         wrote=Exists(own),
         judged=Exists(judged.filter(user=user)),
@@ -54,7 +57,7 @@ def waiting(user: Any, team: Team) -> QuerySet[Patch]:
         When((mine | Q(queued_by=user.pk)) & Q(place=Queued.State.REFUSED, thrown=True), then=Value("queue")),
         When(mine & Q(place=Queued.State.WAITING), then=Value("")),
         When(
-            Q(author=user, refused=False, approvals__gte=Greatest(F("spec__approvals"), 1)),
+            Q(author=user, refused=False, approvals__gte=Greatest(F("wanted"), 1)),
             then=Value("merge"),
         ),
         When(Q(author=user, by_another=True, said=False, judged=False), then=Value("revised")),

@@ -1,8 +1,8 @@
 """A patch to a spec, its revisions that never change, verdicts and checks that are pinned to a revision,
 comments, what each person has viewed, the merge queue, and the signed history of merges.
 
-What changes rows is in actions.py, talk.py and checks.py; how many must approve stands at the spec
-(`Spec.approvals`), and which kinds of edit a named role has to approve in ApprovalRule.
+What changes rows is in actions.py, talk.py, checks.py and protection.py; how many must approve is in
+`Spec.review_rules`, and which kinds of edit a named role has to approve in ApprovalRule.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from spakweb.appendonly import AppendOnly
 from spakweb.specs.models import Spec, SpecVersion
-from spakweb.teams.models import NamedRole
+from spakweb.teams.models import NamedRole, Team
 
 
 class Patch(models.Model):
@@ -63,17 +63,26 @@ class Patch(models.Model):
 
 
 class ApprovalRule(models.Model):
-    """That a kind of edit of a spec (kinds.py) needs the approval of somebody of a named role."""
+    """That a kind of edit (kinds.py) of a spec, or of a team's specs without rules of their own, needs the
+    approval of somebody of a named role."""
 
-    TEAM_PATH = "spec__team"
+    TEAM_PATH = "role__team"
 
-    spec = models.ForeignKey(Spec, models.PROTECT, related_name="approval_rules")
+    spec = models.ForeignKey(Spec, models.PROTECT, related_name="approval_rules", null=True, blank=True)
+    team = models.ForeignKey(Team, models.PROTECT, related_name="approval_rules", null=True, blank=True)
     kind = models.CharField(max_length=12)
     role = models.ForeignKey(NamedRole, models.PROTECT, related_name="approval_rules")
 
     class Meta:
         ordering = ("pk",)
-        constraints = (models.UniqueConstraint(fields=("spec", "kind"), name="one_rule_of_a_kind"),)
+        constraints = (
+            models.UniqueConstraint(fields=("spec", "kind"), name="one_rule_of_a_kind"),
+            models.UniqueConstraint(fields=("team", "kind"), name="one_rule_of_a_kind_of_a_team"),
+            models.CheckConstraint(
+                condition=models.Q(spec=None, team__isnull=False) | models.Q(spec__isnull=False, team=None),
+                name="a_rule_of_a_spec_or_a_team",
+            ),
+        )
 
 
 class Revision(AppendOnly):

@@ -57,7 +57,7 @@ def status(user: Any, patch: Patch) -> dict[str, Any]:
     ]
     entry = merge_queue.entry_of(patch) if opened else None
     missing = rules.missing(patch) if opened else []
-    queue = opened and patch.spec.merge_queue
+    queue = opened and patch.spec.review_rules.merge_queue
     return {
         "entry": entry,
         "place": merge_queue.place(entry) if entry else 0,

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth import get_user_model
+from django.db.models import QuerySet
 
 from spakweb import access
 from spakweb.reviews.kinds import KINDS
-from spakweb.reviews.models import Check, Patch, Revision, Verdict
+from spakweb.reviews.models import ApprovalRule, Check, Patch, Revision, Verdict
 from spakweb.reviews.reading import read
 from spakweb.runs.models import ENDED, Run
 from spakweb.specs.models import Spec
@@ -33,11 +34,18 @@ def authors(patch: Patch) -> set[int]:
     return {patch.author_id, *patch.revisions.filter(rebases=None).values_list("author", flat=True)}
 
 
+def by_kind(spec: Spec) -> QuerySet[ApprovalRule]:
+    """Which kinds of edit a named role has to approve."""
+    own = {"spec": spec} if spec.own_rules else {"team": spec.team_id}
+    return ApprovalRule.objects.filter(**own)
+
+
 def required(spec: Spec) -> list[str]:
     """The checks that have to pass. The merge queue asks for a text without errors always; where a named role
     approves what recorded actions tell, they have to be judged."""
-    wanted = {*spec.required_checks, *(["text"] if spec.merge_queue else [])}
-    if spec.approval_rules.filter(kind="permits").exists():
+    ruled = spec.review_rules
+    wanted = {*ruled.required_checks, *(["text"] if ruled.merge_queue else [])}
+    if by_kind(spec).filter(kind="permits").exists():
         wanted.add("actions")
     return [*(name for name in CHECKS if name in wanted), *sorted(wanted - CHECKS.keys())]
 
@@ -55,7 +63,7 @@ def standing_approvals(patch: Patch) -> list[Verdict]:
     they judged and the newest differ in formatting at most, who wrote no revision and may still review. Where
     the spec says so they count for what came of bringing the text up to date."""
     latest, wrote, last = patch.latest, authors(patch), {}
-    counted = same_work(latest) if patch.spec.approvals_follow else [latest]
+    counted = same_work(latest) if patch.spec.review_rules.approvals_follow else [latest]
     rows = Verdict.objects.filter(revision__patch=patch).select_related("revision__base", "user")
     for verdict in rows.order_by("pk"):
         last[verdict.user_id] = verdict
@@ -112,7 +120,7 @@ def before_queue(patch: Patch) -> list[str]:
 def of_people(patch: Patch) -> list[str]:
     """The verdicts that a merge still waits for."""
     approvals, latest, found = standing_approvals(patch), patch.latest, []
-    if len(approvals) < (needed := max(1, patch.spec.approvals)):
+    if len(approvals) < (needed := max(1, patch.spec.review_rules.approvals)):
         found.append(f"{needed - len(approvals)} more to approve it")
     if not any(map(_by_admin, approvals)) and (why := for_an_admin(patch, latest)):
         found.append(f"an admin to approve it, since {why}")
@@ -126,7 +134,7 @@ def of_people(patch: Patch) -> list[str]:
 def _by_roles(patch: Patch, latest: Revision, approvals: list[Verdict]) -> list[str]:
     """What named roles have not approved yet, each role once with every reason."""
     wanted: dict[NamedRole, list[str]] = {}
-    ruled = list(patch.spec.approval_rules.select_related("role"))
+    ruled = list(by_kind(patch.spec).select_related("role"))
     kinds = kinds_of(patch, latest) if ruled else frozenset()
     for rule in ruled:
         if rule.kind in kinds:
@@ -165,7 +173,7 @@ def for_an_admin(patch: Patch, revision: Revision) -> str:
     reading = read(patch.spec, revision.base.text, revision.text)
     if reading.widens:
         return "it widens what the spec may do"
-    if patch.spec.privileged_by_admin and reading.marked:
+    if patch.spec.review_rules.privileged_by_admin and reading.marked:
         return f"it makes {plural(len(reading.marked), 'privileged change')}"
     if revision.checks.filter(name="actions", state=Check.State.LOOK).exists():
         return "it permits actions that were denied"

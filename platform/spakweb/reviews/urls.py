@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from django.urls import path
 
-from spakweb.reviews import views
+from spakweb.reviews import views, views_rules
 
 ONE = "specs/<slug:spec>/patches/<int:patch>/"
 
 urlpatterns = [
     path("reviews/", views.inbox, name="spak-reviews"),
+    path("reviews/rules/", views_rules.team_rules, name="spak-review-rules"),
+    path("reviews/rules/save/", views_rules.protect_team, name="spak-review-rules-save"),
     path("specs/<slug:spec>/patches/", views.patch_list, name="spak-patch-list"),
     path("specs/<slug:spec>/patches/propose/", views.propose, name="spak-patch-propose"),
-    path("specs/<slug:spec>/patches/protect/", views.protect, name="spak-spec-protect"),
+    path("specs/<slug:spec>/patches/protect/", views_rules.protect, name="spak-spec-protect"),
     path("specs/<slug:spec>/blame/", views.blame_page, name="spak-spec-blame"),
     path("specs/<slug:spec>/history.jsonl", views.history_file, name="spak-spec-history-file"),
     path(ONE, views.patch, name="spak-patch"),

@@ -15,9 +15,8 @@ from django.views.decorators.http import require_POST, require_safe
 from spakweb import access
 from spakweb.error_pages import wants_json
 from spakweb.errors import Refused
-from spakweb.reviews import actions, blame, campaigns, history, merge_queue, page, rules, talk
+from spakweb.reviews import actions, blame, campaigns, history, merge_queue, page, talk, views_rules
 from spakweb.reviews.inbox import waiting as inbox_of
-from spakweb.reviews.kinds import KINDS
 from spakweb.reviews.models import Patch
 from spakweb.reviews.reading import draw, read
 from spakweb.specs.actions import draft_moved, drop_draft
@@ -65,18 +64,10 @@ def patch_list(request: HttpRequest, team: str, spec: str) -> HttpResponse:
     context = around(request, found, "patches") | {
         "patches": found.patches.select_related("author")[:MOST],
         "may_protect": access.can(request.user, "spec.protect", found),
-        "named_roles": found.team.named_roles.all(),
-        "kinds": _kinds(found),
-        "check_names": rules.CHECKS.items(),
         "queue": merge_queue.waiting(found),
+        **views_rules.of_spec(found),
     }
     return render(request, "reviews/list.html", context)
-
-
-def _kinds(spec: Spec) -> list[tuple[str, str, str]]:
-    """Kinds of edit with their label and the named role that has to approve them, empty where none."""
-    ruled = {one.kind: one.role.name for one in spec.approval_rules.select_related("role")}
-    return [(kind, label, ruled.get(kind, "")) for kind, (label, _) in KINDS.items()]
 
 
 @require_POST
@@ -112,27 +103,6 @@ def _campaign(request: HttpRequest, spec: Spec, file: Any) -> HttpResponse:
     )
     messages.success(request, message)
     return redirect("spak-patch-list", team=spec.team.slug, spec=spec.slug)
-
-
-@require_POST
-def protect(request: HttpRequest, team: str, spec: str) -> HttpResponse:
-    """Set how many approvals a patch to the spec needs."""
-    found = find_spec(request, team, spec)
-    given = request.POST
-    asked = as_number(given.get("approvals", ""))
-    by_admin = given.get("privileged_by_admin") == "1"
-    roles = {kind: name for kind in KINDS if (name := given.get(f"role-{kind}", ""))}
-    actions.protect(
-        request.user,
-        found,
-        -1 if asked is None else asked,
-        by_admin,
-        given.getlist("required_checks"),
-        roles,
-        queue=given.get("merge_queue") == "1",
-        follow=given.get("approvals_follow") == "1",
-    )
-    return redirect("spak-patch-list", team=team, spec=spec)
 
 
 @gzip_page

@@ -112,7 +112,7 @@ def save_version(
             if typed:
                 draft.delete()
             return head
-        if spec.approvals and reviewed is None:
+        if spec.review_rules.approvals and reviewed is None:
             raise Refused(
                 "web.protected", f"{spec.name} is protected.", "Propose the text as a patch.", 409
             )
@@ -182,7 +182,7 @@ def set_tag(user: Any, version: SpecVersion, name: str) -> Tag:
         raise Refused("web.tag", f"{name[:60]!r} is no name for a tag.", error.message) from error
     with transaction.atomic():
         spec = _locked(version.spec_id)
-        if name in PROMOTED and spec.approvals and (why := _not_promoted(user, version, name)):
+        if name in PROMOTED and spec.review_rules.approvals and (why := _not_promoted(user, version, name)):
             raise Refused("web.tag_rule", f"{name} does not move to version {version.number}: {why}.",
                           "The page Reviews of the documentation has the rules.", 409)  # fmt: skip
         old = Tag.objects.filter(spec=version.spec, name=name).select_related("version").first()
@@ -212,7 +212,7 @@ def _not_promoted(user: Any, version: SpecVersion, name: str) -> str:
 def remove_tag(user: Any, tag: Tag) -> None:
     """Remove a tag of a version; nothing where it is gone. Raises: PermissionDenied, Http404 where the person
     may not."""
-    needed = "spec.protect" if tag.name in PROMOTED and tag.spec.approvals else "spec.tag"
+    needed = "spec.protect" if tag.name in PROMOTED and tag.spec.review_rules.approvals else "spec.tag"
     access.require(user, needed, tag)
     with transaction.atomic():
         _locked(tag.spec_id)

@@ -12,12 +12,12 @@ from django.db import models
 from django.utils import timezone
 
 from spakweb.appendonly import AppendOnly
-from spakweb.teams.models import Team
+from spakweb.teams.models import ReviewRules, Team
 
 TAG = RegexValidator(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,39}\Z", "Letters, digits, dot, dash and underscore.")
 
 
-class Spec(models.Model):
+class Spec(ReviewRules):
     """A spec of a team; its text is in its versions."""
 
     TEAM_PATH = "team"
@@ -29,16 +29,8 @@ class Spec(models.Model):
     made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     made_at = models.DateTimeField(default=timezone.now, editable=False)
     archived_at = models.DateTimeField(null=True, blank=True)
-    approvals = models.PositiveSmallIntegerField(default=0)
-    """How many must approve a change; with any it is protected: texts come in by patches alone."""
-    privileged_by_admin = models.BooleanField(default=False)
-    """Whether each privileged change needs an admin's approval, and not only what widens."""
-    required_checks = models.JSONField(default=list, blank=True)
-    """Names of the checks of a patch that have to pass before it is merged."""
-    merge_queue = models.BooleanField(default=False)
-    """Whether patches are merged by the queue alone, one on top of the other."""
-    approvals_follow = models.BooleanField(default=False)
-    """Whether approvals count for the text that comes of bringing a patch up to date without a conflict."""
+    own_rules = models.BooleanField(default=False)
+    """Whether the rules of review are those of its own row, and not the team's."""
     head = models.OneToOneField(
         "SpecVersion", models.PROTECT, related_name="+", null=True, blank=True, editable=False
     )
@@ -50,6 +42,11 @@ class Spec(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def review_rules(self) -> ReviewRules:
+        """The rules that hold for it: its own, else the team's."""
+        return self if self.own_rules else self.team
 
 
 class SpecVersion(AppendOnly):

@@ -44,8 +44,27 @@ class User(AbstractUser):
         return one_line(self.get_full_name(), 80) or self.username  # an issuer may tell any name
 
 
-class Team(models.Model):
-    """Owns specs; whoever is not in it does not learn that it exists."""
+class ReviewRules(models.Model):
+    """What a patch needs before it is merged: the default of a team, or the rules of one spec."""
+
+    approvals = models.PositiveSmallIntegerField(default=0)
+    """How many must approve a change; with any a spec is protected: texts come in by patches alone."""
+    privileged_by_admin = models.BooleanField(default=False)
+    """Whether each privileged change needs an admin's approval, and not only what widens."""
+    required_checks = models.JSONField(default=list, blank=True)
+    """Names of the checks of a patch that have to pass before it is merged."""
+    merge_queue = models.BooleanField(default=False)
+    """Whether patches are merged by the queue alone, one on top of the other."""
+    approvals_follow = models.BooleanField(default=False)
+    """Whether approvals count for the text that comes of bringing a patch up to date without a conflict."""
+
+    class Meta:
+        abstract = True
+
+
+class Team(ReviewRules):
+    """Owns specs; whoever is not in it does not learn that it exists. Its rules of review hold for its specs
+    without rules of their own."""
 
     TEAM_PATH = ""
 

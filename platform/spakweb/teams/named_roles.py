@@ -51,8 +51,9 @@ def drop(user: Any, role: NamedRole) -> None:
             record(user, "team.named_role_removed", role.name, role.team, was=_names(role))
             role.delete()
     except ProtectedError as error:
-        hint = "Take it out of the protection of these specs first."
-        specs = sorted({str(rule.spec) for rule in error.protected_objects if hasattr(rule, "spec")})
+        hint = "Take it out of these rules first."
+        ruled = [rule for rule in error.protected_objects if hasattr(rule, "spec")]
+        specs = sorted({str(rule.spec) if rule.spec else "the team's default" for rule in ruled})
         words = f"{role.name} has to approve edits of {', '.join(specs)}."
         raise Refused("web.named_role", words, hint, 409) from error
 

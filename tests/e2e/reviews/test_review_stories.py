@@ -308,6 +308,11 @@ def test_two_patches_go_through_the_queue_one_on_top_of_the_other(person, tmp_pa
     alice.page.get_by_role("button", name="Set").click()
     expect(alice.page.get_by_text("No patch waits to be merged.")).to_be_visible()
     assert alice.flaws(dark=True) == []
+    alice.go("/t/demo-team/members/")
+    alice.page.get_by_role("link", name="Rules of review").click()
+    expect(alice.page.get_by_role("heading", name="Specs with rules of their own")).to_be_visible()
+    alice.page.screenshot(path=folder / "rules-of-review.png", full_page=True)
+    assert alice.flaws(dark=True) == []
     patches = []
     for old, new in (('"Look."', '"Look around."'), ('"Say."', '"Say it."')):
         bob.open(path)

@@ -118,6 +118,8 @@ TEAM_ROUTES = {
     "spak-old-team-runs": Route(VIEWER),
     "spak-team-events": Route(VIEWER),
     "spak-reviews": Route(VIEWER),
+    "spak-review-rules": Route(VIEWER),
+    "spak-review-rules-save": Route(ADMIN, "post", {"approvals": "1"}),
     "spak-patch-list": Route(VIEWER, args=SPEC),
     "spak-patch-propose": Route(EDITOR, "post", {"text": "task A { }", "base_version": "1"}, SPEC),
     "spak-spec-protect": Route(ADMIN, "post", {"approvals": "1"}, SPEC),

@@ -14,6 +14,7 @@ from spak.outer import spec_history
 from spakweb.errors import Refused
 from spakweb.reviews import actions, blame, checks, history, page, rules, talk
 from spakweb.reviews.models import Check, HistoryRecord, Patch
+from spakweb.reviews.protection import protect
 from spakweb.specs.actions import archive, save_version
 from spakweb.specs.models import SpecVersion
 
@@ -40,7 +41,7 @@ def checked(patch: Patch) -> dict[str, tuple[str, str]]:
 
 
 def test_a_text_with_errors_fails_and_holds_the_merge(cast: Any, patch: Patch) -> None:
-    actions.protect(cast["alice"], cast.spec, 1, required=["text", "none such"])
+    protect(cast["alice"], cast.spec, 1, required=["text", "none such"])
     patch.refresh_from_db()
     actions.judge(cast["rita"], patch, 1, True)
     assert "a check to end: the text is free of errors" in rules.missing(patch)
@@ -60,7 +61,7 @@ def test_without_runs_there_is_nothing_to_judge(cast: Any, patch: Patch) -> None
 
 
 def test_a_law_that_changed_makes_evidence_stale(cast: Any, patch: Patch) -> None:
-    actions.protect(cast["alice"], cast.spec, 1, required=["text"])
+    protect(cast["alice"], cast.spec, 1, required=["text"])
     actions.judge(cast["rita"], patch, 1, True)
     checked(patch)
     patch = Patch.objects.get(pk=patch.pk)
@@ -306,7 +307,7 @@ def test_a_spec_that_was_archived_meanwhile_takes_no_merge(cast: Any, patch: Pat
 
 
 def test_privileged_changes_can_ask_for_an_admin(cast: Any, patch: Patch) -> None:
-    actions.protect(cast["alice"], cast.spec, 1, by_admin=True)
+    protect(cast["alice"], cast.spec, 1, by_admin=True)
     patch = Patch.objects.get(pk=patch.pk)
     actions.judge(cast["rita"], patch, 1, True)
     assert rules.missing(patch) == ["an admin to approve it, since it makes 2 privileged changes"]

@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from spakweb.reviews import actions, talk
 from spakweb.reviews.models import Patch
+from spakweb.reviews.protection import protect
 from spakweb.specs.actions import create_spec, save_version, set_tag
 from spakweb.teams import named_roles
 
@@ -21,7 +22,7 @@ def test_a_hostile_name_in_every_field(cast: Any) -> None:
     alice, bob, rita = (cast[name] for name in ("alice", "bob", "rita"))
     spec = create_spec(alice, cast.team, f"Sp {HOSTILE}", cast.spec.head.text)
     role = named_roles.keep(alice, cast.team, HOSTILE, [])
-    actions.protect(alice, spec, 1, roles={"any": role.name})
+    protect(alice, spec, 1, roles={"any": role.name})
     spec.refresh_from_db()
     text = spec.head.text.replace(ONE, OTHER) + f"// {HOSTILE}\n"
     patch = actions.propose(bob, spec, text, 1, HOSTILE, HOSTILE, campaign=HOSTILE)
@@ -36,7 +37,7 @@ def test_a_hostile_name_in_every_field(cast: Any) -> None:
     }  # fmt: skip
     found = _shown(cast, spec.slug, pages)
     assert {name for name, body in found.items() if "onerror" in body} >= {"spak-patch", "spak-patch-list"}
-    actions.protect(alice, spec, 1)
+    protect(alice, spec, 1)
     actions.revise(bob, patch, 2, text, HOSTILE)
     patch = Patch.objects.get(pk=patch.pk)
     actions.judge(rita, patch, 3, True, HOSTILE)

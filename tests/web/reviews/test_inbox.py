@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from spakweb.reviews import actions, checks, inbox, talk
 from spakweb.reviews.models import Check, Patch
+from spakweb.reviews.protection import protect
 from spakweb.specs.actions import archive, save_draft
 from spakweb.specs.models import Draft
 
@@ -38,7 +39,7 @@ def test_reviewers_are_asked_and_then_the_author(cast: Any, patch: Patch) -> Non
     assert needs(cast) == {"alice": ["review"], "bob": [], "rita": ["review"], "vera": []}
     actions.judge(cast["rita"], patch, 2, True)
     assert needs(cast) == {"alice": ["review"], "bob": ["merge"], "rita": [], "vera": []}
-    actions.protect(cast["alice"], cast.spec, 2)
+    protect(cast["alice"], cast.spec, 2)
     assert needs(cast)["bob"] == []
     actions.judge(cast["alice"], patch, 2, True)
     actions.merge(cast["bob"], patch, 2)
@@ -137,6 +138,6 @@ def test_the_editor_of_a_protected_spec_offers_only_to_propose(cast: Any) -> Non
     where = reverse("spak-editor", args=[cast.team.slug, "small"])
     page = cast.client("bob").get(where).content.decode()
     assert 'data-act="propose"' in page and 'data-act="save"' in page
-    actions.protect(cast["alice"], cast.spec, 1)
+    protect(cast["alice"], cast.spec, 1)
     page = cast.client("bob").get(where).content.decode()
     assert 'data-act="propose"' in page and 'data-act="save"' not in page and '"protected": true' in page

@@ -15,6 +15,7 @@ from spakweb.audit.models import Event
 from spakweb.errors import Refused
 from spakweb.reviews import actions, checks, inbox, jobs, merge_queue, queue_steps, rules
 from spakweb.reviews.models import Check, Patch, Queued
+from spakweb.reviews.protection import protect
 from spakweb.specs.actions import archive
 from spakweb.teams.models import Membership, Role
 
@@ -38,7 +39,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
 @pytest.fixture
 def team(cast: Any) -> Any:
     """The cast, whose spec is merged by the queue and whose approvals follow."""
-    actions.protect(cast["alice"], cast.spec, 1, queue=True, follow=True)
+    protect(cast["alice"], cast.spec, 1, queue=True, follow=True)
     cast.spec.refresh_from_db()
     return cast
 
@@ -120,7 +121,7 @@ def test_a_rebased_patch_is_merged_as_it_was_checked(team: Any) -> None:
 
 
 def test_approvals_fall_unless_the_rules_say_otherwise(team: Any) -> None:
-    actions.protect(team["alice"], team.spec, 1, queue=True)
+    protect(team["alice"], team.spec, 1, queue=True)
     first = proposed(team, ONE, ONE.replace('"."', '"tests"'), "One")
     second = proposed(team, TWO, TWO.replace('"."', '"docs"'), "Two")
     for one in (first, second):
@@ -181,7 +182,7 @@ def test_merging_goes_by_the_queue_alone_and_only_where_there_is_one(team: Any) 
     actions.unqueue(team["rita"], patch)
     assert ended(patch) == ("left", "rita took it out")
     assert Event.objects.filter(action="patch.unqueued").count() == 1
-    actions.protect(team["alice"], team.spec, 1)
+    protect(team["alice"], team.spec, 1)
     with refused("web.patch_queue"):
         actions.queue(team["bob"], patch, 1)
     assert actions.merge(team["bob"], patch, 1).number == 2

@@ -21,6 +21,7 @@ from spakweb.audit.models import Event
 from spakweb.errors import Refused
 from spakweb.reviews import actions, checks, history, jobs, merge_queue, notices, queue_steps, rules
 from spakweb.reviews.models import HistoryRecord, Patch, Queued
+from spakweb.reviews.protection import protect
 from spakweb.specs.actions import Stale, remove_tag, save_version, set_tag
 from spakweb.specs.models import Spec
 
@@ -190,7 +191,7 @@ def worker(spec: int, steps: int = 60) -> None:
 
 
 def test_a_queue_with_many_workers_while_somebody_saves(world: Any) -> None:
-    actions.protect(world["alice"], world.spec, 0, queue=True, follow=True)
+    protect(world["alice"], world.spec, 0, queue=True, follow=True)
     patches = [proposed(world, number, "tests") for number in (0, 2, 4)]
     same = proposed(world, 4, "docs")
     for patch in (*patches, same):
@@ -274,7 +275,7 @@ def _dying(number: int) -> None:
 
 
 def test_workers_that_are_killed_at_any_write_of_a_step(world: Any) -> None:
-    actions.protect(world["alice"], world.spec, 1, queue=True, follow=True)
+    protect(world["alice"], world.spec, 1, queue=True, follow=True)
     patches = [proposed(world, 0, "tests"), proposed(world, 3, "docs"), proposed(world, 3, "src")]
     for patch in patches:
         actions.queue(world["bob"], patch, 1)

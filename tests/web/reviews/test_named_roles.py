@@ -17,6 +17,7 @@ from spakweb.errors import Refused
 from spakweb.reviews import actions, rules
 from spakweb.reviews.kinds import KINDS, kinds_of
 from spakweb.reviews.models import ApprovalRule, Check, Patch
+from spakweb.reviews.protection import protect
 from spakweb.teams import actions as teams
 from spakweb.teams import named_roles
 from spakweb.teams.models import Membership, NamedRole
@@ -94,7 +95,7 @@ def test_what_kinds_an_edit_has(old: str, new: str, wanted: set[str]) -> None:
 
 def test_somebody_of_the_role_has_to_approve_and_no_author_does(cast: Any) -> None:
     named(cast, "bob")
-    actions.protect(cast["alice"], cast.spec, 1, roles={"tools": "security"})
+    protect(cast["alice"], cast.spec, 1, roles={"tools": "security"})
     patch = proposed(cast)
     actions.judge(cast["rita"], patch, 1, True)
     wanted = "somebody of security to approve it, since it changes tools or their arguments"
@@ -116,7 +117,7 @@ def test_somebody_of_the_role_has_to_approve_and_no_author_does(cast: Any) -> No
 
 def test_edits_of_other_kinds_do_not_ask_for_it(cast: Any) -> None:
     named(cast, "alice")
-    actions.protect(cast["alice"], cast.spec, 1, roles={"sandbox": "security", "permits": "security"})
+    protect(cast["alice"], cast.spec, 1, roles={"sandbox": "security", "permits": "security"})
     patch = proposed(cast)
     actions.judge(cast["rita"], patch, 1, True)
     assert missing(patch) == ["a check to end: recorded actions under both texts"]
@@ -133,7 +134,7 @@ def test_edits_of_other_kinds_do_not_ask_for_it(cast: Any) -> None:
 
 def test_two_reasons_of_one_role_are_one_line(cast: Any) -> None:
     named(cast, "rita")
-    actions.protect(cast["alice"], cast.spec, 1, roles={"any": "security", "widens": "security"})
+    protect(cast["alice"], cast.spec, 1, roles={"any": "security", "widens": "security"})
     patch = proposed(cast, SHELL)
     actions.judge(cast["alice"], patch, 1, True)
     both = "it changes what the spec means and it widens what the spec may do"
@@ -153,9 +154,9 @@ def test_what_no_rule_can_be(cast: Any) -> None:
         ("web.approvals", 0, {"any": "security"}),
     ):
         with refused(code):
-            actions.protect(cast["alice"], cast.spec, approvals, roles=roles)
+            protect(cast["alice"], cast.spec, approvals, roles=roles)
     with pytest.raises(PermissionDenied):
-        actions.protect(cast["rita"], cast.spec, 1, roles={"any": "security"})
+        protect(cast["rita"], cast.spec, 1, roles={"any": "security"})
     for name in ("", " ", "Admin", "viewer"):
         with refused("web.named_role"):
             named_roles.keep(cast["alice"], cast.team, name, ())
@@ -164,11 +165,11 @@ def test_what_no_rule_can_be(cast: Any) -> None:
 
 def test_a_role_that_a_rule_names_stays(cast: Any) -> None:
     role = named(cast, "rita")
-    actions.protect(cast["alice"], cast.spec, 1, roles={"any": "security"})
+    protect(cast["alice"], cast.spec, 1, roles={"any": "security"})
     with pytest.raises(Refused, match="security has to approve edits of small") as why:
         named_roles.drop(cast["alice"], role)
     assert why.value.code == "web.named_role" and not Event.objects.filter(action="team.named_role_removed")
-    actions.protect(cast["alice"], cast.spec, 1)
+    protect(cast["alice"], cast.spec, 1)
     named_roles.drop(cast["alice"], role)
     assert not NamedRole.objects.exists()
     assert Event.objects.get(action="team.named_role_removed").thing == "security"

@@ -12,6 +12,7 @@ from spakweb.audit.models import Event
 from spakweb.errors import Refused
 from spakweb.reviews import actions, rules, talk
 from spakweb.reviews.models import Patch
+from spakweb.reviews.protection import protect
 from spakweb.specs.actions import restore, save_version
 from spakweb.specs.models import SpecVersion
 
@@ -99,10 +100,10 @@ def test_what_widens_needs_an_admin(cast: Any) -> None:
 
 def test_a_protected_spec_takes_patches_alone(cast: Any, both: Patch) -> None:
     with pytest.raises(PermissionDenied):
-        actions.protect(cast["rita"], cast.spec, 2)
+        protect(cast["rita"], cast.spec, 2)
     with refused("web.approvals"):
-        actions.protect(cast["alice"], cast.spec, 10)
-    actions.protect(cast["alice"], cast.spec, 2)
+        protect(cast["alice"], cast.spec, 10)
+    protect(cast["alice"], cast.spec, 2)
     with refused("web.protected"):
         save_version(cast["alice"], cast.spec, both.latest.text, 1)
     actions.judge(cast["rita"], both, 1, True)

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from spakweb.errors import Refused
 from spakweb.reviews import actions, history
+from spakweb.reviews.protection import protect
 from spakweb.runs.models import Run
 from spakweb.specs.actions import remove_tag, set_tag
 from spakweb.specs.models import SpecVersion
@@ -20,7 +21,7 @@ ONE, OTHER = 'tool.list_files { path: "." }', 'tool.list_files { path: "tests" }
 @pytest.fixture
 def merged(cast: Any) -> SpecVersion:
     """A protected spec's version by bob's patch."""
-    actions.protect(cast["alice"], cast.spec, 1)
+    protect(cast["alice"], cast.spec, 1)
     patch = actions.propose(cast["bob"], cast.spec, cast.spec.head.text.replace(ONE, OTHER), 1, "Elsewhere")
     actions.judge(cast["rita"], patch, 1, True)
     return actions.merge(cast["bob"], patch, 1)

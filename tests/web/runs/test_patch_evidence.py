@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from spakweb.reviews import actions, checks, rules
 from spakweb.reviews.models import Check, Patch
+from spakweb.reviews.protection import protect
 from spakweb.runs.models import Run
 
 OPEN = """\
@@ -39,7 +40,7 @@ def test_a_patch_that_forbids_what_runs_did(ran: Callable[..., Run], cast: Any) 
     assert (change["run"], change["name"], change["newly"]) == (run.key, "write_file", "denied")
     assert "forbidden" in change["proof"] and found["actions"].result["permitted"] == []
     assert found["replay"].state == "failed" and found["replay"].result["ended"]["worse"] == 1
-    actions.protect(cast["alice"], run.version.spec, 1, required=["replay"])
+    protect(cast["alice"], run.version.spec, 1, required=["replay"])
     assert "a check to pass: recorded runs under the patch" in rules.missing(Patch.objects.get(pk=patch.pk))
     args = [cast.team.slug, patch.spec.slug, patch.number]
     body = cast.client("bob").get(reverse("spak-patch", args=args)).content.decode()
