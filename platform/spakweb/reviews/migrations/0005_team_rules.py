@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ("reviews", "0004_approval_rules"),
         ("specs", "0006_team_rules"),
-        ("teams", "0008_team_rules"),
+        ("teams", "0009_team_rules"),
     ]
 
     operations = [

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("teams", "0007_named_roles"),
+        ("teams", "0008_token_specs"),
     ]
 
     operations = [
