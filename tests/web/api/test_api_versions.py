@@ -9,6 +9,7 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
+from spakweb.reviews.protection import protect
 from spakweb.specs.actions import save_version, set_tag
 from spakweb.specs.models import Spec, SpecVersion, Tag
 from spakweb.teams import tokens
@@ -77,7 +78,7 @@ def test_a_save_without_its_base_is_refused(cast: Any, ci: Client, etag: str) ->
 
 
 def test_a_protected_spec_says_how_a_text_comes_in(cast: Any, ci: Client) -> None:
-    Spec.objects.filter(pk=cast.spec.pk).update(approvals=1)
+    protect(cast["alice"], cast.spec, 1)
     answer = save(ci, OTHER, ci.get(SPEC + "versions/")["ETag"])
     assert (answer.status_code, answer.json()["code"]) == (409, "web.protected")
     assert f"POST {SPEC}patches/" in answer.json()["hint"]
@@ -160,7 +161,7 @@ def test_tags_are_made_moved_and_removed(cast: Any, ci: Client) -> None:
 
 def test_a_protected_specs_tags_move_by_its_rules(cast: Any, ci: Client) -> None:
     set_tag(cast["rita"], cast.spec.head, "staging")
-    Spec.objects.filter(pk=cast.spec.pk).update(approvals=1)
+    protect(cast["alice"], cast.spec, 1)
     moved = post(ci, SPEC + "tags/", {"name": "production", "version": 1})
     assert (moved.status_code, moved.json()["code"]) == (409, "web.tag_rule")
     assert ci.post(SPEC + "tags/staging/remove/").status_code == 403 and Tag.objects.count() == 1
