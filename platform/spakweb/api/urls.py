@@ -8,12 +8,14 @@ from django.urls import path
 
 from spakweb.access import by_token
 from spakweb.api import schema  # noqa: F401  it makes tokens known to the schema
+from spakweb.api import views_reviews as reviews
 from spakweb.api import views_runs as runs
 from spakweb.api import views_sources as sources
 from spakweb.api import views_specs as specs
 from spakweb.api import views_versions as versions
 
 SPEC = "teams/<slug:team>/specs/<slug:spec>/"
+PATCH = f"{SPEC}patches/<int:number>/"
 SOURCE = "teams/<slug:team>/sources/<slug:source>/"
 RUN = "teams/<slug:team>/runs/<str:run>/"
 
@@ -38,8 +40,27 @@ urlpatterns = [
     path(f"{SPEC}tags/<str:name>/remove/", one(versions.TagRemove), name="spak-api-tag-remove"),
     path(f"{SPEC}versions/", one(versions.VersionList), name="spak-api-versions"),
     path(f"{SPEC}versions/<int:number>/", one(specs.VersionDetail), name="spak-api-version"),
-    path(f"{SPEC}patches/", one(specs.PatchList), name="spak-api-patches"),
-    path(f"{SPEC}patches/<int:number>/", one(specs.PatchDetail), name="spak-api-patch"),
+    path(f"{SPEC}patches/", one(reviews.PatchList), name="spak-api-patches"),
+    path(PATCH, one(reviews.PatchDetail), name="spak-api-patch"),
+    path(f"{PATCH}revisions/", one(reviews.RevisionList), name="spak-api-patch-revisions"),
+    path(f"{PATCH}revisions/<int:revision>/", one(reviews.RevisionDetail), name="spak-api-patch-revision"),
+    path(f"{PATCH}drop-edit/", one(reviews.PatchDropEdit), name="spak-api-patch-drop-edit"),
+    path(f"{PATCH}update/", one(reviews.PatchUpdate), name="spak-api-patch-update"),
+    path(f"{PATCH}check/", one(reviews.PatchChecks), name="spak-api-patch-check"),
+    path(f"{PATCH}verdicts/", one(reviews.VerdictList), name="spak-api-patch-verdicts"),
+    path(f"{PATCH}comments/", one(reviews.CommentList), name="spak-api-patch-comments"),
+    path(
+        f"{PATCH}comments/<int:comment>/resolve/",
+        one(reviews.CommentResolve),
+        name="spak-api-comment-resolve",
+    ),
+    path(f"{PATCH}comments/<int:comment>/apply/", one(reviews.CommentTake), name="spak-api-comment-apply"),
+    path(f"{PATCH}merge/", one(reviews.PatchMerge), name="spak-api-patch-merge"),
+    path(f"{PATCH}queue/", one(reviews.PatchQueue), name="spak-api-patch-queue"),
+    path(f"{PATCH}unqueue/", one(reviews.PatchUnqueue), name="spak-api-patch-unqueue"),
+    path(f"{PATCH}close/", one(reviews.PatchClose), name="spak-api-patch-close"),
+    path(f"{PATCH}revert/", one(reviews.PatchRevert), name="spak-api-patch-revert"),
+    path(f"{SPEC}queue/", one(reviews.Queue), name="spak-api-queue"),
     path(f"{SPEC}files/", one(runs.RunBring), name="spak-api-bring"),
     path(f"{SPEC}runs/", one(runs.RunStart), name="spak-api-start"),
     path("teams/<slug:team>/runs/", one(runs.RunList), name="spak-api-runs"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.models import Q
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -16,9 +14,6 @@ from spakweb.api import shapes, shapes_versions
 from spakweb.api.base import View
 from spakweb.api.once import once
 from spakweb.api.reading import PAGE, asked, page_of
-from spakweb.reviews import actions as reviews
-from spakweb.reviews import rules
-from spakweb.reviews.models import Patch
 from spakweb.specs.actions import create_spec
 from spakweb.specs.facts import findings
 from spakweb.specs.models import Spec, SpecVersion
@@ -149,58 +144,3 @@ class SpecCheck(View):
             for one in rows
         ]
         return Response({"ok": all(one.severity != Severity.ERROR for one in rows), "findings": shown})
-
-
-def patch_of(request: Request, patch: Patch) -> dict[str, Any]:
-    """A patch as PatchShape."""
-    latest = patch.latest
-    here = [patch.spec.team.slug, patch.spec.slug, patch.number]
-    return {
-        "number": patch.number,
-        "title": patch.title,
-        "state": patch.state,
-        "proposer": patch.proposer,
-        "revision": latest.number,
-        "base_version": latest.base.number,
-        "hash": latest.content_hash,
-        "checks": [{"name": one.name, "state": one.state, "words": one.words} for one in latest.checks.all()],
-        "missing": rules.missing(patch) if patch.state == Patch.State.OPEN else [],
-        "merged_version": patch.merged.number if patch.merged else None,
-        "html_url": request.build_absolute_uri(reverse("spak-patch", args=here)),
-    }
-
-
-class PatchList(View):
-    """Patches."""
-
-    @extend_schema(
-        operation_id="propose_patch", request=shapes.PatchRequest, responses={201: shapes.PatchShape}
-    )
-    def post(self, request: Request, team: str, spec: str) -> Response:
-        """Propose a patch. Needs the scope review; nobody approves by token."""
-        found = find_spec(request, team, spec, "spec.propose")
-        given = self.given(request, shapes.PatchRequest)
-
-        def work() -> Response:
-            made = reviews.propose(
-                request.user, found, given["text"], given["base_version"], given["title"],
-                given.get("rationale", ""),
-            )  # fmt: skip
-            address = reverse("spak-api-patch", args=[team, spec, made.number])
-            headers = {"Location": request.build_absolute_uri(address)}
-            return Response(patch_of(request, made), status=201, headers=headers)
-
-        return once(request, work)
-
-
-class PatchDetail(View):
-    """A patch."""
-
-    answers = shapes.PatchShape
-
-    @extend_schema(operation_id="get_patch", responses=shapes.PatchShape)
-    def get(self, request: Request, team: str, spec: str, number: int) -> Response:
-        """A patch, its checks, and what a merge of it still waits for: a gate for CI."""
-        rows = Patch.objects.select_related("spec__team", "spec__head", "merged")
-        here = {"spec__team__slug": team, "spec__slug": spec, "number": number}
-        return Response(patch_of(request, access.find(request.user, "spec.view", rows, **here)))

@@ -162,11 +162,16 @@ def judge(user: Any, patch: Patch, seen: int, approves: bool, text: str = "") ->
 
 
 def update(user: Any, patch: Patch, seen: int) -> Revision:
-    """A revision on the spec's newest version, with both changes. Raises: Refused `web.patch_conflict`."""
+    """A revision on the spec's newest version, with both changes; the newest one where it is on that already.
+
+    Raises: Refused `web.patch_conflict`.
+    """
     access.require(user, "spec.propose", patch)
     with transaction.atomic():
         patch, latest = _open(patch, seen)
         head = patch.spec.head
+        if latest.base_id == head.pk:
+            return latest
         both = by_task.merge(latest.base.text, latest.text, head.text)
         if not both.clean:
             raise _conflict(len(both.conflicts))

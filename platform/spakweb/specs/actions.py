@@ -93,7 +93,7 @@ def save_version(
     but a file or an old version. A protected spec takes `reviewed` texts alone, which come with their provenance.
     Raises: Refused `web.text`, `web.text_size`, `web.markers`, `web.archived`, `web.protected`.
     """
-    access.require(user, "spec.edit", spec)
+    access.require(user, "spec.edit" if reviewed is None else "spec.propose", spec)
     text = clean(text, settings.UPLOAD_BYTES)
     if reviewed is None and any(line.startswith((MINE, THEIRS)) for line in text.splitlines()):
         raise Refused(

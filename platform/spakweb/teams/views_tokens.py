@@ -19,7 +19,7 @@ SCOPES = {
     "start": "Start, fork, label, pause and cancel runs, and bring files for them",
     "answer": "Answer what a run waits for",
     "edit": "Create specs, save versions and move tags",
-    "review": "Propose patches to specs",
+    "review": "Propose and revise patches, comment, merge what people approved",
     "admin": "Add, change and remove the team's sources",
 }
 """What a token may be given besides looking, in words."""

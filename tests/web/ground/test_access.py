@@ -23,6 +23,7 @@ from spakweb import access
 from spakweb.campaigns.actions import begin as begin_campaign
 from spakweb.hooks import actions as hooks
 from spakweb.reviews.actions import propose
+from spakweb.reviews.talk import comment
 from spakweb.runs.models import Run
 from spakweb.sources import actions as sources
 from spakweb.sources.models import Branch
@@ -63,7 +64,8 @@ DRAFT = json.dumps({"text": "task A { }", "base_version": 1})
 
 TEXT = json.dumps({"text": "task A { }"})
 REVISED = json.dumps({"text": "task A { }", "revision": 1})
-PROPOSED = json.dumps({"text": "task A { }", "base_version": 1, "title": "Less"})
+COMMENT = (*VERSION, "comment")
+SEEN = json.dumps({"revision": 1})
 
 TEAM_ROUTES = {
     "spak-team-home": Route(VIEWER),
@@ -189,8 +191,23 @@ TEAM_ROUTES = {
     "spak-api-versions": Route(VIEWER, args=SPEC),
     "spak-api-check": Route(VIEWER, "post", {}, SPEC, TEXT),
     "spak-api-version": Route(VIEWER, args=VERSION),
-    "spak-api-patches": Route(EDITOR, "post", {}, SPEC, PROPOSED),
+    "spak-api-patches": Route(VIEWER, args=SPEC),
     "spak-api-patch": Route(VIEWER, args=VERSION),
+    "spak-api-patch-revisions": Route(VIEWER, args=VERSION),
+    "spak-api-patch-revision": Route(VIEWER, args=(*VERSION, "revision")),
+    "spak-api-patch-drop-edit": Route(EDITOR, "post", {}, VERSION, json.dumps({"revision": 1, "edit": 1})),
+    "spak-api-patch-update": Route(EDITOR, "post", {}, VERSION, SEEN),
+    "spak-api-patch-check": Route(EDITOR, "post", {}, VERSION, SEEN),
+    "spak-api-patch-verdicts": Route(VIEWER, args=VERSION),
+    "spak-api-patch-comments": Route(VIEWER, args=VERSION),
+    "spak-api-comment-resolve": Route(EDITOR, "post", {}, COMMENT, json.dumps({"resolved": True})),
+    "spak-api-comment-apply": Route(EDITOR, "post", {}, COMMENT, SEEN),
+    "spak-api-patch-merge": Route(EDITOR, "post", {}, VERSION, SEEN),
+    "spak-api-patch-queue": Route(EDITOR, "post", {}, VERSION, SEEN),
+    "spak-api-patch-unqueue": Route(EDITOR, "post", {}, VERSION),
+    "spak-api-patch-close": Route(EDITOR, "post", {}, VERSION, SEEN),
+    "spak-api-patch-revert": Route(EDITOR, "post", {}, VERSION),
+    "spak-api-queue": Route(VIEWER, args=SPEC),
     "spak-api-bring": Route(EDITOR, "post", {}, SPEC, "{}"),
     "spak-api-start": Route(EDITOR, "post", {}, SPEC, "{}"),
     "spak-api-runs": Route(VIEWER),
@@ -226,11 +243,14 @@ LET_IN_AND_TOLD = {
     "spak-run-keep": 409,
     "spak-api-bring": 400,
     "spak-api-answer": 409,
+    "spak-api-patch-check": 202,
+    **dict.fromkeys(("spak-api-patch-drop-edit", "spak-api-comment-apply", "spak-api-patch-merge"), 409),
+    **dict.fromkeys(("spak-api-patch-queue", "spak-api-patch-revert"), 409),
     **dict.fromkeys(("spak-api-pause", "spak-api-resume", "spak-api-cancel"), 202),
     **dict.fromkeys(("spak-spec-import", "spak-run-import"), 400),
     **dict.fromkeys(("spak-run-answer", "spak-run-decide", "spak-run-delete"), 409),
 }
-"""There is no file in what is sent, nobody asked what is answered, and the run has not ended."""
+"""There is no file in what is sent, nobody asked what is answered, the run has not ended, nobody approved."""
 OWN_ROUTES = {
     "spak-home": Route(None, args=()),
     "spak-api-teams": Route(None, args=()),
@@ -310,7 +330,7 @@ def world(first_cast: Any) -> tuple[Any, dict[str, Any]]:
     invitation, _ = teams.invite(cast["alice"], cast.team, "viewer")
     member = Membership.objects.create(team=cast.team, user=cast["nobody"], role=VIEWER)
     Run.objects.create(team=cast.team, key="ended-run", name="ended", state="failed", count=2)
-    propose(cast["bob"], cast.spec, "task A { }", 1, "Less")
+    patch = propose(cast["bob"], cast.spec, "task A { }", 1, "Less")
     suite = Suite.objects.create(team=cast.team, slug="nightly", name="nightly", seed=1, made_by=cast["bob"])
     plan = Plan("nightly", "h", {"c": "h"}, {"small v1": "h"}, {"small v1": "small v1"})
     Experiment.objects.create(suite=suite, number=1, plan=plan.to_json(), made_by=cast["bob"])
@@ -320,7 +340,8 @@ def world(first_cast: Any) -> tuple[Any, dict[str, Any]]:
     live = begun(cast.team, cast.spec.head, "live-run")
     return cast, {
         "run": live.key, "seq": 0, "file": with_file(live, b"kept"),
-        "team": cast.team.slug, "spec": "small", "number": 1, "patch": 1, "tag": "gold", "what": "analyse",
+        "team": cast.team.slug, "spec": "small", "number": 1, "patch": 1, "revision": 1,
+        "comment": comment(cast["bob"], patch, "Why?").pk, "tag": "gold", "what": "analyse",
         "token": tokens.make(cast["nobody"], "script", 7)[0].pk, "secret": "none",
         "member": member.pk, "invitation": invitation.pk, "name": "hello", "key": "ended-run",
         "suite": "nightly", "role": named_roles.keep(cast["alice"], cast.team, "lawyers", ()).pk,
@@ -422,7 +443,11 @@ WRITES = {
     "start": {"spak-api-bring", "spak-api-start", "spak-api-pause", "spak-api-resume", "spak-api-cancel"},
     "answer": {"spak-api-answer"},
     "edit": {"spak-api-tag-remove"},
-    "review": {"spak-api-patches"},
+    "review": {
+        *(f"spak-api-patch-{what}" for what in ("drop-edit", "update", "check", "merge", "queue", "unqueue")),
+        *("spak-api-patch-close", "spak-api-patch-revert", "spak-api-comment-resolve"),
+        "spak-api-comment-apply",
+    },
     "admin": {"spak-api-source-remove", "spak-api-source-credentials"},
 }
 
