@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import threading
@@ -14,6 +15,8 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
 
 NAME = "git.test.example"
 """What the host is called; it leads to loopback where a test says so."""
@@ -145,3 +148,78 @@ class Host:
             asked.rfile.readline()
         asked.rfile.readline()
         return found
+
+
+class Forge:
+    """The endpoints of GitHub's and GitLab's API for pull requests, as their documentation has them, behind a
+    token; what was opened is in `pulls`, what was asked in `asked`."""
+
+    TOKEN = "api-token-1"
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, dict[str, str]]] = []
+        """Each request: method, path with query, headers by their small names."""
+        self.pulls: list[dict[str, Any]] = []
+        self.instead: tuple[int, bytes] | None = None
+        kept = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                kept.asked.append((self.command, self.path, headers))
+                body = self.rfile.read(int(headers.get("content-length", 0)))
+                status, data = kept.instead or kept.answer(self.command, self.path, headers, body)
+                self.send_response(status)
+                self.send_header("Location", "/elsewhere")
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            do_POST = do_GET
+
+            def log_message(self, *ignored: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://api.test.example:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+    def answer(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+        place, _, query = path.partition("?")
+        asked = {name: values[0] for name, values in parse_qs(query).items()}
+        if place == "/repos/shop/app/pulls":
+            if headers.get("authorization") != f"Bearer {self.TOKEN}":
+                return 401, b'{"message": "Bad credentials"}'
+            assert headers["accept"] == "application/vnd.github+json" and headers["user-agent"]
+            head, base, wanted = "head", "base", asked.get("head", "").removeprefix("shop:")
+            shown = {"html_url": f"{self.url}/shop/app/pull/{len(self.pulls) + 1}"}
+            taken = (422, b'{"message": "Validation Failed", "errors": [{"message": "it exists"}]}')
+        elif place == "/projects":
+            assert asked["search"] == "app" and asked["membership"] == "true"
+            listed = {6: "group/other/app", 7: "group/sub/app", 8: "group/sub/app2"}
+            known = headers.get("private-token") == self.TOKEN
+            found = [{"id": key, "path_with_namespace": name} for key, name in listed.items()]
+            return (200, json.dumps(found).encode()) if known else (401, b'{"message": "401 Unauthorized"}')
+        elif place == "/projects/7/merge_requests":
+            if headers.get("private-token") != self.TOKEN:
+                return 401, b'{"message": "401 Unauthorized"}'
+            head, base, wanted = "source_branch", "target_branch", asked.get("source_branch", "")
+            shown = {"web_url": f"{self.url}/group/sub/app/-/merge_requests/{len(self.pulls) + 1}"}
+            taken = (409, b'{"message": ["Another open merge request already exists"]}')
+        else:
+            return 404, b'{"message": "Not Found"}'
+        if method == "GET":
+            found = [one["shown"] for one in self.pulls if one[head] == wanted]
+            return 200, json.dumps(found).encode()
+        given = json.loads(body)
+        if any(one[head] == given[head] for one in self.pulls):
+            return taken
+        assert given["title"] and given[base]
+        self.pulls.append({**given, "shown": shown})
+        return 201, json.dumps({**shown, "filler": "x" * 20_000}).encode()

@@ -166,6 +166,15 @@ class SourceRequest(serializers.Serializer):
     )
     submodules = serializers.BooleanField(required=False, help_text="Take it without its submodules.")
     lfs = serializers.BooleanField(required=False, help_text="Take pointers of Git LFS as they are.")
+    forge = serializers.ChoiceField(
+        ["github", "gitlab"], required=False, help_text="Whose API opens pull requests."
+    )
+    api_url = serializers.CharField(
+        required=False, max_length=2000, help_text="Where that API is, if not at its usual place."
+    )
+    api_token = serializers.CharField(
+        required=False, max_length=4000, write_only=True, help_text="Of that API; else the token is used."
+    )
 
 
 class CredentialsRequest(serializers.Serializer):
@@ -173,6 +182,9 @@ class CredentialsRequest(serializers.Serializer):
 
     token = serializers.CharField(required=False, allow_blank=True, max_length=4000, write_only=True)
     login = serializers.CharField(required=False, max_length=100)
+    api_token = serializers.CharField(
+        required=False, max_length=4000, write_only=True, help_text="Changes this one alone."
+    )
 
 
 class SourceShape(serializers.Serializer):
@@ -185,6 +197,8 @@ class SourceShape(serializers.Serializer):
     public_key = serializers.CharField()
     submodules = serializers.BooleanField()
     lfs = serializers.BooleanField()
+    forge = serializers.CharField(help_text="github, gitlab, or empty.")
+    api_url = serializers.CharField(help_text="Empty: the API is at its usual place.")
     made_by = serializers.CharField()
     made_at = serializers.CharField()
     rotated_at = serializers.CharField(allow_null=True)
@@ -201,6 +215,7 @@ class BranchRequest(serializers.Serializer):
 
     name = serializers.CharField(required=False, max_length=200, help_text="It begins with spak/.")
     title = serializers.CharField(required=False, max_length=100, help_text="What its commit says.")
+    pull = serializers.BooleanField(required=False, help_text="Open a pull request with it.")
 
 
 class BranchShape(serializers.Serializer):
@@ -211,6 +226,8 @@ class BranchShape(serializers.Serializer):
     state = serializers.CharField()
     commit = serializers.CharField(help_text="Empty until it is pushed.")
     error = serializers.CharField()
+    pull = serializers.BooleanField(help_text="Whether a pull request is opened with it.")
+    pull_url = serializers.CharField(help_text="Empty until it is open.")
     asked_by = serializers.CharField()
     decided_by = serializers.CharField(allow_null=True)
 
@@ -382,11 +399,15 @@ def run_of(request: Builds, row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+SOURCE_FIELDS = ("name", "url", "public_key", "submodules", "lfs", "forge", "api_url")
+BRANCH_FIELDS = ("name", "title", "state", "commit", "error", "pull", "pull_url")
+
+
 def source_of(source: Source) -> dict[str, Any]:
     """A source as SourceShape."""
     kind = "deploy_key" if source.public_key else "token" if source.sealed else "none"
     return {
-        **{name: getattr(source, name) for name in ("name", "url", "public_key", "submodules", "lfs")},
+        **{name: getattr(source, name) for name in SOURCE_FIELDS},
         "refs": source.patterns,
         "credentials": kind,
         "made_by": str(source.made_by),
@@ -398,7 +419,7 @@ def source_of(source: Source) -> dict[str, Any]:
 def branch_of(row: Branch) -> dict[str, Any]:
     """A branch as BranchShape."""
     return {
-        **{name: getattr(row, name) for name in ("name", "title", "state", "commit", "error")},
+        **{name: getattr(row, name) for name in BRANCH_FIELDS},
         "asked_by": str(row.asked_by),
         "decided_by": str(row.decided_by) if row.decided_by else None,
     }

@@ -3,9 +3,7 @@
 Every worker calls `go_on` twice a second; a delivery is claimed by moving its next attempt, one for each
 webhook at a time, so that a message of the broker that is lost or comes twice does no harm. At least once: a
 worker that dies between the answer and its row sends again, under the same id. An attempt is one request of
-the tool `http_request`, with its walls: the address is looked up once, judged by its kind
-(SPAK_WEB_WEBHOOK_REACH) and connected to; no redirect is followed; time and size are bounded, also of slow
-answers.
+`spakweb.outgoing`, to addresses of the kinds of SPAK_WEB_WEBHOOK_REACH.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ import json
 import logging
 import random
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from celery import shared_task
@@ -23,14 +20,12 @@ from django.db.models import Q
 from django.urls import reverse
 from kombu.exceptions import KombuError
 
-from spak.policy import urls
-from spak.ports import Call, ToolResult
-from spak.tools.http_request import HttpRequest
 from spak.tools.observe.paths import resolve
-from spakweb import clock
+from spakweb import clock, outgoing
 from spakweb.audit.actions import record
 from spakweb.hooks import signing
 from spakweb.hooks.models import TEST, Delivery, Webhook
+from spakweb.outgoing import Answer
 
 RETRY_S = (5, 300, 1800, 7200, 18_000, 36_000, 36_000)
 """Waits between attempts, as Standard Webhooks suggests; a fifth more or less by chance."""
@@ -91,7 +86,7 @@ def attempt(row: Delivery) -> None:
     body = row.body.encode()
     now = clock.now()
     done = request(hook.url, signing.headers(hook, row.message, now, body), row.body)
-    status = int(done.key.get("status") or 0)
+    status = done.status
     good = 200 <= status < 300
     error = "" if good else _why(done, status)
     tries = row.tries + 1
@@ -109,18 +104,12 @@ def attempt(row: Delivery) -> None:
     _prune(hook)
 
 
-def request(url: str, headers: dict[str, str], body: str) -> ToolResult:
+def request(url: str, headers: dict[str, str], body: str) -> Answer:
     """One POST to the address, judged as the operator set it."""
-    parsed = urls.parse(url)
-    host = "" if isinstance(parsed, urls.Trouble) else parsed.host
-    call = Call(
-        "webhook", "http_request",
-        {"url": url, "method": "POST", "headers": headers, "body": body, "max_bytes": ANSWER_BYTES,
-         "timeout_s": TIMEOUT_S},
-        workspace=Path(), launcher=None, observed={"hosts": [[host, list(resolve(host))]]},
-        reach=tuple(settings.WEBHOOK_REACH),
+    return outgoing.request(
+        url, headers, body, reach=settings.WEBHOOK_REACH, resolve=resolve, most_bytes=ANSWER_BYTES,
+        timeout_s=TIMEOUT_S,
     )  # fmt: skip
-    return HttpRequest().run(call)
 
 
 def payload(row: Delivery) -> dict[str, Any]:
@@ -150,14 +139,14 @@ def payload(row: Delivery) -> dict[str, Any]:
     }
 
 
-def _why(done: ToolResult, status: int) -> str:
+def _why(done: Answer, status: int) -> str:
     if 300 <= status < 400:
         return f"The receiver answered {status}, a redirect. Redirects are not followed."
     if status == GONE:
         return "The receiver answered 410: it wants no more. The webhook is off."
     if status:
         return f"The receiver answered {status}."
-    return str(done.diagnostics[0]["message"]) if done.diagnostics else "The request failed."
+    return done.why
 
 
 def _prune(hook: Webhook) -> None:

@@ -15,7 +15,7 @@ from spak.llm.redact import MIN_SECRET
 from spakweb import access, clock
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
-from spakweb.sources import addresses, credentials, refs
+from spakweb.sources import addresses, credentials, forges, refs
 from spakweb.sources.addresses import Address
 from spakweb.sources.models import RunSource, Source
 from spakweb.specs.models import Spec
@@ -41,10 +41,15 @@ def add(
     host_keys: str = "",
     submodules: bool = False,
     lfs: bool = False,
+    forge: str = "",
+    api_url: str = "",
+    api_token: str = "",
 ) -> Source:
-    """A source. One of ssh gets a deploy key, whose public half `public_key` has.
+    """A source. One of ssh gets a deploy key, whose public half `public_key` has. With `forge` pull requests
+    may be opened, by the API at its usual place or at `api_url`, with the token of git or one of its own.
 
-    Raises: Refused `git.name`, `git.url`, `git.refs`, `git.token`, `git.host_keys`, `git.taken`, `git.many`.
+    Raises: Refused `git.name`, `git.url`, `git.refs`, `git.token`, `git.host_keys`, `git.forge`, `git.taken`,
+    `git.many`.
     """
     access.require(user, "source.manage", team)
     called = _name(name)
@@ -52,27 +57,36 @@ def add(
     made = Source(
         team=team, name=called, url=address.url, refs="\n".join(refs.patterns(allowed)),
         host_keys=_host_keys(address, host_keys), submodules=submodules, lfs=lfs, made_by=user,
+        forge=forge, api_url=forges.api_of(forge, address, api_url.strip()),
     )  # fmt: skip
     _prove(made, address, token, login)
+    _prove_api(made, api_token)
     try:
         with transaction.atomic():
             list(Team.objects.select_for_update(no_key=True).filter(pk=team.pk).values_list("pk"))
             if Source.objects.filter(team=team).count() >= MOST:
                 raise Refused("git.many", f"A team has at most {MOST} sources.", "Remove one.", 409)
             made.save(force_insert=True)
-            record(user, "source.made", called, team, url=address.url, refs=made.patterns)
+            about = {"forge": forge} if forge else {}
+            record(user, "source.made", called, team, url=address.url, refs=made.patterns, **about)
     except IntegrityError as error:
         raise Refused("git.taken", f"The team has a source {called}.", "Choose another name.", 409) from error
     return made
 
 
-def rotate(user: Any, source: Source, token: str = "", login: str = "") -> Source:
-    """Other credentials: a token of https, or a new deploy key of ssh. Raises: Refused `git.token`."""
+def rotate(user: Any, source: Source, token: str = "", login: str = "", api_token: str = "") -> Source:
+    """Other credentials: a token of https, or a new deploy key of ssh; with `api_token` the API's alone.
+
+    Raises: Refused `git.token`, `git.forge`.
+    """
     access.require(user, "source.manage", source)
-    _prove(source, addresses.read(source.url), token, login or source.user)
+    if api_token:
+        _prove_api(source, api_token)
+    else:
+        _prove(source, addresses.read(source.url), token, login or source.user)
     source.rotated_at = clock.now()
     with transaction.atomic():
-        source.save(update_fields=["user", "sealed", "public_key", "rotated_at"])
+        source.save(update_fields=["user", "sealed", "public_key", "api_sealed", "rotated_at"])
         record(user, "source.rotated", source.name, source.team)
     return source
 
@@ -125,14 +139,26 @@ def _prove(source: Source, address: Address, token: str, login: str) -> None:
         private, source.public_key = credentials.deploy_key(f"spak-{source.team.slug}-{source.name}")
         source.user, source.sealed = "", credentials.seal(private)
         return
-    plain = token.isascii() and token.isprintable() and " " not in token
-    if token and not (plain and MIN_SECRET <= len(token) <= LONGEST_TOKEN):
-        hint = f"At least {MIN_SECRET} letters, digits and signs, without blanks."
-        raise Refused("git.token", "This is no token.", hint, 422)
+    _require_token(token)
     named = (login or USER) if token else ""
     if not (named.isascii() and named.isprintable() and ":" not in named and len(named) <= LONGEST_USER):
         raise Refused("git.token", "This is no name to go with a token.", "x-access-token, oauth2", 422)
     source.user, source.sealed = named, credentials.seal(token)
+
+
+def _prove_api(source: Source, token: str) -> None:
+    """The same for the API's token. Raises: Refused `git.token`, `git.forge`."""
+    if token and not source.forge:
+        raise Refused("git.forge", "A token of an API goes with GitHub or GitLab.", "Leave it out.", 422)
+    _require_token(token)
+    source.api_sealed = credentials.seal(token)
+
+
+def _require_token(token: str) -> None:
+    plain = token.isascii() and token.isprintable() and " " not in token
+    if token and not (plain and MIN_SECRET <= len(token) <= LONGEST_TOKEN):
+        hint = f"At least {MIN_SECRET} letters, digits and signs, without blanks."
+        raise Refused("git.token", "This is no token.", hint, 422)
 
 
 def _host_keys(address: Address, given: str) -> str:

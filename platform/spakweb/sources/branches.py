@@ -3,7 +3,8 @@
 The commit barrier: only a run that ended with success and whose result something checked, from the very files
 that it ended with. Before anything leaves, the worker verifies the ledger and derives every record again. A
 branch is new and begins with `spak/`: none that is there is ever changed. Its commit is upon the one that the
-run began from, and the same each time, so that a push that is repeated does nothing.
+run began from, and the same each time, so that a push that is repeated does nothing. Where the source names
+GitHub or GitLab a pull request may be opened with it (forges.py), by the same approval.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.dispatch import receiver
+from django.urls import reverse
 from kombu.exceptions import KombuError
 
 from spak.errors import RunError, UserError
@@ -29,7 +31,7 @@ from spakweb.ledger.export import checked
 from spakweb.ledger.workspaces import folder_of, store_of
 from spakweb.runs import files
 from spakweb.runs.models import Run, State
-from spakweb.sources import changes, fetching, refs
+from spakweb.sources import changes, fetching, forges, refs
 from spakweb.sources.freeze import AWAY, FETCH, TRIES, git_of, waits
 from spakweb.sources.git import Git
 from spakweb.sources.models import Branch, RunSource
@@ -67,26 +69,35 @@ def barrier(run: Run) -> RunSource:
     return begun
 
 
-def ask(user: Any, run: Run, name: str = "", title: str = "", *, approve: bool = False) -> Branch:
-    """A branch for what the run changed; with `approve` by somebody who may approve it, at once.
+def ask(
+    user: Any, run: Run, name: str = "", title: str = "", *, pull: bool = False, approve: bool = False
+) -> Branch:
+    """A branch for what the run changed, with `pull` and a pull request of it; with `approve` by somebody who
+    may approve it, at once.
 
-    Raises: Refused `git.barrier`, `git.branch`, `git.branch_taken`, `git.unchanged`.
+    Raises: Refused `git.barrier`, `git.branch`, `git.branch_taken`, `git.unchanged`, `git.forge`,
+    `git.pull_base`.
     """
     access.require(user, "run.branch", run)
-    barrier(run)
+    begun = barrier(run)
+    if pull:
+        if begun.source is None or not begun.source.forge:
+            hint = "An admin adds the source with GitHub or GitLab."
+            raise Refused("git.forge", f"{begun.name} opens no pull requests.", hint, 409)
+        forges.base_of(begun.ref)
     called = refs.name((name or f"{PREFIX}{run.key}").strip())
     if not called.startswith(PREFIX):
         raise Refused("git.branch", f"A branch of a run begins with {PREFIX}.", f"{PREFIX}{run.key}", 422)
     before, now = files.roots(run)
     if before == now:
         raise Refused("git.unchanged", "The run changed no file.", "There is nothing to push.", 409)
-    row = Branch(run=run, name=called, title=changes.title_of(title, run), root=now, asked_by=user)
+    row = Branch(run=run, name=called, title=changes.title_of(title, run), root=now, pull=pull, asked_by=user)
     try:
         with transaction.atomic():
             if Branch.objects.filter(run=run).count() >= MOST:
                 raise Refused("git.branch", f"A run has at most {MOST} branches.", "Use one of them.", 409)
             row.save(force_insert=True)
-            record(user, "source.branch_asked", run.key, run.team, branch=called, after=now)
+            record(user, "source.branch_asked", run.key, run.team, branch=called, after=now, pull=pull)
     except IntegrityError as error:
         hint = "Choose another name."
         raise Refused("git.branch_taken", f"The run has a branch {called}.", hint, 409) from error
@@ -131,6 +142,7 @@ def offered(user: Any, run: Run) -> dict[str, Any]:
         "may_ask": may_ask,
         "may_approve": may_approve,
         "branch_name": f"{PREFIX}{run.key}",
+        "forge": forges.NAMES.get(_forge(run), ""),
     }
 
 
@@ -157,20 +169,23 @@ def push(pk: int) -> None:
     if not _free().filter(pk=pk).update(claimed_at=clock.now()):
         return
     row = Branch.objects.select_related("run__team", "run__parent", "decided_by").get(pk=pk)
-    done: dict[str, Any]
+    done: dict[str, Any] = {}
+    action = "source.branch_failed"
     try:
-        done = {"state": Branch.State.PUSHED, "commit": _pushed(row), "pushed_at": clock.now()}
+        done |= {"commit": _pushed(row), "pushed_at": clock.now()}
         action = "source.branch_pushed"
+        if row.pull:
+            done["pull_url"] = _pulled(row)
     except UserError as error:
         if error.code == AWAY and row.tries < TRIES:
             later = {"tries": row.tries + 1, "not_before": clock.now() + waits(row.tries), "claimed_at": None}
             Branch.objects.filter(pk=pk).update(**later)
             return
-        done = {"state": Branch.State.FAILED, "error": f"{error.code}: {error.message}"[:300]}
-        action = "source.branch_failed"
+        done["error"] = f"{error.code}: {error.message}"[:300]
+    done["state"] = Branch.State.PUSHED if "commit" in done else Branch.State.FAILED
     with transaction.atomic():
         Branch.objects.filter(pk=pk, state=Branch.State.APPROVED).update(**done)
-        why = {name: str(done[name]) for name in ("commit", "error") if name in done}
+        why = {name: str(done[name]) for name in ("commit", "error", "pull_url") if name in done}
         record(row.decided_by, action, row.run.key, row.team, branch=row.name, **why)
 
 
@@ -193,6 +208,23 @@ def _pushed(row: Branch) -> str:
         made = changes.commit(git, run, begun.commit, changes.of(store, before, now), row.title, body)
         _give(git, made, refs.HEADS + row.name)
     return made
+
+
+def _pulled(row: Branch) -> str:
+    """The address of its pull request, for the branch that the run began from. Raises: RunError, Refused."""
+    begun = barrier(row.run)
+    assert begun.source is not None
+    home = next(iter(settings.CSRF_TRUSTED_ORIGINS), "").rstrip("/")
+    page = f"{home}{reverse('spak-run', args=[row.team.slug, row.run.key])}"
+    text = f"What the run {page} changed.\n\nSpak-Run: {row.run.key}\nSpak-Head: {row.run.head}\n"
+    return forges.open_pull(begun.source, forges.Pull(row.name, forges.base_of(begun.ref), row.title, text))
+
+
+def _forge(run: Run) -> str:
+    """Who opens a pull request of what the run changed; empty where nobody does."""
+    begun = RunSource.objects.select_related("source").filter(run=run).first()
+    from_branch = begun is not None and not begun.ref.startswith("refs/tags/")
+    return begun.source.forge if begun is not None and begun.source is not None and from_branch else ""
 
 
 def _give(git: Git, commit: str, ref: str) -> None:

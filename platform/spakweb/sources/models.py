@@ -37,6 +37,12 @@ class Source(models.Model):
     """Whether repositories with submodules are taken, without these."""
     lfs = models.BooleanField(default=False)
     """Whether pointers of Git LFS are taken as the files that they are."""
+    forge = models.CharField(max_length=10, blank=True, default="", db_default="")
+    """Whose API opens pull requests (forges.py); empty: none does."""
+    api_url = models.CharField(max_length=2000, blank=True, default="", db_default="")
+    """Where that API is; empty: where the forge has it for the repository's host."""
+    api_sealed = models.TextField(blank=True, default="", db_default="")
+    """The token of the API; empty: the token of git is."""
     made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     made_at = models.DateTimeField(default=timezone.now, editable=False)
     rotated_at = models.DateTimeField(null=True, blank=True)
@@ -79,6 +85,10 @@ class Branch(models.Model):
     state = models.CharField(max_length=8, choices=State, default=State.ASKED)
     commit = models.CharField(max_length=64, blank=True, default="")
     error = models.CharField(max_length=300, blank=True, default="")
+    pull = models.BooleanField(default=False, db_default=False)
+    """Whether a pull request is opened with it."""
+    pull_url = models.CharField(max_length=500, blank=True, default="", db_default="")
+    """Where the pull request is, once it is open."""
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     asked_at = models.DateTimeField(default=timezone.now, editable=False)
     decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", null=True)

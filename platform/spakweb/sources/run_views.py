@@ -42,7 +42,8 @@ def ask(request: HttpRequest, team: str, run: str) -> HttpResponse:
     given = {name: request.POST.get(name, "") for name in ("name", "title")}
     may = access.can(request.user, "run.approve", found)
     try:
-        branches.ask(request.user, found, given["name"], given["title"], approve=may)
+        pull = bool(request.POST.get("pull"))
+        branches.ask(request.user, found, given["name"], given["title"], pull=pull, approve=may)
     except Refused as why:
         messages.error(request, f"{why.message} {why.hint}".strip())
     else:

@@ -12,11 +12,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from spakweb import access
 from spakweb.errors import Refused
-from spakweb.sources import actions
+from spakweb.sources import actions, forges
 from spakweb.sources.models import Source
 from spakweb.teams.models import Team
 
-GIVEN = ("name", "url", "refs", "login", "host_keys", "submodules", "lfs")
+GIVEN = ("name", "url", "refs", "login", "host_keys", "submodules", "lfs", "forge", "api_url")
 """What of the form is shown again when it is refused; never a token."""
 LATEST = 20
 """Runs that the page of a source lists."""
@@ -46,6 +46,8 @@ def new(request: HttpRequest, team: str) -> HttpResponse:
             request.user, found, given["name"], given["url"], [given["refs"]],
             token=request.POST.get("token", "").strip(), login=given["login"].strip(),
             host_keys=given["host_keys"], submodules=bool(given["submodules"]), lfs=bool(given["lfs"]),
+            forge=given["forge"], api_url=given["api_url"],
+            api_token=request.POST.get("api_token", "").strip(),
         )  # fmt: skip
     except Refused as why:
         return _list(request, found, given, why)
@@ -61,6 +63,7 @@ def _list(
         "section": "team",
         "sources": Source.objects.filter(team=team),
         "may_manage": access.can(request.user, "source.manage", team),
+        "forges": forges.NAMES,
         "given": given,
         "why": why,
     }
@@ -81,6 +84,7 @@ def _page(request: HttpRequest, source: Source, why: Refused | None = None) -> H
         "source": source,
         "runs": rows[:LATEST],
         "may_manage": access.can(request.user, "source.manage", source),
+        "forge": forges.NAMES.get(source.forge, ""),
         "why": why,
     }
     return render(request, "sources/source.html", context, status=why.status if why else 200)
@@ -94,9 +98,8 @@ def act(request: HttpRequest, team: str, source: str) -> HttpResponse:
     match request.POST.get("do", ""):
         case "rotate":
             try:
-                actions.rotate(
-                    request.user, found, *(request.POST.get(name, "").strip() for name in ("token", "login"))
-                )
+                names = ("token", "login", "api_token")
+                actions.rotate(request.user, found, *(request.POST.get(name, "").strip() for name in names))
             except Refused as why:
                 return _page(request, found, why)
             messages.success(request, f"{found.name} has new credentials.")
