@@ -78,6 +78,11 @@ def read(text: str) -> Address:
     return Address("https", f"{found.scheme}://{place}{found.path}", found.host, found.port)
 
 
+def look_up(host: str) -> tuple[str, ...]:
+    """The addresses on the network that a name stands for; none where it stands for nothing."""
+    return tuple(resolve(host))
+
+
 def pinned(address: Address) -> str:
     """The address on the network that the connection goes to; empty for a folder, whose place is judged.
 

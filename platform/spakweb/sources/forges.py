@@ -142,7 +142,7 @@ def _number(root: str, project: str, headers: Mapping[str, str]) -> int:
 def _said(url: str, headers: Mapping[str, str], body: str) -> Any:
     """What the API answers, as JSON."""
     done = outgoing.request(
-        url, headers, body, reach=settings.SOURCE_REACH, resolve=addresses.resolve,
+        url, headers, body, reach=settings.SOURCE_REACH, resolve=addresses.look_up,
         method="POST" if body else "GET", most_bytes=MOST_BYTES, timeout_s=TIMEOUT_S,
     )  # fmt: skip
     if done.code == "http_request.reach":
