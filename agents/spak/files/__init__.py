@@ -1,4 +1,6 @@
-"""Files of a workspace, opened by what the kernel resolves: one (`beneath`), or all below a folder (`walk`).
+"""Files of a workspace, opened by what the kernel resolves: one (`beneath`), or all below a folder (`walk`);
+and the call that makes all that was written durable (`syncing`).
 
-Tools, validators and the runner share them. They decide nothing: the gate judged the path that they begin at.
+Tools, validators, ledgers and the runner share them. They decide nothing: the gate judged the path that they
+begin at.
 """

@@ -2,7 +2,8 @@
 
 Takes bytes; gives their digest, and the bytes back, verified. A blob is written aside and renamed at once, so
 that it is whole or not there when a process dies; `flush` makes all put since the last one survive a loss of
-power too. Opaque to the kernel; it deletes nothing.
+power too, the first one also what a writer before has put and not synced. Opaque to the kernel; it deletes
+nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from spak import canon
 from spak.errors import LedgerError
+from spak.files.syncing import sync_file_system
 from spak.ledger.faults import typed
 from spak.ledger.private import open_file
 
@@ -28,6 +30,8 @@ class FileBlobs:
         self.fsyncs = 0
         self._writable = writable
         self._unsynced: dict[Path, None] = {}
+        self._inherited = writable and folder.is_dir() and any(folder.iterdir())
+        """There are blobs of a writer before, who may have died before it synced them."""
 
     def put(self, data: bytes) -> str:
         """Keep the bytes; the same bytes twice are kept once.
@@ -62,9 +66,11 @@ class FileBlobs:
 
     def flush(self) -> None:
         """Make everything put so far durable: each new file, then each folder that gained one."""
-        if not self._unsynced:
-            return
         try:
+            if self._inherited:
+                self._sync_inherited()
+            if not self._unsynced:
+                return
             for path in self._unsynced:
                 self._sync(path)
             for folder in sorted({path.parent for path in self._unsynced}):
@@ -107,6 +113,16 @@ class FileBlobs:
                 raise
         except OSError as error:
             raise typed(error, "writing a blob", path) from error
+
+    def _sync_inherited(self) -> None:
+        fd = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            sync_file_system(fd)
+            self.fsyncs += 1
+        finally:
+            os.close(fd)
+        self._inherited = False
+        self._unsynced.clear()
 
     def _sync(self, path: Path) -> None:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

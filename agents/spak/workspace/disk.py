@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 
 from spak.errors import RunError
+from spak.files.syncing import sync_file_system
 
 BATCH = 10_000
 """Names that are looked at in one go while a folder is emptied."""
@@ -175,7 +176,7 @@ class Disk:
     def sync_all(self, anywhere: int) -> None:
         """Sync the file system of an open folder: cheaper than many files one by one."""
         self._before("syncfs")
-        _syncfs(anywhere)
+        sync_file_system(anywhere)
         self.fsyncs += 1
 
     def remove(self, name: str, at: int) -> None:
@@ -262,17 +263,6 @@ class Disk:
 def _some(fd: int) -> list[tuple[str, bool]]:
     with os.scandir(fd) as entries:
         return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in islice(entries, BATCH)]
-
-
-def _syncfs(fd: int) -> None:
-    import ctypes
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(libc, "syncfs"):
-        os.sync()
-    elif libc.syncfs(fd) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
 
 
 class typed:

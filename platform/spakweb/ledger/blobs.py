@@ -1,8 +1,8 @@
 """Blobs of a run in Django's storage: bytes under their digest, shared by all runs that have the same ones.
 
 Takes bytes, gives their digest, and the bytes back, verified. On a disk a blob is written aside, synced and
-renamed; another storage (an object store) takes it whole. Which run has which blob is a row, written before
-or with the first record that names it.
+renamed, and its name synced, also by whoever finds it there; another storage (an object store) takes it
+whole. Which run has which blob is a row, written before or with the first record that names it.
 
 A blob that no run has any more is deleted (`drop`). Who stores one that exists already looks once more after
 its row is committed, and stores it again if it was deleted in between: `drop` looks for rows and deletes
@@ -136,6 +136,7 @@ def store(digest: str, data: bytes, storage: Storage = default_storage) -> bool:
         return True
     try:
         if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
+            _sync_name(path)  # whoever gave it that name may still be about to, or has died
             return False
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_name(f".{digest}.{os.urandom(4).hex()}")
@@ -148,11 +149,22 @@ def store(digest: str, data: bytes, storage: Storage = default_storage) -> bool:
         except BaseException:
             aside.unlink(missing_ok=True)
             raise
-        folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _sync_name(path)
     except OSError as error:
         raise typed(error, "writing a blob", path) from error
     return True
+
+
+_shelves: set[Path] = set()
+"""Folders of blobs whose own names this process has made durable; they are never removed."""
+
+
+def _sync_name(path: Path) -> None:
+    """Make the name of a blob durable, whose bytes are. Raises: OSError."""
+    for folder in path.parents[: 1 if path.parent in _shelves else 3]:
+        fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    _shelves.add(path.parent)
