@@ -65,6 +65,27 @@ execute.advance(run.key)
 print("STATE", Run.objects.get(pk=run.pk).state)
 """
 
+READY = """
+from django.test import Client
+from spakweb import damage
+client = Client(SERVER_NAME="localhost")
+client.get("/readyz")
+damage.health._thread.join()
+answer = client.get("/readyz")
+print("READY", answer.status_code, answer.content.decode())
+"""
+WHOLE = """
+from spak.kernel.replay import replay
+from spak.ledger import verify
+from spakweb.ledger.store import DatabaseLedgers
+for key in DatabaseLedgers().runs():
+    reader = DatabaseLedgers().reader(key)
+    found = replay(record for record, _ in reader.read())
+    lines = (line for _, line in reader.read())
+    whole = verify(lines, exported=False, blobs=reader.blobs).ok and found.difference is None
+    print("WHOLE", key, whole and not found.missing)
+"""
+
 
 class Done:
     def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
@@ -288,6 +309,25 @@ def test_a_backup_leads_back(store: tuple[Path, list[str]], tmp_path: Path) -> N
     assert (data / "secret_key").read_bytes() == (copy / "data/secret_key").read_bytes()
     goes_on(data, keys)
     assert manage(tmp_path / "third", "restore", str(copy)).code == 0, "a backup can be used again"
+
+
+def test_from_a_damaged_page_back_to_ready(store: tuple[Path, list[str]], tmp_path: Path) -> None:
+    """/readyz tells of the damage, the backup leads back, /readyz is content, all runs verify and replay."""
+
+    def told(script: str) -> list[str]:
+        done = manage(data, "shell", "--no-imports", "-c", script)
+        return re.findall(r"^(?:READY|WHOLE) (.+)$", done.out, re.M)
+
+    data, keys = store
+    assert manage(data, "backup", str(tmp_path / "copy")).code == 0
+    assert told(READY) == ["200 ready"]
+    damaged_at(data, keys[0])
+    assert told(READY) == ["503 database damaged: manage.py check_store says what"]
+    done = manage(data, "restore", "--replace", str(tmp_path / "copy"))
+    assert done.code == 0 and "3 runs restored" in done.out, done.err
+    assert told(READY) == ["200 ready"]
+    assert sorted(told(WHOLE)) == sorted(f"{key} True" for key in keys)
+    goes_on(data, keys)
 
 
 def test_where_a_backup_may_go(store: tuple[Path, list[str]], tmp_path: Path) -> None:
