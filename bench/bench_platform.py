@@ -3,9 +3,10 @@
 `steps`: 200 runs of 20 steps in one process, each step made durable by itself (three records), with leases,
 projections and news as a worker has them; the tool only answers. Floor: platform_floor.py on the same
 database, before each round; the best round of each. `worker`: two processes share the same. Cost per step by
-the length of a run is CPU time. The streams are in platform_stream.py. Databases (PostgreSQL on a Unix
-socket) and Redis are made for the run and thrown away; what is not installed is said. bench_peers.py
-compares with other systems; `whole` and `begun` are its parts.
+the length of a run is CPU time. Streams are in platform_stream.py; a killed worker in platform_recovery.py,
+with the longest that is promised for a floor. Databases (PostgreSQL on a Unix socket) and Redis are made for
+the run and thrown away; what is not installed is said. bench_peers.py compares with other systems; `whole`
+and `begun` are its parts.
 
     python -m bench.bench_platform PART     one of PARTS, in a process of its own
 """
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from bench import platform_recovery as recovering
 from bench import platform_stream as streams
 
 RUNS, STEPS, ROUNDS = 200, 20, 3
@@ -49,6 +51,7 @@ def rows() -> list[dict[str, Any]]:
         folder = Path(name)
         found = _steps_rows("SQLite", folder / "lite", "", 1000)
         found += _latency_rows("one socket, embedded", part("socket", folder / "socket"), 100)
+        found += _recovery_rows(part("recovery", folder / "recovery" / "data"))
         with server("Postgres", folder / "pg") as running:
             if running:
                 local = f"postgresql://spak@{quote(str(running.folder), safe='')}:{running.port}/postgres"
@@ -128,6 +131,15 @@ def _latency_rows(name: str, seen: dict[str, Any], most: int) -> list[dict[str, 
         row(f"{name}: commit to receipt, p50", seen["p50"], 0, "ms", f"<= {most}"),
         row(f"{name}: commit to receipt, p95", seen["p95"], 0, "ms", ""),
         row(f"{name}: records not received", seen["lost"], 0, "records", "<= 0"),
+    ]
+
+
+def _recovery_rows(seen: dict[str, Any]) -> list[dict[str, Any]]:
+    name = f"embedded: a run goes on after its worker was killed, {recovering.KILLS} times"
+    most = recovering.AIM_S
+    return [
+        row(f"{name}, slowest", seen["slowest"], most, "s", f"<= {most:g}"),
+        row(f"{name}, mean", seen["mean"], most, "s", ""),
     ]
 
 
@@ -328,6 +340,7 @@ PARTS: dict[str, Callable[[], Any]] = {
     "sockets": streams.sockets,
     "bare": streams.bare,
     "cuts": streams.cuts,
+    "recovery": recovering.recovery,
 }
 
 if __name__ == "__main__":
