@@ -5,7 +5,8 @@
 Run as a program with the platform's settings in the environment. It reads one scenario a line and prints one
 result a line, both JSON. In a scenario worker A stops before or after the nth call of a function; its lease
 ends; worker B takes the run, and either ends it while A is stopped, or is itself stopped in the middle until
-A has had its turn. The stop points are wrappers that exist in A's and B's process only.
+A has had its turn. The stop points are wrappers that exist in A's and B's process only. With `namespaces`
+each worker is on a host of its own (namespace_kit.py), which sees no runs but those of its own data folder.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from django.db import DatabaseError, connection
+
+from namespace_kit import Hosted, forked
 
 WORDS = ("one", "two", "three")
 SPEC = """\
@@ -58,6 +61,8 @@ COMMITS = r"""AGENT Commits LEVEL 4 {
 """A step that is always undone, and one that commits."""
 SPECS = {"marks": SPEC, "commits": COMMITS}
 TURN_S = 120.0
+BY_MESSAGE = ("spakweb.worker.queue:", "spakweb.worker.tasks:")
+"""Points that a worker passes which was sent a message, and that is not just told to advance a run."""
 committing = threading.Lock()
 
 
@@ -112,39 +117,33 @@ def stop_at(point: str, after: bool, nth: int) -> None:
     setattr(owner, name, wrapped)
 
 
-def child(data: Path, work: Callable[[], object]) -> int:
-    """A process that is a worker with this data folder, and ends with its work."""
+def child(data: Path, work: Callable[[], object], host: str = "", hidden: Sequence[Path] = ()) -> Hosted:
+    """A process that is a worker with this data folder, and ends with its work; with the name of a host it is
+    on one of its own."""
     from django.conf import settings
     from django.db import connections
 
     connections.close_all()
-    pid = os.fork()
-    if pid:
-        return pid
-    settings.DATA_DIR = data
-    code = 1
-    try:
+
+    def working() -> None:
         from spakweb.ledger import workspaces
 
+        settings.DATA_DIR = data
         workspaces.BUSY_S = 0.3
         work()
-        code = 0
-    finally:
-        os._exit(code)
+
+    return forked(working, host, hidden)
 
 
-def waited(pid: int) -> str:
+def waited(worker: Hosted) -> str:
     """`stopped`, or how the process ended."""
     ends = time.monotonic() + TURN_S
     while time.monotonic() < ends:
-        found, status = os.waitpid(pid, os.WUNTRACED | os.WNOHANG)
-        if found and os.WIFSTOPPED(status):
-            return "stopped"
-        if found:
-            return f"ended {os.waitstatus_to_exitcode(status)}"
+        found = worker.state()
+        if found != "runs":
+            return found
         time.sleep(0.01)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+    worker.kill()
     return "hangs"
 
 
@@ -194,9 +193,18 @@ def end_transactions() -> None:
         )
 
 
+def namespaces() -> list[str]:
+    """Those of this process that make a host."""
+    return [str(Path(f"/proc/self/ns/{kind}").readlink()) for kind in ("net", "uts", "ipc", "pid", "mnt")]
+
+
 class Site:
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.own = namespaces()
+        self.runs = {name: root / name / "runs" for name in "ab"}
+        for place in self.runs.values():
+            place.mkdir(parents=True, exist_ok=True)
 
     def start(self, spec: str = "marks") -> str:
         from spakweb.runs.actions import start
@@ -208,46 +216,66 @@ class Site:
     def folder(self, host: str, key: str) -> Path:
         return self.root / host / "runs" / key / "workspace"
 
+    def worker(self, name: str, data: str, work: Callable[[], object], namespaces: bool) -> Hosted:
+        """A process of worker `name` with that data folder; in namespaces it sees no runs of another."""
+        if not namespaces:
+            return child(self.root / data, work)
+        hidden = [self.runs["b" if data == "a" else "a"], Path("/run/spak")]
+        return child(self.root / data, work, f"host-{name}", [place for place in hidden if place.is_dir()])
+
     def scenario(self, asked: dict[str, Any]) -> dict[str, Any]:
+        from spakweb.worker import execute, tasks
+
         key = self.start(asked.get("spec", "marks"))
         others = "b" if asked["apart"] else "a"
+        inside = asked["namespaces"]
         if asked["begun"]:
-            from spakweb.worker import execute
-
-            waited(child(self.root / "a", lambda: execute.advance(key, 0)))
+            waited(self.worker("a", "a", lambda: execute.advance(key, 0), inside))
 
         def first() -> None:
+            if inside:
+                self.must_be_on("host-a", "b")
             stop_at(asked["point"], asked["after"], asked["nth"])
+            if asked["point"].startswith(BY_MESSAGE):
+                tasks.advance(key)
             advanced(key)
 
         def second() -> None:
+            if inside:
+                self.must_be_on("host-b", "a" if asked["apart"] else "b")
             if asked["second"]:
                 stop_at(*asked["second"])
             advanced(key)
 
-        a = child(self.root / "a", first)
+        a = self.worker("a", "a", first, inside)
         said = {"a": waited(a), "key": key}
         if said["a"] != "stopped":
             return {**said, "reached": False, "wrong": self.wrong(key, ["a"])}
         lease_ends(key)
-        b = child(self.root / others, second)
+        b = self.worker("b", others, second, inside)
         said["b"] = waited(b)
         kept = tree(self.folder("a", key))
         ended = self.state(key) == "succeeded"
-        os.kill(a, signal.SIGCONT)
+        a.go_on()
         said["a"] = waited(a)
         said["changed"] = ended and tree(self.folder("a", key)) != kept
         if said["b"] == "stopped":
-            os.kill(b, signal.SIGCONT)
+            b.go_on()
             said["b"] = waited(b)
         said["rounds"] = 0
         while self.state(key) != "succeeded" and said["rounds"] < 5:
             lease_ends(key)
-            waited(child(self.root / others, lambda: advanced(key)))
+            waited(self.worker("b", others, lambda: advanced(key), inside))
             said["rounds"] += 1
         wrong = self.wrong(key, [others, "a"])
         wrong += [f"worker {name}: {said[name]}" for name in "ab" if not said[name].startswith("ended 0")]
         return {**said, "reached": True, "blocked": not ended, "wrong": wrong}
+
+    def must_be_on(self, host: str, hidden: str) -> None:
+        """Raises: AssertionError when this process is on no host of its own."""
+        assert (os.uname().nodename, os.getpid()) == (host, 2)
+        assert not set(namespaces()) & set(self.own)
+        assert not any(self.runs[hidden].iterdir())
 
     def inside(self, nth: int) -> dict[str, Any]:
         """A worker is stopped inside its group commit, on PostgreSQL; what another host does meanwhile
@@ -285,7 +313,7 @@ class Site:
         end_transactions()
         waited(child(self.root / "b", lambda: advanced(key)))
         said["state"] = self.state(key)
-        os.kill(a, signal.SIGCONT)
+        a.go_on()
         said["a"] += f", {waited(a)}"
         said["wrong"] = self.wrong(key, ["b"])
         return said

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+from namespace_kit import needed
 from platform_kit import ROOT, environment, manage, missing
 from servers_kit import Postgres, binary
 
@@ -20,17 +22,27 @@ FREEZES = 250
 RUN, LEDGER = "spak.runner.run:Run", "spakweb.ledger.store"
 SPACE, STORE = "spak.workspace.space:Workspace", "spak.workspace.store:Store"
 LOCK = "spak.workspace.lock:WorkspaceLock"
+BLOBS = "spakweb.ledger.blobs"
 HELD_RUN, STEP = "spakweb.worker.held_run", "spak.runner.changes:Writing"
 APPLY, GIT = "spak.workspace.apply:Applier", "spak.tools.git_commit:GitCommit"
 
+CHOOSING = [("spakweb.worker.queue:_chosen", True), ("spakweb.worker.tasks:let_go", False)]
+"""Only passed by a worker that was sent a message."""
 BEGINNING = [
-    (f"{LEDGER}:_taken", True),
+    ("spakweb.worker.retry_policy:in_hand", True),
+    ("spakweb.worker.open_run:begin", False),
+    ("spakweb.worker.beginning:fill", False),
+    ("spakweb.worker.beginning:fill", True),
+    (f"{SPACE}.snapshot", True),
     (f"{RUN}.create", False),
+    (f"{LEDGER}:DatabaseLedger.begin", False),
+    (f"{LEDGER}:DatabaseLedger.begin", True),
     (f"{RUN}.create", True),
 ]
 """Only passed by whoever begins a run."""
 TAKING = [
     (f"{LEDGER}:_taken", True),
+    (f"{LEDGER}:DatabaseLedgers.open", True),
     (f"{RUN}._resume", False),
     (f"{SPACE}.take", False),
     (f"{SPACE}.take", True),
@@ -55,6 +67,8 @@ WORKING = [
     (f"{SPACE}.begin", True),
     (f"{STEP}.started", False),
     (f"{STEP}.take", False),
+    (f"{BLOBS}:store", False),
+    (f"{BLOBS}:store", True),
     (f"{SPACE}.commit", False),
     (f"{SPACE}.commit", True),
     (f"{RUN}.feed", False),
@@ -99,16 +113,22 @@ class Freezer:
         begun: bool = True,
         second: tuple[str, bool, int] | None = None,
         spec: str = "marks",
+        namespaces: bool = False,
     ) -> dict[str, Any]:
         asked = {"point": point, "after": after, "nth": nth, "apart": apart, "begun": begun}
-        return self.ask({**asked, "second": second, "spec": spec})
+        return self.ask({**asked, "second": second, "spec": spec, "namespaces": namespaces})
+
+    @property
+    def said(self) -> str:
+        """The end of what the workers said."""
+        return self.log.read_text()[-2000:]
 
     def ask(self, asked: dict[str, Any]) -> dict[str, Any]:
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
-        assert line, f"the driver ended with {self.process.wait(20)}: {asked}\n{self.log.read_text()[-2000:]}"
+        assert line, f"the driver ended with {self.process.wait(20)}: {asked}\n{self.said}"
         found: dict[str, Any] = json.loads(line)
         return found
 
@@ -137,7 +157,7 @@ def freezer(folder: Path, storage: str, **more: str) -> Iterator[Freezer]:
 
 @contextmanager
 def servers(database: str) -> Iterator[dict[str, str]]:
-    """The settings for the database."""
+    """The settings for the database, which is reached from other networks too."""
     if database == "sqlite":
         yield {}
         return
@@ -145,27 +165,49 @@ def servers(database: str) -> Iterator[dict[str, str]]:
         tempfile.TemporaryDirectory(prefix="spak-pg-") as name,
         Postgres(Path(name) / "pg", durable=False) as server,
     ):
-        yield {"SPAK_WEB_DATABASE_URL": server.url, "SPAK_WEB_DATABASE_IDLE_S": "2"}
+        address = f"postgresql://spak@{quote(str(server.folder), safe='')}:{server.port}/postgres"
+        yield {"SPAK_WEB_DATABASE_URL": address, "SPAK_WEB_DATABASE_IDLE_S": "2"}
 
 
 def freezes(database: str, folder: Path) -> None:
-    """FREEZES on a database, half of them with two data folders: none changes what another worker did."""
+    """FREEZES on a database, half of them with either storage of blobs: none changes what another worker did.
+
+    First at each point once: both storages have the same ones. Then at random, with `database` half of them
+    on two hosts that share nothing else.
+    """
     if database == "postgresql" and not binary(Postgres.needs):
         missing("PostgreSQL", "postgresql")
-    chance = random.Random(database)
-    wrong, reached = [], 0
-    points = [(False, *one) for one in BEGINNING] + [(True, *one) for one in TAKING + WORKING]
-    with servers(database) as more, freezer(folder / "site", "database", **more) as site:
-        while reached < FREEZES:
-            begun, point, after = chance.choice(points)
-            apart, nth = chance.random() < 0.5, chance.choice((1, 1, 2, 3))
-            second = (
-                (*chance.choice(TAKING + WORKING), chance.choice((1, 2))) if chance.random() < 0.4 else None
-            )
-            found = site(point, after, nth, apart=apart, begun=begun, second=second)
-            reached += found["reached"]
-            kept = not found.get("changed") or (apart and (point, after) in CONFIRMED)
-            if found["wrong"] or not kept:
-                wrong.append((point, after, nth, apart, begun, second, found))
-    print(f"{reached} freezes on {database}, {len(wrong)} wrong")
+    needed()
+    chance, wrong, reached = random.Random(database), [], {"files": [], "database": []}
+    points = [(False, *one) for one in BEGINNING] + [(True, *one) for one in CHOOSING + TAKING + WORKING]
+    for storage, done in reached.items():
+        with servers(database) as more, freezer(folder / storage, storage, **more) as site:
+            asked = [(1, False, one, None) for one in points]
+            while asked or len(done) < FREEZES // 2:
+                nth, apart, one, second = asked.pop(0) if asked else _any(chance, points, storage)
+                begun, point, after = one
+                found = site(
+                    point,
+                    after,
+                    nth,
+                    apart=apart,
+                    begun=begun,
+                    second=second,
+                    namespaces=chance.random() < 0.5,
+                )
+                done += [one] if found["reached"] else []
+                kept = not found.get("changed") or (apart and (point, after) in CONFIRMED)
+                if found["wrong"] or not kept:
+                    wrong.append((storage, one, nth, apart, second, found))
+    print(f"{sum(map(len, reached.values()))} freezes on {database}, {len(wrong)} wrong")
     assert not wrong, "\n".join(map(str, wrong))
+    for done in reached.values():
+        assert set(done) == set(points)
+
+
+def _any(chance: random.Random, points: list[Any], storage: str) -> tuple[int, bool, Any, Any]:
+    """A freeze at random: which passing of the point, whether on hosts of their own, the point, and where the
+    second worker is stopped."""
+    second = (*chance.choice(TAKING + WORKING), chance.choice((1, 2))) if chance.random() < 0.4 else None
+    apart = storage == "database" and chance.random() < 0.5
+    return chance.choice((1, 1, 2, 3)), apart, chance.choice(points), second
