@@ -20,9 +20,9 @@ from spakweb.audit.actions import record
 from spakweb.errors import Refused
 from spakweb.reviews import by_task, checks, history, merge_queue, notices, rules
 from spakweb.reviews.models import Patch, Queued, Revision, Verdict
+from spakweb.reviews.parts import stretches
 from spakweb.specs.actions import draft_of, save_version
-from spakweb.specs.merge import merge as merged_text
-from spakweb.specs.merge import opcodes
+from spakweb.specs.merge import Opcode
 from spakweb.specs.models import Draft, Spec, SpecVersion
 from spakweb.text import clean, digest, one_line
 
@@ -57,7 +57,7 @@ def propose(
         if spec.archived_at:
             raise _archived(spec)
         number = (spec.patches.values_list("number", flat=True).order_by("-number").first() or 0) + 1
-        rationale = clean(rationale, REVIEW_CHARS) if rationale else ""
+        rationale = _rationale(rationale)
         made = Patch.objects.create(
             spec=spec, number=number, title=title, rationale=rationale, author=user, reverts=reverts,
             campaign=one_line(campaign, 120),
@@ -68,6 +68,14 @@ def propose(
         record(user, "patch.proposed", str(made), spec.team, after=first.content_hash)
         notices.proposed(made, user)
     return made
+
+
+def _rationale(text: str) -> str:
+    """Raises: Refused `web.comment`, and `web.text` for what is no text."""
+    if len(text) > REVIEW_CHARS:
+        words = f"The reason has more than {REVIEW_CHARS:,} characters."
+        raise Refused("web.comment", words, "Write it shorter.", 413)
+    return clean(text, REVIEW_CHARS * 4) if text else ""
 
 
 def patched(base: str, text: str) -> str:
@@ -108,12 +116,7 @@ def joined(patch: Patch, seen: int, text: str) -> str | None:
 def drop_edit(user: Any, patch: Patch, seen: int, place: int, why: str = "") -> Revision:
     """A new revision without the edit at this place of `edits`. Raises: Refused `web.patch_edit`."""
     access.require(user, "spec.propose", patch)
-    latest = patch.latest
-    old, new = (text.splitlines(keepends=True) for text in (latest.base.text, latest.text))
-    found = [one for one in opcodes(old, new) if one[0] != "equal"]
-    if not 0 <= place < len(found):
-        raise _no_edit()
-    _, a, b, c, d = found[place]
+    old, new, (_, a, b, c, d) = _edit(patch, seen, place)
     text = "".join([*new[:c], *old[a:b], *new[d:]])
     kept = f"Without edit {place + 1}"
     return revise(user, patch, seen, text, f"{kept}: {why}" if why else kept)
@@ -122,19 +125,22 @@ def drop_edit(user: Any, patch: Patch, seen: int, place: int, why: str = "") -> 
 def keep_edit(user: Any, patch: Patch, seen: int, place: int, why: str = "") -> Revision:
     """A new revision with this edit alone. Raises: Refused `web.patch_edit`."""
     access.require(user, "spec.propose", patch)
-    latest = patch.latest
-    old, new = (text.splitlines(keepends=True) for text in (latest.base.text, latest.text))
-    found = [one for one in opcodes(old, new) if one[0] != "equal"]
-    if not 0 <= place < len(found):
-        raise _no_edit()
-    _, a, b, c, d = found[place]
-    kept = f"Only edit {place + 1}"
+    old, new, (_, a, b, c, d) = _edit(patch, seen, place)
     text = "".join([*old[:a], *new[c:d], *old[b:]])
+    kept = f"Only edit {place + 1}"
     return revise(user, patch, seen, text, f"{kept}: {why}" if why else kept)
 
 
-def _no_edit() -> Refused:
-    return Refused("web.patch_edit", "The revision has no such edit.", "Reload the page.", 409)
+def _edit(patch: Patch, seen: int, place: int) -> tuple[list[str], list[str], Opcode]:
+    """The lines of base and revision `seen`, and the edit at a place. Raises: Refused `web.patch_edit`, and
+    `web.patch_moved` where there is no such revision."""
+    revision = patch.revisions.select_related("base").filter(number=seen).first()
+    if revision is None:
+        raise _moved(patch.latest)
+    old, new, found = stretches(revision.base.text, revision.text)
+    if not 0 <= place < len(found):
+        raise Refused("web.patch_edit", "The revision has no such edit.", "Reload the page.", 409)
+    return old, new, found[place]
 
 
 def repeat_check(user: Any, patch: Patch, seen: int) -> None:
@@ -362,19 +368,19 @@ def close(user: Any, patch: Patch, seen: int) -> None:
 
 
 def revert(user: Any, patch: Patch) -> Patch:
-    """A patch that takes back what a merged one changed.
+    """A patch that takes back what a merged one changed: on the newest version, or, where that changed the
+    same since, on the merged one, so that the page of conflicts can decide.
 
-    Raises: Refused `web.patch_closed`, `web.patch_conflict`.
+    Raises: Refused `web.patch_closed`, `web.patch_empty`.
     """
     access.require(user, "spec.propose", patch)
     if patch.merged is None:
         raise Refused("web.patch_closed", "It was not merged.", "Close it instead.", 409)
-    latest, head = patch.latest, patch.spec.head
-    both = merged_text(patch.merged.text, latest.base.text, head.text)
-    if not both.clean:
-        raise _conflict(both.conflicts)
+    merged, before, head = patch.merged, patch.latest.base.text, patch.spec.head
+    both = by_task.merge(merged.text, before, head.text)
+    text, base = (both.decided({}), head) if both.clean else (before, merged)
     title = f"Revert patch {patch.number}: {patch.title}"
-    return propose(user, patch.spec, both.text, head.number, title, reverts=patch)
+    return propose(user, patch.spec, text, base.number, title, reverts=patch)
 
 
 def _conflict(count: int) -> Refused:
@@ -390,9 +396,13 @@ def _open(patch: Patch, seen: int) -> tuple[Patch, Revision]:
         raise Refused("web.patch_closed", f"Patch {patch.number} is {patch.state}.", "Reload.", 409)
     latest = patch.latest
     if latest.number != seen:
-        words = f"Revision {latest.number} came in between."
-        raise Refused("web.patch_moved", words, "Reload the page and look at it.", 409)
+        raise _moved(latest)
     return patch, latest
+
+
+def _moved(latest: Revision) -> Refused:
+    words = f"Revision {latest.number} came in between."
+    return Refused("web.patch_moved", words, "Reload the page and look at it.", 409)
 
 
 def _revise(

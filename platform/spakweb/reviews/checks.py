@@ -33,7 +33,7 @@ from spak.records import Record
 from spakweb.ledger.store import DatabaseLedgers
 from spakweb.reviews import merge_queue, spending
 from spakweb.reviews.models import Check, Patch, Revision
-from spakweb.reviews.rules import CHECKS, law_hash
+from spakweb.reviews.rules import CHECKS, imports_hash, law_hash
 from spakweb.runs.models import ENDED, Run
 from spakweb.specs.facts import catalog, findings
 from spakweb.specs.models import Spec
@@ -95,13 +95,15 @@ def check(key: int) -> None:
 
 def run(row: Check, revision: Revision) -> None:
     """One check to its end; what goes wrong in it is its result."""
-    law = law_hash(revision.patch.spec)
+    law, imports = law_hash(revision.patch.spec), imports_hash(revision)
     Check.objects.filter(pk=row.pk).update(state=Check.State.RUNNING, made_at=timezone.now())
     state: str
     try:
         state, words, result = FOUND[row.name](row, revision)
     except UserError as error:
         state, words, result = Check.State.FAILED, f"It could not be judged: {error.message}.", {}
+    if imports:
+        result["imports"] = imports
     Check.objects.filter(pk=row.pk).update(
         state=state, words=words[:300], result=result, law=law, ended_at=timezone.now()
     )

@@ -145,7 +145,8 @@ class Check(models.Model):
     """The outcome in a sentence."""
     result = models.JSONField(default=dict)
     law = models.CharField(max_length=43, blank=True)
-    """The law that it was judged under: another one makes it stale."""
+    """The law that it was judged under: another one makes it stale, as do other texts of what is imported
+    (`result["imports"]`)."""
     made_at = models.DateTimeField(default=timezone.now)
     ended_at = models.DateTimeField(null=True, blank=True)
 

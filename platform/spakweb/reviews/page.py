@@ -29,6 +29,8 @@ FLIPPED, CALM, FLIPS_OF, RUNS_OF = 20, 60, 3, 5
 """Tasks that flip and tasks that do not; ways in which one task flips, and runs of one way."""
 DRAWN = 60
 """Tasks whose graph is part of the page; a larger one is fetched when it comes into view."""
+THREADS = 100
+"""Threads of comments that the page shows, the newest."""
 MOST_ROWS = 600
 """Rows of the text that the page shows; the rest is in the exported texts."""
 
@@ -52,7 +54,7 @@ def status(user: Any, patch: Patch) -> dict[str, Any]:
     ]
     verdicts = [
         verdict
-        for one in patch.revisions.prefetch_related("verdicts__user")
+        for one in patch.revisions.defer("text").prefetch_related("verdicts__user")
         for verdict in sorted(one.verdicts.all(), key=lambda verdict: -verdict.pk)
     ]
     entry = merge_queue.entry_of(patch) if opened else None
@@ -85,8 +87,9 @@ def status(user: Any, patch: Patch) -> dict[str, Any]:
     }
 
 
-def context(user: Any, patch: Patch, unified: bool = False, since: int = 0) -> dict[str, Any]:
-    """All of it; `since` compares the text with that revision and not with the base."""
+def context(user: Any, patch: Patch, unified: bool = False, since: int = 0, said: int = 0) -> dict[str, Any]:
+    """All of it; `since` compares the text with that revision and not with the base, `said` shows the
+    comments before the one with that key and not the newest."""
     found = status(user, patch)
     latest: Revision = found["revision"]
     reading = read(patch.spec, latest.base.text, latest.text)
@@ -95,7 +98,9 @@ def context(user: Any, patch: Patch, unified: bool = False, since: int = 0) -> d
     seen = dict(Viewed.objects.filter(patch=patch, user=user).values_list("part", "digest"))
     for part in parts:
         part.viewed = seen.get(part.name) == part.digest
-    threads = _threads(patch, latest, parts, Tasks(reading.new_tasks))
+    begun = patch.comments.filter(parent=None)
+    threads = _threads(patch, latest, parts, Tasks(reading.new_tasks), said)
+    older = threads[0].pk if threads and begun.filter(pk__lt=threads[0].pk).exists() else 0
     earlier = patch.revisions.filter(number=since).first() if since else None
     old = earlier.text if earlier else latest.base.text
     nodes = [one for one in reading.graph.nodes if one.change != "same"]
@@ -116,9 +121,11 @@ def context(user: Any, patch: Patch, unified: bool = False, since: int = 0) -> d
         "rows": rows(old, latest.text, unified, threads),
         "unified": unified,
         "since": earlier,
-        "revisions": patch.revisions.select_related("author", "base"),
+        "revisions": patch.revisions.select_related("author", "base").defer("text", "base__text"),
         "threads": threads,
-        "open_threads": sum(one.resolved_at is None for one in threads),
+        "open_threads": begun.filter(resolved_at=None).count(),
+        "older": older,
+        "newer": bool(threads) and begun.filter(pk__gt=threads[-1].pk).exists(),
         "actions": _actions(results.get("actions", {})),
         "replay": replay,
         "flips": _flips(replay),
@@ -192,16 +199,19 @@ def _outcome(signal: str, to: str, code: str) -> str:
     return f"{went}, the run ended: {code}" if code else went if to else f"{went}, the end"
 
 
-def _threads(patch: Patch, latest: Revision, parts: list[Part], tasks: Tasks) -> list[Any]:
-    """Comments that begin a thread, with their answers; those about a part or a line of the newest text are
-    placed there as well."""
-    every = list(patch.comments.select_related("author", "revision"))
+def _threads(patch: Patch, latest: Revision, parts: list[Part], tasks: Tasks, said: int) -> list[Any]:
+    """The newest comments that begin a thread, or those before `said`, with their answers; those about a part
+    or a line of the newest text are placed there as well."""
+    rows = patch.comments.select_related("author", "revision").defer("revision__text")
+    begun = rows.filter(parent=None, pk__lt=said) if said else rows.filter(parent=None)
     paths, found = paths_of(parts), []
     by_part = {part.name: part for part in parts}
-    for one in every:
-        if one.parent_id:
-            continue
-        one.replies = [other for other in every if other.parent_id == one.pk]
+    threads = list(begun.order_by("-pk")[:THREADS])[::-1]
+    replies: dict[int, list[Any]] = {one.pk: [] for one in threads}
+    for answer in rows.filter(parent__in=replies):
+        replies[answer.parent_id].append(answer)
+    for one in threads:
+        one.replies = replies[one.pk]
         one.outdated = talk.outdated(one, latest, paths)
         one.now = 0 if one.outdated or not one.line else _line_now(one, latest)
         found.append(one)

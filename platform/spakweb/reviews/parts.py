@@ -16,7 +16,7 @@ from typing import Any
 from spak import canon
 from spak.lang.diff import Capability, Change
 from spakweb.reviews.reading import Reading, TaskLines
-from spakweb.specs.merge import opcodes
+from spakweb.specs.merge import Opcode, opcodes
 
 WORDS = {
     "add": "Added",
@@ -89,12 +89,22 @@ class Part:
 
 def edits_of(old: str, new: str) -> list[Edit]:
     """The stretches of lines that differ, in order."""
-    one, two = (text.splitlines(keepends=True) for text in (old, new))
-    found = [item for item in opcodes(one, two) if item[0] != "equal"]
+    one, two, found = stretches(old, new)
     return [
         Edit(number, tuple(map(_end, one[a:b])), tuple(map(_end, two[c:d])), a + 1, c + 1)
         for number, (_, a, b, c, d) in enumerate(found, 1)
     ]
+
+
+def stretches(old: str, new: str) -> tuple[list[str], list[str], list[Opcode]]:
+    """The lines of both texts with their ends, and where they differ. Only LF ends a line, as in editors."""
+    one, two = (_lines(text) for text in (old, new))
+    return one, two, [item for item in opcodes(one, two) if item[0] != "equal"]
+
+
+def _lines(text: str) -> list[str]:
+    *lines, last = text.split("\n")
+    return [f"{line}\n" for line in lines] + ([last] if last else [])
 
 
 def _end(line: str) -> str:

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from django.utils.safestring import SafeString, mark_safe
 
+from spak import canon
 from spak.lang import Parsed
 from spak.lang.diff import Difference, compare
 from spak.lang.graph import Graph, graph_difference, lay_out, to_svg
@@ -60,6 +61,19 @@ def _read(team_files: TeamFiles, stamps: tuple[Hashable, Hashable], old: str, ne
     marked = frozenset(str(item["path"]) for item in stage.evidence.get("changes", ()))
     kinds = kinds_of(found, marked, before.spec, after.spec)
     return Reading(found, marked, joined, kinds, _lines_of_tasks(one), _lines_of_tasks(two))
+
+
+def read_imports(spec: Spec, *texts: str) -> str:
+    """The hash of all that the texts import; empty where they import nothing."""
+    team_files = TeamFiles.of(spec)
+    stamps = tuple(team_files.stamp(text) for text in texts)
+    return _imports(team_files, stamps, texts) if any(one is not None for one in stamps) else ""
+
+
+@lru_cache(maxsize=KEPT)
+def _imports(team_files: TeamFiles, stamps: tuple[Hashable, ...], texts: tuple[str, ...]) -> str:
+    found = [team_files.whole(text) for text in texts]
+    return canon.content_hash([[dict(one.texts) | {"": ""}, one.policy] for one in found])
 
 
 def _lines_of_tasks(parsed: Parsed) -> TaskLines:

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from spakweb import access
 from spakweb.reviews.kinds import KINDS
 from spakweb.reviews.models import ApprovalRule, Check, Patch, Revision, Verdict
-from spakweb.reviews.reading import read
+from spakweb.reviews.reading import read, read_imports
 from spakweb.runs.models import ENDED, Run
 from spakweb.specs.models import Spec
 from spakweb.teams.law import law_of
@@ -195,10 +195,18 @@ def _checks(spec: Spec, revision: Revision) -> list[str]:
 
 
 def is_stale(spec: Spec, check: Check) -> bool:
-    """Whether it was judged against another version or under another law than now."""
+    """Whether it was judged against another version, under another law or with other imports than now."""
     if check.ended_at is None:
         return False
-    return check.revision.base_id != spec.head_id or check.law != law_hash(spec)
+    if check.revision.base_id != spec.head_id or check.law != law_hash(spec):
+        return True
+    imported = check.result.get("imports")
+    return imported is not None and imported != imports_hash(check.revision)
+
+
+def imports_hash(revision: Revision) -> str:
+    """Of what the revision and its base import, as it is now; empty where they import nothing."""
+    return read_imports(revision.patch.spec, revision.base.text, revision.text)
 
 
 def law_hash(spec: Spec) -> str:

@@ -108,8 +108,8 @@ def take(user: Any, patch: Patch, seen: int, key: int) -> Revision:
 def view(user: Any, patch: Patch, part: str, digest: str, viewed: bool = True) -> None:
     """The person has viewed a part, as it is with this digest."""
     access.require(user, "spec.view", patch)
-    row = {"patch": patch, "user": user, "part": part[:200]}
+    row = {"patch": patch, "user": user, "part": one_line(part, 200)}
     if viewed:
-        Viewed.objects.update_or_create(**row, defaults={"digest": digest[:43]})
+        Viewed.objects.update_or_create(**row, defaults={"digest": one_line(digest, 43)})
     else:
         Viewed.objects.filter(**row).delete()

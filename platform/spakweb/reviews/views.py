@@ -111,7 +111,9 @@ def patch(request: HttpRequest, team: str, spec: str, patch: int) -> HttpRespons
     """What the newest revision changes, the evidence, who said what, what it still needs."""
     found, given = find_patch(request, team, spec, patch), request.GET
     unified, since = given.get("view") == "unified", _whole(given.get("since"))
-    context = around(request, found.spec, "patches") | page.context(request.user, found, unified, since)
+    context = around(request, found.spec, "patches") | page.context(
+        request.user, found, unified, since, _whole(given.get("said"))
+    )
     more = {"page_keys": KEYS, "line": _whole(given.get("line")), "part_name": given.get("part", "")[:200]}
     return render(request, "reviews/patch.html", context | more)
 

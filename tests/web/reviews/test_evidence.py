@@ -15,11 +15,28 @@ from spakweb.errors import Refused
 from spakweb.reviews import actions, blame, checks, history, page, rules, talk
 from spakweb.reviews.models import Check, HistoryRecord, Patch
 from spakweb.reviews.protection import protect
-from spakweb.specs.actions import archive, save_version
+from spakweb.specs.actions import archive, create_spec, save_version
 from spakweb.specs.models import SpecVersion
 
 ONE, TWO = 'step one: tool.list_files { path: "." }', 'step two: tool.list_files { path: "." }'
 OTHER, LAST = ONE.replace('"."', '"tests"'), TWO.replace('"."', '"docs"')
+
+
+HOUSE = """\
+TASK shared {
+  step two: tool.list_files { path: "." }
+}
+"""
+IMPORTS = """\
+AGENT Imports LEVEL 1 {
+  IMPORT "house.spak"
+  START -> look
+  TASK look {
+    step one: tool.list_files { path: "." }
+    NEXT { success -> shared }
+  }
+}
+"""
 
 
 def refused(code: str) -> Any:
@@ -74,6 +91,26 @@ def test_a_law_that_changed_makes_evidence_stale(cast: Any, patch: Patch) -> Non
     actions.repeat_check(cast["bob"], patch, 1)
     checked(patch)
     assert rules.missing(patch) == []
+
+
+def test_a_file_that_is_imported_and_changed_makes_evidence_stale(cast: Any) -> None:
+    """The patch is as it was, and no longer free of errors; a version of another spec changes nothing."""
+    house = create_spec(cast["alice"], cast.team, "house", HOUSE)
+    spec = create_spec(cast["alice"], cast.team, "imports", IMPORTS)
+    protect(cast["alice"], spec, 1, required=["text"])
+    patch = actions.propose(cast["bob"], spec, IMPORTS.replace('"."', '"tests"'), 1, "Elsewhere")
+    assert checked(patch)["text"][0] == "passed"
+    actions.judge(cast["alice"], Patch.objects.get(pk=patch.pk), 1, True)
+    save_version(cast["alice"], cast.spec, cast.spec.head.text + "// more\n", 1)
+    assert rules.missing(Patch.objects.get(pk=patch.pk)) == []
+    save_version(cast["alice"], house, HOUSE.replace("TASK shared", "TASK other"), 1)
+    patch = Patch.objects.get(pk=patch.pk)
+    assert rules.missing(patch) == ["a check to run again: the text is free of errors"]
+    with refused("web.patch_waits"):
+        actions.merge(cast["bob"], patch, 1)
+    assert page.status(cast["bob"], patch)["again"]
+    actions.repeat_check(cast["bob"], patch, 1)
+    assert checked(patch)["text"][0] == "failed"
 
 
 def test_a_check_of_an_older_revision_or_a_closed_patch_is_left(cast: Any, patch: Patch) -> None:

@@ -59,6 +59,38 @@ def test_a_merged_patch_is_reverted_by_a_patch(cast: Any, both: Patch) -> None:
     assert actions.merge(cast["bob"], back, 1).number == 3
 
 
+def test_a_revert_of_what_others_changed_since_is_a_patch_with_conflicts(cast: Any, both: Patch) -> None:
+    """It begins with the merged version, so that the page of conflicts decides what comes of it."""
+    actions.judge(cast["rita"], both, 1, True)
+    actions.merge(cast["bob"], both, 1)
+    spec = type(cast.spec).objects.get(pk=cast.spec.pk)
+    save_version(cast["alice"], spec, spec.head.text.replace('"tests"', '"src"'), 2)
+    back = actions.revert(cast["bob"], Patch.objects.get(pk=both.pk))
+    assert (back.latest.base.number, back.latest.text) == (2, spec.versions.get(number=1).text)
+    assert rules.missing(back)[-1].startswith("to be brought up to date")
+    with refused("web.patch_conflict"):
+        actions.update(cast["bob"], back, 1)
+    [conflict] = actions.conflicts(back).conflicts
+    assert conflict.part == "look"
+    made = actions.decide(cast["bob"], back, 1, 3, {"look": conflict.mine})
+    assert made.text == spec.versions.get(number=1).text
+
+
+def test_a_revert_keeps_what_others_changed_beside_it(cast: Any, both: Patch) -> None:
+    """Neighbouring tasks are told apart, as where a patch is brought up to date."""
+    one = actions.drop_edit(cast["bob"], both, 1, 1)
+    actions.judge(cast["rita"], both, 2, True)
+    actions.merge(cast["bob"], both, 2)
+    spec = type(cast.spec).objects.get(pk=cast.spec.pk)
+    save_version(cast["alice"], spec, one.text.replace(TWO, LAST), 2)
+    back = actions.revert(cast["bob"], Patch.objects.get(pk=both.pk))
+    assert back.latest.base.number == 3
+    assert back.latest.text == spec.versions.get(number=1).text.replace(TWO, LAST)
+    save_version(cast["alice"], type(spec).objects.get(pk=spec.pk), spec.versions.get(number=1).text, 3)
+    with refused("web.patch_empty"):
+        actions.revert(cast["bob"], Patch.objects.get(pk=both.pk))
+
+
 def test_authors_do_not_approve(cast: Any) -> None:
     text = cast.spec.head.text.replace(ONE, OTHER)
     patch = actions.propose(cast["rita"], cast.spec, text, 1, "Mine")
