@@ -37,7 +37,7 @@ RUN_COLUMNS = (
         "parent__key",
         "parent_seq",
     ),
-    *("version__spec__slug", "version__number", "version__content_hash", "team__slug"),
+    *("version__spec__slug", "version__number", "version__content_hash", "team__slug", "own__spec__slug"),
     *("begun_from__name", "begun_from__url", "begun_from__ref", "begun_from__commit"),
 )
 
@@ -137,6 +137,12 @@ class StartRequest(serializers.Serializer):
         required=False, min_value=1, help_text="Else the tag, else the newest."
     )
     tag = serializers.CharField(required=False, max_length=40)
+    text = serializers.CharField(
+        required=False,
+        max_length=TEXT_BYTES,
+        trim_whitespace=False,
+        help_text="A text of a spec, instead of a version. Needs the scope edit too.",
+    )
     inputs = serializers.DictField(child=serializers.CharField(allow_blank=True), required=False)
     labels = serializers.ListField(child=serializers.CharField(), required=False)
     mode = serializers.CharField(required=False, max_length=12)
@@ -384,7 +390,7 @@ def run_of(request: Builds, row: dict[str, Any]) -> dict[str, Any]:
         **{name: shown[name] for name in ("steps", "tokens", "labels", "made_at", "started_at", "ended_at")},
         **{name: row[name] for name in ("head", "mode", "backend", "queue", "inputs")},
         "team": row["team__slug"],
-        "spec": row["version__spec__slug"],
+        "spec": row["version__spec__slug"] or row["own__spec__slug"],
         "version": row["version__number"],
         "spec_hash": row["version__content_hash"],
         "ended": bool(row["ended_at"]),

@@ -9,9 +9,12 @@ from django.urls import path
 from spakweb.access import by_token
 from spakweb.api import schema  # noqa: F401  it makes tokens known to the schema
 from spakweb.api import views_reviews as reviews
+from spakweb.api import views_run_acts as acts
+from spakweb.api import views_run_files as files
 from spakweb.api import views_runs as runs
 from spakweb.api import views_sources as sources
 from spakweb.api import views_specs as specs
+from spakweb.api import views_streams as streams
 from spakweb.api import views_versions as versions
 
 SPEC = "teams/<slug:team>/specs/<slug:spec>/"
@@ -66,8 +69,20 @@ urlpatterns = [
     path("teams/<slug:team>/runs/", one(runs.RunList), name="spak-api-runs"),
     path(RUN, one(runs.waiting(runs.RunDetail)), name="spak-api-run"),
     path(f"{RUN}records/", one(runs.waiting(runs.RunRecords)), name="spak-api-records"),
-    path(f"{RUN}files/", one(runs.RunArtifacts), name="spak-api-files"),
-    path(f"{RUN}junit.xml", one(runs.RunJUnit), name="spak-api-junit"),
+    path("teams/<slug:team>/events/", one(streams.team_events), name="spak-api-team-events"),
+    path(f"{RUN}events/", one(streams.run_events), name="spak-api-events"),
+    path(f"{RUN}files/", one(files.RunFiles), name="spak-api-files"),
+    path(f"{RUN}files.zip", one(files.RunZip), name="spak-api-files-zip"),
+    path(f"{RUN}files/<path:name>", one(files.RunFile), name="spak-api-file"),
+    path(f"{RUN}report.json", one(files.RunReport), name="spak-api-report"),
+    path(f"{RUN}report.html", one(files.RunReportPage), name="spak-api-report-page"),
+    path(f"{RUN}log.txt", one(files.RunLog), name="spak-api-log"),
+    path(f"{RUN}export.jsonl", one(files.RunExport), name="spak-api-export"),
+    path(f"{RUN}changes.patch", one(files.RunPatch), name="spak-api-changes"),
+    path(f"{RUN}junit.xml", one(files.RunJUnit), name="spak-api-junit"),
+    path(f"{RUN}fork/", one(acts.RunFork), name="spak-api-fork"),
+    path(f"{RUN}replay/", one(acts.RunReplay), name="spak-api-replay"),
+    path(f"{RUN}labels/", one(acts.RunLabels), name="spak-api-labels"),
     path(f"{RUN}branches/", one(sources.RunBranches), name="spak-api-branches"),
     path(f"{RUN}answer/", one(runs.RunAnswer), name="spak-api-answer"),
     path(f"{RUN}pause/", one(runs.RunPause), name="spak-api-pause"),

@@ -1,4 +1,4 @@
-"""Runs: start, look, wait, answer, control; their records, files and JUnit report.
+"""Runs: start, look, wait, answer, control; their records.
 
 A wait (`waiting`) is an answer whose body comes later: the event loop holds it, no thread, and looks again
 when the run has news.
@@ -18,15 +18,14 @@ import orjson
 from asgiref.sync import sync_to_async
 from django.core.exceptions import PermissionDenied
 from django.db import connection
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
-from django.urls import reverse
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from django.http import Http404, HttpRequest, HttpResponseBase, StreamingHttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from spak import canon
-from spak.runner.views.junit import junit
+from spak.lang.diagnostics import Severity
 from spakweb import access
 from spakweb.api import shapes
 from spakweb.api.base import View
@@ -34,29 +33,34 @@ from spakweb.api.once import once
 from spakweb.api.reading import NAME, chosen, page_of
 from spakweb.api.views_specs import find_spec
 from spakweb.errors import Refused
-from spakweb.ledger import export
-from spakweb.ledger.store import DatabaseLedgers
 from spakweb.live.stream import Crowded, hub, messages
 from spakweb.live.viewers import Viewer
 from spakweb.runs import actions, start_inputs
+from spakweb.runs.deleted import gone
 from spakweb.runs.models import Run, RunRecord, Upload
 from spakweb.runs.pages.filters import RunFilter
 from spakweb.sources import actions as sources
+from spakweb.specs.facts import findings
 from spakweb.specs.models import Spec, SpecVersion
-from spakweb.text import as_number
+from spakweb.specs.team_files import TeamFiles
+from spakweb.teams.law import law_of
+from spakweb.text import as_number, clean
 
 PAGE, MOST_RECORDS = 100, 500
 LONGEST_WAIT_S = 60
+ERROR = Severity.ERROR
 STOPS = ("waiting", "paused")
 """States in which a run goes on only when somebody does something."""
 NONE = "none"
 WAIT = OpenApiParameter("wait", int, description="Seconds, at most 60, until it ends or needs somebody.")
 
 
-def find_run(request: Request, team: str, run: str) -> Run:
-    """The run. Raises: Http404."""
-    rows = Run.objects.select_related("team", "version__spec")
+def find_run(request: Request, team: str, run: str, *, kept: bool = False) -> Run:
+    """The run; one that is `kept` was not deleted. Raises: Http404, Refused `web.run_deleted`."""
+    rows = Run.objects.select_related("team", "version__spec", "deleted_by")
     found: Run = access.find(request.user, "run.view", rows, team__slug=team, key=run)
+    if kept and found.deleted_at is not None:
+        raise gone(found)
     return found
 
 
@@ -94,10 +98,12 @@ class RunStart(View):
 
     @extend_schema(operation_id="start_run", request=shapes.StartRequest, responses={201: shapes.RunShape})
     def post(self, request: Request, team: str, spec: str) -> Response:
-        """Start a run of a version, of a tag, or of the newest version. Needs the scope start."""
+        """Start a run of a version, of a tag, of the newest version, or of a text that is no version. Needs
+        the scope start; with a text also the scope edit."""
         found = find_spec(request, team, spec, "run.start")
         given = self.given(request, shapes.StartRequest)
-        version = _version(found, given)
+        text = given.get("text")
+        version = _version(found, given) if text is None else _posted(request, found, given)
         inputs = {name: str(value) for name, value in given.get("inputs", {}).items()}
         unknown = sorted(inputs.keys() - start_inputs.declared(version).keys())
         if unknown:
@@ -109,7 +115,8 @@ class RunStart(View):
 
         def work() -> Response:
             run = actions.start(
-                request.user, found, version=version, inputs=start_inputs.checked(version, inputs),
+                request.user, found, version=version if text is None else None, text=text or "",
+                inputs=start_inputs.checked(version, inputs),
                 labels=given.get("labels", ()), bare=asked == NONE, files=_files(found, asked),
                 begun_from=sources.begin(request.user, found, **source) if source else None,
                 **{name: given[name] for name in ("mode", "backend", "queue", "sandbox") if name in given},
@@ -133,6 +140,22 @@ def _version(spec: Spec, given: dict[str, Any]) -> SpecVersion:
         named = f"tag {given['tag']!r}" if "tag" in given else f"version {given['version']}"
         raise Refused("web.run_version", f"This spec has no {named}.", "Its page lists them.", 422)
     return found
+
+
+def _posted(request: Request, spec: Spec, given: dict[str, Any]) -> SpecVersion:
+    """What would be the version of a posted text; it is not saved. Who may not save a text runs none."""
+    access.require(request.user, "spec.edit", spec)
+    if request.user.token and request.user.token.specs is not None:
+        raise PermissionDenied("A text is no version of a spec: a token for some specs runs none.")
+    if "version" in given or "tag" in given:
+        raise Refused("web.request", "text and version cannot both be given.", "Send one of them.", 422)
+    text = given["text"] = clean(given["text"], shapes.TEXT_BYTES)
+    found = findings(TeamFiles.of(spec).whole(text), law_of(spec.team))
+    wrong = [one for one in found if one.severity == ERROR]
+    if wrong:
+        words = f"line {wrong[0].line}: {wrong[0].message}"
+        raise Refused("lang.invalid", words, "Correct it; `check` lists all that is wrong.", 422)
+    return SpecVersion(spec=spec, text=text)
 
 
 def _files(spec: Spec, asked: str) -> Upload | None:
@@ -275,38 +298,6 @@ class RunRecords(View):
 def _after(request: HttpRequest) -> int:
     found = as_number(request.GET.get("after", ""))
     return -1 if found is None else found
-
-
-class RunArtifacts(View):
-    """Files of a run."""
-
-    @extend_schema(
-        operation_id="list_files",
-        responses=OpenApiResponse(description="The files that the run made or changed."),
-    )
-    def get(self, request: Request, team: str, run: str) -> Response:
-        """The files that the run made or changed, each with the address of its content."""
-        found = find_run(request, team, run)
-        rows = [
-            {
-                **one,
-                "url": request.build_absolute_uri(reverse("spak-run-artifact", args=[team, run, one["key"]])),
-            }
-            for one in export.artifacts(found)
-        ]
-        return Response({"files": rows})
-
-
-class RunJUnit(View):
-    """The report for CI."""
-
-    @extend_schema(operation_id="get_junit", responses={(200, "application/xml"): str})
-    def get(self, request: Request, team: str, run: str) -> HttpResponse:
-        """JUnit XML: a test for each time that a task ended, and one for the run."""
-        found = find_run(request, team, run)
-        export.begun(found)
-        records = (record for record, _ in DatabaseLedgers().reader(found.key).read())
-        return HttpResponse(junit(found.name, records), content_type="application/xml; charset=utf-8")
 
 
 # ---- waiting

@@ -25,10 +25,11 @@ from spak.ledger.export import export, import_
 from spak.ledger.verify import Walk
 from spak.records import decode
 from spak.runner import view
-from spak.runner.history import History, rules_of
+from spak.runner.history import Attempted, History, rules_of
 from spak.runner.views.causes import Trail
 from spak.runner.views.quality import Quality
-from spak.runner.views.report import Facts, Proof, report
+from spak.runner.views.report import Facts, Proof, lines, report
+from spak.runner.views.run_json import View
 from spak.workspace.pushed import push
 from spak.workspace.tree import at, differences, load
 from spakweb import access
@@ -85,11 +86,11 @@ def as_jsonl(run: Run) -> Any:
         if not isinstance(error, UserError) or error.code == FULL:
             raise
         raise Refused("web.run_damaged", error.message, error.hint, 409) from error
-    return attachment(_sent(stream, JSONL), f"{run.key}.jsonl")
+    return attachment(sent(stream, JSONL), f"{run.key}.jsonl")
 
 
-def _sent(stream: Any, kind: str) -> HttpResponseBase:
-    """What was written to the stream: a large file goes piece by piece, none of it stays in memory."""
+def sent(stream: Any, kind: str) -> HttpResponseBase:
+    """An answer of what was written to the stream; a large file goes piece by piece, none stays in memory."""
     size = stream.tell()
     stream.seek(0)
     if size <= IN_MEMORY:
@@ -235,14 +236,31 @@ def checked(run: Run, progress: Callable[[int], None] = lambda seen: None) -> di
 
 def as_report(run: Run) -> HttpResponse:
     """The report of `spak report`, as a file. Raises: Refused `web.run_empty`, `web.run_damaged`."""
+    text = report(*_told(run))
+    return attachment(HttpResponse(text, content_type="text/html; charset=utf-8"), f"{run.key}.html")
+
+
+def report_json(run: Run) -> dict[str, Any]:
+    """What the report says: the document of `spak run --json`, whether the chain holds and a replay is equal,
+    and the quality in words. Raises: Refused `web.run_empty`, `web.run_damaged`."""
+    seen, _, proof, _, quality = _told(run)
+    checked_ = {"ledger_ok": proof.ledger_ok, "replay_equal": proof.replay_equal}
+    return {**seen.to_json(), **checked_, "quality": lines(quality)}
+
+
+Told = tuple[View, list[Attempted], Proof, Facts, Quality]
+"""What a report is made of."""
+
+
+def _told(run: Run) -> Told:
     begun(run)
     try:
-        return _report(run)
+        return _parts(run)
     except UserError as error:
         raise Refused("web.run_damaged", error.message, error.hint, 409) from error
 
 
-def _report(run: Run) -> HttpResponse:
+def _parts(run: Run) -> Told:
     reader = DatabaseLedgers().reader(run.key)
     walk, replayed, history = Walk(exported=False, blobs=reader.blobs), Replay(), History()
     trail, quality = Trail(), Quality()
@@ -262,8 +280,7 @@ def _report(run: Run) -> HttpResponse:
     equal = replayed.difference is None
     proof = Proof(checked_.ok, equal, checked_.records, checked_.head, replayed.state.summary)
     facts = Facts(title=run.name, machine=host.get("toolchain") or {})
-    text = report(seen, history.rows, proof, facts, quality)
-    return attachment(HttpResponse(text, content_type="text/html; charset=utf-8"), f"{run.key}.html")
+    return seen, history.rows, proof, facts, quality
 
 
 # ---- artifacts
@@ -289,14 +306,19 @@ def key_of(path: str) -> str:
 def artifact(run: Run, key: str) -> HttpResponseBase:
     """One that is a blob. Raises: KeyError when it is none of this run's, LedgerError when it is damaged."""
     name = {row["key"]: row["name"] for row in artifacts(run)}[key]
-    return as_file(DatabaseLedgers().reader(run.key).blobs.get(key.partition("/")[2]), name)
+    return as_file(blob(run, key), name)
+
+
+def blob(run: Run, key: str) -> bytes:
+    """What is in an artifact that is a blob. Raises: LedgerError when it is damaged."""
+    return DatabaseLedgers().reader(run.key).blobs.get(key.partition("/")[2])
 
 
 def as_file(data: bytes, name: str) -> HttpResponseBase:
     """Bytes for the disk, under the last part of a name."""
     stream = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  closed when it was read
     stream.write(data)
-    found: HttpResponseBase = attachment(_sent(stream, "application/octet-stream"), Path(name).name)
+    found: HttpResponseBase = attachment(sent(stream, "application/octet-stream"), Path(name).name)
     return found
 
 

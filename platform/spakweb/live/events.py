@@ -12,10 +12,11 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import connection
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_GET
 
 from spakweb import access
+from spakweb.error_pages import program_answer
 from spakweb.live.consumers import seq_of
 from spakweb.live.stream import CROWDED, Crowded, hub, messages
 from spakweb.live.viewers import Viewer
@@ -39,7 +40,7 @@ async def run_events(request: HttpRequest, team: str, key: str) -> HttpResponseB
     if run.ended and after + 1 >= run.count > 0:
         return HttpResponse(status=204)
     viewer = Viewer.of(user, request.session, named=False)
-    return await _streamed(viewer, partial(hub().join, run, viewer, after, whole=True))
+    return await _streamed(request, viewer, partial(hub().join, run, viewer, after, whole=True))
 
 
 @access.by_token
@@ -49,7 +50,7 @@ async def team_events(request: HttpRequest, team: str) -> HttpResponseBase:
     user = await request.auser()
     found: Team = await sync_to_async(_find)(user, "team.view", Team, slug=team)
     viewer = Viewer.of(user, request.session, named=False)
-    return await _streamed(viewer, partial(hub().join_team, found.pk, viewer))
+    return await _streamed(request, viewer, partial(hub().join_team, found.pk, viewer))
 
 
 def _find(*args: Any, **lookup: Any) -> Any:
@@ -61,9 +62,9 @@ def _find(*args: Any, **lookup: Any) -> Any:
             connection.close()
 
 
-async def _streamed(viewer: Viewer, join: Join) -> HttpResponseBase:
+async def _streamed(request: HttpRequest, viewer: Viewer, join: Join) -> HttpResponseBase:
     if not await hub().room(viewer.user):
-        return _crowded()
+        return _crowded(request)
     answer = StreamingHttpResponse(_events(join), content_type="text/event-stream")
     answer["Cache-Control"] = "no-store"
     answer["X-Accel-Buffering"] = "no"
@@ -98,10 +99,6 @@ def written(message: Message) -> bytes:
     return f"event: {message.type}\ndata: {message.text}\n\n".encode()
 
 
-def _crowded() -> JsonResponse:
-    hint: dict[str, Any] = {
-        "code": "web.streams",
-        "message": "Too many streams are open.",
-        "hint": "Close some.",
-    }
-    return JsonResponse(hint, status=503, headers={"Retry-After": "5"})
+def _crowded(request: HttpRequest) -> HttpResponse:
+    fields = {"code": "web.streams", "message": "Too many streams are open.", "hint": "Close some."}
+    return program_answer(request, fields, 503, {"Retry-After": "5"})

@@ -24,8 +24,12 @@ from spakweb.sources.models import Branch
 @access.by_token
 @require_safe
 def patch(request: HttpRequest, team: str, run: str) -> Any:
-    """Everything that the run changed as a patch for `git apply`. Raises: Refused `git.*`."""
-    found = find_run(request, team, run)
+    """Everything that the run changed as a patch for `git apply`."""
+    return as_patch(find_run(request, team, run))
+
+
+def as_patch(found: Run) -> Any:
+    """What a run changed, as a file for `git apply`. Raises: Refused `web.run_empty`, `git.*`."""
     export.begun(found)
     try:
         data = changes.patch(found, *files.roots(found))

@@ -18,7 +18,7 @@ from process_kit import WAIT_S
 from runs_kit import ledger, looped, member, tables, write
 from spakweb.asgi import application
 from spakweb.live import stream
-from spakweb.live.stream import hub
+from spakweb.live.stream import Hub, hub
 from spakweb.live.viewers import Viewer, over
 from spakweb.runs.models import Run
 from spakweb.teams import tokens
@@ -60,7 +60,12 @@ async def read(answer: Any, done: Callable[[bytes], bool]) -> bytes:
     return found
 
 
-def test_it_goes_on_behind_the_last_event(team: Team, vera: User) -> None:
+RUN, OLD_RUN = "/api/v1/teams/demo/runs/r1/events/", "/t/demo/runs/r1/events"
+TEAM, OLD_TEAM = "/api/v1/teams/demo/events/", "/t/demo/runs/events"
+
+
+@pytest.mark.parametrize("address", [RUN, OLD_RUN])
+def test_it_goes_on_behind_the_last_event(team: Team, vera: User, address: str) -> None:
     held = ledger(team)
     write(held, 9)
     get, _ = program(vera)
@@ -68,7 +73,7 @@ def test_it_goes_on_behind_the_last_event(team: Team, vera: User) -> None:
     async def watch() -> list[bytes]:
         found = []
         for last in ("", "3", "8"):
-            answer = await get("/t/demo/runs/r1/events", last)
+            answer = await get(address, last)
             assert (answer.status_code, answer["Content-Type"]) == (200, "text/event-stream")
             body = await asyncio.wait_for(read(answer, lambda text: b"id: 9\n" in text), WAIT_S)
             found.append(body[body.index(b"id: ") :].split(b"\n")[0])
@@ -88,6 +93,41 @@ def test_a_run_that_could_not_begin_has_an_end(team: Team, vera: User) -> None:
         return await asyncio.wait_for(read(answer, lambda text: False), WAIT_S)
 
     assert b'event: end\ndata: {"type":"end","state":"failed","count":0}' in looped(watch)
+
+
+def test_what_the_api_answers_before_a_stream_begins(
+    team: Team, vera: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spakweb.api.base.READS_PER_MINUTE", 3)
+    Run.objects.create(team=team, key="over", name="over", state="failed", count=2, ended_at=timezone.now())
+    gone = Run.objects.create(team=team, key="gone", name="gone", state="failed", count=2)
+    Run.objects.filter(pk=gone.pk).update(deleted_at=timezone.now())
+    get, _ = program(vera)
+
+    async def asked() -> list[Any]:
+        here = "/api/v1/teams/demo/runs"
+        return [
+            await get(f"{here}/over/events/", "1"),
+            await get(f"{here}/none/events/"),
+            await get(f"{here}/gone/events/"),
+            await get(RUN),
+        ]
+
+    answers = looped(asked)
+    assert [one.status_code for one in answers] == [204, 404, 410, 429]
+    assert answers[0]["RateLimit"].startswith('"read";r=2;')
+    assert [one.json()["code"] for one in answers[1:]] == ["web.404", "web.run_deleted", "web.rate"]
+    assert {one["Content-Type"] for one in answers[1:]} == {"application/problem+json"}
+
+
+def test_too_many_streams_are_a_problem(team: Team, vera: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def none(self: Hub, user: int) -> bool:
+        return False
+
+    monkeypatch.setattr(Hub, "room", none)
+    get, _ = program(vera)
+    answer = looped(lambda: get(TEAM))
+    assert (answer.status_code, answer["Retry-After"], answer.json()["code"]) == (503, "5", "web.streams")
 
 
 def revoked(made: Token) -> None:
@@ -117,9 +157,9 @@ def test_its_streams_end_with_it(
     get, made = program(vera)
 
     async def watch() -> list[bool]:
-        answers = [await get(path) for path in ("/t/demo/runs/r1/events", "/t/demo/runs/events")]
+        answers = [await get(path) for path in (RUN, TEAM, OLD_RUN, OLD_TEAM)]
         reading = [asyncio.create_task(read(answer, lambda text: False)) for answer in answers]
-        while hub().readers < 2:
+        while hub().readers < 4:
             await asyncio.sleep(0.01)
         await sync_to_async(happens)(made)
         bodies = await asyncio.wait_for(asyncio.gather(*reading), WAIT_S)
@@ -127,7 +167,7 @@ def test_its_streams_end_with_it(
             body.endswith(b'event: closed\ndata: {"type":"closed","code":%s}\n\n' % code) for body in bodies
         ]
 
-    assert looped(watch) == [True, True]
+    assert looped(watch) == [True] * 4
     held.close()
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
+import zipfile
+from pathlib import Path
 from typing import Any
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 
 from spak.errors import UserError
+from spakweb.errors import Refused
 from spakweb.ledger import export
 from spakweb.runs import files
 from spakweb.runs.models import Run
@@ -16,6 +20,8 @@ from spakweb.runs.unsafe_text import reveal
 
 MOST = 2_000
 """Files that a page lists."""
+MOST_ZIPPED, ZIP_BYTES = 10_000, 256 << 20
+"""Files of one zip, and their bytes unpacked."""
 SHOWN = 256 * 1024
 """Characters of a file that a page shows; the download has all."""
 
@@ -53,6 +59,33 @@ def opened_file(run: Run, path: str) -> dict[str, Any] | None:
     if text is not None:
         return {**shown, "kind": "text", "text": text[:SHOWN], "cut": len(text) > SHOWN}
     return {**shown, "kind": "image" if files.image_type(data) else "binary"}
+
+
+def as_zip(run: Run, *, everything: bool = False) -> HttpResponseBase:
+    """What the run made or changed, or all its files, as one zip; its best candidates are in `candidates/`.
+    Files of secrets are left out. Raises: Refused `web.run_zip`."""
+    try:
+        found = [one for one in files.files_of(run) if one.readable and (everything or one.state)]
+        if len(found) > MOST_ZIPPED or sum(one.size for one in found) > ZIP_BYTES:
+            raise Refused(
+                "web.run_zip", f"The files are more than {MOST_ZIPPED:,} or {ZIP_BYTES >> 20} MiB.",
+                "Get them one at a time, or export the run.", 413,
+            )  # fmt: skip
+        stream = tempfile.SpooledTemporaryFile(max_size=export.IN_MEMORY)  # noqa: SIM115  closed when read
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            for one in found:
+                archive.writestr(zipfile.ZipInfo(reveal(one.path)), files.content(run, one))
+            for item in export.artifacts(run):
+                if item["key"].startswith("blob/"):
+                    name = zipfile.ZipInfo(f"candidates/{Path(item['name']).name}")
+                    archive.writestr(name, export.blob(run, item["key"]))
+        stream.seek(0, 2)
+    except (UserError, OSError, ValueError) as error:
+        if isinstance(error, Refused):
+            raise
+        raise Refused("web.run_damaged", files.problem(error), "The operator restores it.", 409) from error
+    response: HttpResponseBase = export.attachment(export.sent(stream, "application/zip"), f"{run.key}.zip")
+    return response
 
 
 def as_file(run: Run, key: str, *, shown: bool = False) -> HttpResponseBase:

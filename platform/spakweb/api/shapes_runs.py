@@ -1,0 +1,75 @@
+"""The documents of what is done with a run that exists and of what it leaves, as serializers."""
+
+from __future__ import annotations
+
+from rest_framework import serializers
+
+
+class ForkRequest(serializers.Serializer):
+    """Where another run branches off: a record, the last entry of a task, or else the last effect."""
+
+    at = serializers.IntegerField(required=False, min_value=1, help_text="What came before it is taken over.")
+    task = serializers.CharField(required=False, max_length=120)
+    mode = serializers.CharField(required=False, max_length=12)
+
+
+class ReplayRequest(serializers.Serializer):
+    """A replay that was begun already, or nothing."""
+
+    of = serializers.CharField(required=False, max_length=200, help_text="The `of` of the answer before.")
+
+
+class Replayed(serializers.Serializer):
+    """A replay: with `done` its result, else how far it is. Ask again with its `of`."""
+
+    done = serializers.BooleanField()
+    of = serializers.CharField()
+    progress = serializers.CharField(allow_blank=True)
+    ledger_ok = serializers.BooleanField(allow_null=True, help_text="The chain of hashes holds.")
+    replay_equal = serializers.BooleanField(
+        allow_null=True, help_text="Every commit follows from the records before it."
+    )
+    records = serializers.IntegerField()
+    head = serializers.CharField(allow_blank=True)
+    difference = serializers.IntegerField(allow_null=True, help_text="The first record that does not follow.")
+    problems = serializers.ListField(child=serializers.CharField())
+
+
+class LabelsRequest(serializers.Serializer):
+    """All labels that the run is to have."""
+
+    labels = serializers.ListField(child=serializers.CharField())
+
+
+class RunFile(serializers.Serializer):
+    """A file that the run made or changed, or one of its best candidate; `url` gives its content."""
+
+    name = serializers.CharField()
+    key = serializers.CharField()
+    size = serializers.IntegerField(allow_null=True)
+    url = serializers.CharField()
+
+
+class RunFiles(serializers.Serializer):
+    """Files of a run, 200 at most; the zip has all."""
+
+    files = RunFile(many=True)
+
+
+class ReportShape(serializers.Serializer):
+    """The document of `spak run --json`, and what its check came to."""
+
+    run = serializers.CharField()
+    state = serializers.CharField()
+    task = serializers.CharField(allow_blank=True)
+    summary_hash = serializers.CharField()
+    chain_head = serializers.CharField()
+    records = serializers.IntegerField()
+    metrics = serializers.DictField()
+    artifacts = serializers.ListField(child=serializers.DictField())
+    waiting = serializers.DictField(allow_null=True)
+    refusal = serializers.DictField(allow_null=True)
+    recorded = serializers.DictField(allow_null=True)
+    ledger_ok = serializers.BooleanField()
+    replay_equal = serializers.BooleanField()
+    quality = serializers.DictField(child=serializers.CharField())

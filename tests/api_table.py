@@ -1,0 +1,131 @@
+"""Every method of every address of the API: who may ask, with which scope, and how it is asked.
+
+`test_api_rights` makes its tests of these rows, and fails when an address or a method has none. `parts` names
+what stands in the address, `body` is what is sent as JSON, `answers` are the statuses for who is let in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from spakweb.teams.models import Role
+
+VIEWER, EDITOR, REVIEWER, ADMIN = Role
+TEXT = 'task A { step b: tool.run { cmd: "true" } }'
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method of an address. `scope` is what a token needs besides `look`; empty: nothing."""
+
+    name: str
+    method: str
+    least: Role
+    scope: str = ""
+    parts: tuple[str, ...] = ("team",)
+    body: Any = None
+    answers: tuple[int, ...] = (200,)
+    listed: bool = False
+    """A list of a team: a token for some specs is shown what is of these."""
+    kind: str = "application/json"
+
+    @property
+    def of_team(self) -> bool:
+        """Whether it is about what is of no spec."""
+        return "spec" not in self.parts and "run" not in self.parts
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.name.removeprefix('spak-api-')}"
+
+
+COMMENT, SEEN = ("team", "spec", "number", "comment"), {"revision": 1}
+SPEC, RUN, SOURCE = ("team", "spec"), ("team", "run"), ("team", "source")
+NUMBERED = (*SPEC, "number")
+TAG = (*SPEC, "tag")
+PATCH = {"text": TEXT, "base_version": 1, "title": "Less"}
+ADDED = {"name": "b", "url": "https://git.example/b.git", "refs": ["main"]}
+
+
+def reads(name: str, parts: tuple[str, ...] = ("team",), **more: Any) -> Row:
+    return Row(f"spak-api-{name}", "get", VIEWER, "", parts, **more)
+
+
+def asks(name: str, parts: tuple[str, ...], body: Any = None, **more: Any) -> Row:
+    """A POST that changes nothing."""
+    return Row(f"spak-api-{name}", "post", VIEWER, "", parts, body, **more)
+
+
+def writes(name: str, least: Role, scope: str, parts: tuple[str, ...], body: Any = None, **more: Any) -> Row:
+    return Row(f"spak-api-{name}", "post", least, scope, parts, body, **more)
+
+
+ROWS = (
+    reads("teams", ()),
+    # specs
+    reads("specs", listed=True),
+    writes("specs", EDITOR, "edit", ("team",), {"name": "another", "text": TEXT}, answers=(201,)),
+    reads("spec", SPEC),
+    asks("check", SPEC, {"text": TEXT}),
+    asks("format", SPEC, {"text": TEXT}),
+    reads("diff", SPEC),
+    reads("versions", SPEC),
+    writes("versions", EDITOR, "edit", SPEC, {"text": TEXT}, answers=(428,)),
+    reads("version", NUMBERED),
+    reads("tags", SPEC),
+    writes("tags", REVIEWER, "edit", SPEC, {"name": "gold", "version": 1}),
+    writes("tag-remove", REVIEWER, "edit", TAG, answers=(204,)),
+    # patches
+    reads("patches", SPEC),
+    writes("patches", EDITOR, "review", SPEC, PATCH, answers=(201,)),
+    reads("patch", NUMBERED),
+    reads("patch-revisions", NUMBERED),
+    writes("patch-revisions", EDITOR, "review", NUMBERED, {"text": TEXT, **SEEN}, answers=(201,)),
+    reads("patch-revision", (*NUMBERED, "revision")),
+    writes("patch-drop-edit", EDITOR, "review", NUMBERED, {"edit": 1, **SEEN}, answers=(409,)),
+    writes("patch-update", EDITOR, "review", NUMBERED, SEEN, answers=(200, 201)),
+    writes("patch-check", EDITOR, "review", NUMBERED, SEEN, answers=(202,)),
+    reads("patch-verdicts", NUMBERED),
+    reads("patch-comments", NUMBERED),
+    writes("patch-comments", EDITOR, "review", NUMBERED, {"text": "Why?"}, answers=(201,)),
+    writes("comment-resolve", EDITOR, "review", COMMENT, {"resolved": True}),
+    writes("comment-apply", EDITOR, "review", COMMENT, SEEN, answers=(409,)),
+    writes("patch-merge", EDITOR, "review", NUMBERED, SEEN, answers=(409,)),
+    writes("patch-queue", EDITOR, "review", NUMBERED, SEEN, answers=(409,)),
+    writes("patch-unqueue", EDITOR, "review", NUMBERED),
+    writes("patch-close", EDITOR, "review", NUMBERED, SEEN),
+    writes("patch-revert", EDITOR, "review", NUMBERED, answers=(409,)),
+    reads("queue", SPEC),
+    # sources
+    reads("sources"),
+    writes("sources", ADMIN, "admin", ("team",), ADDED, answers=(201,)),
+    reads("source", SOURCE),
+    writes("source-remove", ADMIN, "admin", SOURCE, answers=(204,)),
+    writes("source-credentials", ADMIN, "admin", SOURCE, {}),
+    # runs
+    writes("bring", EDITOR, "start", SPEC, answers=(400,), kind="application/zip"),
+    writes("start", EDITOR, "start", SPEC, {}, answers=(201,)),
+    reads("runs", listed=True),
+    reads("run", RUN),
+    reads("records", RUN),
+    reads("team-events"),
+    reads("events", RUN),
+    reads("files", RUN),
+    reads("files-zip", RUN),
+    reads("file", (*RUN, "file")),
+    reads("report", RUN),
+    reads("report-page", RUN),
+    reads("log", RUN),
+    reads("export", RUN),
+    reads("changes", RUN),
+    reads("junit", RUN),
+    reads("branches", RUN),
+    writes("branches", EDITOR, "start", RUN, {"name": "spak/other"}, answers=(201, 409)),
+    writes("answer", EDITOR, "answer", RUN, {"of": "x", "text": "word"}, answers=(409,)),
+    writes("pause", EDITOR, "start", RUN, answers=(202,)),
+    writes("resume", EDITOR, "start", RUN, answers=(202,)),
+    writes("cancel", EDITOR, "start", RUN, answers=(202,)),
+    writes("fork", EDITOR, "start", RUN, {"at": 1}, answers=(201,)),
+    writes("labels", EDITOR, "start", RUN, {"labels": ["a"]}),
+    asks("replay", RUN, {}, answers=(200, 202)),
+)
