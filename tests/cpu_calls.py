@@ -14,6 +14,7 @@ from spak.kernel.metric_decision import DEFAULTS, Verdict, decide
 from spak.ports import Launcher, MeasureCall, Measurement, Subject
 from spak.sandbox.restricted import Restricted
 from spak.validators.cpu_profiler import CpuProfiler
+from validator_calls import toolchain
 
 HACKS = Path(__file__).parent / "validators" / "hacks"
 EXAMPLES = data.path("specs/examples/attention_tuner")
@@ -71,7 +72,7 @@ class Lab:
         options = {"problem": "attention", "binary": binary, "role": role, "n": N, **options}
         call = MeasureCall(
             "m1", "CpuProfiler", options, self.folder, launcher or self.launcher,
-            seed=7, rivals=found, rule=rule or {},
+            toolchain=toolchain(), seed=7, rivals=found, rule=rule or {},
         )  # fmt: skip
         return (profiler or self.profiler).measure(call)
 

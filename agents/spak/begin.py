@@ -47,6 +47,7 @@ class Plan:
     proposer: str
     approvers: Sequence[Mapping[str, Any]]
     law: Law
+    problems: Mapping[str, str]
 
     def genesis(self, run: str, r3: str, seed: int | None = None, **about: Any) -> dict[str, Any]:
         """The body of the first record; `about` is for people and decides nothing."""
@@ -72,6 +73,7 @@ class Plan:
             rules_of(self.program.axioms),
             self.approvers,
             self.law,
+            self.problems,
         )
 
 
@@ -116,7 +118,18 @@ def plan(
     named = backend_name(backend or program.backend or chosen.backend)
     picked, auto = pick_mode(mode, whole.parsed, program, chosen, named)
     keys = chosen.approvers if approvers is None else approvers
-    return Plan(whole, program, dict(inputs), host, named, picked, auto, proposer, keys, law)
+    texts = problems_of(program, whole)
+    return Plan(whole, program, dict(inputs), host, named, picked, auto, proposer, keys, law, texts)
+
+
+def problems_of(program: Program, whole: Resolved) -> dict[str, str]:
+    """The texts of the problems that validators of the program measure, by name."""
+    from spak.validators import problems
+
+    known = {**problems.shipped(), **whole.problems}
+    steps = (step for task in program.tasks.values() for step in task.steps if step.kind == "validate")
+    named = {step.args.get("problem", problems.USUAL) for step in steps if step.name in problems.MEASURED_BY}
+    return {name: known[name] for name in sorted(map(str, named)) if name in known}
 
 
 def priced(program: Program, backend: Backend) -> None:
@@ -139,8 +152,9 @@ def _clean(
     if text != whole.parsed.text:
         whole = replace(whole, parsed=parse(text, whole.parsed.name))
     policy = without.text(whole.policy)
-    if policy != whole.policy:
-        whole = replace(whole, policy=policy)
+    problems = {name: without.text(text) for name, text in whole.problems.items()}
+    if policy != whole.policy or problems != whole.problems:
+        whole = replace(whole, policy=policy, problems=problems)
     return whole, without.value(inputs)
 
 

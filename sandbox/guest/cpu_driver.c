@@ -4,8 +4,10 @@
 //
 //   cpu_driver IN OUT GO DONE LIBRARY SYMBOL      four descriptors, a path, a name
 //
-// IN is the arena of inputs (opened read-only), OUT the arena of output and scratch. One message on GO (struct
-// go) is one call; one byte on DONE says "ready" or "returned". Exit codes: see enum.
+// IN is the arena of inputs (opened read-only), OUT the arena of outputs and scratch. One message on GO (struct
+// go) is one call; one byte on DONE says "ready" or "returned". Exit codes: see enum. SLOTS, PARAMETERS and
+// ARGUMENTS come from the problem's prototype (spak.validators.problems.prototype): a slot holds a scalar's value
+// or a pointer's offset in its arena.
 
 #define _GNU_SOURCE
 #include <alloca.h>
@@ -16,6 +18,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +30,9 @@
 
 enum { EXIT_LOAD = 81, EXIT_SYMBOL = 82, EXIT_WROTE_INPUTS = 83, EXIT_SETUP = 84 };
 
-struct go { long n, q, k, v, o, scratch, shift; };
-typedef void kernel(long, const float *, const float *, const float *, float *, float *);
+typedef int64_t __attribute__((may_alias)) slot;
+struct go { slot slot[SLOTS], shift; };
+typedef void kernel(PARAMETERS);
 
 #define SHIFTS 4096
 
@@ -106,8 +110,7 @@ static __attribute__((noinline)) void poison_stack(void) {
 static __attribute__((noinline)) void run(kernel *call, const struct go *go) {
     char *pad = alloca((size_t)go->shift + 16);
     __asm__ volatile("" : : "r"(pad) : "memory");
-    call(go->n, (float *)(in + go->q), (float *)(in + go->k), (float *)(in + go->v), (float *)(out + go->o),
-         (float *)(out + go->scratch));
+    call(ARGUMENTS);
 }
 
 int main(int argc, char **argv) {

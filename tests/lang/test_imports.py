@@ -207,3 +207,47 @@ def test_files_are_read_beneath_the_folder_of_the_spec(tmp_path):
             assert str(error)
     with pytest.raises(Unreadable, match="leads out"):
         read("far.spak")
+
+
+# ---- problems' files ---------------------------------------------------------------------------------------
+
+MEASURES = """AGENT A LEVEL 5 {{
+  START -> measure
+  TASK measure {{ VALIDATOR CpuProfiler {{ problem: "{name}", binary: "k.so" }} }}
+}}
+"""
+
+
+def _problems(name: str, files: dict[str, bytes]) -> Resolved:
+    return resolve(parse(MEASURES.format(name=name), "main.spak"), files.get)
+
+
+def test_a_problem_is_read_from_the_folder_of_the_spec() -> None:
+    found = _problems("problems/own.py", {"problems/own.py": b"x = 1\n"})
+    assert found.problems == {"problems/own.py": "x = 1\n"}
+    assert not found.parsed.diagnostics
+    assert _problems("softmax", {}).problems == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "code"),
+    [
+        ("problems/own.py", None, "lang.import_missing"),
+        ("../own.py", b"x", "lang.import_path"),
+        ("/own.py", b"x", "lang.import_path"),
+        ("own.py", b"\xff", "lang.import_path"),
+        ("own.py", b"x" * 2_000_000, "lang.import_path"),
+    ],
+)
+def test_a_problem_that_cannot_be_read(name: str, data: bytes | None, code: str) -> None:
+    found = _problems(name, {} if data is None else {name: data})
+    assert [item.code for item in found.parsed.diagnostics] == [code]
+    assert not found.problems
+
+
+def test_an_imported_task_names_its_problem_from_the_spec() -> None:
+    main = 'AGENT A LEVEL 5 {\n  IMPORT "sub/tasks.spak"\n  START -> measure\n}\n'
+    task = 'TASK measure { VALIDATOR CpuProfiler { problem: "problems/own.py", binary: "k.so" } }\n'
+    files = {"sub/tasks.spak": task.encode(), "problems/own.py": b"x = 1\n"}
+    found = resolve(parse(main, "main.spak"), files.get)
+    assert found.problems == {"problems/own.py": "x = 1\n"}

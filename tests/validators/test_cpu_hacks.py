@@ -14,6 +14,7 @@ from spak.cancel import Cancel
 from spak.ports import Measurement, Toolchain
 from spak.validators.cpu_build import Workshop, compiler, run_trusted
 from spak.validators.cpu_profiler import CpuProfiler
+from spak.validators.problems import Prototype
 
 pytestmark = pytest.mark.sandbox
 
@@ -111,13 +112,14 @@ def test_fast_math_loses_the_guard_against_infinity(lab: Lab) -> None:
 class Unfiltered(Workshop):
     """A driver without its filters: what the second belts see when the first is off."""
 
-    def driver(self, toolchain: Toolchain | None, cancel: Cancel | None = None) -> Path:
+    def driver(self, toolchain: Toolchain | None, prototype: Prototype, cancel: Cancel | None = None) -> Path:
         source = (Path(__file__).parents[2] / "sandbox/guest/cpu_driver.c").read_text()
         assert source.count("    INSTALL(filter_") == 2
         text = self.folder / "open.c"
         text.write_text(source.replace("    INSTALL(filter_", "    (void)(filter_"))
         target = self.folder / "open"
-        run_trusted([compiler(toolchain), "-w", "-O2", "-o", str(target), str(text), "-ldl"])
+        macros = [f"-D{macro}" for macro in prototype.macros()]
+        run_trusted([compiler(toolchain), "-w", "-O2", *macros, "-o", str(target), str(text), "-ldl"])
         target.chmod(0o755)
         return target
 

@@ -17,6 +17,7 @@ from spak.ports import Child, Job, MeasureCall, Subject, Toolchain
 from spak.sandbox.restricted import Restricted
 from spak.validators.cpu_build import Workshop
 from spak.validators.cpu_profiler import CpuProfiler
+from validator_calls import toolchain
 
 pytestmark = pytest.mark.sandbox
 
@@ -111,6 +112,7 @@ def test_a_shorter_rule_of_the_program_is_kept(lab: Lab) -> None:
         {"binary": lab.hack("honest"), "n": N},
         lab.folder,
         lab.launcher,
+        toolchain=toolchain(),
         rivals={"incumbent": _subject(lab, lab.hack("honest", TENFOLD))},
         rule={"max_pairs": 2},
     )
@@ -235,7 +237,7 @@ def test_a_compiler_that_fails_is_named(lab: Lab) -> None:
         {"binary": lab.hack("honest")},
         lab.folder,
         lab.launcher,
-        toolchain=Toolchain(programs={"gcc": "/bin/false"}),
+        toolchain=toolchain(gcc="/bin/false"),
     )
     measurement = profiler.measure(call)
     assert (measurement.status, code(measurement)) == ("unavailable", "toolchain")
@@ -250,7 +252,7 @@ def test_nothing_is_left_behind(lab: Lab) -> None:
     assert (_descriptors(), _children()) == before
     workshop = lab.profiler._workshop
     assert workshop is not None
-    assert {path.name for path in workshop.folder.iterdir()} == {"cpu_driver", "cpu_peak"}
+    assert {path.name.partition("-")[0] for path in workshop.folder.iterdir()} == {"cpu_driver", "cpu_peak"}
 
 
 def _descriptors() -> int:

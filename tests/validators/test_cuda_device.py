@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from problem_kit import problem as shipped_problem
 from spak.kernel.metric_decision import DEFAULTS, decide
 from spak.ports import Measurement, Subject, Toolchain
 from spak.validators import cuda_driver, cuda_nvml, cuda_timing
 from spak.validators.cuda_driver import Device, Driver, DriverError
 from spak.validators.cuda_profiler import LABEL, CudaProfiler
 from spak.validators.cuda_static import Assembly
-from spak.validators.problems import PROBLEMS
 from validator_calls import FOUND, call, codes, toolchain, write
 
 HERE = Path(__file__).parent
@@ -60,14 +60,14 @@ def log(fake: Path) -> ctypes.CDLL:
 
 def job(fake: Path, behaviour: str, *, cases: int = 3, **more: Any) -> tuple[dict[str, Any], list[bytes]]:
     """A job on a module of the stand-in: one window for each case, each warmed up on another."""
-    problem = PROBLEMS["attention"]
+    problem = shipped_problem("attention")
     random = np.random.default_rng(7)
     blobs: list[bytes] = []
     items = []
     for _ in range(cases):
         case = problem.case(random, N)
         first = len(blobs)
-        blobs += [*(array.tobytes() for array in case.inputs), case.reference.tobytes()]
+        blobs += [*(array.tobytes() for array in case.inputs.values()), case.outputs["O"].tobytes()]
         items.append(
             {"n": N, "inputs": [first, first + 1, first + 2], "reference": first + 3, "outputs": N * 64}
         )
@@ -81,7 +81,7 @@ def job(fake: Path, behaviour: str, *, cases: int = 3, **more: Any) -> tuple[dic
         "shared_bytes": 0,
         "scratch_floats": 1024,
         "flush_bytes": 4096,
-        "tolerance": problem.tolerance,
+        "tolerance": problem.tolerance.abs,
         "cases": items,
         "sides": {"candidate": len(blobs) - 1},
         "windows": [["candidate", index, index - 1] for index in range(cases)],

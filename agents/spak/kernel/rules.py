@@ -55,6 +55,8 @@ class Rules:
     """What the run's semantics decide differently from others."""
     commands: Mapping[str, str] = field(default_factory=dict)
     """Tables of command lines that do not ship, by name; for whoever observes, `step` reads none."""
+    problems: Mapping[str, str] = field(default_factory=dict)
+    """The texts of problems' files by name, for validators; `step` reads none."""
     situations: dict[tuple[str, str], tuple[Fact, ...]] = field(
         default_factory=dict, init=False, compare=False
     )
@@ -123,6 +125,7 @@ def _compiled(shared: bytes) -> Rules:
         keys=tuple(rules["keys"]) if decides.policy else (),
         commands=rules["policy"].get("commands", {}) if decides.policy else {},
         remembers=decides.memory and _reads_memory(program),
+        problems=rules.get("problems", {}),
     )
 
 

@@ -1,4 +1,4 @@
-"""IMPORT and POLICY: a spec put together with the files that it names.
+"""IMPORT, POLICY and the problems of validators: a spec put together with the files that it names.
 
 `resolve(parsed, read)` takes a Parsed and a reader of files, given from outside: it takes a path relative to
 the spec's folder and gives the bytes, or None where there is no such file. It gives one Parsed whose text is
@@ -11,9 +11,11 @@ What a file gives stands at the end of the AGENT (or of a file of bare tasks), a
    tasks (all of them where the importing file has no task of its own to start from);
 3. the IMPORT itself, and what is not taken over, become blanks, so that all else keeps its place.
 
-Paths are relative to the file that holds the IMPORT and stay beneath its folder. Findings name the file that
-they are about: the new text's Source knows which stretch came from where (`ast.Origin`). The text that comes
-out has no IMPORT in it: it is what a genesis record holds, and it means the same without any file.
+Paths are relative to the file that holds the IMPORT and stay beneath its folder; a problem's file
+(`VALIDATOR CpuProfiler { problem: "problems/rmsnorm.py" }`) is named from the spec's folder everywhere.
+Findings name the file that they are about: the new text's Source knows which stretch came from where
+(`ast.Origin`). The text that comes out has no IMPORT in it: it is what a genesis record holds, and it means
+the same without any file.
 """
 
 from __future__ import annotations
@@ -47,17 +49,22 @@ class Resolved:
     parsed: Parsed
     policy: str = ""
     texts: Mapping[str, str] = field(default_factory=dict)
+    problems: Mapping[str, str] = field(default_factory=dict)
+    """The texts of problems' files, by the name that a validator's options give them."""
 
 
 def resolve(parsed: Parsed, read: Reader) -> Resolved:
     """The spec with its imports put in; what is wrong with them is among its diagnostics."""
     loader = _Loader(parsed, read)
     policy = loader.policy()
+    loader.problems_of(parsed)
     if not any(True for _ in _imports(parsed.spec)) and not loader.found:
-        return Resolved(parsed, policy)
+        return Resolved(parsed, policy, problems=loader.problems)
     loader.load(parsed, ())
+    for item in list(loader.files.values()):
+        loader.problems_of(item)
     texts = {item.name: item.text for item in loader.files.values()}
-    return Resolved(loader.joined(), policy, {"": parsed.text, **texts})
+    return Resolved(loader.joined(), policy, {"": parsed.text, **texts}, loader.problems)
 
 
 def settings_of(spec: ast.Spec, *keys: str) -> Iterator[ast.Entry]:
@@ -77,6 +84,18 @@ def _outside(spec: ast.Spec) -> Iterator[ast.Entry]:
     return (item for item in spec.items if isinstance(item, ast.Entry) and item.key.upper() == "IMPORT")
 
 
+def _problem_files(spec: ast.Spec) -> Iterator[ast.Entry]:
+    """The options `problem: "FILE.py"` of the validators of its tasks."""
+    for task in spec.tasks():
+        for item in task.items:
+            if isinstance(item, ast.Entry) and isinstance(item.value, ast.Tagged) and item.value.body:
+                for option in item.value.body.entries:
+                    value = option.value
+                    named = isinstance(value, ast.Text) and value.value.endswith(".py") and not value.long
+                    if item.key.upper() == "VALIDATOR" and option.key == "problem" and named:
+                        yield option
+
+
 class _Loader:
     def __init__(self, main: Parsed, read: Reader) -> None:
         self.main = main
@@ -85,6 +104,7 @@ class _Loader:
         self.files: dict[str, Parsed] = {}
         """By path relative to the main file's folder, in order."""
         self.found: list[Diagnostic] = []
+        self.problems: dict[str, str] = {}
         self.missing = False
         self.blanks: dict[str, list[ast.Task | ast.Entry | ast.Agent]] = {}
 
@@ -176,17 +196,30 @@ class _Loader:
         if entry.value.long:
             return entry.value.value
         path = self.path(self.main, entry)
-        data = self.bytes(self.main, entry, path) if path else None
+        return self.text(self.main, entry, path, "policy") or ""
+
+    def problems_of(self, parsed: Parsed) -> None:
+        """Read the files of problems that the validators of a file's tasks name."""
+        for entry in _problem_files(parsed.spec):
+            name = entry.value.value if isinstance(entry.value, ast.Text) else ""
+            path = self.path(parsed, entry) if name not in self.problems else ""
+            text = self.text(parsed, entry, path, "problem")
+            if text is not None:
+                self.problems[name] = text
+
+    def text(self, parsed: Parsed, entry: ast.Entry, path: str, what: str) -> str | None:
+        """The text of a file that an entry names; None, and reported, where it is none."""
+        data = self.bytes(parsed, entry, path) if path else None
         if data is None:
-            return ""
+            return None
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
             text = "\0"
         if "\0" in text or len(data) > MAX_BYTES:
             hint = f"it is at most {MAX_BYTES // 1024} KB of UTF-8"
-            self.report(self.main, "lang.import_path", f"'{path}' is no policy's text", hint, entry.value)
-            return ""
+            self.report(parsed, "lang.import_path", f"'{path}' is no {what}'s text", hint, entry.value)
+            return None
         return text
 
     # ---- joining

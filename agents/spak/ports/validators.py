@@ -47,6 +47,8 @@ class MeasureCall:
     """`incumbent`, `baseline`, `runner_up`: what the candidate is compared with, by name."""
     rule: Mapping[str, int] = field(default_factory=dict)
     """The MetricRule's integers: margin_num, margin_den, evidence, max_pairs; higher (1: more is better)."""
+    problems: Mapping[str, str] = field(default_factory=dict)
+    """The texts of problems that the run began with, by the name that options give them."""
     inherit: tuple[int, ...] = ()
     cancel: Cancel | None = None
     heard: Heard | None = None

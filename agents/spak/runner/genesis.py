@@ -30,12 +30,14 @@ def genesis(
     axioms: Mapping[str, str] | None = None,
     keys: Sequence[Mapping[str, Any]] = (),
     law: Law | None = None,
+    problems: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The body of a genesis record. `spec` has its imports resolved; `proposer` overrides who fills plans
     (`model`: nobody but a model); `policy` is the text of the spec's POLICY, `axioms` its AXIOMs that are
     rules, by name; `keys` are the approvers'; `law` is that of those in charge, else the one that ships. The
     hash of all tables of command lines is for people: what a line would do is recorded where it is judged.
-    The texts of tables that do not ship are among the law, so that a run keeps those that it began with.
+    The texts of tables that do not ship are among the law, so that a run keeps those that it began with, and
+    so are `problems`, the files that its validators measure by.
 
     Raises: PolicyError when the policy does not load.
     """
@@ -59,6 +61,8 @@ def genesis(
     }
     if proposer:
         rules["proposer"] = proposer
+    if problems:
+        rules["problems"] = dict(problems)
     return {"v": FORMAT, "rules": rules, "host": dict(host)}
 
 

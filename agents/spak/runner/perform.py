@@ -319,6 +319,7 @@ class Performer:
                         "max_pairs": rule.max_pairs,
                         "higher": int(rule.better == "higher"),
                     },
+                    problems=self.rules.problems,
                     inherit=(lock,),
                     heard=heard,
                     cancel=self.cancel,

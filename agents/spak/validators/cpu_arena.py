@@ -1,4 +1,4 @@
-"""Memory that parent and candidate share: one arena for inputs, one for output and scratch.
+"""Memory that parent and candidate share: one arena for inputs, one for outputs and scratch.
 
 The parent maps both for writing. The candidate gets the inputs through a descriptor that was reopened for
 reading, of a file sealed against any further writable mapping, so that neither a store nor `mprotect` nor a
@@ -14,6 +14,7 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ARENA_BYTES = 8 << 20
+"""The least size; `size_for` gives what larger problems need."""
 LINE = 64
 _SEAL_FUTURE_WRITE = 0x10
 _F_ADD_SEALS = 1033
@@ -28,17 +30,18 @@ _SHAPE_SEALS = 0x1 | 0x2 | 0x4  # no more seals, no shrinking, no growing
 
 
 class Arena:
-    """A shared area of 8 MiB, filled with NaN: `floats` to write here, `fd` to pass on."""
+    """A shared area, every bit set (NaN as floats): `bytes` to write here, `fd` to pass on."""
 
-    def __init__(self, *, sealed: bool) -> None:
+    def __init__(self, size: int = ARENA_BYTES, *, sealed: bool) -> None:
         import numpy as np
 
         fd = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
-            os.ftruncate(fd, ARENA_BYTES)
-            shared = mmap.mmap(fd, ARENA_BYTES, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
-            self.floats: NDArray[np.float32] = np.frombuffer(shared, dtype=np.float32)
-            self.floats.fill(np.nan)
+            os.ftruncate(fd, size)
+            shared = mmap.mmap(fd, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
+            self.bytes: NDArray[np.uint8] = np.frombuffer(shared, dtype=np.uint8)
+            self.bytes.fill(0xFF)
+            self.size = size
             fcntl.fcntl(fd, _F_ADD_SEALS, _SHAPE_SEALS | (_SEAL_FUTURE_WRITE if sealed else 0))
             self.fd = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC) if sealed else os.dup(fd)
         finally:
@@ -51,10 +54,16 @@ class Arena:
             self.fd = -1
 
 
-def places(random: np.random.Generator, sizes: list[int]) -> list[int]:
+def size_for(sizes: Iterable[int]) -> int:
+    """Bytes of an arena in which blocks of these sizes have room to move: a power of two."""
+    wanted = sum(sizes) * 3 // 2
+    return max(ARENA_BYTES, 1 << (wanted - 1).bit_length()) if wanted else ARENA_BYTES
+
+
+def places(random: np.random.Generator, sizes: list[int], arena: int = ARENA_BYTES) -> list[int]:
     """Byte offsets for blocks of these sizes: disjoint, aligned, anywhere in an arena, in any order."""
     lines = [-(-size // LINE) for size in sizes]
-    free = ARENA_BYTES // LINE - sum(lines)
+    free = arena // LINE - sum(lines)
     order = random.permutation(len(sizes))
     gaps = sorted(int(gap) for gap in random.integers(0, free + 1, size=len(sizes)))
     offsets = [0] * len(sizes)

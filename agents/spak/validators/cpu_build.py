@@ -1,11 +1,12 @@
 """The two trusted programs of the profiler, compiled from `sandbox/guest` on first use: driver and FMA peak.
 
 Takes the compiler's path; gives paths of binaries in a private folder that goes when the owner does, and the
-measured peak. It never compiles or runs a candidate.
+measured peaks. It never compiles or runs a candidate.
 """
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import subprocess
 import tempfile
@@ -18,6 +19,7 @@ from spak.cancel import TURN_S, Cancel, check
 from spak.errors import UnavailableError
 from spak.ports import Toolchain
 from spak.validators import launch
+from spak.validators.problems import Prototype
 
 FLAGS = ("-std=gnu11", "-Wall", "-Wextra")
 TIMEOUT_S = 60
@@ -30,26 +32,46 @@ class Workshop:
         self.folder = Path(tempfile.mkdtemp(prefix="spak-cpu-", dir=launch.scratch()))
         self.folder.chmod(0o755)  # the sandbox's uid reads the driver
         self.close = weakref.finalize(self, shutil.rmtree, self.folder, True)
-        self._peak = 0
+        self._peak = self._loads = 0
 
-    def driver(self, toolchain: Toolchain | None, cancel: Cancel | None = None) -> Path:
-        """The child driver. Raises: UnavailableError `unavailable.compiler`; Cancelled."""
-        return self._built(toolchain, cancel, "cpu_driver", "-O2")
+    def driver(self, toolchain: Toolchain | None, prototype: Prototype, cancel: Cancel | None = None) -> Path:
+        """The child driver for a prototype. Raises: UnavailableError `unavailable.compiler`; Cancelled."""
+        macros = [f"-D{macro}" for macro in prototype.macros()]
+        name = hashlib.sha256(repr(macros).encode()).hexdigest()[:8]
+        return self._built(toolchain, cancel, "cpu_driver", "-O2", *macros, name=f"cpu_driver-{name}")
 
     def flops_peak(
         self, toolchain: Toolchain | None, remeasure: bool = False, cancel: Cancel | None = None
     ) -> int:
         """FLOP per second of CPU time of one core; the highest seen by this workshop. Raises: Cancelled."""
         if self._peak == 0 or remeasure:
-            flags = ("-O3", "-march=native", "-ffp-contract=fast")
-            program = self._built(toolchain, cancel, "cpu_peak", *flags)
-            self._peak = max(self._peak, int(run_trusted([str(program)], cancel)))
+            self._measure_peaks(toolchain, cancel)
         return self._peak
 
-    def _built(self, toolchain: Toolchain | None, cancel: Cancel | None, name: str, *flags: str) -> Path:
+    def bytes_peak(self, toolchain: Toolchain | None, cancel: Cancel | None = None) -> int:
+        """Bytes per second of CPU time that one core loads from its nearest cache. Raises: Cancelled."""
+        if self._loads == 0:
+            self._measure_peaks(toolchain, cancel)
+        return self._loads
+
+    def _measure_peaks(self, toolchain: Toolchain | None, cancel: Cancel | None) -> None:
+        flags = ("-O3", "-march=native", "-ffp-contract=fast")
+        program = self._built(toolchain, cancel, "cpu_peak", *flags)
+        flops, loads = map(int, run_trusted([str(program)], cancel).split())
+        self._peak, self._loads = max(self._peak, flops), max(self._loads, loads)
+
+    def _built(
+        self,
+        toolchain: Toolchain | None,
+        cancel: Cancel | None,
+        source_name: str,
+        *flags: str,
+        name: str = "",
+    ) -> Path:
+        name = name or source_name
         target = self.folder / name
         if not target.exists():
-            source = data.path(f"sandbox/guest/{name}.c")
+            source = data.path(f"sandbox/guest/{source_name}.c")
             aside = self.folder / f"{name}.new"
             line = [compiler(toolchain), *FLAGS, *flags, "-o", str(aside), str(source), "-ldl"]
             run_trusted(line, cancel)

@@ -1,10 +1,10 @@
 """One sandboxed process with a candidate in it, and the window: one timed call whose output is taken.
 
 Takes a launcher, a folder with driver and candidate, a problem and cases; gives Windows (nanoseconds of CPU
-and the output as it was copied) or raises Violation with a stable code. The order of a window is the point:
+and the outputs as they were copied) or raises Violation with a stable code. A window's order is the point:
 
     1. wait until the child rests, and read its clock (t0)
-    2. write the inputs, fill output and scratch with NaN, say go
+    2. write the inputs, fill outputs and scratch with NaN, say go
     3. wait for its "done", which is only a hint
     4. copy the output
     5. wait until the child rests, and read its clock (t1)
@@ -19,25 +19,26 @@ from __future__ import annotations
 
 import os
 import select
-import struct
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spak.cancel import Cancel, check
 from spak.ports import Child, Job, Launcher, Limits
-from spak.validators.cpu_arena import Arena, places
+from spak.validators.cpu_arena import Arena, places, size_for
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from spak.validators.problems import Case
+    from spak.validators.problems import Case, Problem
+    from spak.validators.problems.prototype import Role
 
-GO = struct.Struct("=7q")
-SCRATCH_BYTES = 4 << 20
 GUARD_BYTES = 4096
+FILL = 0xFF
+"""What scratch, guards and outputs of floats hold before a call: NaN. Integers get random bytes."""
 SHIFTS = 4096
 """The candidate's stack is moved by less than this, anew for each call."""
 READY, DONE = b"R", b"D"
@@ -74,14 +75,14 @@ class Violation(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One timed call: nanoseconds of CPU and the output as it was copied."""
+    """One timed call: nanoseconds of CPU and the outputs as they were copied, by name."""
 
     ns: int
-    output: NDArray[np.float32]
+    outputs: Mapping[str, NDArray[Any]]
     inputs_kept: bool
     """The inputs were the same bytes afterwards."""
     inside: bool
-    """Nothing was written around the output."""
+    """Nothing was written around the outputs."""
 
 
 class Process:
@@ -91,17 +92,20 @@ class Process:
         self,
         launcher: Launcher,
         folder: Path,
-        symbol: str,
+        problem: Problem,
         limits: Limits,
         deadline: float,
         cancel: Cancel | None = None,
     ) -> None:
         self._deadline, self._cancel = deadline, cancel
-        self._inputs, self._outputs = Arena(sealed=True), Arena(sealed=False)
+        self._problem = problem
+        self._inputs = Arena(size_for(self._sizes("input", problem.most)), sealed=True)
+        out = (*self._sizes("output", problem.most), *self._sizes("scratch", problem.most))
+        self._outputs = Arena(size_for(out), sealed=False)
         go_in, self._go = os.pipe2(os.O_CLOEXEC)
         self._done, done_out = os.pipe2(os.O_CLOEXEC)
         theirs = (self._inputs.fd, self._outputs.fd, go_in, done_out)
-        argv = ("/ws/driver", *map(str, theirs), "/ws/kernel.so", symbol)
+        argv = ("/ws/driver", *map(str, theirs), "/ws/kernel.so", problem.prototype.symbol)
         self._child: Child | None = None
         self._stat = -1
         self._last = 0
@@ -124,38 +128,74 @@ class Process:
 
     def call(self, random: np.random.Generator, case: Case) -> Window:
         """One window on fresh inputs at fresh places. Raises: Violation, Cancelled."""
-        import numpy as np
-
-        count = case.inputs[0].size
-        q, k, v = places(random, [4 * count] * 3)
-        block, scratch = places(random, [4 * count + 2 * GUARD_BYTES, SCRATCH_BYTES])
-        sent = [self._inputs.floats[at // 4 : at // 4 + count] for at in (q, k, v)]
-        fenced = self._outputs.floats[block // 4 : block // 4 + count + 2 * GUARD_BYTES // 4]
-        guard = GUARD_BYTES // 4
+        prototype = self._problem.prototype
+        sent = self._blocks(random, self._inputs, "input", case.n)
+        made = self._blocks(random, self._outputs, "output scratch", case.n)
+        at = {name: offset for name, (offset, _) in (sent | made).items()}
+        shift = 16 * int(random.integers(SHIFTS // 16))
+        slots = [
+            prototype.slot(item, case.scalars.get(item.name, at.get(item.name, 0)))
+            for item in prototype.parameters
+        ]
+        fills = {
+            item.name: None
+            if item.floating
+            else random.integers(256, size=made[item.name][1].size - 2 * GUARD_BYTES, dtype="u1")
+            for item in prototype.of("output")
+        }
 
         start = self._rest()
         if start - self._last > IDLE_NS:
             raise Violation("idle_work", f"{start - self._last} ns of CPU between two calls")
-        for view, data in zip(sent, case.inputs, strict=True):
-            view[:] = data.reshape(-1)
-        fenced.fill(np.nan)
-        self._outputs.floats[scratch // 4 : (scratch + SCRATCH_BYTES) // 4].fill(np.nan)
-        shift = 16 * int(random.integers(SHIFTS // 16))
-        self._say_go(GO.pack(case.n, q, k, v, block + GUARD_BYTES, scratch, shift))
+        for name, (_, view) in sent.items():
+            view[:] = _bytes(case.inputs[name])
+        for _, view in made.values():
+            view.fill(FILL)
+        for name, fill in fills.items():
+            if fill is not None:
+                made[name][1][GUARD_BYTES:-GUARD_BYTES] = fill
+        self._say_go(b"".join(slots) + shift.to_bytes(8, "little"))
         self._await(DONE, CALL_WALL_S, CALL_CPU_NS)
-        copied = fenced.copy()
+        copied = {item.name: made[item.name][1].copy() for item in prototype.of("output")}
         self._last = self._rest()
         if _readable(self._done, 0):
             raise Violation("early_signal", "it said done more than once for one call")
         return Window(
             ns=self._last - start,
-            output=copied[guard:-guard].reshape(case.n, -1),
+            outputs={
+                item.name: copied[item.name][GUARD_BYTES:-GUARD_BYTES]
+                .view(item.type)
+                .reshape(case.outputs[item.name].shape)
+                for item in prototype.of("output")
+            },
             inputs_kept=all(
-                np.array_equal(view.view(np.uint32), data.reshape(-1).view(np.uint32))
-                for view, data in zip(sent, case.inputs, strict=True)
+                bool((view == _bytes(case.inputs[name])).all()) for name, (_, view) in sent.items()
             ),
-            inside=bool(np.isnan(copied[:guard]).all() and np.isnan(copied[-guard:]).all()),
+            inside=all(
+                bool((block[:GUARD_BYTES] == FILL).all() and (block[-GUARD_BYTES:] == FILL).all())
+                for block in copied.values()
+            ),
         )
+
+    def _sizes(self, role: Role, n: int) -> list[int]:
+        """Bytes of the blocks of a role; an output has a guard on both sides."""
+        guards = 2 * GUARD_BYTES if role == "output" else 0
+        return [self._problem.bytes_of(n, item) + guards for item in self._problem.prototype.of(role)]
+
+    def _blocks(
+        self, random: np.random.Generator, arena: Arena, roles: str, n: int
+    ) -> dict[str, tuple[int, NDArray[np.uint8]]]:
+        """Where a pointer leads in the arena, and its block with the guards, by name; places are drawn."""
+        items = [item for item in self._problem.prototype.parameters if item.role in roles.split()]
+        guards = [GUARD_BYTES if item.role == "output" else 0 for item in items]
+        sizes = [
+            self._problem.bytes_of(n, item) + 2 * guard for item, guard in zip(items, guards, strict=True)
+        ]
+        found = places(random, sizes, arena.size) if items else []
+        return {
+            item.name: (at + guard, arena.bytes[at : at + size])
+            for item, guard, at, size in zip(items, guards, found, sizes, strict=True)
+        }
 
     def close(self) -> None:
         """End the child and everything of it; idempotent."""
@@ -247,6 +287,11 @@ class Process:
         if outcome.status == "launcher":
             return Violation("launcher", outcome.detail or stderr or "the sandbox did not start")
         return Violation("died", f"{outcome.status}, exit {outcome.exit}. {stderr or outcome.detail}".strip())
+
+
+def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """The bytes of an array that is contiguous."""
+    return array.reshape(-1).view("u1")
 
 
 def _readable(fd: int, wait_ms: int) -> bool:

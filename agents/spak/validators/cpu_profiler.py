@@ -8,14 +8,15 @@ the kernel derives that from the pairs, with the same `decide` that stopped the 
     cpu_session   sides, correctness phase, pairs
     cpu_process   one sandboxed process, one window, the clock
     cpu_arena     shared memory      cpu_symbols  what a binary imports
-    cpu_build     driver and peak    cpu_blas     the reference on one thread
-    problems/     inputs, reference, tolerance, FLOP count
+    cpu_build     driver and peak
+    problems/     the problem's file, in a sandbox of its own: inputs, reference, tolerance, FLOPs and bytes
 
 What the parent owns and why is told in docs/measuring.md.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import stat
@@ -32,23 +33,23 @@ from spak.errors import UnavailableError
 from spak.kernel.metric_decision import DEFAULTS
 from spak.lang.catalog import ValidatorEntry
 from spak.ports import MeasureCall, Measurement, Subject
-from spak.validators import cpu_symbols, launch
-from spak.validators.cpu_blas import one_thread
+from spak.validators import cpu_symbols, launch, problems
 from spak.validators.cpu_build import Workshop
 from spak.validators.cpu_process import Violation
 from spak.validators.cpu_session import Bench, Side, alone, compare
-from spak.validators.problems import PROBLEMS
+from spak.validators.problems import Problem, ProblemFault
+from spak.validators.problems.session import ANSWER_S
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["binary"],
     "additionalProperties": False,
     "properties": {
-        "problem": {"type": "string", "enum": sorted(PROBLEMS)},
+        "problem": problems.SCHEMA,
         "binary": {"type": "string", "minLength": 1, "maxLength": 4096},
         "source": {"type": "string", "minLength": 1, "maxLength": 4096},
         "role": {"type": "string", "enum": ["baseline", "candidate", "final"]},
-        "n": {"type": "integer", "minimum": 64, "maximum": 1024},
+        "n": {"type": "integer", "minimum": 1, "maximum": problems.MAX_SIZE},
         "wall_s": {"type": "number", "minimum": 1, "maximum": 3600},
     },
 }
@@ -79,10 +80,15 @@ class CpuProfiler:
     )
 
     def __init__(
-        self, entropy: Callable[[], int] = lambda: secrets.randbits(128), workshop: Workshop | None = None
+        self,
+        entropy: Callable[[], int] = lambda: secrets.randbits(128),
+        workshop: Workshop | None = None,
+        answer_s: float = ANSWER_S,
     ) -> None:
-        """`entropy` is mixed into the seed and recorded; a `workshop` may bring another driver."""
+        """`entropy` is mixed into the seed and recorded; a `workshop` may bring another driver; a problem has
+        `answer_s` for each answer."""
         self._entropy = entropy
+        self._answer_s = answer_s
         self._workshop = workshop
 
     def measure(self, call: MeasureCall) -> Measurement:
@@ -93,11 +99,12 @@ class CpuProfiler:
             if call.launcher is None:
                 raise UnavailableError("unavailable.sandbox", launch.NO_LAUNCHER)
             evaluation.read()
-            with one_thread() as limited, ExitStack() as stack:
-                evaluation.evidence["blas_limited"] = limited
+            with ExitStack() as stack:
                 evaluation.run(self._bench(call, evaluation, began, stack), stack)
         except Violation as violation:
             status = evaluation.blame(violation)
+        except ProblemFault as fault:
+            status = evaluation.fault(fault)
         except UnavailableError as error:
             status = evaluation.lacks(error)
         result = evaluation.result(status)
@@ -112,21 +119,36 @@ class CpuProfiler:
         if self._workshop is None:
             self._workshop = Workshop()
         workshop = self._workshop
+        name = call.options.get("problem", problems.USUAL)
+        text = problems.text_of(name, call.problems)
+        evaluation.evidence["problem"] = {"name": name, "sha256": hashlib.sha256(text.encode()).hexdigest()}
         entropy = self._entropy()
         evaluation.evidence["entropy"] = f"{entropy:x}"
         wall_s = float(call.options.get("wall_s", call.limits.wall_s))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=workshop.folder)))
         folder.chmod(0o755)
+        limits = replace(call.limits, wall_s=wall_s + 30)
+        session = stack.enter_context(
+            problems.opened(
+                call.launcher, call.toolchain, folder / "problem", text, limits, call.cancel, self._answer_s
+            )
+        )
+        problem = Problem.of(session)
+        n = call.options.get("n", problem.timed)
+        if not problem.least <= n <= problem.most:
+            raise ProblemFault("problem.size", f"n = {n}: {name} takes {problem.least} to {problem.most}")
+        problem.steady()
         return Bench(
             launcher=call.launcher,
-            limits=replace(call.limits, wall_s=wall_s + 30),
-            problem=PROBLEMS[call.options.get("problem", "attention")],
-            n=call.options.get("n", 512),
+            limits=limits,
+            problem=problem,
+            n=n,
             random=np.random.default_rng(np.random.SeedSequence([abs(call.seed), entropy])),
             deadline=began + wall_s,
-            driver=workshop.driver(call.toolchain, call.cancel),
+            driver=workshop.driver(call.toolchain, problem.prototype, call.cancel),
             folder=folder,
             peak=lambda remeasure: workshop.flops_peak(call.toolchain, remeasure, call.cancel),
+            bandwidth=lambda: workshop.bytes_peak(call.toolchain, call.cancel),
             cancel=call.cancel,
         )
 
@@ -182,6 +204,12 @@ class _Evaluation:
         if violation.side or violation.code in VOID:
             return "void"
         return "timeout" if violation.code == "timeout" else "checked"
+
+    def fault(self, fault: ProblemFault) -> Literal["checked", "void"]:
+        """Write down what the problem does wrong: a failed check of a baseline, else void, since it says
+        nothing about the candidate."""
+        self.checks.append(launch.check("problem", False, fault.code, fault.detail))
+        return "checked" if self.role == "baseline" and fault.code != "problem.launcher" else "void"
 
     def lacks(self, error: UnavailableError) -> Literal["unavailable"]:
         """Write down what is not there: the sandbox, or a program of the toolchain."""

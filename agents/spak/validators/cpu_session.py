@@ -52,11 +52,16 @@ class Bench:
     folder: Path
     peak: Callable[[bool], int]
     """The FMA peak in flop/s; measured again when asked with True."""
+    bandwidth: Callable[[], int] = lambda: 1 << 62
+    """Bytes per second that the core loads from its nearest cache."""
     cancel: Cancel | None = None
 
     def bound_ns(self, remeasure: bool = False) -> int:
-        """The time under which no correct answer of this size was computed by this core."""
-        return self.problem.flops(self.n) * 1_000_000_000 // self.peak(remeasure)
+        """The time under which no correct answer of this size was computed by this core: its operations at
+        the highest rate of the narrowest type, its bytes at the rate of the nearest cache."""
+        flops, rate = self.problem.flops(self.n), self.peak(remeasure) * self.problem.prototype.speed
+        moved = self.problem.traffic(self.n) * 1_000_000_000 // self.bandwidth()
+        return max(flops * 1_000_000_000 // rate, moved)
 
     def late(self) -> bool:
         """Whether the time of the measurement is over."""
@@ -100,8 +105,9 @@ class Side:
             process = self._processes.get(index)
             if process is None:
                 process = self._processes[index] = self._started()
-                self._window(process, self.bench.problem.case(self.bench.random, 1))  # first touches
-                self.empty.append(self._window(process, self.bench.problem.case(self.bench.random, 1)))
+                least = self.bench.problem.least
+                self._window(process, self.bench.problem.case(self.bench.random, least))  # first touches
+                self.empty.append(self._window(process, self.bench.problem.case(self.bench.random, least)))
             ns = self._window(process, case)
             if ns <= 0:
                 raise Violation("zero_sample", "the process's clock did not move during a call")
@@ -126,9 +132,7 @@ class Side:
             library.write_bytes(self.binary)
             library.chmod(0o555)
         deadline = bench.deadline + GRACE_S
-        return Process(
-            bench.launcher, self._folder, bench.problem.symbol, bench.limits, deadline, bench.cancel
-        )
+        return Process(bench.launcher, self._folder, bench.problem, bench.limits, deadline, bench.cancel)
 
     def _window(self, process: Process, case: Case) -> int:
         window = process.call(self.bench.random, case)
@@ -146,19 +150,20 @@ class Side:
         """Raises: Violation when the output is not the answer."""
         import numpy as np
 
-        where = f"n = {case.n}, {case.kind} inputs"
+        where, tolerance = f"n = {case.n}, {case.kind} inputs", self.bench.problem.tolerance
         if not window.inputs_kept:
             raise Violation("wrote_inputs", f"the inputs changed: {where}")
-        if not np.isfinite(window.output).all():
-            raise Violation("non_finite", f"NaN, infinite or never written: {where}")
-        err = float(np.abs(window.output - case.reference).max())
-        if not err <= self.bench.problem.tolerance:
-            raise Violation(
-                "incorrect", f"error {err:.3g}, tolerance {self.bench.problem.tolerance:g}: {where}"
-            )
+        for name, output in window.outputs.items():
+            if output.dtype.kind == "f" and not np.isfinite(output).all():
+                raise Violation("non_finite", f"NaN, infinite or never written: {name}, {where}")
+        for name, output in window.outputs.items():
+            errors, wrong = tolerance.errors(output, case.outputs[name])
+            if wrong.any():
+                off = float(errors[wrong].max())
+                raise Violation("incorrect", f"error {off:.3g}, tolerance {tolerance}: {name}, {where}")
+            self.err_max = max(self.err_max, float(errors.max(initial=0.0)))
         if not window.inside:
             raise Violation("out_of_bounds", f"wrote around the output: {where}")
-        self.err_max = max(self.err_max, err)
 
     @contextmanager
     def _blamed(self) -> Iterator[None]:

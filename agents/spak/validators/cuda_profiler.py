@@ -19,18 +19,19 @@ from spak.lang.catalog import ValidatorEntry
 from spak.ports import MeasureCall, Measurement, Subject
 from spak.validators import cuda_occupancy, cuda_static, cuda_timing, launch, static_checks
 from spak.validators.cuda_static import Assembly, Kernel
-from spak.validators.problems import PROBLEMS
 
 LABEL = "STATIC ONLY - not executed"
 MAX_SOURCE = 4 << 20
 DEFAULT_THREADS = 128
+SYMBOLS: Mapping[str, str] = {"attention": "attn"}
+"""The problems that have a CUDA signature, and what each exports."""
 
 _BLOCK = {"type": "integer", "minimum": 1, "maximum": cuda_occupancy.MAX_THREADS}
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "problem": {"type": "string", "enum": sorted(PROBLEMS)},
+        "problem": {"type": "string", "enum": sorted(SYMBOLS)},
         "source": {
             "type": "string",
             "minLength": 1,
@@ -167,8 +168,7 @@ def _static(
 
 
 def _symbol(call: MeasureCall) -> str:
-    problem = PROBLEMS.get(call.options.get("problem", ""))
-    return problem.symbol if problem else ""
+    return SYMBOLS.get(call.options.get("problem", ""), "")
 
 
 def _main(call: MeasureCall, assembly: Assembly) -> Kernel | None:

@@ -9,8 +9,8 @@ launcher; inputs, sizes, orders and references come from here, and so does the d
     alone      windows of one side, for a baseline
     compare    pairs of three windows a side, interleaved in drawn order, until `decide` has an answer
 
-The ABI is the problem's, as `extern "C" __global__ void SYMBOL(long n, const float *A, const float *B, const
-float *C, float *O, float *scratch)`, launched with `rows_per_block` rows of the output to a block.
+The ABI is that of attention, as `extern "C" __global__ void attn(long n, const float *Q, const float *K,
+const float *V, float *O, float *scratch)`, launched with `rows_per_block` rows of the output to a block.
 
 This path has been exercised against a stand-in for the driver library, not yet on a device.
 """
@@ -20,16 +20,18 @@ from __future__ import annotations
 import json
 import secrets
 import statistics
+import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spak.kernel.metric_decision import DEFAULTS, decide
 from spak.ports import MIB, MeasureCall, Measurement, Subject
-from spak.validators import cuda_nvml, launch
+from spak.validators import cuda_nvml, launch, problems
 from spak.validators.cuda_static import Assembly
-from spak.validators.problems import PROBLEMS, Case
+from spak.validators.problems import Case, Problem, ProblemFault
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,10 +99,17 @@ def measure(
     call: MeasureCall, library: str, device: Device, assembly: Assembly, static: Measurement
 ) -> Measurement:
     """The Measurement on a device: the static one's checks and evidence, and what was timed."""
-    bench = _Bench(call, library, device, assembly)
+    with ExitStack() as stack:
+        return _measured(call, _Bench(call, library, device, assembly, stack), device, assembly, static)
+
+
+def _measured(
+    call: MeasureCall, bench: _Bench, device: Device, assembly: Assembly, static: Measurement
+) -> Measurement:
     checks = list(static.checks)
     status: Any = "measured"
     try:
+        bench.open()
         worst = bench.correct()
         checks.append(launch.check("correct", True, detail=f"largest error {worst:.3g}"))
         role = call.options.get("role", "candidate")
@@ -114,6 +123,9 @@ def measure(
     except Fault as fault:
         checks.append(launch.check(fault.check, False, fault.code, str(fault)))
         status = fault.status
+    except ProblemFault as problem:
+        checks.append(launch.check("problem", False, problem.code, problem.detail))
+        status = "void"
     measured = status == "measured"
     evidence = {**static.evidence, "label": "measured on a device", "executed": True}
     evidence |= {"device": {"found": True, **device.about}, "nvml": bench.readings}
@@ -134,13 +146,17 @@ def measure(
 class _Bench:
     """One evaluation on a device: draws cases, sends rounds to the helper, keeps the samples."""
 
-    def __init__(self, call: MeasureCall, library: str, device: Device, assembly: Assembly) -> None:
+    problem: Problem
+
+    def __init__(
+        self, call: MeasureCall, library: str, device: Device, assembly: Assembly, stack: ExitStack
+    ) -> None:
         import numpy as np
 
         self.call = call
         self.library = library
         self.device = device
-        self.problem = PROBLEMS[call.options["problem"]]
+        self._stack = stack
         self.n = call.options.get("n", 512)
         self.rule = {**DEFAULTS, **{key: call.rule[key] for key in DECIDING if key in call.rule}}
         self.random: np.random.Generator = np.random.default_rng([abs(call.seed), secrets.randbits(64)])
@@ -150,6 +166,22 @@ class _Bench:
         self.readings: list[dict[str, Any]] = []
         self.error = 0.0
         self.wall_ms = self.cpu_ms = 0
+
+    def open(self) -> None:
+        """Start the problem's own sandbox. Raises: ProblemFault."""
+        assert self.call.launcher is not None
+        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(dir=launch.scratch())))
+        folder.chmod(0o755)
+        text = problems.text_of(self.call.options["problem"], self.call.problems)
+        session = problems.opened(
+            self.call.launcher,
+            self.call.toolchain,
+            folder / "problem",
+            text,
+            self.call.limits,
+            self.call.cancel,
+        )
+        self.problem = Problem.of(self._stack.enter_context(session))
 
     def correct(self) -> float:
         """The largest error over the problem's plan. Raises: Fault of the candidate."""
@@ -224,15 +256,16 @@ class _Bench:
             if id(case) not in places:
                 places[id(case)] = len(items)
                 first = len(blobs)
-                blobs += [array.tobytes() for array in case.inputs]
-                blobs.append(case.reference.tobytes())
+                (reference,) = case.outputs.values()
+                blobs += [array.tobytes() for array in case.inputs.values()]
+                blobs.append(reference.tobytes())
                 inputs = list(range(first, len(blobs) - 1))
                 items.append(
                     {
                         "n": case.n,
                         "inputs": inputs,
                         "reference": len(blobs) - 1,
-                        "outputs": case.reference.size,
+                        "outputs": reference.size,
                     }
                 )
         named = {}
@@ -243,14 +276,14 @@ class _Bench:
         block = [*self.call.options.get("block", [128]), 1, 1][:3]
         job = {
             "library": self.library,
-            "symbol": self.problem.symbol,
+            "symbol": self.problem.prototype.symbol,
             "seed": int(self.random.integers(2**53)),
             "block": block,
             "rows_per_block": self.call.options.get("rows_per_block", 1),
             "shared_bytes": self.call.options.get("dynamic_shared_bytes", 0),
             "scratch_floats": SCRATCH_FLOATS,
             "flush_bytes": 2 * self.device.about.get("l2_bytes", 0),
-            "tolerance": self.problem.tolerance,
+            "tolerance": self.problem.tolerance.abs,
             "cases": items,
             "sides": named,
             "windows": [

@@ -1,4 +1,4 @@
-"""The files that a spec of a team may name with IMPORT and POLICY.
+"""The files that a spec of a team may name with IMPORT, POLICY and `problem:`.
 
 `TeamFiles(team, slug)` is asked for a name and gives bytes: `shared_model.spak` is the newest version of the
 team's spec `shared-model`; what no spec is called is looked for beside the shipped examples. Folders are
@@ -23,7 +23,7 @@ from spakweb.specs.models import Spec, SpecVersion
 from spakweb.teams.models import Team
 
 EXAMPLES = "specs/examples"
-NAMED = re.compile(r"\b(?:IMPORT|POLICY)\b", re.IGNORECASE)
+NAMED = re.compile(r"\b(?:IMPORT|POLICY|problem)\b", re.IGNORECASE)
 """A text without these words names no file."""
 
 

@@ -1,20 +1,69 @@
-"""The problems that CpuProfiler can measure: one small file each, one table that lists them.
+"""The problems that profilers measure, as files: `specs/problems/NAME.py`, or one of the spec's author.
 
-A problem knows its inputs, its reference, its tolerance, how many floating-point operations its answer needs
-and the name that a candidate exports. It knows nothing of processes, clocks or rivals.
-
-ABI of every problem: `void SYMBOL(long n, const float *A, const float *B, const float *C, float *O, float
-*scratch)`; pointers are 64-byte aligned, scratch holds 2^20 floats of unknown content, n is at most 1024 and
-unknown when the candidate is compiled.
+__init__    which file a name means
+session     the sandboxed process that runs it
+prototype   the C prototype     problem   cases, plan, tolerance, FLOPs and bytes
+fault       what a problem does wrong
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from typing import Any
 
-from spak.validators.problems.attention import Attention
-from spak.validators.problems.problem import Case, Problem
+from spak import data
+from spak.validators.problems.fault import ProblemFault
+from spak.validators.problems.problem import MAX_SIZE, Case, Problem, Tolerance
+from spak.validators.problems.prototype import Parameter, Prototype
+from spak.validators.problems.session import Session, opened
 
-PROBLEMS: Mapping[str, Problem] = {problem.name: problem for problem in (Attention(),)}
+FOLDER = "specs/problems"
+USUAL = "attention"
+MEASURED_BY = ("CpuProfiler", "CudaProfiler")
+"""The validators that measure problems."""
+MAX_BYTES = 256 << 10
 
-__all__ = ["PROBLEMS", "Case", "Problem"]
+
+@cache
+def shipped() -> Mapping[str, str]:
+    """The texts of the problems that ship, by name."""
+    return {file.stem: file.read_text(encoding="utf-8") for file in sorted(data.path(FOLDER).glob("*.py"))}
+
+
+SCHEMA: Mapping[str, Any] = {
+    "anyOf": [
+        {"type": "string", "enum": list(shipped())},
+        {"type": "string", "maxLength": 1024, "pattern": r"^[^/].*\.py$"},
+    ]
+}
+"""The option of a validator that names a problem."""
+
+
+def text_of(name: str, given: Mapping[str, str]) -> str:
+    """The text of a problem: what the run began with, else the shipped one.
+
+    Raises: ProblemFault `problem.missing`.
+    """
+    text = given.get(name, shipped().get(name))
+    if text is None:
+        raise ProblemFault("problem.missing", f"the run has no problem {name!r}")
+    return text
+
+
+__all__ = [
+    "MAX_SIZE",
+    "MEASURED_BY",
+    "SCHEMA",
+    "USUAL",
+    "Case",
+    "Parameter",
+    "Problem",
+    "ProblemFault",
+    "Prototype",
+    "Session",
+    "Tolerance",
+    "opened",
+    "shipped",
+    "text_of",
+]

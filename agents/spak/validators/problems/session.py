@@ -1,0 +1,194 @@
+"""The process that runs a problem's file: a sandbox of its own, requests and answers over two pipes.
+
+Takes a launcher and the file's text; gives for each request one line of JSON and the bytes of arrays, both of
+bounded length. Nothing in it is trusted: `problem` checks what the arrays are. The process has no network,
+may start no further process, and sees neither the workspace nor a candidate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import math
+import os
+import select
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from spak import data
+from spak.cancel import Cancel, check
+from spak.ports import Child, Job, Launcher, Limits, Toolchain
+from spak.validators.problems.fault import ProblemFault
+
+HEAD_BYTES = 64 << 10
+DATA_BYTES = 512 << 20
+"""Of one answer; a reference in float64 takes eight bytes a number, whatever the output's type."""
+START_S = 60.0
+ANSWER_S = 30.0
+POLL_MS = 100
+GUEST = "sandbox/guest/problem_guest.py"
+WIDTHS = {"float32": 4, "float64": 8, "int8": 1, "uint8": 1, "int16": 2, "int32": 4, "int64": 8}
+_PIPE_BYTES = 1 << 20
+
+
+class Session:
+    """A started problem; `ask` may be used until it raises, `close` always."""
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        toolchain: Toolchain,
+        folder: Path,
+        text: str,
+        limits: Limits,
+        cancel: Cancel | None = None,
+        answer_s: float = ANSWER_S,
+        start_s: float = START_S,
+    ) -> None:
+        self._cancel, self._answer_s, self._start_s = cancel, answer_s, start_s
+        self._count = 0
+        self._child: Child | None = None
+        python = toolchain.programs.get("python", "")
+        if not python:
+            raise ProblemFault("problem.python", "the toolchain has no python to run the problem with")
+        folder.mkdir()
+        folder.chmod(0o755)
+        (folder / "guest.py").write_bytes(data.path(GUEST).read_bytes())
+        (folder / "problem_file.py").write_text(text, encoding="utf-8")
+        for name in ("guest.py", "problem_file.py"):
+            (folder / name).chmod(0o444)
+        theirs, self._requests = os.pipe2(os.O_CLOEXEC)
+        self._answers, answers = os.pipe2(os.O_CLOEXEC)
+        with contextlib.suppress(OSError):  # a smaller pipe is only slower
+            fcntl.fcntl(answers, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        argv = (python, "-I", "-B", "/ws/guest.py", str(theirs), str(answers), "/ws/problem_file.py")
+        env = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        job = Job(
+            argv=argv, workspace=folder, writable=False, limits=limits, env=env, binds=toolchain.binds,
+            cancel=cancel,
+        )  # fmt: skip
+        try:
+            self._child = launcher.start(job, pass_fds=(theirs, answers))
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            os.close(theirs)
+            os.close(answers)
+
+    def ask(self, do: str, **more: Any) -> tuple[dict[str, Any], bytes]:
+        """The answer's line, and the bytes of its arrays. Raises: ProblemFault; Cancelled."""
+        self._count += 1
+        until = time.monotonic() + self._answer_s + (self._start_s if self._count == 1 else 0)
+        try:
+            os.write(self._requests, json.dumps({"id": self._count, "do": do, **more}).encode() + b"\n")
+        except BrokenPipeError:
+            raise self._death() from None
+        head, rest = self._line(until)
+        try:
+            told = json.loads(head)
+        except (ValueError, RecursionError):
+            told = None
+        if not isinstance(told, dict) or told.get("id") != self._count:
+            raise ProblemFault("problem.answer", "it wrote something else than an answer to the pipe")
+        if told.get("ok") is not True:
+            code = told.get("code")
+            known = code in ("problem.invalid", "problem.shape")
+            raise ProblemFault(str(code) if known else "problem.failed", str(told.get("detail", ""))[:2000])
+        return told, self._bytes(rest, _announced(told.get("arrays", [])), until)
+
+    def close(self) -> None:
+        """End the process; idempotent."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.wait(5.0)
+        for name in ("_requests", "_answers"):
+            fd = getattr(self, name)
+            setattr(self, name, -1)
+            if fd >= 0:
+                os.close(fd)
+
+    def _line(self, until: float) -> tuple[bytes, bytes]:
+        seen = b""
+        while b"\n" not in seen:
+            if len(seen) > HEAD_BYTES:
+                raise ProblemFault("problem.answer", f"a line of more than {HEAD_BYTES} bytes")
+            seen += self._piece(until, HEAD_BYTES)
+        head, _, rest = seen.partition(b"\n")
+        return head, rest
+
+    def _bytes(self, rest: bytes, size: int, until: float) -> bytes:
+        parts, left = [rest], size - len(rest)
+        while left > 0:
+            parts.append(self._piece(until, min(left, _PIPE_BYTES)))
+            left -= len(parts[-1])
+        if left < 0:
+            raise ProblemFault("problem.answer", "more bytes than were announced")
+        return b"".join(parts)
+
+    def _piece(self, until: float, size: int) -> bytes:
+        poll = select.poll()
+        poll.register(self._answers, select.POLLIN)
+        while not poll.poll(POLL_MS):
+            check(self._cancel)
+            if time.monotonic() > until:
+                raise ProblemFault("problem.timeout", f"no answer in {self._answer_s:g} s")
+        piece = os.read(self._answers, size)
+        if not piece:
+            raise self._death()
+        return piece
+
+    def _death(self) -> ProblemFault:
+        if self._child is None:
+            return ProblemFault("problem.died", "it was ended")
+        outcome = self._child.wait(5.0)
+        words = outcome.stderr.data.decode("utf-8", "replace").strip().splitlines()
+        detail = words[-1][:400] if words else outcome.detail
+        if outcome.status == "launcher":
+            return ProblemFault("problem.launcher", detail or "the sandbox did not start")
+        return ProblemFault("problem.died", f"{outcome.status}, exit {outcome.exit}. {detail}".strip())
+
+
+def _announced(arrays: Any) -> int:
+    """Bytes of the arrays that an answer's line lists. Raises: ProblemFault `problem.answer`."""
+    total = 0
+    try:
+        for _, kind, shape in arrays:
+            if not all(type(side) is int and side >= 0 for side in shape):
+                raise ValueError
+            total += WIDTHS[kind] * math.prod(shape)
+    except KeyError as error:
+        raise ProblemFault(
+            "problem.shape", f"an array of type {error}; the prototype's types are needed"
+        ) from error
+    except (TypeError, ValueError) as error:
+        raise ProblemFault("problem.answer", "a list of arrays that makes no sense") from error
+    if total > DATA_BYTES:
+        raise ProblemFault("problem.too_large", f"an answer of {total} bytes; at most {DATA_BYTES}")
+    return total
+
+
+@contextlib.contextmanager
+def opened(
+    launcher: Launcher,
+    toolchain: Toolchain | None,
+    folder: Path,
+    text: str,
+    limits: Limits,
+    cancel: Cancel | None = None,
+    answer_s: float = ANSWER_S,
+    start_s: float = START_S,
+) -> Iterator[Session]:
+    """A session for as long as the block lasts; the first answer may take `start_s` more than `answer_s`.
+
+    Raises: ProblemFault.
+    """
+    session = Session(launcher, toolchain or Toolchain(), folder, text, limits, cancel, answer_s, start_s)
+    try:
+        yield session
+    finally:
+        session.close()

@@ -1,0 +1,141 @@
+"""The process of a problem: it runs a problem's file in a sandbox of its own and answers requests.
+
+    problem_guest.py REQUESTS ANSWERS PROBLEM       two descriptors, a path
+
+A request is a line `{"id", "do", ...}`, an answer a line `{"id", "ok", ...}` and then the bytes of arrays:
+
+    about                           prototype, sizes, kinds, tolerance
+    facts   n                       shapes of all pointers, flops
+    case    n, kind, seed           arrays of the inputs, then of the reference; values of scalars
+
+Nothing that it says is trusted: `spak.validators.problems.session` checks it again. Needs numpy only.
+"""
+
+import json
+import os
+import pathlib
+import resource
+import sys
+import traceback
+import types
+
+import numpy as np
+
+NEEDED = {
+    "prototype": str,
+    "sizes": dict,
+    "kinds": (list, tuple),
+    "tolerance": dict,
+    "shapes": types.FunctionType,
+    "flops": types.FunctionType,
+    "inputs": types.FunctionType,
+    "reference": types.FunctionType,
+}
+
+
+class Fault(Exception):
+    """What the problem does wrong: a code and a sentence."""
+
+    def __init__(self, code, detail):
+        super().__init__(detail)
+        self.code = code
+
+
+def load(path):
+    text = pathlib.Path(path).read_text(encoding="utf-8")
+    module = types.ModuleType("problem")
+    sys.modules["problem"] = module
+    exec(compile(text, "problem.py", "exec"), module.__dict__)
+    for name, kind in NEEDED.items():
+        value = getattr(module, name, None)
+        if not (callable(value) if kind is types.FunctionType else isinstance(value, kind)):
+            wanted = "a function" if kind is types.FunctionType else f"of type {kind}"
+            raise Fault("problem.invalid", f"{name} is missing or not {wanted}")
+    return module
+
+
+def about(module, asked):
+    told = {name: getattr(module, name) for name in ("prototype", "sizes", "kinds", "tolerance")}
+    return {**told, "kinds": list(told["kinds"])}, []
+
+
+def facts(module, asked):
+    n = asked["n"]
+    shapes = {str(name): [int(side) for side in shape] for name, shape in module.shapes(n).items()}
+    return {"shapes": shapes, "flops": int(module.flops(n))}, []
+
+
+def case(module, asked):
+    n = asked["n"]
+    random = np.random.default_rng(np.random.SeedSequence(asked["seed"]))
+    given = module.inputs(random, n, asked["kind"])
+    if not isinstance(given, dict):
+        raise Fault("problem.shape", f"inputs() gave {type(given).__name__}, a dict by name is needed")
+    given = {"n": n, **given} if "n" in asked["scalars"] else dict(given)
+    lacking = [name for name in asked["scalars"] if name not in given]
+    if lacking:
+        raise Fault("problem.shape", f"inputs() gave no {', '.join(lacking)}")
+    scalars = {name: given[name] for name in asked["scalars"]}
+    sent = {}
+    for name in asked["inputs"]:
+        if name not in given:
+            raise Fault("problem.shape", f"inputs() gave no {name}")
+        sent[name] = np.ascontiguousarray(given[name])
+        sent[name].flags.writeable = False
+    made = module.reference(**scalars, **sent)
+    if not isinstance(made, dict):
+        made = dict(zip(asked["outputs"], [made], strict=False))
+    for name in asked["outputs"]:
+        if name not in made:
+            raise Fault("problem.shape", f"reference() gave no {name}")
+        found = np.asarray(made[name])
+        wide = np.float64 if found.dtype.kind == "f" else np.int64
+        if found.dtype.kind not in "iufb":
+            raise Fault("problem.shape", f"reference() gave {name} of type {found.dtype}")
+        sent[name] = np.ascontiguousarray(found, dtype=wide)
+    told = {
+        "scalars": {
+            name: value.item() if hasattr(value, "item") else value for name, value in scalars.items()
+        },
+        "arrays": [[name, str(array.dtype), list(array.shape)] for name, array in sent.items()],
+    }
+    return told, [array.tobytes() for array in sent.values()]
+
+
+def where(error):
+    """The last line of the problem's own that an exception went through."""
+    lines = [
+        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "problem.py"
+    ]
+    return f"line {lines[-1]}: " if lines else ""
+
+
+def answer(out, head, parts):
+    data = b"".join([json.dumps(head).encode() + b"\n", *parts])
+    view = memoryview(data)
+    while view:
+        view = view[os.write(out, view) :]
+
+
+def main():
+    requests, out = os.fdopen(int(sys.argv[1]), "rb"), int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))  # no further process, no thread
+    module = None
+    for line in requests:
+        asked = json.loads(line)
+        head, parts = {"id": asked["id"], "ok": True}, []
+        try:
+            module = module or load(sys.argv[3])
+            told, parts = {"about": about, "facts": facts, "case": case}[asked["do"]](module, asked)
+            head |= told
+            json.dumps(head)
+        except Fault as fault:
+            head, parts = {"id": asked["id"], "ok": False, "code": fault.code, "detail": str(fault)}, []
+        except BaseException as error:  # SystemExit and KeyboardInterrupt are the problem's too
+            detail = f"{where(error)}{type(error).__name__}: {error}"[:2000]
+            head, parts = {"id": asked["id"], "ok": False, "code": "problem.failed", "detail": detail}, []
+        answer(out, head, parts)
+
+
+if __name__ == "__main__":
+    main()
