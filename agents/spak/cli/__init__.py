@@ -43,6 +43,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "outer": ("outer", "propose edits of a spec, judge them, run campaigns"),
     "gate": ("gate", "judge actions without doing them"),
     "verify": ("verify", "check an artifact against the axioms of a spec"),
+    "problem": ("problem", "check problems that kernels are measured by"),
     "policy": ("policy", "check policies, evaluate them, and ask why"),
     "sandbox": ("sandbox", "test the sandbox"),
     "completion": ("completion", "shell completion for bash, zsh or fish"),
