@@ -30,6 +30,7 @@ from spak.sandbox.restricted import Restricted
 from spak.tools import TOOLS
 from spak.tools.observe import code, paths
 from spak.validators import VALIDATORS, cpu_build
+from spak.validators.problems import shipped
 from spak.workspace import Workspace
 from validator_calls import call as measure_call
 from validator_calls import toolchain, write
@@ -254,23 +255,31 @@ def test_a_validator_of_the_sandbox_ends(tmp_path: Path) -> None:
     stopped(work, lambda: lives("pytest"))
 
 
-def test_a_profiled_candidate_that_hangs_is_ended(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("hack", "program"), [("hangs", "/ws/driver"), ("honest", "/ws/guest.py")])
+def test_a_profiled_candidate_or_a_problem_that_hangs_is_ended(
+    tmp_path: Path, hack: str, program: str
+) -> None:
     lab = Lab(shared(tmp_path))
-    binary, seen = lab.hack("hangs"), threading.Event()
+    binary, seen = lab.hack(hack), threading.Event()
+    text = shipped()["attention"] if hack == "hangs" else "while True: pass"
 
     class Noting(Restricted):
-        def start(self, *given: Any, **also: Any) -> Child:
-            child = super().start(*given, **also)
-            seen.set()
+        def start(self, job: Job, *given: Any, **also: Any) -> Child:
+            child = super().start(job, *given, **also)
+            if program in job.argv:
+                seen.set()
             return child
 
     def work(token: Token) -> Measurement:
         options = {"problem": "attention", "binary": binary, "role": "baseline", "n": 64}
-        call = MeasureCall("m1", "CpuProfiler", options, tmp_path, Noting(), cancel=token)
+        call = MeasureCall(
+            "m1", "CpuProfiler", options, tmp_path, Noting(),
+            toolchain=toolchain(), cancel=token, problems={"attention": text},
+        )  # fmt: skip
         return lab.profiler.measure(call)
 
     stopped(work, seen.is_set)
-    assert not lives("/ws/driver")
+    assert not lives(program)
 
 
 def test_the_profilers_own_programs_end() -> None:
