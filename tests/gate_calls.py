@@ -102,6 +102,8 @@ DENIED = [
     call("git_commit", message="Mend it", paths=["../a.py"]),
     call("git_commit", message="Mend it", paths="a"),
     call("git_commit", message="Mend it", paths=[".env"]),
+    call("git_push", url="https://other.example/app.git", branch="spak/x", token="secret://TOKEN"),
+    call("git_push", url=7, branch="spak/x"),
     call("http_request", url="https://packages.example/?q=secret://TOKEN"),
     call("http_request", url="https://packages.example/x", headers={"Authorization": "secret://TOKEN"}),
     call("http_request", url="https://packages.example/x", headers={"Cookie": "a=b"}),
@@ -110,6 +112,10 @@ DENIED = [
     call("Deploy-It", target="production"),
     call("", x=1),
 ]
+
+
+SIGNED = [call("git_push", url="https://packages.example/app.git", branch="spak/x")]
+"""Calls that are permitted when a person signs, and else not."""
 
 
 def fact(pred: str, *args: Any) -> Fact:
@@ -148,6 +154,12 @@ SITUATIONS: list[tuple[Action, list[Fact]]] = [
     ),
     (PUSH, [*HELD, fact("signed_approval", ACTION, "ada")]),
     (PUSH, [fact("signed_approval", ACTION, "ada")]),
+    *(
+        (call("git_push", url=url, branch="spak/x", **more), [*facts, fact("signed_approval", ACTION, "ada")])
+        for url in ("https://packages.example/app.git", "https://other.example/app.git")
+        for more in ({}, {"token": "secret://TOKEN"})
+        for facts in ([], HELD, [*HELD, fact("secret_may_go", "TOKEN", "/git_push", "token")])
+    ),
     *(
         (call("shell", command=line), [fact("signed_approval", ACTION, "ada")])
         for line in (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,8 +11,8 @@ from typing import Any
 import pytest
 
 from cli_calls import Cli
+from judged_host_kit import HOST, REACH, at_home, rebinding
 
-HOST = "api.example"
 SPEC = """
 AGENT Ask LEVEL 2 {
   CONFIG { SANDBOX RESTRICTED, HOSTS ["API.example"] }
@@ -31,8 +29,6 @@ OPEN = (
     'permitted(A) :- tool(A, /http_request), asks_url(A, "http", Host, _), allowed_host(Host),\n'
     'asks_method(A, "GET").\n'
 )
-REACH = "reachable_kind(/loopback).\n"
-"""What the operator's law says for the test's own server to be reached: no spec may (`policy.closed`)."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -53,26 +49,6 @@ def server() -> Iterator[Any]:
         threading.Thread(target=found.serve_forever, daemon=True).start()
         yield found
         found.shutdown()
-
-
-def rebinding() -> None:
-    """The name is at loopback when it is first asked for, and elsewhere ever after."""
-    whole = socket.getaddrinfo
-    asked: list[str] = []
-
-    def getaddrinfo(host: Any, *args: Any, **more: Any) -> Any:
-        if host != HOST:
-            return whole(host, *args, **more)
-        asked.append(host)
-        return whole("127.0.0.1" if len(asked) == 1 else "192.0.2.1", *args, **more)
-
-    socket.getaddrinfo = getaddrinfo
-
-
-def at_home() -> None:
-    """The same where the operator's settings let requests reach this machine."""
-    rebinding()
-    os.environ["SPAK_NETWORK_REQUESTS"] = "public,loopback"
 
 
 def spec(tmp_path: Path, port: int, rules: str = "# nothing more\n", law: str = "") -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gate_calls import CHECKED, DENIED, HELD, ORDINARY, REQUEST, call, fact
+from gate_calls import CHECKED, DENIED, HELD, ORDINARY, REQUEST, SIGNED, call, fact
 from gate_kit import constitution, workspace, world
 from spak import data
 from spak.datalog import Fact, Name
@@ -58,13 +60,14 @@ def test_a_patch_judged_by_its_paths_may_not_leave_either(tmp_path: Path) -> Non
 @pytest.mark.parametrize("tool", sorted(TOOLS))
 def test_a_tool_that_starts_programs_needs_a_sandbox(tool: str, tmp_path: Path) -> None:
     eyes = world(workspace(tmp_path))
-    action = next(item for item in ORDINARY if item.tool == tool)
+    action = next(item for item in (*ORDINARY, *SIGNED) if item.tool == tool)
+    signed: list[Fact] = [("signed_approval", (ACTION, "ada"))] if action in SIGNED else []
     sandboxed = TOOLS[tool].entry.sandboxed
     for level in ("none", "restricted", "docker", "gpu", "gvisor"):
-        known: list[Fact] = [("sandboxed", (ACTION, Name("/" + level))), CHECKED]
+        known: list[Fact] = [("sandboxed", (ACTION, Name("/" + level))), CHECKED, *signed]
         allowed = judge(constitution(), action, eyes, known).decision == "allow"
         assert allowed is (not sandboxed or level != "none"), level
-    assert (judge(constitution(), action, eyes).decision == "allow") is not sandboxed
+    assert (judge(constitution(), action, eyes, signed).decision == "allow") is not sandboxed
 
 
 def test_a_task_that_names_its_tools_uses_no_other(tmp_path: Path) -> None:
@@ -83,6 +86,26 @@ def test_an_approval_permits_what_is_not_forbidden(who: str, tmp_path: Path) -> 
     assert judge(constitution(), push, eyes, given).decision == "allow"
     for never in (call("run", cmd=["sudo", "id"]), call("read_file", path="link_abs"), call("run", cmd=[])):
         assert judge(constitution(), never, eyes, given).code == "policy.forbidden"
+
+
+def test_a_push_needs_a_signature_a_sandbox_and_an_address_that_is_reached(tmp_path: Path) -> None:
+    [push], eyes = SIGNED, world(workspace(tmp_path))
+    signed: list[Fact] = [*HELD, ("signed_approval", (ACTION, "ada"))]
+
+    def decided(action: Action, known: Iterable[Fact], address: str = "93.184.216.34") -> str:
+        looking = replace(eyes, resolve=lambda host: (address,))
+        return judge(constitution(), action, looking, known).decision
+
+    assert decided(push, signed) == "allow"
+    assert decided(push, HELD) == "deny"
+    assert decided(push, signed[len(HELD) :]) == "deny", "no sandbox for git"
+    for address in ("127.0.0.1", "10.1.2.3", "169.254.169.254"):
+        assert decided(push, signed, address) == "deny"
+    with_token = call("git_push", **push.args, token="secret://TOKEN")
+    assert decided(with_token, signed) == "deny"
+    assert decided(with_token, [*signed, ("secret_may_go", ("TOKEN", Name("/git_push"), "token"))]) == "allow"
+    elsewhere = call("git_push", **push.args, commit="secret://TOKEN")
+    assert decided(elsewhere, [*signed, ("secret_may_go", ("TOKEN", Name("/git_push"), "token"))]) == "deny"
 
 
 @pytest.mark.parametrize("what", ["requests", "request_bytes", "tokens", "steps"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +44,9 @@ def do(workspace: Path, toolchain: Toolchain, launcher: Restricted) -> Do:
     """Call a tool by name with arguments that its schema accepts."""
 
     def run(
-        name: str, /, *, limits: Limits | None = None, without: str = "", opened: bool = False, **args: Any
-    ) -> ToolResult:
+        name: str, /, *, limits: Limits | None = None, without: str = "", opened: bool = False,
+        call_fields: Mapping[str, Any] | None = None, **args: Any
+    ) -> ToolResult:  # fmt: skip
         tool = TOOLS[name]
         assert violations(tool.entry.schema, args) == []
         programs = {key: value for key, value in toolchain.programs.items() if key != without}
@@ -59,6 +60,7 @@ def do(workspace: Path, toolchain: Toolchain, launcher: Restricted) -> Do:
                 limits or Limits(wall_s=30),
                 Toolchain(programs=programs, binds=toolchain.binds),
                 repository=opened or opening(name, args) is not None,
+                **(call_fields or {}),
             )
         )
 

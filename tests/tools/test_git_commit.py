@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from spak.ports import Call, ToolResult
-from spak.tools.git_commit import _BRANCH, GitCommit
+from spak.tools.git_commit import BRANCH, GitCommit
 
 pytestmark = pytest.mark.sandbox
 
@@ -428,7 +428,7 @@ def test_a_graph_of_commits_that_lies_is_not_believed(do: Do, repo: Path) -> Non
 
 def test_names_of_branches() -> None:
     for name in ("main", "a/b", "feature/x-1", "a.b", "ü", "a{b", "@x"):
-        assert _BRANCH.match(f"refs/heads/{name}"), name
+        assert BRANCH.match(f"refs/heads/{name}"), name
     for name in (
         "",
         ".a",
@@ -444,7 +444,7 @@ def test_names_of_branches() -> None:
         "a:",
         "a\\b",
     ):
-        assert not _BRANCH.match(f"refs/heads/{name}"), name
+        assert not BRANCH.match(f"refs/heads/{name}"), name
 
 
 def test_an_index_that_lies_is_not_believed(do: Do, repo: Path) -> None:

@@ -105,6 +105,18 @@ def _request(action: Action, world: World) -> list[Fact]:
     return found
 
 
+def _push(action: Action, world: World) -> list[Fact]:
+    """A push asks its host for the refs and sends it what the workspace has committed."""
+    asked = Action("http_request", {"url": action.args.get("url"), "method": "POST"})
+    found = [fact for fact in _request(asked, world) if fact[0] != "takes"]
+    size = sum(len(name) + len(str(value)) for name, value in walk(action.args))
+    found += [("takes", (ACTION, Name("/requests"), 2)), ("takes", (ACTION, Name("/request_bytes"), size))]
+    for name in ("branch", "commit"):
+        if isinstance(value := action.args.get(name), str):
+            found.append(("argument", (ACTION, name, text(value))))
+    return [*found, ("sends_body", (ACTION,)), use("tracks", ".", world)]
+
+
 def _addresses(host: str, world: World) -> list[Fact]:
     """What the host's name stands for now, when somebody looked."""
     if world.resolve is None:
@@ -162,7 +174,12 @@ def _named(files: Iterable[FilePatch]) -> list[str]:
     return list(dict.fromkeys(paths))
 
 
-_BUILDERS: dict[str, Builder] = {**BUILDERS, "http_request": _request, "apply_patch": _patch}
+_BUILDERS: dict[str, Builder] = {
+    **BUILDERS,
+    "git_push": _push,
+    "http_request": _request,
+    "apply_patch": _patch,
+}
 
 
 def is_built(tool: str) -> bool:

@@ -9,6 +9,7 @@ from spak.ports import Tool
 from spak.tools.apply_patch import ApplyPatch
 from spak.tools.cc import Cc
 from spak.tools.git_commit import GitCommit
+from spak.tools.git_push import GitPush
 from spak.tools.grep import Grep
 from spak.tools.http_request import HttpRequest
 from spak.tools.instantiate import Instantiate
@@ -26,6 +27,7 @@ _ALL: tuple[Tool, ...] = (
     ApplyPatch(),
     Cc(),
     GitCommit(),
+    GitPush(),
     Grep(),
     HttpRequest(),
     Instantiate(),

@@ -31,8 +31,8 @@ from spak.tools.git.guest import GUEST
 
 AUTHOR = "SPAK <spak@localhost>"
 MAX_REFS = 8 << 20
-_HASH = re.compile(r"[0-9a-f]{40}\Z")
-_BRANCH = re.compile(
+HASH = re.compile(r"[0-9a-f]{40}\Z")
+BRANCH = re.compile(
     r"refs/heads/(?!.*(?:\.\.|//|@\{|/\.|\.lock(?:/|\Z)|[./]\Z))[^\x00-\x20\x7f~^:?*\[\\.][^\x00-\x20\x7f~^:?*\[\\]*\Z"
 )
 _PERSON = re.compile(r"(?P<name>[^<>\x00-\x1f\x7f]{1,200}) <(?P<mail>[^<>\s\x00-\x1f\x7f]{1,200})>\Z")
@@ -92,7 +92,7 @@ class GitCommit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
+class Head:
     """Where the branch is: the file that holds it, its name for people, and what it holds."""
 
     file: str
@@ -113,9 +113,9 @@ def _commit(call: Call) -> ToolResult:
     if not message.strip() or "\0" in message or message != message.encode("utf-8", "replace").decode():
         return results.failed("git_commit.message", "the message is empty or no text", "say what changed")
     paths = [join(normalise(str(path))) for path in call.args.get("paths", ())]
-    _plain(call)
+    require_plain_repository(call)
     _there(call, ".git/index")
-    head = _head(call)
+    head = head_of(call)
     ordered = {
         "git": git,
         "parent": head.commit,
@@ -150,7 +150,7 @@ def _commit(call: Call) -> ToolResult:
     )
 
 
-def _plain(call: Call) -> None:
+def require_plain_repository(call: Call) -> None:
     """Raises: UsageError `git_commit.repository` unless .git and its objects are folders of the workspace."""
     for name in (".git", ".git/objects", ".git/refs", ".git/refs/heads"):
         with beneath.locate(call.workspace, name, folders="may") as place:
@@ -174,18 +174,18 @@ def _plain(call: Call) -> None:
             )
 
 
-def _head(call: Call) -> _Head:
+def head_of(call: Call) -> Head:
     """What HEAD names. Raises: UsageError `git_commit.head`."""
     text = _line(call, ".git/HEAD")
-    if _HASH.match(text):
-        return _Head(".git/HEAD", "no branch", text)
+    if HASH.match(text):
+        return Head(".git/HEAD", "no branch", text)
     name = text.removeprefix("ref: ")
-    if name == text or len(name) > 1024 or not _BRANCH.match(name):
+    if name == text or len(name) > 1024 or not BRANCH.match(name):
         raise UsageError("git_commit.head", "HEAD names no branch", "git switch BRANCH")
     commit = _line(call, f".git/{name}") or _packed(call, name)
-    if commit and not _HASH.match(commit):
+    if commit and not HASH.match(commit):
         raise UsageError("git_commit.head", f"the branch {name} holds no commit", "git switch BRANCH")
-    return _Head(f".git/{name}", name.removeprefix("refs/heads/"), commit)
+    return Head(f".git/{name}", name.removeprefix("refs/heads/"), commit)
 
 
 def _line(call: Call, path: str) -> str:

@@ -123,17 +123,17 @@ def _ask(call: Call) -> ToolResult:
     if url.scheme not in ("https", "http"):
         raise UsageError("http_request.url", f"the scheme {url.scheme} is not spoken here", "use https")
     headers = _headers(args.get("headers", {}))
-    addresses = _addresses(call, url.host)
+    addresses = addresses_of(call, url.host)
     limit = int(args.get("max_bytes", MAX_BYTES))
     sent = 0
     try:
         timeout = min(float(args.get("timeout_s", TIMEOUT_S)), call.limits.wall_s)
         ends = time.monotonic() + timeout
-        with _client(timeout) as client, _watched(ends, call.cancel) as watch:
+        with client_of(timeout) as client, watched(ends, call.cancel) as watch:
             request = client.build_request(
                 str(args.get("method", "GET")),
-                _at(url, addresses[0]),
-                headers={**headers, "host": _host(url), "accept-encoding": "identity"},
+                at_address(url, addresses[0]),
+                headers={**headers, "host": host_header(url), "accept-encoding": "identity"},
                 content=str(args["body"]).encode() if "body" in args else None,
                 extensions={"sni_hostname": url.host, "trace": watch},
             )
@@ -172,7 +172,7 @@ def _headers(given: Mapping[str, Any]) -> dict[str, str]:
     return {"user-agent": "spak", **{name.lower(): str(value) for name, value in given.items()}}
 
 
-def _addresses(call: Call, host: str) -> list[str]:
+def addresses_of(call: Call, host: str) -> list[str]:
     """The addresses of the host as they were judged. Raises: UsageError when none was, or when one is where
     the operator lets no request go, whatever a policy permits."""
     for item in call.observed.get("hosts", ()):
@@ -193,18 +193,20 @@ def _addresses(call: Call, host: str) -> list[str]:
     )
 
 
-def _at(url: urls.Url, address: str) -> str:
+def at_address(url: urls.Url, address: str) -> str:
     """The URL with the address for the host; what is behind # stays here."""
     place = f"[{address}]" if ":" in address else address
     query = f"?{url.query}" if url.query else ""
     return f"{url.scheme}://{place}:{url.port}{url.path or '/'}{query}"
 
 
-def _host(url: urls.Url) -> str:
+def host_header(url: urls.Url) -> str:
+    """What `Host` says of the URL: its host, with the port where it is not the scheme's own."""
     return url.host if url.port == {"https": 443, "http": 80}[url.scheme] else f"{url.host}:{url.port}"
 
 
-def _client(timeout: float) -> httpx.Client:
+def client_of(timeout: float) -> httpx.Client:
+    """A client for requests of at most `timeout` seconds, without proxies or passwords of the environment."""
     import httpx
 
     return httpx.Client(
@@ -216,7 +218,7 @@ def _client(timeout: float) -> httpx.Client:
 
 
 @contextmanager
-def _watched(ends: float, cancel: Cancel | None) -> Iterator[Any]:
+def watched(ends: float, cancel: Cancel | None) -> Iterator[Any]:
     """A trace that remembers the connection, and its end when the time is over or the request cancelled: slow
     replies end too, and what was cancelled while it connected is not sent."""
     sockets: list[socket.socket] = []

@@ -3,9 +3,9 @@
 Takes one JSON object on standard input; prints one: the commit, its tree and files, or a code with a hint.
 With `tree` it says which tree a commit of all files would have, with `list` which trees the commits have
 that lead to new values of refs, and those of commits that branches were moved to, with `tips` what stood in
-files of secrets in the commits below them; all three commit nothing and work in a workspace that is
-read-only. `at` names the folder of a repository below the top, `work` that of its
-files.
+files of secrets in the commits below them, with `push` the pack of what a commit has and another repository
+has not; all four commit nothing and work in a workspace that is read-only. `at` names the folder of a
+repository below the top, `work` that of its files.
 Standard library only. The text runs under the toolchain's Python, isolated, with the workspace at /ws.
 """
 
@@ -34,7 +34,7 @@ for name, text in (
     with open(own + "/" + name, "w", encoding="utf-8") as file:
         file.write(text)
 stamp = "%d +0000" % order.get("time", 0)
-looking = order.get("tree") or "list" in order or "tips" in order
+looking = order.get("tree") or "list" in order or "tips" in order or "push" in order
 env = {
     "PATH": os.path.dirname(order["git"]) + ":/usr/bin:/bin", "HOME": own, "LC_ALL": "C", "TZ": "UTC",
     "GIT_DIR": own, "GIT_WORK_TREE": ws,
@@ -50,7 +50,8 @@ env = {
 }
 
 def stop(code, message, hint=""):
-    json.dump({"code": "git_commit." + code, "message": message, "hint": hint}, sys.stdout)
+    tool = "git_push." if "push" in order else "git_commit."
+    json.dump({"code": tool + code, "message": message, "hint": hint}, sys.stdout)
     sys.exit(1)
 
 def git(*words, given=b""):
@@ -115,6 +116,32 @@ if "tips" in order:
         files.append([text(named[value]), base64.b64encode(data[at : at + size]).decode()])
         data = data[at + size + 1 :]
     json.dump({"files": files}, sys.stdout)
+    sys.exit()
+if "push" in order:
+    wanted, old = order["push"], order["old"]
+    known = "".join(value + "\n" for value in [wanted, old or wanted, *order["known"]]).encode()
+    kinds = [line.split()[1:2] for line in git("cat-file", "--batch-check", given=known).splitlines()]
+    if kinds[0] != [b"commit"]:
+        stop("missing", "%s is no commit of the workspace" % wanted)
+    if kinds[1] != [b"commit"]:
+        stop("behind", "the branch there is at %s, which the workspace does not have" % old, "fetch it first")
+    if old and git("rev-list", "--max-count=1", old, "--not", wanted, "--"):
+        stop("behind", "the branch there has commits that %s lacks" % wanted, "merge them first")
+    there = [value for value, kind in zip(order["known"], kinds[2:]) if kind == [b"commit"]]
+    tips = [wanted, *("^" + value for value in there)]
+    count = int(git("rev-list", "--count", "--stdin", given="".join(tip + "\n" for tip in tips).encode()))
+    if count > order["commits"]:
+        stop("size", "%d commits are new, at most %d can be" % (count, order["commits"]))
+    pattern = re.compile(order["secret"], re.I | re.S)
+    secret = [text(path) for _, path in rows_of_history(tips) if pattern.fullmatch(text(path))]
+    if secret:
+        stop("secret", "a new commit holds or held %s, a file of secrets" % ascii(secret[0]),
+             "take it out of every commit that goes out")
+    data = git("pack-objects", "--revs", "--stdout", "-q", "--threads=1",
+               given="".join(tip + "\n" for tip in tips).encode())
+    if len(data) > order["bytes"]:
+        stop("size", "the pack has %d bytes, at most %d are sent" % (len(data), order["bytes"]))
+    json.dump({"commits": count, "pack": base64.b64encode(data).decode()}, sys.stdout)
     sys.exit()
 if "list" in order:
     found = b""

@@ -1,0 +1,182 @@
+"""`git_push` with real git on both sides: what reaches a repository on loopback, and what does not go out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from git_http_kit import git, serving
+from spak.ports import ToolResult
+
+pytestmark = pytest.mark.sandbox
+
+HOST = "git.example"
+Push = Callable[..., ToolResult]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Any]:
+    with serving(tmp_path / "remote") as found:
+        yield found
+
+
+@pytest.fixture
+def repo(workspace: Path) -> Path:
+    git(workspace, "init", "-q", "-b", "main")
+    return commit(workspace, "a.txt", "one\n")
+
+
+@pytest.fixture
+def push(do: Callable[..., ToolResult], repo: Path, server: Any) -> Push:
+    def work(branch: str = "spak/work", path: str = "app.git", **args: Any) -> ToolResult:
+        more = {name: args.pop(name) for name in ("observed", "reach") if name in args}
+        seen = {"observed": {"hosts": [[HOST, ["127.0.0.1"]]]}, "reach": ("public", "loopback"), **more}
+        url = args.pop("url", f"http://{HOST}:{server.server_port}/{path}")
+        return do("git_push", url=url, branch=branch, call_fields=seen, **args)
+
+    return work
+
+
+def commit(folder: Path, name: str, text: str, *more: str) -> Path:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    git(folder, "add", "-A", "-f", ".")
+    git(folder, "commit", "-q", "-m", name, *more)
+    return folder
+
+
+def refused(result: ToolResult) -> str:
+    assert (result.status, result.exit) == ("exited", 1), result.output
+    return str(result.diagnostics[0]["code"])
+
+
+def at(server: Any, branch: str = "spak/work") -> str:
+    return git(server.bare, "rev-parse", branch)
+
+
+def test_a_branch_is_made_and_then_moved_forward(push: Push, repo: Path, server: Any) -> None:
+    done = push()
+    assert done.exit == 0 and at(server) == git(repo, "rev-parse", "HEAD"), done.output
+    assert git(server.bare, "show", "spak/work:a.txt") == "one"
+    assert (done.requests, done.key["ref"]) == (2, "refs/heads/spak/work") and done.request_bytes > 100
+    commit(repo, "b.txt", "two\n")
+    assert push().exit == 0 and at(server) == git(repo, "rev-parse", "HEAD")
+    git(server.bare, "fsck", "--strict")
+    again = push()
+    assert again.exit == 0 and b"already" in again.output and again.requests == 1
+    assert {head["Host"] for _, _, head, _ in server.seen} == {f"{HOST}:{server.server_port}"}
+
+
+def test_the_named_commit_goes_out_and_no_later_one(push: Push, repo: Path, server: Any) -> None:
+    first = git(repo, "rev-parse", "HEAD")
+    commit(repo, "later.txt", "not yet\n")
+    assert push(commit=first).exit == 0 and at(server) == first
+    assert refused(push(commit="ab" * 20)) == "git_push.missing"
+    tree = git(repo, "rev-parse", "HEAD^{tree}")
+    assert refused(push(commit=tree)) == "git_push.missing" and at(server) == first
+
+
+def test_a_branch_is_not_moved_back_or_aside(push: Push, repo: Path, server: Any) -> None:
+    first = git(repo, "rev-parse", "HEAD")
+    commit(repo, "b.txt", "two\n")
+    assert push().exit == 0
+    there = at(server)
+    assert refused(push(commit=first)) == "git_push.behind"
+    git(repo, "reset", "-q", "--hard", first)
+    commit(repo, "c.txt", "three\n")
+    assert refused(push()) == "git_push.behind"
+    git(repo, "reflog", "expire", "--expire=now", "--all")
+    git(repo, "gc", "-q", "--prune=now")
+    assert refused(push()) == "git_push.behind" and at(server) == there, "a commit that it does not have"
+
+
+@pytest.mark.parametrize("name", [".env", "prod.env.bak", "app/.ssh/config", "keys/id_rsa"])
+def test_no_new_commit_carries_a_file_of_secrets_out(push: Push, repo: Path, server: Any, name: str) -> None:
+    commit(repo, name, "PASSWORD=hunter22\n")
+    git(repo, "rm", "-q", "--cached", name)
+    git(repo, "commit", "-q", "-m", "gone again")
+    result = push()
+    assert refused(result) == "git_push.secret" and name.encode() in result.output
+    assert [request[0] for request in server.seen] == ["GET"] and git(server.bare, "for-each-ref") == ""
+
+
+def test_nothing_of_the_repository_decides(push: Push, repo: Path, server: Any, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    for name, value in (
+        ("remote.origin.url", "http://elsewhere.example/"), ("core.fsmonitor", f"touch {mark}"),
+        ("core.sshCommand", f"touch {mark}"), ("credential.helper", f"!touch {mark}"),
+        ("http.proxy", "http://127.0.0.1:1"), ("pack.packSizeLimit", "1"),
+        ("url.http://127.0.0.1:1/.insteadOf", "http://"),
+    ):  # fmt: skip
+        git(repo, "config", name, value)
+    hook = repo / ".git/hooks/pre-push"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {mark}\n")
+    hook.chmod(0o755)
+    assert push().exit == 0 and at(server) == git(repo, "rev-parse", "HEAD") and not mark.exists()
+
+
+def test_the_token_goes_with_the_request_alone(push: Push, repo: Path, server: Any) -> None:
+    server.password = "bot:t0ken-1"
+    assert refused(push()) == "git_push.denied"
+    assert refused(push(token="t0ken-1")) == "git_push.denied", "another login"
+    done = push(token="t0ken-1", login="bot")
+    assert done.exit == 0 and b"t0ken" not in done.output and at(server) == git(repo, "rev-parse", "HEAD")
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        ({"observed": {}}, "http_request.address"),
+        ({"reach": ("public",)}, "http_request.reach"),
+        ({"observed": {"hosts": [[HOST, ["93.184.216.34"]]]}}, "git_push.url"),
+        ({"url": f"http://someone@{HOST}/app.git"}, "git_push.url"),
+        ({"url": "/srv/git/app.git"}, "git_push.url"),
+        ({"path": "app.git?service=x"}, "git_push.url"),
+        ({"branch": "a..b"}, "git_push.branch"),
+        ({"branch": "x\0y"}, "git_push.branch"),
+        ({"branch": "x\n0000"}, "git_push.branch"),
+        ({"token": "a\r\nX-B: c"}, "git_push.login"),
+        ({"token": "a", "login": "x:y"}, "git_push.login"),
+        ({"commit": "--all" + "a" * 35}, "git_push.missing"),
+    ],
+)
+def test_what_is_refused_before_anything_is_sent(
+    push: Push, server: Any, args: dict[str, Any], code: str
+) -> None:
+    assert refused(push(**args)) == code and server.seen == []
+
+
+KIND = {"Content-Type": "application/x-git-receive-pack-advertisement"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (404, {}, b""), (301, {"Location": "http://elsewhere.example/app.git"}, b""), (200, {}, b"hello"),
+        (200, KIND, b"zzzz"), (200, KIND, b"0003"), (200, KIND, b"00ff"), (200, KIND, b"-001"),
+        (200, KIND, b"0000" * (3 << 20)),
+    ],
+)  # fmt: skip
+def test_a_host_that_is_no_repository(push: Push, server: Any, answer: Any) -> None:
+    server.answer = answer
+    assert refused(push()) == "git_push.failed" and len(server.seen) == 1
+
+
+def test_a_branch_that_the_host_protects(push: Push, server: Any) -> None:
+    hook = server.bare / "hooks/update"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    result = push()
+    assert refused(result) == "git_push.refused" and b"hook declined" in result.output
+
+
+def test_a_pack_that_is_too_large(
+    push: Push, repo: Path, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spak.tools.git_push.MAX_PACK", 10)
+    assert refused(push()) == "git_push.size" and len(server.seen) == 1
