@@ -50,6 +50,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "spak-team-rules": (f"{TEAM}/rules/",),
     "spak-audit": (f"{TEAM}/audit/",),
     "spak-fleet": (f"{TEAM}/fleet/",),
+    "spak-oidc-list": (f"{TEAM}/ci/",),
     "spak-webhook-list": (f"{TEAM}/webhooks/",),
     "spak-webhook": (f"{TEAM}/webhooks/1/",),
     "spak-source-list": (f"{TEAM}/sources/",),
@@ -91,6 +92,7 @@ import sys
 sys.path.insert(0, "tests")
 import platform_campaigns as kit
 from spakweb.hooks import actions as hooks
+from spakweb.oidc import actions as oidc
 from spakweb.reviews.actions import propose
 from spakweb.runs.models import Run
 from spakweb.sources import actions as sources
@@ -112,6 +114,7 @@ sources.add(
     alice, team, "shop", "git@git.example.org:shop.git", ["main"], host_keys="ssh-ed25519 AAAAC3Nza"
 )
 propose(User.objects.get(username="bob"), spec, kit.TWICE.replace('"good"', '"better"'), 2, "Better")
+oidc.add(alice, team, oidc.Wanted("release", "github", "acme/shop", "main", "https://spak.example"))
 tokens.make(alice, "nightly", 30, team, ["start"], [spec.slug])
 named_roles.keep(alice, team, "security", [team.memberships.get(user=alice).pk])
 run = Run.objects.filter(version__spec=spec, state="succeeded").first()

@@ -113,6 +113,7 @@ INSTALLED_APPS = [
     "spakweb.sources",
     "spakweb.fleet",
     "spakweb.hooks",
+    "spakweb.oidc",
     "spakweb.audit",
     "spakweb.home",
     "rest_framework",
@@ -245,6 +246,8 @@ SECRETS_DIR = text("SPAK_WEB_SECRETS")
 """On a worker's host: a folder for each team, a file for each secret that its runs may name."""
 WEBHOOK_REACH = reach("SPAK_WEB_WEBHOOK_REACH")
 """The kinds of addresses that webhooks may be sent to."""
+OIDC_REACH = reach("SPAK_WEB_OIDC_REACH")
+"""The kinds of addresses that the issuers of CI's id tokens may be at."""
 SOURCE_REACH = reach("SPAK_WEB_SOURCE_REACH")
 """The kinds of addresses that repositories of teams may be at."""
 SOURCE_FOLDERS = folders("SPAK_WEB_SOURCE_FOLDERS")

@@ -36,7 +36,7 @@ def candidates(ref: str) -> list[str]:
 
 def allowed(ref: str, patterns: Sequence[str]) -> list[str]:
     """Those of its candidates that a pattern allows. Raises: Refused `git.ref`, `git.ref_not_allowed`."""
-    found = [full for full in candidates(name(ref)) if any(_matches(full, one) for one in patterns)]
+    found = [full for full in candidates(name(ref)) if any(matches(full, one) for one in patterns)]
     if not found:
         hint = f"The source allows: {', '.join(patterns)}."
         raise Refused("git.ref_not_allowed", f"No run begins from {ref[:60]!r} of this source.", hint, 422)
@@ -66,5 +66,6 @@ def patterns(texts: Iterable[str]) -> list[str]:
     return found
 
 
-def _matches(full: str, pattern: str) -> bool:
+def matches(full: str, pattern: str) -> bool:
+    """Whether a full name is one that the pattern means."""
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), full, re.DOTALL) is not None

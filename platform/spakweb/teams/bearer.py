@@ -60,7 +60,7 @@ class Bearer:
         try:
             user = tokens.user_of(secret)
         except Refused as why:
-            return _too_often(request) or _answer(request, why, "invalid_token")
+            return too_often(request) or _answer(request, why, "invalid_token")
         writes = getattr(view, "writes_by_token", False)
         if not getattr(view, "by_token", False) or not (writes or request.method in ("GET", "HEAD")):
             return _answer(
@@ -86,7 +86,7 @@ def _answer(request: HttpRequest, why: Refused, error: str) -> HttpResponse:
     return response
 
 
-def _too_often(request: HttpRequest) -> HttpResponse | None:
+def too_often(request: HttpRequest) -> HttpResponse | None:
     """The answer to an address that sent too many wrong ones within the minute."""
     now = time.time()
     key = f"wrong-token:{current().ip}:{int(now // WINDOW_S)}"

@@ -170,6 +170,8 @@ class Token(models.Model):
     secret_hash = models.CharField(max_length=64, unique=True)
     scopes = models.JSONField(default=look_only)
     """What it may do besides looking: names of access.SCOPES."""
+    rule = models.ForeignKey("oidc.Rule", models.CASCADE, related_name="tokens", null=True, blank=True)
+    """Of one that a job of a CI came by (spakweb.oidc): it is on no page of its person's."""
     specs = models.JSONField(null=True, default=None)
     """Keys of the specs that it is for; None: every one of its teams."""
     made_at = models.DateTimeField(default=timezone.now, editable=False)

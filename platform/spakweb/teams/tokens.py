@@ -15,7 +15,7 @@ import re
 import secrets
 import zlib
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import DatabaseError, transaction
@@ -83,7 +83,7 @@ def make(
     secret = fresh()
     with transaction.atomic():
         User.objects.select_for_update().get(pk=user.pk)  # two at once are one after the other
-        if Token.live().filter(user=user).count() >= MOST:
+        if Token.live().filter(user=user, rule=None).count() >= MOST:
             raise Refused(
                 "web.token_many", f"You have {MOST} tokens that work.", "Revoke one that nothing needs.", 409
             )
@@ -92,6 +92,16 @@ def make(
             user=user, team=team, name=name, secret_hash=_hash(secret), ends_at=ends, scopes=given, specs=keys
         )
         _note("token.made", made, days=days, scopes=given, specs=keys)
+    return made, secret
+
+
+def of_rule(rule: Any, name: str, ends: datetime) -> tuple[Token, str]:
+    """A token of a rule for jobs of a CI, and its secret. Whoever asks notes the event."""
+    secret = fresh()
+    made = Token.objects.create(
+        user=rule.made_by, team=rule.team, rule=rule, name=name, secret_hash=_hash(secret),
+        scopes=rule.scopes, specs=rule.specs, ends_at=ends, used_on=timezone.now().date(),
+    )  # fmt: skip
     return made, secret
 
 
@@ -153,8 +163,8 @@ def keys_of(team: Team | None, specs: Iterable[str]) -> list[int] | None:
     return sorted(found.values())
 
 
-def spec_names(found: Iterable[Token]) -> dict[int, list[str]]:
-    """Of each token the slugs of the specs that it is for; empty where it is for all."""
+def spec_names(found: Iterable[Any]) -> dict[int, list[str]]:
+    """Of each token, or rule that gives some, the slugs of the specs that it is for; empty: for all."""
     rows = list(found)
     wanted = {key for one in rows for key in one.specs or ()}
     named = Team.objects.filter(specs__pk__in=wanted).values_list("specs__pk", "specs__slug")
@@ -172,7 +182,9 @@ def revoke(made: Token) -> None:
 def tokens_of(user: Any) -> QuerySet[Token]:
     """Of a person: those that work, and those whose days are over since not too long."""
     recent = timezone.now() - SHOWN
-    return Token.objects.filter(user=user, revoked_at=None, ends_at__gt=recent).select_related("team")
+    return Token.objects.filter(user=user, rule=None, revoked_at=None, ends_at__gt=recent).select_related(
+        "team"
+    )
 
 
 def user_of(secret: str) -> User:

@@ -22,6 +22,8 @@ from spak.outer.experiments import Plan
 from spakweb import access
 from spakweb.campaigns.actions import begin as begin_campaign
 from spakweb.hooks import actions as hooks
+from spakweb.oidc import actions as oidc
+from spakweb.oidc.actions import Wanted
 from spakweb.reviews.actions import propose
 from spakweb.runs.models import Run
 from spakweb.sources import actions as sources
@@ -61,6 +63,10 @@ VIEWER, EDITOR, REVIEWER, ADMIN = Role
 ASKED = json.dumps({"text": 'task A { step b: tool.run { cmd: "true" } }'})
 DRAFT = json.dumps({"text": "task A { }", "base_version": 1})
 
+RULE = {
+    "name": "b", "kind": "github", "repository": "a/b", "ref": "main", "audience": "https://spak.example",
+    "minutes": "15",
+}  # fmt: skip
 REVISED = json.dumps({"text": "task A { }", "revision": 1})
 
 TEAM_ROUTES = {
@@ -79,6 +85,9 @@ TEAM_ROUTES = {
     "spak-audit": Route(ADMIN),
     "spak-audit-export": Route(ADMIN),
     "spak-fleet": Route(VIEWER),
+    "spak-oidc-list": Route(ADMIN),
+    "spak-oidc-new": Route(ADMIN, "post", RULE),
+    "spak-oidc-remove": Route(ADMIN, "post", {}, ("team", "rule")),
     "spak-webhook-list": Route(ADMIN),
     "spak-webhook-new": Route(ADMIN, "post", {"url": "https://ci.example/", "event": "failed"}),
     "spak-webhook": Route(ADMIN, args=("team", "webhook")),
@@ -209,7 +218,7 @@ OWN_ROUTES = {
     "spak-token-revoke": Route(None, "post", {}, ("token",)),
     "spak-team-new": Route(None, "post", {"name": "Mine"}, ()),
 }
-OPEN_ROUTES = {"spak-theme", "spak-healthz", "spak-readyz", "spak-join"}
+OPEN_ROUTES = {"spak-oidc-exchange", "spak-theme", "spak-healthz", "spak-readyz", "spak-join"}
 """Nobody need sign in for these."""
 ALLAUTH = ("account_", "mfa_", "socialaccount_", "openid_connect_")
 """Addresses of the library, which guards them itself; test_allauth_asks_for_a_sign_in looks at them."""
@@ -293,6 +302,7 @@ def world(first_cast: Any) -> tuple[Any, dict[str, Any]]:
         "suite": "nightly", "role": named_roles.keep(cast["alice"], cast.team, "lawyers", ()).pk,
         "branch": Branch.objects.create(run=live, name="spak/a", title="a", asked_by=cast["bob"]).pk,
         "source": sources.add(cast["alice"], cast.team, "app", "https://git.example/app.git", ["main"]).name,
+        "rule": oidc.add(cast["alice"], cast.team, Wanted("a", "github", "a/b", "main", "x")).pk,
         "webhook": hooks.add(cast["alice"], cast.team, "https://ci.example/", ["failed"])[0].pk,
     }  # fmt: skip
 
@@ -344,7 +354,19 @@ def test_things_of_another_team_are_not_reached_through_ones_own(
     foreign = [
         part
         for part in (
-            *("member", "role", "invitation", "number", "tag", "run", "patch", "suite", "webhook", "source"),
+            *(
+                "member",
+                "role",
+                "invitation",
+                "number",
+                "tag",
+                "run",
+                "patch",
+                "suite",
+                "webhook",
+                "source",
+                "rule",
+            ),
             "branch",
         )
         if part in route.args
