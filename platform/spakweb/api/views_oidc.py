@@ -42,9 +42,9 @@ class Exchanged(serializers.Serializer):
 class Exchange(View):
     """Sign-in of jobs of a CI."""
 
-    authentication_classes: ClassVar[Any] = ()
-    permission_classes: ClassVar[Any] = ()
-    throttle_classes: ClassVar[Any] = ()
+    authentication_classes: Any = ()
+    permission_classes: Any = ()
+    throttle_classes: Any = ()
     http_method_names: ClassVar = ["post"]
 
     @extend_schema(

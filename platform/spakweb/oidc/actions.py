@@ -137,7 +137,7 @@ def exchange(team: str, token: str) -> tuple[Token, str]:
         job = ids.Job.of(rule.kind, claims)
         if _fits(rule, job) and (found := _given(rule, job, claims)):
             return found
-    job = ids.Job.of(Kind.GITLAB if "project_path" in claims else Kind.GITHUB, claims)
+    job = ids.Job.of("gitlab" if "project_path" in claims else "github", claims)
     said = f"repository {job.repository!r}, ref {job.ref!r}, environment {job.environment!r}"
     raise _no_rule(f"it is for {audience!r}, of {said}")
 

@@ -16,8 +16,9 @@ import jwt
 
 from spakweb.errors import Refused
 from spakweb.oidc import keys
-from spakweb.oidc.models import Kind
 
+GITHUB = "github"
+"""One of models.Kind; the other is GitLab."""
 FAMILIES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 """The kind of key that each family of algorithms needs."""
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -47,7 +48,7 @@ class Job:
     @classmethod
     def of(cls, kind: str, claims: Mapping[str, Any]) -> Self:
         """From the claims. What is not there, or no text, is empty and fits no rule."""
-        if kind == Kind.GITHUB:
+        if kind == GITHUB:
             names = ("repository", "repository_id", "ref", "environment", "run_id")
             return cls(*(_text(claims, name) for name in names))
         names = ("project_path", "project_id", "ref", "environment", "pipeline_id")
