@@ -159,6 +159,9 @@ REVIEWING = {
         "web/reviews/test_spending.py::test_the_drawing_marks_the_front_and_ones_own",
         "web/campaigns/test_campaign_pages.py::test_a_campaign_from_the_form_to_its_patch",
     ),
+    "the graph of both, with a list that puts a task in the middle": (
+        "e2e/reviews/test_review_stories.py::test_who_may_not_save_proposes_and_another_approves",
+    ),
     "comments on parts, steps, lines and edits, through revisions, resolved or not": (
         "web/reviews/test_evidence.py::test_a_comment_on_a_line_stays_and_is_outdated_when_the_line_goes",
         "web/reviews/test_evidence.py::test_a_comment_on_a_step_stays_with_its_task_until_the_step_is_as_it_was",
@@ -196,6 +199,10 @@ REVIEWING = {
         "web/reviews/test_evidence.py::test_a_text_with_errors_fails_and_holds_the_merge",
         "web/reviews/test_evidence.py::test_a_law_that_changed_makes_evidence_stale",
     ),
+    "programs propose, discuss and merge what people approved, and approve nothing": (
+        "web/api/test_api_reviews.py::test_it_is_merged_with_the_approvals_of_people_alone",
+        "web/api/test_api_reviews.py::test_it_is_queued_and_taken_out",
+    ),
     "no author approves": (
         "web/reviews/test_reviews.py::test_authors_do_not_approve",
         "web/reviews/test_merge_queue.py::test_who_queues_does_not_write_what_the_queue_makes",
@@ -214,7 +221,10 @@ REVIEWING = {
         "web/reviews/test_reviews.py::test_what_was_reviewed_is_merged_once",
         "web/reviews/test_evidence.py::test_a_merge_is_signed_in_the_history_of_the_spec",
     ),
-    "a revert is a patch": ("web/reviews/test_reviews.py::test_a_merged_patch_is_reverted_by_a_patch",),
+    "a revert is a patch, also where others changed the same since": (
+        "web/reviews/test_reviews.py::test_a_merged_patch_is_reverted_by_a_patch",
+        "web/reviews/test_reviews.py::test_a_revert_of_what_others_changed_since_is_a_patch_with_conflicts",
+    ),
     "blame of each field: who, when, why, on which evidence": (
         "cli/test_blame_verb.py::test_a_history_of_the_platform_with_approvals_and_evidence",
         "cli/test_blame_verb.py::test_a_forged_history_does_not_hold",
@@ -231,6 +241,7 @@ REVIEWING = {
         "web/reviews/test_inbox.py::test_reviewers_are_asked_and_then_the_author",
         "web/reviews/test_inbox.py::test_home_the_inbox_and_the_navigation_show_it",
         "web/reviews/test_evidence.py::test_mail_goes_to_those_who_must_act",
+        "web/reviews/test_evidence.py::test_mail_asks_those_again_whose_verdict_no_longer_counts",
     ),
     "by the keyboard alone, in a minute": (
         "e2e/reviews/test_review_stories.py::test_a_review_by_the_keyboard_alone",
@@ -258,6 +269,7 @@ REVIEW_STORIES = {
     "a patch whose evidence went stale": (
         "e2e/reviews/test_review_stories.py::test_two_patches_conflict_and_the_choice_is_by_task",
         "web/reviews/test_evidence.py::test_a_law_that_changed_makes_evidence_stale",
+        "web/reviews/test_evidence.py::test_a_file_that_is_imported_and_changed_makes_evidence_stale",
     ),
 }
 BAD_REVIEW_INPUT = {
@@ -279,7 +291,10 @@ BAD_REVIEW_INPUT = {
     "a patch of 256 KB": (
         "web/reviews/test_bad_input.py::test_a_text_as_large_as_a_spec_may_be_and_one_byte_more",
     ),
-    "a comment of 1 MB": ("web/reviews/test_bad_input.py::test_a_comment_of_a_megabyte_is_refused_in_words",),
+    "a comment of 1 MB, and thousands of comments": (
+        "web/reviews/test_bad_input.py::test_a_comment_of_a_megabyte_is_refused_in_words",
+        "web/reviews/test_bad_input.py::test_very_many_comments_come_in_pages",
+    ),
     "a forged revision": ("web/reviews/test_bad_input.py::test_a_forged_revision_does_nothing",),
 }
 POINTS = {**EDITING, **WATCHING, **BAD_INPUT, **REVIEWING, **REVIEW_STORIES, **BAD_REVIEW_INPUT}

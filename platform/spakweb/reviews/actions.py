@@ -191,6 +191,7 @@ def rebase_held(user: Any, patch: Patch, latest: Revision, head: SpecVersion, te
     caller holds the rows of patch and spec. Raises: Refused `web.patch_empty`."""
     made = _revise(patch, user, head, text, f"Brought up to version {head.number}", rebases=latest)
     record(user, "patch.revised", f"{patch} r{made.number}", patch.spec.team, after=made.content_hash)
+    notices.revised(made, user)
     return made
 
 

@@ -16,6 +16,7 @@ from django.db import transaction
 from django.urls import reverse
 
 from spakweb import access
+from spakweb.reviews import rules
 from spakweb.reviews.models import Comment, Patch, Queued, Revision, Verdict
 from spakweb.teams.models import Membership, Role
 
@@ -38,8 +39,15 @@ def judged(verdict: Verdict) -> None:
 
 
 def revised(revision: Revision, by: Any) -> None:
-    """To the proposer, with the reason."""
-    _to_author(revision, by, f"{by} made revision {revision.number}. {revision.why}")
+    """To the proposer, with the reason, and to those who judged an earlier revision and have to again."""
+    if revision.rebases is None:
+        _to_author(revision, by, f"{by} made revision {revision.number}. {revision.why}")
+    patch = revision.patch
+    done = {patch.author_id, *(one.user_id for one in rules.standing_approvals(patch))}
+    rows = Verdict.objects.filter(revision__patch=patch).exclude(user__in=done).select_related("user")
+    people = {one.user_id: one.user for one in rows if access.can(one.user, "spec.review", patch)}
+    words = f"{by} made revision {revision.number}: your verdict was on an earlier one. {revision.why}"
+    _mail(patch, by, people.values(), words)
 
 
 def commented(comment: Comment) -> None:

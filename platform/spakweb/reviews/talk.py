@@ -47,6 +47,8 @@ def comment(
         lines = revision.text.split("\n") if revision else []
         if revision is None or (answers and parent is None) or not 0 <= line <= len(lines):
             raise Refused("web.comment_place", "What the comment is about is not there.", "Reload.", 409)
+        if suggestion is not None and not line:
+            raise Refused("web.comment_place", "A suggestion is made for a line.", "Name the line.", 409)
         if parent is not None and parent.parent is not None:
             parent = parent.parent
         quote = lines[line - 1][:400] if line else ""

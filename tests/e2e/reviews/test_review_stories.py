@@ -116,6 +116,11 @@ def test_who_may_not_save_proposes_and_another_approves(person) -> None:
     alice.go("/t/demo-team/")
     expect(alice.page.get_by_role("navigation", name="Main")).to_contain_text("waiting for you")
     alice.page.get_by_role("link", name=re.compile("Look around")).click()
+    alice.page.get_by_role("list", name="Tasks that differ").get_by_role("button").click()
+    expect(alice.page.locator("#both [data-found]")).to_have_attribute("data-task", "first")
+    expect(alice.page.get_by_role("status").first).to_have_text("first is in the middle of the graph")
+    alice.page.get_by_role("link", name="0 open comments").click()
+    expect(alice.page.get_by_role("heading", name="Conversation")).to_be_in_viewport()
     assert alice.flaws(dark=True) == []
     alice.page.get_by_role("button", name="Approve").click()
     expect(alice.page.get_by_text("It can be merged")).to_be_visible()

@@ -117,7 +117,7 @@ def test_very_many_comments_come_in_pages(cast: Any, patch: Patch) -> None:
         seen += [one.text for one in rows if f"<p>{one.text}</p>" in body]
         if expected != 5:
             key = client.get(address).context["older"]
-            assert f'href="?said={key}#said"' in body
+            assert f'href="?said={key}#conversation"' in body
             address = f"{where}?said={key}"
     assert sorted(seen) == sorted(one.text for one in rows)
     assert "answer to said 0." in body and "earlier comments" not in body

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -191,6 +192,25 @@ def test_what_cannot_be_proposed(cast: Any, both: Patch) -> None:
     with refused("web.comment"):
         talk.comment(cast["bob"], both, "x" * 4001)
     assert Patch.objects.count() == 1 and SpecVersion.objects.filter(spec=cast.spec).count() == 1
+
+
+def test_no_two_elements_of_a_page_have_one_id(cast: Any, both: Patch) -> None:
+    """A link to the conversation went to the region that tells screen readers what happened."""
+    talk.comment(cast["rita"], both, "Why?", line=4, seen=1)
+    protect(cast["alice"], cast.spec, 1, queue=True)
+    for name in (
+        "spak-patch",
+        "spak-patch-list",
+        "spak-patch-conflicts",
+        "spak-spec-blame",
+        "spak-review-rules",
+    ):
+        args = {"spak-patch-list": 2, "spak-spec-blame": 2, "spak-review-rules": 1}.get(name, 3)
+        where = reverse(name, args=[cast.team.slug, "small", both.number][:args])
+        body = cast.client("alice").get(where).content.decode()
+        found = re.findall(r'\sid="([^"]*)"', body)
+        assert len(found) == len(set(found)), (name, [one for one in found if found.count(one) > 1])
+        assert set(re.findall(r'href="#([^"]+)"', body)) <= set(found), name
 
 
 def test_the_page_shows_it_and_its_forms_act(cast: Any, both: Patch) -> None:
