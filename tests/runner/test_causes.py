@@ -139,13 +139,24 @@ def test_of_a_long_detail_both_ends_are_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("condition", "shown"),
     [
-        ("exit_code(w) == 1", ""),  # asks nothing about files: there are no facts to count
-        ('exit_code(w) == 1 and file_exists("c.txt")', " (1 of 1 file conditions hold)"),
-        ('file_exists("c.txt") and file_exists("d.txt")', " (1 of 2 file conditions hold)"),
+        ("exit_code(w) == 1", ""),
+        ('exit_code(w) == 1 and file_exists("c.txt")', ""),
+        ('file_exists("c.txt") and file_exists("d.txt")', ' (file_exists("d.txt") does not hold)'),
+        ("exit_code(x) == 0", " (step x ended with exit 1, record 5)"),
+        (
+            'exit_code(x) == 0 and file_contains("c.txt", "ä")',
+            ' (file_contains("c.txt", "ä") does not hold; step x ended with exit 1, record 5)',
+        ),
+        (
+            " and ".join(f'file_exists("{name}")' for name in "defgh"),
+            " (" + "; ".join(f'file_exists("{name}") does not hold' for name in "def") + "; and 2 more)",
+        ),
     ],
 )
 def test_success_conditions_that_do_not_hold(tmp_path: Path, condition: str, shown: str) -> None:
-    text = f'task a {{ step w: tool.write {{ path: "c.txt" text: "x" }} success: {condition} }}'
+    wrong = 'step x: tool.write { path: "c.txt" text: "x" exit: 1 on_fail: continue }'
+    last = wrong if "(x)" in condition else ""
+    text = f'task a {{ step w: tool.write {{ path: "c.txt" text: "x" }} {last} success: {condition} }}'
     run = start(tmp_path, text)
     run.advance("full_auto")
     found = [record for record, _ in run.ledger.read()]

@@ -17,14 +17,18 @@ PERMITS = 2_000
 
 
 def last_effect(run: Run) -> int:
-    """The last place at which something was done: a fork there does it again. The end of a run that has not
-    ended, and of one that did nothing."""
+    """The last place at which a tool, a validator, a model or a person did something: a fork there does it
+    again. The end of a run that has not ended, and of one that did nothing. The check of success conditions
+    is no such place: it would only find the same again."""
     if not run.ended:
         return run.count
     rows = RunRecord.objects.filter(run=run)
     done = rows.filter(authority="proposal", kind__in=(Kind.ACT, Kind.PLAN)).order_by("-seq").first()
-    permit = rows.filter(kind=Kind.PERMIT, seq__lt=done.seq).order_by("-seq").first() if done else None
-    return permit.seq if permit and permit.seq else run.count
+    permits = rows.filter(kind=Kind.PERMIT, seq__lt=done.seq).order_by("-seq") if done else []
+    for permit in permits[:PERMITS]:
+        if permit.seq and decode(bytes(permit.line)).body.get("act") != "check":
+            return int(permit.seq)
+    return run.count
 
 
 def last_question(run: Run) -> tuple[int, str] | None:

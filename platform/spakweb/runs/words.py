@@ -180,7 +180,8 @@ def _act(record: Record) -> str:
     body, by = record.body, record.side.get("by")
     if "facts" in body:
         facts = list(body["facts"])
-        return f"{sum(fact is True for fact in facts)} of {len(facts)} conditions hold"
+        held = f"{sum(fact is True for fact in facts)} of {len(facts)} hold"
+        return f"conditions on files: {held if facts else 'none'}"
     if "status" in body:
         metrics = body.get("metrics") or {}
         found = measured(metrics)

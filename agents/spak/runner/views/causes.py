@@ -7,6 +7,7 @@ the `end` commit holds the cause as data (since semantics 3), the records before
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,6 +47,13 @@ class Setback(NamedTuple):
     code: str
 
 
+class Exit(NamedTuple):
+    """A step whose last tool call did not end with exit 0, by the record of the result."""
+
+    seq: int
+    code: int
+
+
 class Failure(NamedTuple):
     """A step that failed, by the record of its result; `why` is what the result says of it."""
 
@@ -67,6 +75,8 @@ class Trail:
     setbacks: deque[Setback] = field(default_factory=lambda: deque(maxlen=watch.MOST))
     polls: deque[int] = field(default_factory=lambda: deque(maxlen=watch.MOST))
     failures: deque[Failure] = field(default_factory=lambda: deque(maxlen=watch.MOST))
+    exits: dict[str, Exit] = field(default_factory=dict)
+    """Of the task that was entered last: its steps whose last exit was not 0, at most watch.MOST."""
     end: Record | None = None
     _permit: Record | None = None
     _act: Record | None = None
@@ -103,8 +113,12 @@ class Trail:
     def _route(self, route: Record) -> None:
         permit, act, body = self._permit, self._act, route.body
         self._act = None
-        if act is not None and permit is not None and body.get("signal") in ("fail", "timeout"):
-            self.failures.append(_failure(permit, act))
+        if act is not None and permit is not None:
+            self._exited(permit, act)
+            if body.get("signal") in ("fail", "timeout"):
+                self.failures.append(_failure(permit, act, self.exits))
+        if str(body.get("to", "")).endswith("/"):
+            self.exits.clear()
         if "poll" in body:
             self.polls.append(act.seq if act is not None else route.seq)
         outcome = act.body.get("outcome") if act is not None else None
@@ -125,6 +139,14 @@ class Trail:
         action = canon.content_hash([name, permit.body.get("args", {})])
         mark = watch.mark(permit.task, action, key if isinstance(key, str) else "", self._root)
         self.deeds.append(Deed(act.seq, name, mark))
+
+    def _exited(self, permit: Record, act: Record) -> None:
+        code = act.body.get("exit")
+        if permit.body.get("act") != "tool" or type(code) is not int:
+            return
+        self.exits.pop(permit.step, None)
+        if code and len(self.exits) < watch.MOST:
+            self.exits[permit.step] = Exit(act.seq, code)
 
     # ---- sentences
 
@@ -220,9 +242,11 @@ _SENTENCES_BY_FAMILY: Mapping[str, Callable[[Trail, Mapping[str, Any]], str]] = 
 CHECK = "the check of the success conditions"
 WHY = 160
 """Characters of what a result says."""
+SHOWN = 3
+"""Conditions and steps that are named of success conditions that do not hold."""
 
 
-def _failure(permit: Record, act: Record) -> Failure:
+def _failure(permit: Record, act: Record, exits: Mapping[str, Exit]) -> Failure:
     body = act.body
     name, code, why = str(permit.body.get("name") or permit.body.get("act")), str(body.get("code") or ""), ""
     wrong = _wrong(body.get("checks"))
@@ -232,13 +256,40 @@ def _failure(permit: Record, act: Record) -> Failure:
     if first.get("message"):
         code, why = str(first.get("code") or code), str(first["message"])
     elif isinstance(facts := body.get("facts"), list):
-        held = sum(fact is True for fact in facts)
-        name, why = CHECK, f"{held} of {len(facts)} file conditions hold" if facts else ""
+        return Failure(act.seq, permit.task, permit.step, CHECK, code, _unmet(permit, facts, exits), judged)
     elif wrong:
         code, why = judged[0], _detail(act.side, str(wrong[0].get("name", "")))
     elif body.get("exit") not in (None, 0):
         why = f"exit {body['exit']}"
     return Failure(act.seq, permit.task, permit.step, name, code, _short(why), judged)
+
+
+def _unmet(permit: Record, facts: Sequence[Any], exits: Mapping[str, Exit]) -> str:
+    """Which file conditions do not hold, and which steps of the task did not end with exit 0."""
+    args = permit.body.get("args")
+    asked = args.get("atoms") if isinstance(args, Mapping) else None
+    conditions = asked if isinstance(asked, list) else []
+    said = [
+        f"{_condition(one)} does not hold"
+        for one, fact in zip(conditions, facts, strict=False)
+        if fact is not True
+    ]
+    said += [f"step {step} ended with exit {last.code}, record {last.seq}" for step, last in exits.items()]
+    more = [f"and {len(said) - SHOWN} more"] if len(said) > SHOWN else []
+    return "; ".join([*map(_short, said[:SHOWN]), *more])
+
+
+def _condition(atom: Any) -> str:
+    """`file_contains("a.txt", "x")`, of what a permit holds of it."""
+    if not isinstance(atom, Mapping):
+        return "a condition"
+    args = atom.get("args")
+    given = (
+        ", ".join(json.dumps(arg, ensure_ascii=False) for arg in args if isinstance(arg, str | int))
+        if isinstance(args, list)
+        else ""
+    )
+    return f"{atom.get('function')}({given})"
 
 
 def _wrong(checks: Any) -> list[Mapping[str, Any]]:
