@@ -144,6 +144,12 @@ def draft_of(user: Any, spec: Spec, patch: int = 0) -> QuerySet[Draft]:
     return Draft.objects.filter(spec=spec, user=user, patch=patch)
 
 
+def unsaved_draft(user: Any, spec: Spec) -> Draft | None:
+    """The person's draft of the spec, where its text is not that of the newest version."""
+    draft = draft_of(user, spec).first()
+    return draft if draft is not None and spec.head is not None and draft.text != spec.head.text else None
+
+
 def save_draft(user: Any, spec: Spec, text: str, base_version: int, patch: int = 0) -> Draft:
     """The person's draft, the last write wins: it is only theirs. Raises: Refused as for a version."""
     access.require(user, "spec.edit", spec)

@@ -403,6 +403,12 @@ const buttons = {
   fit: () => graph.fit(),
   try: () => tab("compiled"),
 };
+// What is not saved would not be in the run.
+find("[data-run]", root)?.addEventListener("click", (event) => {
+  if (!find("[data-act=save]", root) || pane.text === versionText || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  save(config, () => pane.text, keeper, saving, event.currentTarget.href);
+});
 for (const button of all("[data-act]", root)) button.addEventListener("click", () => buttons[button.dataset.act]());
 
 const TABS = all("[role=tab]", root);

@@ -4,7 +4,8 @@
 import { banner, el, find, form, toast, uid } from "./dom.js";
 import { ask, csrf, Offline, Refused, sentence, SignedOut } from "./server.js";
 
-export async function save(config, text, keeper, on) {
+// Saves a version; with `run`, an address, the run's form is opened after that.
+export async function save(config, text, keeper, on, run = "") {
   if (text() === on.versionText()) {
     toast(`Nothing has changed since version ${keeper.base}.`);
     return;
@@ -12,8 +13,9 @@ export async function save(config, text, keeper, on) {
   const errors = (on.analysis()?.diagnostics ?? []).filter((item) => item.severity === "error").length;
   let stale = null;
   let done = null;
-  const values = await form(`Save version ${keeper.base + 1}`, [{ name: "message", label: "What changed (optional)" }], {
-    submit: "Save version",
+  const title = `Save version ${keeper.base + 1}`;
+  const values = await form(run ? `${title} and run it` : title, [{ name: "message", label: "What changed (optional)" }], {
+    submit: run ? "Save and run" : "Save version",
     text: errors ? `It has ${errors} error${errors === 1 ? "" : "s"}: it can be saved, but not run until they are fixed.` : "",
     check: async ({ message }) => {
       const sent = text();
@@ -41,6 +43,7 @@ export async function save(config, text, keeper, on) {
   }
   keeper.saved(done.version, done.sent);
   on.saved(done);
+  if (run) location.assign(run);
   banner("newer");
   toast(!done.unchanged ? `Version ${done.version} saved.` : `Version ${done.version} already has this text.`, "info", !done.unchanged ? { label: "Compare", run: () => (location.href = `${config.urls.compare}?old=${done.version - 1}&new=${done.version}`) } : null);
 }

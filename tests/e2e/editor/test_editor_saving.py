@@ -119,6 +119,29 @@ def test_saving_unchanged_text_makes_no_version(alice) -> None:
     alice.page.get_by_text("Nothing has changed since version 1").wait_for()
 
 
+def test_run_with_unsaved_changes_saves_them_first(alice) -> None:
+    path = alice.editor(SPEC)
+    run = alice.page.locator(".acts a:has-text('Run')")
+    replace(alice, '"Say."', '"Say it and run."')
+    run.click()
+    dialog = alice.page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Save version 2 and run it")
+    dialog.get_by_role("button", name="Cancel").click()
+    assert alice.page.url.endswith(f"{path}edit/")
+    alice.page.get_by_text(re.compile("Draft saved")).wait_for()
+    alice.go(f"{path}run/")  # by another way: the form says what it leaves out
+    notice = alice.page.locator("main .message", has_text="unsaved changes")
+    expect(notice).to_contain_text("runs version 1")
+    assert alice.flaws(dark=True) == []
+    notice.get_by_role("link", name="Open the editor").click()
+    alice.page.wait_for_selector("#editor[data-ready=true]")
+    run.click()
+    dialog.get_by_role("button", name="Save and run").click()
+    alice.page.wait_for_url(f"**{path}run/")
+    expect(alice.page.locator("select[name=version]")).to_have_value("2")
+    expect(notice).to_have_count(0)
+
+
 def test_a_draft_survives_a_closed_tab(alice) -> None:
     path = alice.editor(SPEC)
     replace(alice, '"Say."', '"Say it twice."')

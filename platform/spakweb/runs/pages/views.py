@@ -42,6 +42,7 @@ from spakweb.runs.pages.filters import RecordFilter, RunFilter, clean
 from spakweb.runs.pages.list_rows import filled
 from spakweb.runs.spec_text import spec_text
 from spakweb.sources import branches
+from spakweb.specs.actions import unsaved_draft
 from spakweb.specs.facts import catalog
 from spakweb.specs.models import Spec
 from spakweb.specs.team_files import TeamFiles
@@ -286,6 +287,7 @@ def start_form(request: HttpRequest, spec: Spec, why: Any = None) -> dict[str, A
         "version": version,
         "versions": spec.versions.values_list("number", "message"),
         "named": name if as_number(name) is None else "",
+        "unsaved": unsaved_draft(request.user, spec),
         "version_tags": spec.tags.values_list("name", "version__number"),
         "inputs": inputs,
         "modes": offered,
