@@ -93,6 +93,18 @@ const readable = EditorView.clipboardInputFilter.of((text) => {
   return kept;
 });
 
+// Over a selection Chromium would put the letters in a span with the style of what was selected, which the
+// content policy refuses and reports. So the letters come as a transaction, as they do without a selection.
+function typedOver(event, view) {
+  const { state } = view;
+  if (event.inputType !== "insertText" || typeof event.data !== "string" || view.composing || state.readOnly || state.selection.ranges.every((range) => range.empty)) return false;
+  const { from, to } = state.selection.main;
+  const plain = () => state.update(state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+  event.preventDefault();
+  if (!state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, event.data, plain))) view.dispatch(plain());
+  return true;
+}
+
 // ---- the editor
 
 export class TextPane {
@@ -159,6 +171,7 @@ export class TextPane {
       ),
       keymap.of([...closeBracketsKeymap, ...completionKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...defaultKeymap, indentWithTab]),
       EditorView.domEventHandlers({
+        beforeinput: typedOver,
         mousedown: (event, view) => {
           if (!(event.ctrlKey || event.metaKey) || event.button !== 0) return false;
           const at = view.posAtCoords({ x: event.clientX, y: event.clientY });

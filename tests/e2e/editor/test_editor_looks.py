@@ -46,6 +46,20 @@ def test_axe_finds_nothing_serious(person, width: int) -> None:
         assert alice.flaws(dark=True) == []
 
 
+def test_typing_over_a_selection_applies_no_inline_style(alice) -> None:
+    """Chromium would put them in a span with the style of what was selected: an error on the console."""
+    alice.editor(BROKEN)
+    alice.page.locator(".cm-content").focus()
+    alice.page.keyboard.press("Control+a")
+    alice.page.keyboard.type("task A {")  # with its closing bracket, as everywhere
+    assert alice.text == "task A {}"
+    alice.page.keyboard.press("Control+z")
+    assert alice.text == BROKEN
+    alice.page.keyboard.press("Control+a")
+    alice.page.keyboard.type("(")  # brackets around what is selected
+    assert alice.text == f"({BROKEN})"
+
+
 def paste(person, text: str) -> None:
     person.page.evaluate(
         """(text) => { const data = new DataTransfer(); data.setData('text/plain', text);
