@@ -12,6 +12,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from spakweb.runs import actions
 from spakweb.runs.actions import request_control
 from spakweb.runs.models import Run, State
 from spakweb.runs.pages import compare, dashboards, timeline
@@ -200,6 +201,13 @@ def test_two_runs_are_compared(cast: Any, ran: Ran) -> None:
     assert "The first record that differs" in text and "Their specs differ" in text
     assert client.get(address).status_code == 200
     assert client.get(address, {"one": one.key, "two": "none"}).status_code == 404
+    told = [ran(ASKING, mode="stepwise") for _ in range(2)]
+    for run, word in zip(told, ("a long line\nleft", "a long line\nright"), strict=True):
+        actions.ask(cast["alice"], run, "answer", run.summary["waiting"]["id"], text=word)
+        execute.advance(run.key)
+    text = client.get(address, {"one": told[0].key, "two": told[1].key}).content.decode()
+    shown = re.findall(r'<span class="(added|removed)">([^<]*)\n', text)
+    assert shown == [("removed", "-left"), ("added", "+right")]
     cut = compare.first_difference(one, Run.objects.create(team=cast.team, key="cut", name="cut"))
     assert cut is not None and cut["missing"]
 

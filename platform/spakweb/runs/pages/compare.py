@@ -20,9 +20,10 @@ from spak.costs import cost_of
 from spak.records import Authority, Kind, Record, decode
 from spakweb import access
 from spakweb.ledger.projection import tokens_used
+from spakweb.ledger.store import DatabaseLedgers
 from spakweb.runs import words
 from spakweb.runs.models import Run, RunRecord
-from spakweb.runs.pages import run_parts
+from spakweb.runs.pages import record_parts, run_parts
 from spakweb.runs.pages.filters import within
 from spakweb.runs.pages.metrics import metric_rules
 from spakweb.runs.pages.views import find_run
@@ -215,5 +216,11 @@ def first_difference(one: Run, two: Run) -> dict[str, Any] | None:
                 for record, run in zip(pair, (one, two), strict=True)
                 if isinstance(record, Record)
             ]
-            return {"sides": shown, "missing": len(shown) == 1}
+            both = [
+                (record, DatabaseLedgers().reader(run.key).blobs)
+                for record, run in zip(pair, (one, two), strict=True)
+                if isinstance(record, Record)
+            ]
+            parts = [record_parts.between(both[0], both[1])] if len(both) == 2 else []
+            return {"sides": shown, "missing": len(shown) == 1, "parts": parts}
     return None

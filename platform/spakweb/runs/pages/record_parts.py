@@ -31,6 +31,8 @@ from spakweb.runs.unsafe_text import reveal
 
 MOST = 64 * 1024
 """Characters of one text that a page shows; the download has all."""
+LINES = 2000
+"""Lines of a difference that a page shows."""
 FILES = 50
 ATTEMPTS = 200
 """Attempts of a step that a record offers."""
@@ -274,10 +276,23 @@ def _diff(path: str, old: str | None, new: str | None) -> Part:
     if BINARY in (old, new):
         return Part(f"{path}: {word}", "text", "Not a text.")
     one, other = ([] if text is None else text.removesuffix("\n").split("\n") for text in (old, new))
+    return Part(f"{path}: {word}", "diff", rows=_changes(one, other))
+
+
+def _changes(one: list[str], other: list[str]) -> list[tuple[str, str]]:
     lines = difflib.unified_diff(one, other, lineterm="", n=3)
     kinds = {"+": "added", "-": "removed", "@": "gap"}
-    shown = [(kinds.get(line[:1], "same"), line) for line in list(lines)[2:2000]]
-    return Part(f"{path}: {word}", "diff", rows=shown)
+    return [(kinds.get(line[:1], "same"), line) for line in list(lines)[2:LINES]]
+
+
+def between(one: tuple[Record, Blobs], two: tuple[Record, Blobs]) -> Part:
+    """What two records differ by, line by line: their output or answer if that is it, else their bodies."""
+    bodies = [opened(record.body, blobs) for record, blobs in (one, two)]
+    texts = [body.get("out") if isinstance(body, Mapping) else None for body in bodies]
+    if not all(isinstance(text, str) for text in texts) or texts[0] == texts[1]:
+        texts = [json.dumps(body, indent=2, ensure_ascii=False) for body in bodies]
+    first, second = (str(text)[:MOST].split("\n")[:LINES] for text in texts)
+    return Part("From the first to the second", "diff", rows=_changes(first, second))
 
 
 def root_of(line: bytes) -> str:
