@@ -52,6 +52,33 @@ COLOURS = ["color-contrast", "link-in-text-block"]
 """The rules of axe that look at colours: a page in other colours can break no other."""
 
 
+LAYOUT = """() => {
+    const found = [], shown = (one) => one && one.getClientRects().length;
+    for (const head of document.querySelectorAll("main :is(h2, .section-head)")) {
+        const next = head.nextElementSibling;
+        if (!shown(head) || !shown(next) || !next.matches(".card, .table-wrap, .rows")) continue;
+        const gap = next.getBoundingClientRect().top - head.getBoundingClientRect().bottom;
+        if (gap >= 0 && gap < 6) found.push(`heading "${head.innerText}" sticks to what is below it`);
+    }
+    for (const field of document.querySelectorAll("main .field")) {
+        if (!shown(field) || !field.lastElementChild) continue;
+        const last = field.lastElementChild.getBoundingClientRect();
+        const below = field.getBoundingClientRect().bottom - last.bottom;
+        if (below > 40) found.push(`${Math.round(below)} px are empty below the field "${field.innerText}"`);
+    }
+    for (const row of document.querySelectorAll("main p.actions"))
+        if (!row.childElementCount) found.push("a form inside a paragraph of actions ended it");
+    const rows = [...document.querySelectorAll("main .head > .actions")].filter(shown);
+    for (const row of rows) {
+        const [first, second] = [...row.children].map((one) => one.getBoundingClientRect());
+        const wide = row.parentElement.clientWidth;
+        if (second && first.width + second.width + 20 < wide / 2 && second.top >= first.bottom)
+            found.push("actions stand in a column");
+    }
+    return found;
+}"""
+
+
 def missing(what: str, package: str) -> None:
     """Skips where it may be missing; in CI it may not."""
     words = f"{what} is not on this machine: apt-get install {package}"
@@ -299,10 +326,15 @@ class Watched:
             for node in item["nodes"]
         ]
 
+    def layout(self) -> list[str]:
+        """Headings that stick to the card below them, fields taller than what they hold, and rows of actions
+        that came apart: a form inside a paragraph ends it."""
+        return self.page.evaluate(LAYOUT)
+
     def flaws(self, dark: bool = False) -> list[str]:
         """What is wrong for everyone with the page as it is now, and, if wanted, with its colours in the dark
         and without motion: all else follows from its elements and words, which are the same."""
-        found = self.axe()
+        found = self.axe() + self.layout()
         wider = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         if wider > 0:
             found.append(f"{wider} px too wide")

@@ -101,7 +101,7 @@ def suite_page(request: HttpRequest, team: str, suite: str) -> HttpResponse:
 
 @require_POST
 def begin(request: HttpRequest, team: str, suite: str) -> HttpResponse:
-    """Begin an experiment with the versions of the form, the base first."""
+    """Start an experiment with the versions of the form, the base first."""
     found, given = find_suite(request, team, suite, "suite.edit"), request.POST
     keys = [as_number(key) for key in (given.get("base", ""), *given.getlist("version")) if key]
     rows = {
@@ -133,7 +133,11 @@ def experiment_page(request: HttpRequest, team: str, suite: str, number: int) ->
         "shown": shown,
         "report": shown.report,
         "rows": [
-            (case, [_cells(found, shown, case, spec) for spec in plan.specs], _parted(found, shown, case))
+            (
+                case,
+                [(spec, _cells(found, shown, case, spec)) for spec in plan.specs],
+                _parted(found, shown, case),
+            )
             for case in plan.cases
         ],
         "specs": [(row, words.rate(row), _amounts(row.figures)) for row in shown.report.specs],

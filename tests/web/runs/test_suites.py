@@ -98,7 +98,9 @@ def test_an_experiment_runs_the_cases_under_two_versions(cast: Any, kept: tuple[
     assert "first record that differs" in done
     for cell in made.cells.select_related("run"):
         assert reverse("spak-run", args=[cast.team.slug, cell.run.key]) in done
-    compare = cast.client("vera").get(done.split('<td><a href="')[1].split('"')[0].replace("&amp;", "&"))
+    compare = cast.client("vera").get(
+        done.split('<td data-label="Differences"><a href="')[1].split('"')[0].replace("&amp;", "&")
+    )
     assert compare.status_code == 200
 
 

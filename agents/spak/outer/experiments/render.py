@@ -14,6 +14,7 @@ from spak.outer.experiments.summary import Comparison, Report, SpecRow
 MARK = {"pass": "+", "fail": "-", "void": "?", "missing": "."}
 WORDS = {"better": "is better", "worse": "is worse", "no_difference": "no difference shown"}
 UNITS = {"tokens": ("tokens", 1.0, 0), "cost_nanousd": ("USD", 1e9, 4), "ms": ("s", 1000.0, 2)}
+UNKNOWN = {"tokens": "tokens", "cost_nanousd": "cost", "ms": "time"}
 _CONTROL = dict.fromkeys((*range(0x9), 0xB, 0xC, *range(0xE, 0x20), 0xFFFE, 0xFFFF), "\ufffd")
 """What XML cannot hold."""
 
@@ -190,7 +191,7 @@ def amount(name: str, figure: Mapping[str, Any], signed: bool = False) -> str:
     """A mean by case with its interval, in words."""
     unit, scale, digits = UNITS[name]
     if figure["mean"] is None:
-        return f"{unit} not known"
+        return f"{UNKNOWN[name]} unknown"
     sign = "+" if signed else ""
     mean = f"{figure['mean'] / scale:{sign}.{digits}f} {unit}"
     if figure["interval"] is None:
