@@ -76,7 +76,7 @@ def replace(person, old: str, new: str) -> None:
 def protect(person, path: str, approvals: int = 1) -> None:
     person.go(f"{path}patches/")
     person.page.get_by_label(re.compile("Approvals that a change needs")).fill(str(approvals))
-    person.page.get_by_role("button", name="Set").click()
+    person.page.get_by_role("button", name="Save protection").click()
     expect(person.page.get_by_text("Protected: a change needs")).to_be_visible()
 
 
@@ -168,7 +168,7 @@ def test_a_campaign_arrives_and_is_merged_run_and_reverted(person, tmp_path) -> 
     expect(said).to_be_visible()  # live, on her open page
     said.get_by_role("link").click()
     expect(alice.page.get_by_text("The first look misses half.")).to_be_visible()
-    alice.page.get_by_placeholder("What you say with it").fill(HOSTILE)
+    alice.page.get_by_placeholder("Comment (optional)").fill(HOSTILE)
     alice.page.locator("h2").first.click()
     for key in ("j", "v", "a"):
         alice.page.keyboard.press(key)
@@ -310,7 +310,7 @@ def test_two_patches_go_through_the_queue_one_on_top_of_the_other(person, tmp_pa
     protect(alice, path)
     for words in ("Merge through the queue", "Approvals still count"):
         alice.page.get_by_label(re.compile(words)).check()
-    alice.page.get_by_role("button", name="Set").click()
+    alice.page.get_by_role("button", name="Save protection").click()
     expect(alice.page.get_by_text("No patch waits to be merged.")).to_be_visible()
     assert alice.flaws(dark=True) == []
     alice.go("/t/demo-team/members/")

@@ -57,7 +57,7 @@ def test_from_a_repository_to_a_branch_of_it(person: Person, remote: Repository)
     field.fill(
         fixed.replace('title.lower().replace(" ", "-")', '"-".join(re.findall("[a-z0-9]+", title.lower()))')
     )
-    ask.locator("button:has-text('Hand in the patch')").click()
+    ask.locator("button:has-text('Submit patch')").click()
     expect(page.locator("#run-head .pill").first).to_have_text("Succeeded")
 
     page.click(".detail-side .tabs >> text=Workspace")

@@ -126,7 +126,7 @@ def test_events_filter_and_export(cast: Any, saved: Callable[..., Any]) -> None:
     client = cast.client("alice")
     page, export = (reverse(name, args=[cast.team.slug]) for name in ("spak-audit", "spak-audit-export"))
     assert b"spec.saved" in client.get(page).content
-    assert b"No event fits" in client.get(page, {"q": "nobody like that"}).content
+    assert b"No matching events" in client.get(page, {"q": "nobody like that"}).content
     assert client.get(page, {"since": "yesterday"}).status_code == 400
     rows = b"".join(client.get(export, {"action": "spec.saved"}).streaming_content).decode().splitlines()
     assert [json.loads(row)["thing"] for row in rows] == ["small v2"]

@@ -82,7 +82,7 @@ def test_it_is_made_shown_once_and_revoked(cast: Any, bob: Client) -> None:
     shown = answer.content.decode()
     assert shown.count(secret) == 2 and f'Bearer $SPAK_TOKEN&quot; http://testserver{LIST}"' in shown
     account = bob.get("/me/").content.decode()
-    assert secret not in account and "never used" in account and "Token made: ci" in account
+    assert secret not in account and "never used" in account and "Token created: ci" in account
     assert program(secret).get(LIST).status_code == 200
     assert f"last used {timezone.now():%Y-%m-%d}" in bob.get("/me/").content.decode()
     made = Token.objects.get()

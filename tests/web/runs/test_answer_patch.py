@@ -107,7 +107,7 @@ def test_a_patch_that_does_not_fit_is_refused_in_words(waits: Any, post: Post) -
     text = answer.content.decode()
     assert answer.status_code == 422
     assert (
-        "Nothing was handed in" in text and "Line 3 of the patch: slug.py does not have these lines" in text
+        "Nothing was submitted" in text and "Line 3 of the patch: slug.py does not have these lines" in text
     )
     assert "<code>@@" in text and "slug.py as it is" in text and "Names for files and addresses" in text
     assert WRONG.splitlines()[3] in text  # what was typed is kept

@@ -52,7 +52,7 @@ def test_an_approval_goes_through_the_page(cast: Any, ran: Ran) -> None:
     address = run_parts.address(run)
     bob, rita = (cast.client(name).get(address).content.decode() for name in ("bob", "rita"))
     for text in (bob, rita):
-        assert "Waits for an approval" in text and "run rm -r build-2019" in text
+        assert "Waiting for an approval" in text and "run rm -r build-2019" in text
         assert "it deletes_tree &#x27;build-2019&#x27;" in text  # why it is asked
     asked = run.records.filter(kind="permit").last()
     why = cast.client("bob").get(f"{address}r/{asked.seq}/").content.decode()

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_answering_moves_the_run_on(cast: Any, ran: Ran) -> None:
     run, client = ran(ASKING, mode="stepwise"), cast.client("bob")
     page = body(client.get(url("spak-run", run)))
-    assert "Waits for an answer" in page and "Say a word." in page
+    assert "Waiting for an answer" in page and "Say a word." in page
     of = run.summary["waiting"]["id"]
     assert client.post(url("spak-run-answer", run), {"of": of, "text": " "}).status_code == 400
     assert client.post(url("spak-run-answer", run), {"of": of, "text": "a\r\nb"}).status_code == 302

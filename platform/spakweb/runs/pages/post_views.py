@@ -85,7 +85,7 @@ def answer(request: HttpRequest, team: str, run: str) -> HttpResponse:
             actions.ask(request.user, found, "answer", of, text=answer_)
     except Refused as why:
         return _refused_page(request, found, why, text, edits)
-    done = "You skipped the step: its answer is empty." if "skip" in given else "Your answer was handed in."
+    done = "You skipped the step: its answer is empty." if "skip" in given else "Answer submitted."
     messages.success(request, "A worker will call the backend." if given.get("call") else done)
     return redirect(run_parts.address(found))
 
