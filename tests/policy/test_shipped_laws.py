@@ -9,23 +9,29 @@ import pytest
 from cli_kit import raw, spak
 from spak import config
 from spak.datalog import Policy
+from spak.datalog.errors import PolicyError
 from spak.errors import UsageError
 from spak.ledger.chain import is_record_line
 from spak.policy.history.trace import Trace, Verdict, read_events
 from spak.policy.law import Law, compiled
 from spak.records import decode
-from spak.runner.genesis import constitution
+from spak.runner.genesis import all_shipped, constitution
+from spak.tools import DECLARED
 
 LAWS = sorted((Path(__file__).parents[2] / "specs/laws").glob("*.mg"))
 WORLD = """
 allowed_host("api.example.com").
 permitted(A) :- tool(A, /deploy).
+permitted(A) :- tool(A, /send_mail).
+permitted(A) :- tool(A, /read_mail).
 secret_may_go("DEPLOY_KEY", /deploy, "key").
 """
 """What an operator of these cases says besides."""
 SETTINGS = {
     "checks_before_commit": 'must_pass("Tests").',
     "money_per_day": "money_per_day(/micro_dollars, 1000).",
+    "flow": 'message_tool(/send_mail). untrusted_tool(/read_mail). untrusted_path("inbox/"). '
+    "may_flow(/named, /commit).",
     "two_persons": 'release_tool(/deploy). release_command("git push").',
 }
 
@@ -36,17 +42,20 @@ def policy(law: Path, text: str | None = None) -> Policy:
 
 
 def verdicts(law: Path, made: Policy) -> list[Verdict]:
-    return list(Trace(made).run(read_events(law.with_suffix(".cases.jsonl").read_text().splitlines())))
+    return list(
+        Trace(made, DECLARED).run(read_events(law.with_suffix(".cases.jsonl").read_text().splitlines()))
+    )
 
 
-def test_there_are_five() -> None:
-    assert len(LAWS) == 5
+def test_there_are_six() -> None:
+    assert len(LAWS) == 6
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.stem)
 def test_a_law_loads_without_a_finding_and_answers_its_cases(law: Path) -> None:
     made = policy(law)
-    assert [item for item in made.diagnostics if item.place.file.startswith("operator/")] == []
+    own = {item.code for item in made.diagnostics if item.place.file.startswith("operator/")}
+    assert own <= ({"policy.product"} if law.stem == "flow" else set()), "its tables are short"
     found = verdicts(law, made)
     assert {item.event.expect for item in found} >= {"allow", "deny"}
     assert [item.to_json() for item in found if not item.expected] == []
@@ -112,3 +121,58 @@ def test_a_run_under_a_law_that_ships(tmp_path: Path, first: str, state: str) ->
         denied = next(item.seq for item in records if item.kind == "permit" and not item.body["allow"])
         shown = raw(tmp_path, "show", "latest", "--proof", str(denied)).stdout
         assert 'no seen_file("old.txt")' in shown
+
+
+FLOWS = """
+AGENT Flows LEVEL 4 {
+  %s
+  START -> t
+  TASK t {
+    step read: tool.read_file { path: "inbox/1.txt" }
+    step tell: tool.run { cmd: "git commit -m x" on_fail: continue }
+  }
+}
+"""
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(
+    ("spec", "code"),
+    [
+        ("", "policy.forbidden"),
+        ('POLICY """guard(/flow).\nuntrusted_path("inbox/")."""', "policy.forbidden"),
+    ],
+    ids=["unasked", "asked"],
+)
+def test_a_spec_turns_the_flow_of_text_on(tmp_path: Path, spec: str, code: str) -> None:
+    """The commit is forbidden anyway, since nothing was checked; the proof says whether the flow does."""
+    (tmp_path / "work/inbox").mkdir(parents=True)
+    (tmp_path / "work/inbox/1.txt").write_text("one\n")
+    (tmp_path / "flows.spak").write_text(FLOWS % spec)
+    spak(tmp_path, "run", "flows.spak", "--workspace", "work", "--json")
+    assert spak(tmp_path, "replay", "latest", "--json")[0] == 0
+    (ledger,) = tmp_path.rglob("trace.jsonl")
+    records = [decode(line) for line in ledger.read_bytes().splitlines(keepends=True) if is_record_line(line)]
+    denied = next(item for item in records if item.kind == "permit" and not item.body["allow"])
+    assert denied.body["code"] == code
+    shown = raw(tmp_path, "show", "latest", "--proof", str(denied.seq)).stdout
+    assert ("tainted(/named" in shown) is bool(spec), shown
+    monitors = spak(tmp_path, "show", "latest", "--json")[1]["monitors"]
+    assert [item["fold"] for item in monitors] == (["tainted"] if spec else [])
+
+
+def test_a_guard_that_an_operator_named_stands_once() -> None:
+    text = (LAWS[0].parent / "flow.mg").read_text()
+    made = compiled(Law(all_shipped(), {"flow.mg": text}), "guard(/flow).", {})
+    assert {clause.place.file for clause in made.clauses if clause.head.pred == "leaves"} == {
+        "operator/flow.mg"
+    }
+    assert "tainted" not in {fold.name for fold in compiled(Law(all_shipped()), "", {}).folds.values()}
+
+
+@pytest.mark.parametrize("own", ["may_flow(/named, /commit).", "feed_tainted(/web) :- event(E), tool(E, /x).",
+                                 "approved(A) :- tool(A, /git_commit)."])  # fmt: skip
+def test_a_spec_that_asks_for_a_guard_does_not_open_it(own: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        compiled(Law(all_shipped()), f"guard(/flow).\n{own}", {})
+    assert caught.value.code == "policy.closed"

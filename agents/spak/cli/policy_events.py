@@ -23,8 +23,9 @@ CASES = ".cases.jsonl"
 def evaluate(policy: Policy, events: Path, why: bool, as_json: bool) -> int:
     """Answer each request; 1 when an answer is not the expected one."""
     from spak.policy.history.trace import Trace
+    from spak.tools import DECLARED
 
-    found = list(Trace(policy).run(_events(events)))
+    found = list(Trace(policy, DECLARED).run(_events(events)))
     wrong = sum(not verdict.expected for verdict in found)
     if as_json:
         common.emit({"policy": policy.hash, "requests": [verdict.to_json() for verdict in found]})
@@ -48,8 +49,9 @@ def test_command(files: tuple[Path, ...], with_law: bool, as_json: bool) -> int:
     from spak.datalog import load
     from spak.errors import UsageError
     from spak.policy.history.trace import Trace
+    from spak.tools import DECLARED
 
-    law = config.law().sources if with_law else {}
+    law = config.law() if with_law else None
     tried = []
     for file in files:
         cases = file.with_name(file.name.removesuffix(".mg") + CASES)
@@ -59,7 +61,8 @@ def test_command(files: tuple[Path, ...], with_law: bool, as_json: bool) -> int:
             text = common.read_input(file).decode()
         except UnicodeDecodeError as error:
             raise UsageError("usage.file", f"{file} is not UTF-8", "save it as UTF-8") from error
-        found = list(Trace(load({**law, str(file): text})).run(_events(cases)))
+        sources = law.with_guards([text]) if law is not None else {}
+        found = list(Trace(load({**sources, str(file): text}), DECLARED).run(_events(cases)))
         expecting = [item for item in found if item.event.expect]
         if not expecting:
             raise UsageError(

@@ -17,7 +17,7 @@ from typing import Any
 from spak import canon
 from spak.datalog.errors import PolicyError
 from spak.datalog.session import Policy, load
-from spak.datalog.syntax import Clause, Finding
+from spak.datalog.syntax import Clause, Const, Finding
 from spak.datalog.text.parse import parse
 from spak.policy.closed_predicates import Level, closed, known
 
@@ -35,6 +35,8 @@ RESERVED = frozenset(
 
 SPEC = "POLICY"
 """The name of the file that the spec's own policy is, in findings and proofs."""
+GUARD = "guard_"
+"""What the names of the shipped files begin with that stand where they are asked for."""
 OPERATOR, TEAM = "operator/", "team/"
 """What the names of the operator's files and of a team's begin with, in findings and proofs."""
 
@@ -51,9 +53,21 @@ class Law:
 
     @property
     def sources(self) -> dict[str, str]:
-        """Every text, by the name that findings and proofs give it."""
+        """Every text but those of guards, by the name that findings and proofs give it."""
+        return self.with_guards(())
+
+    def with_guards(self, more: Iterable[str]) -> dict[str, str]:
+        """Every text, with the shipped `guard_X.mg` where one of the law or of `more` states `guard(/X)`."""
         operator = {OPERATOR + name: text for name, text in self.operator.items()}
-        return {**self.shipped, **operator, **{TEAM + name: text for name, text in self.team.items()}}
+        added = {**operator, **{TEAM + name: text for name, text in self.team.items()}}
+        wanted = {f"{GUARD}{name}.mg" for text in (*added.values(), *more) for name in _guards(text)}
+        shipped = {
+            name: text
+            for name, text in self.shipped.items()
+            if not name.startswith(GUARD)
+            or (name in wanted and name.removeprefix(GUARD) not in self.operator)
+        }
+        return {**shipped, **added}
 
     def to_json(self) -> dict[str, Any]:
         """The members of `genesis.rules.policy`; levels that say nothing are left out."""
@@ -99,23 +113,36 @@ def compiled(
     where the run's semantics keep none (before 4).
     """
     own = {name: text for name, text in ((SPEC, spec), *axioms.items()) if text}
-    if own.keys() & law.sources.keys():
-        raise PolicyError("policy.closed", f"{min(own.keys() & law.sources.keys())} is a file of the law")
-    made = load({**law.sources, **own})
-    wrong = [*_stated(made, {*law.sources, *own} - {*law.shipped})]
+    sources = law.with_guards(own.values())
+    if own.keys() & sources.keys():
+        raise PolicyError("policy.closed", f"{min(own.keys() & sources.keys())} is a file of the law")
+    made = load({**sources, **own})
+    wrong = [*_stated(made, {*sources, *own} - {*law.shipped})]
     if not keeps_folds:
         message = "runs of these semantics keep no folds"
         wrong += [Finding("policy.fold", "error", message, fold.place) for fold in made.folds.values()]
     if is_closed:
-        above = [name for name in law.sources if not name.startswith(TEAM)]
+        above = [name for name in sources if not name.startswith(TEAM)]
         if law.team:
-            wrong += _added(made, above, {*law.sources} - {*above}, "team")
+            wrong += _added(made, above, {*sources} - {*above}, "team")
         if own:
-            wrong += _added(made, list(law.sources), own, "spec")
+            wrong += _added(made, list(sources), own, "spec")
     if wrong:
         first = wrong[0]
         raise PolicyError(first.code, f"{first.place}: {first.message}", first.hint, tuple(wrong))
     return made
+
+
+def _guards(text: str) -> list[str]:
+    """The names of the guards that a text asks for, by a fact or a rule: `flow` of `guard(/flow).`"""
+    if "guard(" not in text:
+        return []
+    heads = (clause.head for clause in parse(text, SPEC).clauses if clause.head.key == ("guard", 1))
+    return [
+        str(head.args[0].value).removeprefix("/")
+        for head in heads
+        if isinstance(head.args[0], Const) and type(head.args[0].value) is str
+    ]
 
 
 def _stated(made: Policy, own: Collection[str]) -> Iterator[Finding]:

@@ -13,9 +13,12 @@ from typing import Any
 from spak import data
 from spak.commandline import table
 from spak.lang.catalog import Catalog
-from spak.policy.law import Law, compiled
+from spak.policy.law import GUARD, Law, compiled
 from spak.program.semantics import SEMANTICS
 from spak.records import FORMAT
+
+GUARDS = ("flow",)
+"""Laws of specs/laws that a spec turns on by `guard(/NAME)`."""
 
 
 def genesis(
@@ -68,11 +71,18 @@ def genesis(
 
 @cache
 def constitution() -> Mapping[str, str]:
-    """The files of the shipped constitution, by name."""
+    """The files of the shipped constitution that always stand, by name."""
     files = sorted(data.path("specs/policy").glob("*.mg"))
     return {file.name: file.read_text(encoding="utf-8") for file in files}
 
 
+@cache
+def all_shipped() -> Mapping[str, str]:
+    """The constitution, and the files that stand where somebody asks for their guard (`Law.with_guards`)."""
+    files = {f"{GUARD}{name}.mg": data.path(f"specs/laws/{name}.mg") for name in GUARDS}
+    return {**constitution(), **{name: file.read_text(encoding="utf-8") for name, file in files.items()}}
+
+
 def shipped() -> Law:
     """The law where no operator and no team says more."""
-    return Law(constitution())
+    return Law(all_shipped())

@@ -16,7 +16,7 @@ from spak.datalog.errors import PolicyError
 from spak.errors import UsageError
 from spak.inputs import read_text
 from spak.policy.law import OPERATOR, Law, compiled
-from spak.runner.genesis import constitution
+from spak.runner.genesis import all_shipped
 
 
 def operators(
@@ -30,7 +30,7 @@ def operators(
     Raises: PolicyError `policy.invalid`, `policy.reserved`, `policy.closed` when it does not load;
     `commands.table`, `commands.shipped`, `commands.grants` for a table.
     """
-    made = Law(constitution(), dict(texts), dict(team or {}), dict(commands or {}))
+    made = Law(all_shipped(), dict(texts), dict(team or {}), dict(commands or {}))
     if made.operator or made.team:
         _loads(made.key)
     for wrong in problems(made.commands) if made.commands else ():

@@ -9,7 +9,7 @@ Takes a policy and JSON lines; gives a Verdict for each request. A line is one e
 `kind` is `request` (the default), `response` or `error`; `at` is a date in UTC or a number of milliseconds,
 by default the time of the line before; `id` is what pairs an answer with its call, by default the oldest call
 under way of that action. `expect` says what a test wants. `{"case": "NAME"}` begins a new case. What a run
-would know of a request besides is given with it: `act` (`tool`, which is the default, `ask` or `plan`),
+would know of a request besides is given with it: `act` (one of ACTS, `tool` by default),
 `signed` (who approved it), `missing` (its paths that do not exist), `checks` (what checks found).
 It carries nothing out; a request that is permitted is under way until a line answers it.
 """
@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from spak import canon
@@ -34,17 +35,19 @@ from spak.policy.history import state
 from spak.policy.history.deciding import Past, answers, fed, feeding, folds_of, past, results
 from spak.policy.history.state import History
 from spak.policy.judge import Decision, decide, denied
+from spak.policy.textual import decided
 from spak.policy.toolfacts import text
 
 KINDS = ("request", "response", "error")
 EXPECT = ("allow", "deny")
 MAX_LINE = 1 << 20
-ACTS = ("tool", "ask", "plan")
+ACTS = ("tool", "ask", "plan", "check", "validate")
 _ABOUT = {"act", "signed", "missing", "checks"}
 _MEMBERS = {"at", "kind", "id", "action", "input", "output", "expect", "case", *_ABOUT}
 _EARLIEST, _LATEST = 0, 2**53
 
-BLIND = World(lambda path: Seen("inside", path), lambda pattern: (), None)
+BLIND = World(lambda path: decided(path) or Seen("inside", path), lambda pattern: (), None)
+"""A workspace that nobody looks into: what a path's text does not decide lies inside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +97,11 @@ class Verdict:
 class Trace:
     """A policy and what has happened under it so far."""
 
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
+    def __init__(
+        self, policy: Policy, declared: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    ) -> None:
+        """`declared` has what the arguments of tools are, where their entries say (`ToolEntry.arguments`)."""
+        self.policy, self._world = policy, replace(BLIND, declared=declared)
         self.folds = folds_of(policy)
         self._feeding = feeding(policy)
         self.history = History()
@@ -195,10 +201,12 @@ class Trace:
         known += [("missing_path", (ACTION, text(path))) for path in event.missing]
         known += [("checks_ran", (name, Name(f"/{signal}"))) for name, signal in event.checks]
         known += [("signed_approval", (ACTION, event.signed))] if event.signed else []
+        if event.act == "validate":
+            known.append(("validator", (ACTION, event.action)))
         known = [fact for fact in known if (fact[0], len(fact[1])) in self.policy.predicates]
         if event.act != "tool":
             return known
-        return [*known, *facts(Action(event.action, event.input or {}), BLIND)]
+        return [*known, *facts(Action(event.action, event.input or {}), self._world)]
 
     def _session(self, known: list[Fact]) -> Session:
         session = self.policy.session([*known, *state.rows(self.folds, self.history)])
