@@ -142,6 +142,31 @@ REVIEWING = {
         "web/reviews/test_campaigns.py::test_a_fit_candidate_arrives_with_its_evidence_once",
         "web/reviews/test_evidence.py::test_a_fork_begins_with_the_newest_revision",
     ),
+    "a semantic list: renames and moves as such, formatting apart, what widens first": (
+        "web/reviews/test_patch_page.py::test_changes_are_told_by_part_what_widens_first",
+        "web/reviews/test_patch_page.py::test_steps_that_change_places_moved_and_layout_is_apart",
+    ),
+    "which base, and a warning when it has moved on": (
+        "web/reviews/test_patch_page.py::test_it_says_which_base_and_warns_when_that_is_no_longer_the_newest",
+        "e2e/reviews/test_review_stories.py::test_two_patches_conflict_and_the_choice_is_by_task",
+    ),
+    "the text side by side, unified, and since a revision": (
+        "web/reviews/test_patch_page.py::test_the_text_side_by_side_unified_and_since_a_revision",
+    ),
+    "recorded actions newly permitted or denied, each with its proof": (
+        "web/runs/test_patch_evidence.py::test_a_patch_that_forbids_what_runs_did",
+        "web/runs/test_patch_evidence.py::test_a_patch_that_permits_what_was_denied_needs_an_admin",
+    ),
+    "the pairs of a campaign and its curve of evidence": (
+        "web/reviews/test_campaigns.py::test_a_fit_candidate_arrives_with_its_evidence_once",
+        "e2e/reviews/test_review_stories.py::test_a_campaign_arrives_and_is_merged_run_and_reverted",
+    ),
+    "a large patch within its size": (
+        "web/reviews/test_patch_page.py::test_a_large_patch_is_within_its_size",
+    ),
+    "everything done to a patch is an event of the team": (
+        "web/reviews/test_reviews.py::test_what_is_done_to_a_patch_is_an_event_of_the_team",
+    ),
     "tokens, cost and time of base and patch, or that nothing is known": (
         "web/reviews/test_spending.py::test_a_campaign_shows_its_pairs_and_its_front",
         "web/reviews/test_spending.py::test_runs_that_the_replay_knows_to_their_end_are_paired",
@@ -160,6 +185,7 @@ REVIEWING = {
         "web/campaigns/test_campaign_pages.py::test_a_campaign_from_the_form_to_its_patch",
     ),
     "the graph of both, with a list that puts a task in the middle": (
+        "web/reviews/test_patch_page.py::test_the_graph_of_both_draws_what_was_added_changed_and_removed_apart",
         "e2e/reviews/test_review_stories.py::test_who_may_not_save_proposes_and_another_approves",
     ),
     "comments on parts, steps, lines and edits, through revisions, resolved or not": (

@@ -147,8 +147,9 @@ def repeat_check(user: Any, patch: Patch, seen: int) -> None:
     """Run the checks of the newest revision again: their evidence is stale, or was lost."""
     access.require(user, "spec.propose", patch)
     with transaction.atomic():
-        _, latest = _open(patch, seen)
+        patch, latest = _open(patch, seen)
         checks.begin(latest)
+        record(user, "patch.checked", f"{patch} r{latest.number}", patch.spec.team)
 
 
 def judge(user: Any, patch: Patch, seen: int, approves: bool, text: str = "") -> Verdict:

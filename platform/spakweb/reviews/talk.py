@@ -73,8 +73,13 @@ def _refused() -> Refused:
 
 
 def resolve(user: Any, patch: Patch, key: int, resolved: bool = True) -> None:
+    """Resolve the thread that a comment begins, or open it again; nothing where it is so already."""
     access.require(user, "spec.propose", patch)
-    patch.comments.filter(pk=key, parent=None).update(resolved_at=timezone.now() if resolved else None)
+    rows = patch.comments.filter(pk=key, parent=None, resolved_at__isnull=resolved)
+    with transaction.atomic():
+        if rows.update(resolved_at=timezone.now() if resolved else None):
+            action = "patch.resolved" if resolved else "patch.unresolved"
+            record(user, action, str(patch), patch.spec.team)
 
 
 def outdated(comment: Comment, latest: Revision, paths: set[str]) -> bool:

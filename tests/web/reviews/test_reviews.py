@@ -10,6 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 
 from spakweb.audit.models import Event
+from spakweb.audit.words import WORDS
 from spakweb.errors import Refused
 from spakweb.reviews import actions, rules, talk
 from spakweb.reviews.models import Patch
@@ -192,6 +193,44 @@ def test_what_cannot_be_proposed(cast: Any, both: Patch) -> None:
     with refused("web.comment"):
         talk.comment(cast["bob"], both, "x" * 4001)
     assert Patch.objects.count() == 1 and SpecVersion.objects.filter(spec=cast.spec).count() == 1
+
+
+def test_what_is_done_to_a_patch_is_an_event_of_the_team(cast: Any, both: Patch) -> None:
+    """All but what somebody has viewed, which is theirs alone."""
+
+    def told(act: Any) -> list[tuple[str, str]]:
+        last = Event.objects.order_by("-pk").first()
+        act()
+        rows = Event.objects.filter(pk__gt=last.pk if last else 0).exclude(action="spec.saved").order_by("pk")
+        assert {one.team for one in rows} <= {cast.team}
+        return [(one.action, one.actor_name) for one in rows]
+
+    def patch() -> Patch:
+        return Patch.objects.get(pk=both.pk)
+
+    bob, rita, alice = cast["bob"], cast["rita"], cast["alice"]
+    line = {"line": 4, "seen": 1, "suggestion": "    // nothing"}
+    assert told(lambda: talk.comment(rita, patch(), "Why?", **line)) == [("patch.commented", "rita")]
+    key = both.comments.get().pk
+    assert told(lambda: talk.resolve(bob, patch(), key)) == [("patch.resolved", "bob")]
+    assert told(lambda: talk.resolve(bob, patch(), key)) == []
+    assert told(lambda: talk.resolve(rita, patch(), key, False)) == [("patch.unresolved", "rita")]
+    assert told(lambda: talk.take(bob, patch(), 1, key)) == [
+        ("patch.revised", "bob"), ("patch.resolved", "bob"),
+    ]  # fmt: skip
+    assert told(lambda: actions.repeat_check(bob, patch(), 2)) == [("patch.checked", "bob")]
+    assert told(lambda: actions.drop_edit(bob, patch(), 2, 0)) == [("patch.revised", "bob")]
+    assert told(lambda: actions.fork(rita, patch(), "")) == [("patch.proposed", "rita")]
+    assert told(lambda: actions.judge(rita, patch(), 3, False, "No")) == [("patch.refused", "rita")]
+    assert told(lambda: actions.judge(rita, patch(), 3, True)) == [("patch.approved", "rita")]
+    assert told(lambda: protect(alice, cast.spec, 1, queue=True)) == [("spec.protected", "alice")]
+    assert told(lambda: actions.queue(bob, patch(), 3)) == [("patch.queued", "bob")]
+    assert told(lambda: actions.unqueue(rita, patch())) == [("patch.unqueued", "rita")]
+    protect(alice, cast.spec, 1)
+    assert told(lambda: actions.merge(bob, patch(), 3)) == [("patch.merged", "bob")]
+    assert told(lambda: actions.revert(bob, patch())) == [("patch.proposed", "bob")]
+    assert told(lambda: actions.close(bob, Patch.objects.get(number=2), 1)) == [("patch.closed", "bob")]
+    assert {one.action for one in Event.objects.all()} <= set(WORDS)
 
 
 def test_no_two_elements_of_a_page_have_one_id(cast: Any, both: Patch) -> None:

@@ -1,0 +1,144 @@
+"""The page of a patch: what changed in words, the graph and the text of both, which base; within its size."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from bench.bench_review import EDITS, TASKS, text
+from spakweb.reviews import actions
+from spakweb.reviews.models import Patch
+from spakweb.specs.actions import create_spec, save_version
+
+BASE = """\
+AGENT Four LEVEL 2 {
+  START -> first
+  TASK first {
+    GOAL "Look."
+    step look: tool.list_files { path: "." }
+    step say: tool.list_files { path: "src" }
+    NEXT { success -> second }
+  }
+  TASK second {
+    step read: tool.read_file { path: "a.txt" }
+    NEXT { success -> third }
+  }
+  TASK third { step show: tool.list_files { path: "." } }
+}
+"""
+
+
+@pytest.fixture
+def patch(cast: Any) -> Patch:
+    """A program is run (it widens), a task is renamed, another goal set, a task is new."""
+    spec = create_spec(cast["alice"], cast.team, "four", BASE)
+    text = BASE.replace('step read: tool.read_file { path: "a.txt" }', 'step read: tool.run { cmd: "true" }')
+    text = text.replace("third", "last").replace('GOAL "Look."', 'GOAL "Look around."')
+    text = text.replace(
+        "  TASK last {", '  TASK fresh { step a: tool.list_files { path: "." } }\n  TASK last {'
+    )
+    return actions.propose(cast["bob"], spec, text, 1, "All of it")
+
+
+def shown(cast: Any, patch: Patch, query: str = "") -> Any:
+    where = reverse("spak-patch", args=[cast.team.slug, patch.spec.slug, patch.number])
+    return cast.client("rita").get(where + query)
+
+
+def test_changes_are_told_by_part_what_widens_first(cast: Any, patch: Patch) -> None:
+    parts = shown(cast, patch).context["parts"]
+    assert [(one.title, one.widens, one.privileged) for one in parts] == [
+        ("fresh", True, True), ("second", True, True), ("The spec itself", True, False),
+        ("last", False, True), ("first", False, False),
+    ]  # fmt: skip
+    told = {
+        one.title: [(it["word"], it["path"], it["before"], it["after"]) for it in one.changes]
+        for one in parts
+    }
+    assert told["last"] == [("Renamed", "tasks/last", "third", "last")]
+    assert told["first"] == [("Changed", "tasks/first/GOAL", "Look.", "Look around.")]
+    assert told["second"][0] == ("Changed", "tasks/second/steps/read/kind", "tool.read_file", "tool.run")
+    own = {(one.kind, one.name, one.change) for one in parts[2].capabilities}
+    assert own == {("tool", "run", "gained"), ("tool", "read_file", "lost")}
+
+
+def test_steps_that_change_places_moved_and_layout_is_apart(cast: Any, patch: Patch) -> None:
+    """Formatting comes last and says so; alone it is no change."""
+    look, say = re.findall(r"    step (?:look|say).*\n", BASE)
+    moved = BASE.replace(look + say, say + look).replace("  TASK second {", "  TASK second   {")
+    made = actions.propose(cast["bob"], patch.spec, moved, 1, "Move it")
+    parts = shown(cast, made).context["parts"]
+    assert [(one.title, one.formatting) for one in parts] == [("first", False), ("second", True)]
+    assert [one["word"] for one in parts[0].changes] == ["Moved"]
+    assert "Formatting only" in shown(cast, made).content.decode()
+    laid = actions.propose(
+        cast["bob"], patch.spec, BASE.replace("  TASK second {", "  TASK second   {"), 1, "Lay out"
+    )
+    assert "Only the layout of the text changed" in shown(cast, laid).content.decode()
+
+
+def test_the_graph_of_both_draws_what_was_added_changed_and_removed_apart(cast: Any, patch: Patch) -> None:
+    def drawn(body: str) -> dict[str, str]:
+        found = re.findall(r'<g class="([^"]*)"[^>]*data-task="([^"]*)"', body)
+        return {name: next((one for one in kind.split() if one.startswith("d-")), "") for kind, name in found}
+
+    answer = shown(cast, patch)
+    assert drawn(answer.content.decode()) == {
+        "first": "d-changed", "second": "d-changed", "last": "d-changed", "fresh": "d-added",
+    }  # fmt: skip
+    assert answer.context["counts"] == [("added", 1), ("changed", 3)]
+    assert [(one.name, one.was) for one in answer.context["nodes"]][-1] == ("last", "third")
+    without = BASE[: BASE.index("  TASK third")].replace("    NEXT { success -> third }\n", "") + "}\n"
+    made = actions.propose(cast["bob"], patch.spec, without, 1, "Less")
+    found = drawn(shown(cast, made).content.decode())
+    assert (found["third"], found["first"]) == ("d-removed", "d-same")
+
+
+def test_the_text_side_by_side_unified_and_since_a_revision(cast: Any, patch: Patch) -> None:
+    def rows(query: str = "") -> list[tuple[str, str]]:
+        body = shown(cast, patch, query).content.decode()
+        body = body[body.index('<table class="diff') :].split("</table>")[0]
+        found = re.findall(r'<tr class="(removed|added|changed)">(.*?)</tr>', body, re.S)
+        return [(kind, " | ".join(re.findall(r"<code>\s*(.*?)</code>", cells))) for kind, cells in found]
+
+    assert rows()[0] == ("changed", "GOAL &quot;Look.&quot; | GOAL &quot;Look around.&quot;")
+    assert rows("?view=unified")[:2] == [
+        ("removed", "GOAL &quot;Look.&quot;"), ("added", "GOAL &quot;Look around.&quot;"),
+    ]  # fmt: skip
+    actions.revise(cast["bob"], patch, 1, patch.latest.text.replace("Look around.", "Look twice."))
+    assert rows("?since=1&view=unified") == [
+        ("removed", "GOAL &quot;Look around.&quot;"), ("added", "GOAL &quot;Look twice.&quot;"),
+    ]  # fmt: skip
+
+
+def test_it_says_which_base_and_warns_when_that_is_no_longer_the_newest(cast: Any, patch: Patch) -> None:
+    assert "revision 1 on version 1" in shown(cast, patch).content.decode()
+    warning = "The spec is at version 2; this revision was made from version 1."
+    assert warning not in shown(cast, patch).content.decode()
+    save_version(cast["alice"], patch.spec, BASE.replace('"src"', '"docs"'), 1)
+    body = shown(cast, patch).content.decode()
+    assert warning in body and "Bring up to date" in body
+    status = reverse("spak-patch-status", args=[cast.team.slug, "four", 1])
+    assert warning in cast.client("rita").get(f"{status}?shown=1").content.decode(), "without a reload"
+
+
+def test_a_large_patch_is_within_its_size(cast: Any) -> None:
+    """200 tasks, 50 edits: below 300 KB, with as many queries as a small one; bench_review has the time."""
+    base = changed = text(TASKS)
+    for number in range(EDITS):
+        place = number * TASKS // EDITS
+        changed = changed.replace(f'"p{place}"', f'"q{place}"', 1)
+    sizes = []
+    for name, old, new in (("large", base, changed), ("little", text(2), text(2).replace('"p0"', '"q0"'))):
+        made = actions.propose(cast["bob"], create_spec(cast["alice"], cast.team, name, old), new, 1, "Bench")
+        shown(cast, made)
+        with CaptureQueriesContext(connection) as queries:
+            answer = shown(cast, made)
+        sizes.append((len(answer.content), len(queries)))
+        assert answer.context["edit_count"] == (EDITS if name == "large" else 1)
+    assert sizes[0][0] < 300_000 and sizes[0][1] == sizes[1][1]
