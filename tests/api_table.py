@@ -29,11 +29,13 @@ class Row:
     listed: bool = False
     """A list of a team: a token for some specs is shown what is of these."""
     kind: str = "application/json"
+    teams: bool = False
+    """It needs what is the whole team's, such as a suite, besides what is in its address."""
 
     @property
     def of_team(self) -> bool:
         """Whether it is about what is of no spec."""
-        return "spec" not in self.parts and "run" not in self.parts
+        return self.teams or not {"spec", "run", "campaign"} & {*self.parts}
 
     def __str__(self) -> str:
         return f"{self.method} {self.name.removeprefix('spak-api-')}"
@@ -41,6 +43,8 @@ class Row:
 
 COMMENT, SEEN = ("team", "spec", "number", "comment"), {"revision": 1}
 SPEC, RUN, SOURCE = ("team", "spec"), ("team", "run"), ("team", "source")
+SUITE, CAMPAIGN = ("team", "suite"), ("team", "campaign")
+EXPERIMENT = (*SUITE, "number")
 NUMBERED = (*SPEC, "number")
 TAG = (*SPEC, "tag")
 PATCH = {"text": TEXT, "base_version": 1, "title": "Less"}
@@ -96,6 +100,27 @@ ROWS = (
     writes("patch-close", EDITOR, "review", NUMBERED, SEEN),
     writes("patch-revert", EDITOR, "review", NUMBERED, answers=(409,)),
     reads("queue", SPEC),
+    # suites, experiments, campaigns
+    reads("suites"),
+    reads("cases", SUITE),
+    reads("experiments", SUITE),
+    writes("experiments", EDITOR, "start", SUITE, {"versions": [{"spec": "small"}]}, answers=(400,)),
+    reads("experiment", EXPERIMENT),
+    writes("experiment-stop", EDITOR, "start", EXPERIMENT, answers=(202,)),
+    reads("experiment-report", EXPERIMENT),
+    reads("experiment-page", EXPERIMENT),
+    reads("experiment-junit", EXPERIMENT),
+    reads("findings", SPEC),
+    writes("campaign-begin", EDITOR, "start", SPEC, {"suite": "nightly"}, answers=(201,), teams=True),
+    reads("campaigns", listed=True),
+    reads("campaign", CAMPAIGN),
+    writes("campaign-pause", EDITOR, "start", CAMPAIGN, answers=(202,)),
+    writes("campaign-resume", EDITOR, "start", CAMPAIGN, answers=(202,)),
+    writes("campaign-stop", EDITOR, "start", CAMPAIGN, answers=(202,)),
+    reads("campaign-ledger", CAMPAIGN),
+    # the team
+    reads("runners"),
+    Row("spak-api-audit", "get", ADMIN, "admin"),
     # sources
     reads("sources"),
     writes("sources", ADMIN, "admin", ("team",), ADDED, answers=(201,)),

@@ -57,11 +57,11 @@ ACTIONS: dict[str, Role] = {
 
 SCOPES: dict[str, frozenset[str]] = {
     "look": frozenset(),
-    "start": frozenset({"run.start", "run.control", "run.branch"}),
+    "start": frozenset({"run.start", "run.control", "run.branch", "suite.edit", "campaign.edit"}),
     "answer": frozenset({"run.answer"}),
     "edit": frozenset({"spec.edit", "spec.tag"}),
     "review": frozenset({"spec.propose"}),
-    "admin": frozenset({"source.manage"}),
+    "admin": frozenset({"source.manage", "audit.view"}),
 }
 """What a scope of a token adds to looking. None approves: `run.approve` and `spec.review` are people's."""
 

@@ -8,6 +8,7 @@ from django.urls import path
 
 from spakweb.access import by_token
 from spakweb.api import schema  # noqa: F401  it makes tokens known to the schema
+from spakweb.api import views_campaigns as campaigns
 from spakweb.api import views_oidc as oidc
 from spakweb.api import views_reviews as reviews
 from spakweb.api import views_run_acts as acts
@@ -16,10 +17,15 @@ from spakweb.api import views_runs as runs
 from spakweb.api import views_sources as sources
 from spakweb.api import views_specs as specs
 from spakweb.api import views_streams as streams
+from spakweb.api import views_suites as suites
+from spakweb.api import views_team as team
 from spakweb.api import views_versions as versions
 
 SPEC = "teams/<slug:team>/specs/<slug:spec>/"
 PATCH = f"{SPEC}patches/<int:number>/"
+SUITE = "teams/<slug:team>/suites/<slug:suite>/"
+EXPERIMENT = f"{SUITE}experiments/<int:number>/"
+CAMPAIGN = "teams/<slug:team>/campaigns/<int:number>/"
 SOURCE = "teams/<slug:team>/sources/<slug:source>/"
 RUN = "teams/<slug:team>/runs/<str:run>/"
 
@@ -82,6 +88,24 @@ urlpatterns = [
     path(f"{RUN}export.jsonl", one(files.RunExport), name="spak-api-export"),
     path(f"{RUN}changes.patch", one(files.RunPatch), name="spak-api-changes"),
     path(f"{RUN}junit.xml", one(files.RunJUnit), name="spak-api-junit"),
+    path("teams/<slug:team>/suites/", one(suites.SuiteList), name="spak-api-suites"),
+    path(f"{SUITE}cases/", one(suites.CaseList), name="spak-api-cases"),
+    path(f"{SUITE}experiments/", one(suites.ExperimentList), name="spak-api-experiments"),
+    path(EXPERIMENT, one(suites.ExperimentDetail), name="spak-api-experiment"),
+    path(f"{EXPERIMENT}stop/", one(suites.ExperimentStop), name="spak-api-experiment-stop"),
+    path(f"{EXPERIMENT}report.json", one(suites.ExperimentReport), name="spak-api-experiment-report"),
+    path(f"{EXPERIMENT}report.html", one(suites.ExperimentPage), name="spak-api-experiment-page"),
+    path(f"{EXPERIMENT}junit.xml", one(suites.ExperimentJUnit), name="spak-api-experiment-junit"),
+    path(f"{SPEC}findings/", one(campaigns.SpecFindings), name="spak-api-findings"),
+    path(f"{SPEC}campaigns/", one(campaigns.CampaignBegin), name="spak-api-campaign-begin"),
+    path("teams/<slug:team>/campaigns/", one(campaigns.CampaignList), name="spak-api-campaigns"),
+    path(CAMPAIGN, one(campaigns.CampaignDetail), name="spak-api-campaign"),
+    path(f"{CAMPAIGN}pause/", one(campaigns.CampaignPause), name="spak-api-campaign-pause"),
+    path(f"{CAMPAIGN}resume/", one(campaigns.CampaignResume), name="spak-api-campaign-resume"),
+    path(f"{CAMPAIGN}stop/", one(campaigns.CampaignStop), name="spak-api-campaign-stop"),
+    path(f"{CAMPAIGN}ledger.jsonl", one(campaigns.CampaignLedger), name="spak-api-campaign-ledger"),
+    path("teams/<slug:team>/runners/", one(team.RunnerList), name="spak-api-runners"),
+    path("teams/<slug:team>/audit/", one(team.AuditList), name="spak-api-audit"),
     path(f"{RUN}fork/", one(acts.RunFork), name="spak-api-fork"),
     path(f"{RUN}replay/", one(acts.RunReplay), name="spak-api-replay"),
     path(f"{RUN}labels/", one(acts.RunLabels), name="spak-api-labels"),

@@ -32,6 +32,7 @@ from spakweb.api.base import View
 from spakweb.api.once import once
 from spakweb.api.reading import NAME, chosen, page_of
 from spakweb.api.views_specs import find_spec
+from spakweb.api.views_versions import version_named
 from spakweb.errors import Refused
 from spakweb.live.stream import Crowded, hub, messages
 from spakweb.live.viewers import Viewer
@@ -103,7 +104,7 @@ class RunStart(View):
         found = find_spec(request, team, spec, "run.start")
         given = self.given(request, shapes.StartRequest)
         text = given.get("text")
-        version = _version(found, given) if text is None else _posted(request, found, given)
+        version = version_named(found, given) if text is None else _posted(request, found, given)
         inputs = {name: str(value) for name, value in given.get("inputs", {}).items()}
         unknown = sorted(inputs.keys() - start_inputs.declared(version).keys())
         if unknown:
@@ -125,21 +126,6 @@ class RunStart(View):
             return Response(body, status=201, headers={"Location": body["url"]})
 
         return once(request, work)
-
-
-def _version(spec: Spec, given: dict[str, Any]) -> SpecVersion:
-    if "version" in given and "tag" in given:
-        raise Refused("web.request", "version and tag cannot both be given.", "Send one of them.", 422)
-    found: SpecVersion | None = spec.head
-    if "tag" in given:
-        row = spec.tags.filter(name=given["tag"]).select_related("version").first()
-        found = row.version if row else None
-    elif "version" in given:
-        found = spec.versions.filter(number=given["version"]).first()
-    if found is None:
-        named = f"tag {given['tag']!r}" if "tag" in given else f"version {given['version']}"
-        raise Refused("web.run_version", f"This spec has no {named}.", "Its page lists them.", 422)
-    return found
 
 
 def _posted(request: Request, spec: Spec, given: dict[str, Any]) -> SpecVersion:

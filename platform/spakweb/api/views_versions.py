@@ -8,6 +8,8 @@ work is written over: the ETag of `versions/` and of a version is `"NUMBER-HASH"
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from django.http import Http404
 from django.urls import reverse
@@ -186,6 +188,25 @@ def _named(spec: Spec, name: str, default: int) -> SpecVersion:
     found = rows.first()
     if found is None:
         raise Http404
+    return found
+
+
+def version_named(spec: Spec, given: Mapping[str, Any]) -> SpecVersion:
+    """The version that a request names by `version` or `tag`; else the newest.
+
+    Raises: Refused `web.request`, `web.run_version`.
+    """
+    if "version" in given and "tag" in given:
+        raise Refused("web.request", "version and tag cannot both be given.", "Send one of them.", 422)
+    found: SpecVersion | None = spec.head
+    if "tag" in given:
+        row = spec.tags.filter(name=given["tag"]).select_related("version").first()
+        found = row.version if row else None
+    elif "version" in given:
+        found = spec.versions.filter(number=given["version"]).first()
+    if found is None:
+        named = f"tag {given['tag']!r}" if "tag" in given else f"version {given['version']}"
+        raise Refused("web.run_version", f"This spec has no {named}.", "Its page lists them.", 422)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time
 
 from django.core.paginator import Paginator
@@ -65,16 +65,23 @@ def _filtered(request: HttpRequest, team: Team) -> tuple[QuerySet, dict[str, str
         key: request.GET.get(key, "").replace("\0", "")[:100].strip()
         for key in ("q", "action", "since", "until")
     }
-    rows = Event.objects.filter(team=team)
-    if filters["q"]:
-        rows = rows.filter(Q(actor_name__icontains=filters["q"]) | Q(thing__icontains=filters["q"]))
-    if filters["action"]:
-        rows = rows.filter(action=filters["action"])
-    if filters["since"]:
-        rows = rows.filter(at__gte=_moment(filters["since"], time.min))
-    if filters["until"]:
-        rows = rows.filter(at__lte=_moment(filters["until"], time.max))
-    return rows, filters
+    return narrowed(Event.objects.filter(team=team), filters), filters
+
+
+def narrowed(rows: QuerySet[Event], filters: Mapping[str, str]) -> QuerySet[Event]:
+    """The events that fit `q`, `action`, `since` and `until`, of which each may be missing or empty.
+
+    Raises: Refused `web.date`.
+    """
+    if words := filters.get("q"):
+        rows = rows.filter(Q(actor_name__icontains=words) | Q(thing__icontains=words))
+    if action := filters.get("action"):
+        rows = rows.filter(action=action)
+    if since := filters.get("since"):
+        rows = rows.filter(at__gte=_moment(since, time.min))
+    if until := filters.get("until"):
+        rows = rows.filter(at__lte=_moment(until, time.max))
+    return rows
 
 
 def _moment(text: str, at: time) -> datetime:
@@ -91,7 +98,8 @@ def _query(request: HttpRequest) -> str:
     return kept.urlencode()
 
 
-def _row(event: Event) -> dict[str, object]:
+def row_of(event: Event) -> dict[str, object]:
+    """An event as exports have it."""
     return {
         "at": event.at.isoformat(),
         "actor": event.actor_name,
@@ -107,13 +115,13 @@ def _row(event: Event) -> dict[str, object]:
 
 def _jsonl(rows: QuerySet) -> Iterator[str]:
     for event in rows.iterator(1000):
-        yield json.dumps(_row(event), ensure_ascii=False) + "\n"
+        yield json.dumps(row_of(event), ensure_ascii=False) + "\n"
 
 
 def _csv(rows: QuerySet) -> Iterator[str]:
     yield _line(FIELDS)
     for event in rows.iterator(1000):
-        row = _row(event) | {"detail": json.dumps(event.detail, ensure_ascii=False) if event.detail else ""}
+        row = row_of(event) | {"detail": json.dumps(event.detail, ensure_ascii=False) if event.detail else ""}
         yield _line(tuple(_safe(str(row[field])) for field in FIELDS))
 
 

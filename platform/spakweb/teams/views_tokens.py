@@ -16,11 +16,11 @@ from spakweb.teams import tokens
 from spakweb.teams.models import Team, Token
 
 SCOPES = {
-    "start": "Start, fork, label, pause and cancel runs, and bring files for them",
+    "start": "Start, fork, label, pause and cancel runs, experiments and campaigns, and bring files for them",
     "answer": "Answer what a run waits for",
     "edit": "Create specs, save versions and move tags",
     "review": "Propose and revise patches, comment, merge what people approved",
-    "admin": "Add, change and remove the team's sources",
+    "admin": "Add, change and remove the team's sources, and read what happened in it",
 }
 """What a token may be given besides looking, in words."""
 GRACE = {

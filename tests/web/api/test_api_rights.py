@@ -16,19 +16,24 @@ from django.utils import timezone
 
 from api_table import ADMIN, ROWS, VIEWER, Row
 from run_rows_kit import begun, with_file
+from spak.outer.experiments import Plan
 from spakweb import access
 from spakweb.api import base
+from spakweb.campaigns.actions import begin as begin_campaign
 from spakweb.reviews.actions import propose
 from spakweb.reviews.talk import comment
 from spakweb.sources import actions as sources
 from spakweb.specs.actions import create_spec, set_tag
 from spakweb.specs.models import Spec
+from spakweb.suites.models import Case, Experiment, Suite
 from spakweb.teams import tokens
 from spakweb.teams.models import Role, Token
 from spakweb.worker import queue
 
 PEOPLE = {Role.VIEWER: "vera", Role.EDITOR: "bob", Role.REVIEWER: "rita", Role.ADMIN: "alice"}
 PREFIX = "spak-api-"
+CALLED = {"tag": "name", "file": "name", "campaign": "number"}
+"""What addresses call a part."""
 IDS = [str(row) for row in ROWS]
 
 
@@ -79,10 +84,17 @@ def world(first_cast: Any) -> dict[str, Any]:
     """Who asks, and what stands in addresses: made once."""
     cast = first_cast
     set_tag(cast["alice"], cast.spec.head, "gold")
+    suite = Suite.objects.create(team=cast.team, slug="nightly", name="nightly", seed=1, made_by=cast["bob"])
+    plan = Plan("nightly", "h", {"c": "h"}, {"small v1": "h"}, {"small v1": "small v1"})
+    Experiment.objects.create(suite=suite, number=1, plan=plan.to_json(), made_by=cast["bob"])
+    case = {"suite": suite, "name": "c", "content_hash": "h", "split": "gate", "state": "succeeded"}
+    Case.objects.create(**case, made_by=cast["bob"])
+    begin_campaign(cast["bob"], cast.spec.head, suite)
     patch = propose(cast["bob"], cast.spec, "task A { }", 1, "Less")
     create_spec(cast["alice"], cast.team, "another", cast.spec.head.text)
     live = begun(cast.team, cast.spec.head, "live-run")
     parts = {
+        "suite": "nightly", "campaign": 1,
         "team": cast.team.slug, "spec": "small", "number": 1, "tag": "gold", "run": live.key,
         "file": with_file(live, b"kept"), "revision": 1, "comment": comment(cast["bob"], patch, "Why?").pk,
         "source": sources.add(cast["alice"], cast.team, "app", "https://git.example/app.git", ["main"]).name,
@@ -113,7 +125,7 @@ def quiet(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ask(client: Client, row: Row, parts: dict[str, Any]) -> Any:
     """The answer; nothing that was done stays."""
-    args = {"name" if part in ("tag", "file") else part: parts[part] for part in row.parts}
+    args = {CALLED.get(part, part): parts[part] for part in row.parts}
     url = reverse(row.name, kwargs=args)
     with transaction.atomic():
         if row.method == "get":
@@ -192,7 +204,7 @@ def test_who_is_nobody_is_told_of_tokens(world: dict[str, Any], row: Row) -> Non
 def test_methods_that_an_address_has_not(world: dict[str, Any], name: str) -> None:
     rows = {row.method: row for row in ROWS if row.name == name}
     parts, row = world["parts"], next(iter(rows.values()))
-    args = {"name" if part in ("tag", "file") else part: parts[part] for part in row.parts}
+    args = {CALLED.get(part, part): parts[part] for part in row.parts}
     client = world["scoped"]["admin"]
     for method in ("get", "post", "put", "patch", "delete"):
         if method not in rows:

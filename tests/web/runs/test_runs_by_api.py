@@ -179,6 +179,14 @@ def test_report_log_and_ledger(ran: Callable[..., Run], ci: Client) -> None:
     assert log["Content-Type"].startswith("text/plain") and log.streaming
 
 
+def test_findings_of_what_ran(ran: Callable[..., Run], ci: Client) -> None:
+    run = ran(LEAVES)
+    assert run.version is not None
+    found = ci.get(f"{HERE}specs/{run.version.spec.slug}/findings/").json()
+    assert (found["version"], found["runs"], found["left_out"]) == (1, [run.key], 0)
+    assert found["findings"] == [] and found["transitions"] == []
+
+
 def test_of_a_deleted_run_nothing_is_left(cast: Any, ci: Client) -> None:
     run = begun(cast.team, cast.spec.head, "live-run")
     now = timezone.now()
