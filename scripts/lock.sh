@@ -3,6 +3,7 @@
 #
 #   requirements.lock      what users need: the project, the platform, the programs that examples start
 #   requirements-dev.lock  what `make setup` adds: the tests, the linters, the local model server
+#   requirements-telemetry.lock  what the extra `telemetry` adds to the first, for who wants it
 #   requirements-uv.lock   uv itself, for machines that have none
 set -euo pipefail
 cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -30,5 +31,7 @@ cat requirements.lock requirements-dev.lock >"$work/all.lock" 2>/dev/null || tru
 lock requirements.lock pyproject.toml --extra platform --extra checks --extra build
 lock "$work/all.lock" pyproject.toml --all-extras -c requirements.lock
 added requirements.lock "$work/all.lock" >requirements-dev.lock
+lock "$work/telemetry.lock" pyproject.toml --extra platform --extra checks --extra build --extra telemetry -c "$work/all.lock"
+added requirements.lock "$work/telemetry.lock" >requirements-telemetry.lock
 echo uv >"$work/uv.in"
 lock requirements-uv.lock "$work/uv.in"

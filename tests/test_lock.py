@@ -3,7 +3,8 @@
 requirements.lock is what users need, requirements-dev.lock what tests and linters add,
 requirements-uv.lock uv.
 
-ADR 0002 says why. requirements-peers.lock has the same form; what it pins is installed by `make bench
+ADR 0002 says why. requirements-telemetry.lock is what the extra of that name adds to requirements.lock.
+requirements-peers.lock has the same form; what it pins is installed by `make bench
 ARGS=peers` alone.
 """
 
@@ -23,7 +24,8 @@ from packaging.utils import canonicalize_name
 import spak
 
 ROOT = Path(__file__).resolve().parents[1]
-NAMES = ("requirements.lock", "requirements-dev.lock", "requirements-uv.lock", "requirements-peers.lock")
+NAMES = ("requirements.lock", "requirements-dev.lock", "requirements-uv.lock", "requirements-peers.lock",
+         "requirements-telemetry.lock")  # fmt: skip
 LOCKS = {name: (ROOT / name).read_text() for name in NAMES}
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = SETTINGS["project"]
@@ -74,6 +76,7 @@ PEERS = [Requirement(text) for text in SETTINGS["dependency-groups"]["peers"]]
         ("requirements-dev.lock", wanted("dev", "local")),  # of which users have some
         ("requirements-uv.lock", [Requirement("uv")]),
         ("requirements-peers.lock", PEERS),
+        ("requirements-telemetry.lock", wanted("telemetry")),
     ],
     ids=LOCKS,
 )
@@ -107,6 +110,13 @@ def test_it_is_complete_here(locks: tuple[str, ...]) -> None:
                 assert canonicalize_name(need.name) in pins, f"{name} needs {need.name}"
 
 
+def test_telemetry_is_what_the_tests_have() -> None:
+    users, added = pinned("requirements.lock"), pinned("requirements-dev.lock")
+    for name, pins in pinned("requirements-telemetry.lock").items():
+        assert name not in users
+        assert set(map(version, pins)) <= set(map(version, added[name])), name
+
+
 def test_tests_add_and_change_nothing() -> None:
     """What both files name, for different systems, has the same versions."""
     users, added = (pinned(lock) for lock in NAMES[:2])
@@ -132,8 +142,9 @@ def test_users_get_no_tools_of_the_tests() -> None:
 
 
 def test_what_our_code_imports_is_what_users_have() -> None:
-    """Except xllamacpp, which is optional, and lark, which only makes the parser's tables (ADR 0004)."""
-    optional = {"lark", "xllamacpp"}
+    """Except xllamacpp and opentelemetry, which are optional, and lark, which only makes the parser's tables
+    (ADR 0004)."""
+    optional = {"lark", "xllamacpp", "opentelemetry"}
     users = pinned("requirements.lock")
     owners = metadata.packages_distributions()
     missing: dict[str, str] = {}

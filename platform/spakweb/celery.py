@@ -76,7 +76,9 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["spakweb.worker"])
 app.autodiscover_tasks(["spakweb.reviews"], related_name="checks")
 app.autodiscover_tasks(["spakweb.hooks"], related_name="deliver")
-app.autodiscover_tasks(["spakweb.campaigns", "spakweb.reviews", "spakweb.suites"], related_name="jobs")
+app.autodiscover_tasks(
+    ["spakweb.campaigns", "spakweb.reviews", "spakweb.suites", "spakweb.telemetry"], related_name="jobs"
+)
 app.autodiscover_tasks(["spakweb.sources"], related_name="branches")
 app.steps["consumer"].add(Pulse)
 app.steps["worker"].add(Whole)

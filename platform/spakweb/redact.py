@@ -14,4 +14,9 @@ class Plain(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, with each token replaced."""
-        return TOKEN.sub("spak_[token]", super().format(record))
+        return without_tokens(super().format(record))
+
+
+def without_tokens(text: str) -> str:
+    """The text with each token replaced."""
+    return TOKEN.sub("spak_[token]", text)

@@ -14,6 +14,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from spakweb import restoring
 from spakweb.database import LIMITS, Limits, database
@@ -114,6 +115,7 @@ INSTALLED_APPS = [
     "spakweb.fleet",
     "spakweb.hooks",
     "spakweb.oidc",
+    "spakweb.telemetry",
     "spakweb.audit",
     "spakweb.home",
     "rest_framework",
@@ -400,11 +402,28 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
 CSRF_COOKIE_HTTPONLY = True
 CSRF_FAILURE_VIEW = "spakweb.error_pages.csrf"
 SECURE_SSL_REDIRECT = PRODUCTION
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 SECURE_HSTS_SECONDS = number("SPAK_WEB_HSTS_SECONDS", 31536000 if PRODUCTION else 0, 0, 126144000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = PRODUCTION
 
 # ---- what is said about what happens
+
+LOG = text("SPAK_WEB_LOG", "plain")
+if LOG not in ("plain", "json"):
+    raise BadSetting(
+        "SPAK_WEB_LOG", f"is {LOG[:40]!r}", "plain or json", "set SPAK_WEB_LOG=json, or unset it"
+    )
+METRICS_TOKEN = text("SPAK_WEB_METRICS_TOKEN")
+if METRICS_TOKEN and len(METRICS_TOKEN) < 16:
+    raise BadSetting("SPAK_WEB_METRICS_TOKEN", "is too short", "16 signs or more", _NEW_KEY)
+OTLP = text("SPAK_WEB_OTLP_ENDPOINT")
+"""Where spans of runs are sent; empty: nowhere."""
+if OTLP and urlsplit(OTLP).scheme not in ("http", "https"):
+    raise BadSetting(
+        "SPAK_WEB_OTLP_ENDPOINT", "is no address", "http://host:4318/v1/traces", "write the whole address"
+    )
+OTLP_HEADERS = text("SPAK_WEB_OTLP_HEADERS")
+"""`name=value` with commas between, such as a key of the collector's."""
 
 LOGGING: dict[str, Any] = {
     "version": 1,
@@ -414,11 +433,15 @@ LOGGING: dict[str, Any] = {
             "()": "spakweb.redact.Plain",
             "format": "{asctime} {levelname} {name}: {message}",
             "style": "{",
-        }
+        },
+        "json": {"()": "spakweb.logs.Json"},
     },
-    "filters": {"rate_limit": {"()": "spakweb.log_rate_limit.RateLimit"}},
+    "filters": {
+        "rate_limit": {"()": "spakweb.log_rate_limit.RateLimit"},
+        "ids": {"()": "spakweb.logs.Ids"},
+    },
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["rate_limit"]},
+        "stderr": {"class": "logging.StreamHandler", "formatter": LOG, "filters": ["rate_limit", "ids"]},
     },
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path
 
+from spakweb.home import metrics
 from spakweb.home import views as home
 from spakweb.live import events
 from spakweb.runs.pages import json_lists, old_addresses
@@ -12,6 +13,7 @@ urlpatterns = [
     path("", home.home, name="spak-home"),
     path("theme/", home.theme, name="spak-theme"),
     path("first/", home.put_away, name="spak-first-away"),
+    path("metrics", metrics.metrics, name="spak-metrics"),
     path("palette/", home.palette, name="spak-palette"),
     path("healthz", home.healthz, name="spak-healthz"),
     path("readyz", home.readyz, name="spak-readyz"),

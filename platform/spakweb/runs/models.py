@@ -170,6 +170,7 @@ class Run(models.Model):
             models.Index(fields=("team", "-id"), name="runs_of_team"),
             models.Index(fields=("team", "state", "ended_at"), name="runs_of_team_by_state"),
             models.Index(fields=("state", "lease_until"), name="runs_to_sweep"),
+            models.Index(fields=("ended_at",), name="runs_by_end"),
             models.Index(fields=("lease_until",), condition=~models.Q(holder=""), name="runs_held"),
             models.Index(fields=("wanted",), condition=~models.Q(wanted=""), name="runs_to_stop"),
         )

@@ -14,7 +14,7 @@ from typing import Literal
 from django.db import DatabaseError
 
 from spak.errors import LedgerError, UnavailableError, UserError
-from spakweb import clock
+from spakweb import clock, logs
 from spakweb.fleet.models import SILENT
 from spakweb.fleet.models import Runner as FleetRunner
 from spakweb.ledger import store
@@ -40,6 +40,11 @@ def advance(key: str, slice_s: float = SLICE_S) -> bool:
 def advance_or_busy(key: str, slice_s: float = SLICE_S) -> Literal["again", "stopped", "busy"]:
     """The same; "busy" when somebody else holds the run. An error that nobody expected is counted: a run may
     be what makes its worker fail."""
+    with logs.of_run(key):
+        return _tried(key, slice_s)
+
+
+def _tried(key: str, slice_s: float) -> Literal["again", "stopped", "busy"]:
     row = Run.objects.select_related("team", "version", "parent").get(key=key)
     if row.ended or row.only_shown:
         return "stopped"

@@ -218,7 +218,7 @@ OWN_ROUTES = {
     "spak-token-revoke": Route(None, "post", {}, ("token",)),
     "spak-team-new": Route(None, "post", {"name": "Mine"}, ()),
 }
-OPEN_ROUTES = {"spak-oidc-exchange", "spak-theme", "spak-healthz", "spak-readyz", "spak-join"}
+OPEN_ROUTES = {"spak-oidc-exchange", "spak-theme", "spak-healthz", "spak-readyz", "spak-metrics", "spak-join"}
 """Nobody need sign in for these."""
 ALLAUTH = ("account_", "mfa_", "socialaccount_", "openid_connect_")
 """Addresses of the library, which guards them itself; test_allauth_asks_for_a_sign_in looks at them."""
