@@ -361,7 +361,7 @@ def test_no_log_has_one(cast: Any, secret: str) -> None:
 
 def test_the_platform_logs_that_way(settings: Any) -> None:
     formats = settings.LOGGING["formatters"]
-    assert {made["()"] for made in formats.values()} == {"spakweb.redact.Plain"}
+    assert {made["()"] for made in formats.values()} == {"spakweb.redact.Plain", "spakweb.logs.Json"}
     assert {handler["formatter"] for handler in settings.LOGGING["handlers"].values()} <= set(formats)
 
 
