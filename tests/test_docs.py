@@ -15,7 +15,9 @@ from spak.cli import spak as command
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = sorted(
-    [*(ROOT / "agents" / "spak").rglob("*.py"), *(ROOT / "platform" / "spakweb" / "sources").rglob("*.py")]
+    path
+    for folder in ("agents/spak", "platform/spakweb/sources", "platform/spakweb/telemetry")
+    for path in (ROOT / folder).rglob("*.py")
 )
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "specs").rglob("*.md")])
 ERRORS = (ROOT / "docs" / "errors.md").read_text()
