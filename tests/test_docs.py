@@ -24,7 +24,8 @@ ERRORS = (ROOT / "docs" / "errors.md").read_text()
 CLI = (ROOT / "docs" / "cli.md").read_text()
 
 FAMILIES = frozenset(re.findall(r"^- `([a-z]+)\.", ERRORS, re.MULTILINE))
-NOT_CODES = frozenset({"llm.query", "llm.plan", "tool.run", "run.start", "run.approve", "run.branch"})
+NOT_CODES = frozenset({"llm.query", "llm.plan", "tool.run", "run.start", "run.approve", "run.branch",
+                       "telemetry.send", "telemetry.sweep"})  # fmt: skip
 TAIL = "\0"
 CODE = re.compile(r"[a-z]+\.[a-z][a-z0-9_]*")
 

@@ -92,8 +92,8 @@ class Counts(Collector):
         states = GaugeMetricFamily("spak_runs", "Runs that are not deleted, by state.", labels=["state"])
         rows = Run.objects.filter(deleted_at=None).order_by().values_list("state")
         found = dict(rows.annotate(Count("pk")))
-        for state in State:
-            states.add_metric([state.value], found.get(state.value, 0))
+        for state in State.values:
+            states.add_metric([state], found.get(state, 0))
         yield states
         behind = Run.objects.exclude(state__in=ENDED).filter(projected__lt=F("count"))
         lag = behind.aggregate(runs=Count("pk"), records=Sum(F("count") - F("projected")))
@@ -155,7 +155,7 @@ def text() -> bytes:
 def metrics(request: HttpRequest) -> HttpResponse:
     """The figures, for who may have them."""
     given = getattr(request, "bearer", None) or ""
-    request.bearer = ""  # type: ignore[attr-defined]
+    request.bearer = ""
     wanted = settings.METRICS_TOKEN
     if wanted and not compare_digest(given.encode(), wanted.encode()):
         words = "web.metrics: send the token of SPAK_WEB_METRICS_TOKEN: Authorization: Bearer ...\n"
@@ -172,7 +172,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     return response
 
 
-metrics.own_token = True  # type: ignore[attr-defined]
+metrics.own_token = True
 
 
 def _from_here(request: HttpRequest) -> bool:
