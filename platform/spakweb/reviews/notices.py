@@ -43,6 +43,8 @@ def revised(revision: Revision, by: Any) -> None:
     if revision.rebases is None:
         _to_author(revision, by, f"{by} made revision {revision.number}. {revision.why}")
     patch = revision.patch
+    if not settings.REVIEW_MAIL:
+        return
     done = {patch.author_id, *(one.user_id for one in rules.standing_approvals(patch))}
     rows = Verdict.objects.filter(revision__patch=patch).exclude(user__in=done).select_related("user")
     people = {one.user_id: one.user for one in rows if access.can(one.user, "spec.review", patch)}

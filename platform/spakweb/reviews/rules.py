@@ -95,10 +95,12 @@ def _unjudged(patch: Patch, latest: Revision) -> bool:
     row = latest.checks.filter(name="actions").first()
     if "actions" in required(patch.spec) or (row and row.ended_at and not is_stale(patch.spec, row)):
         return False
-    acted = Run.objects.filter(
-        version__spec=patch.spec, deleted_at=None, state__in=sorted(ENDED), count__gt=1
-    )
-    return acted.exists() and not any(map(_by_admin, standing_approvals(patch)))
+    return _acted(patch.spec).exists() and not any(map(_by_admin, standing_approvals(patch)))
+
+
+def _acted(spec: Spec) -> QuerySet[Run]:
+    """Ended runs that may have recorded actions."""
+    return Run.objects.filter(version__spec=spec, deleted_at=None, state__in=sorted(ENDED), count__gt=1)
 
 
 def _by_admin(approval: Verdict) -> bool:
@@ -195,10 +197,14 @@ def _checks(spec: Spec, revision: Revision) -> list[str]:
 
 
 def is_stale(spec: Spec, check: Check) -> bool:
-    """Whether it was judged against another version, under another law or with other imports than now."""
+    """Whether it was judged against another version, under another law or with other imports than now, or
+    found no action to judge and there are runs now."""
     if check.ended_at is None:
         return False
     if check.revision.base_id != spec.head_id or check.law != law_hash(spec):
+        return True
+    empty = check.name == "actions" and check.state == Check.State.NOTHING
+    if empty and _acted(spec).filter(ended_at__gt=check.ended_at).exists():
         return True
     imported = check.result.get("imports")
     return imported is not None and imported != imports_hash(check.revision)

@@ -258,6 +258,7 @@ def test_two_patches_conflict_and_the_choice_is_by_task(person) -> None:
     alice.go(patches[0])
     expect(alice.page.get_by_label("Checks", exact=True)).to_contain_text("Stale")
     expect(alice.page.get_by_text("The spec is at version 2")).to_be_visible()
+    assert alice.flaws(dark=True) == []
     alice.page.get_by_role("button", name="Bring up to date").click()
     expect(alice.page.get_by_role("heading", name=re.compile("1 conflict of patch"))).to_be_visible()
     assert alice.flaws(dark=True) == []

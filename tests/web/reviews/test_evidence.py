@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.core import mail
 from django.urls import reverse
+from django.utils import timezone
 
 from run_rows_kit import begun
 from spak import canon
@@ -138,6 +139,22 @@ def test_a_merge_waits_until_it_is_known_what_it_permits(cast: Any, patch: Patch
     patch.latest.checks.update(law="another")
     assert rules.missing(patch) == [wait]
     actions.judge(cast["alice"], patch, 1, True)
+    assert rules.missing(patch) == []
+
+
+def test_the_first_runs_after_the_check_are_judged_before_the_merge(cast: Any, patch: Patch) -> None:
+    """It found nothing to judge then; what the patch newly permits is known from these runs alone."""
+    assert checked(patch)["actions"][0] == "nothing"
+    actions.judge(cast["rita"], patch, 1, True)
+    assert rules.missing(patch) == []
+    run = begun(cast.team, cast.spec.head, "late", state="succeeded", ended_at=timezone.now())
+    type(run).objects.filter(pk=run.pk).update(count=5)
+    assert rules.missing(patch) == [
+        "a check to end, or an admin to approve it: recorded actions under both texts"
+    ]
+    assert page.status(cast["bob"], patch)["again"]
+    actions.repeat_check(cast["bob"], patch, 1)
+    checked(patch)
     assert rules.missing(patch) == []
 
 
