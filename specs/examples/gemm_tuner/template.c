@@ -1,0 +1,72 @@
+// C = A B for square row-major matrices, as a space of kernels: each choice is a macro that is written in front
+// of this text (the `instantiate` tool does that), and each has a default below.
+//
+//   WIDTH    floats in one vector;  VECTORS: vectors of a row of C held in registers;  ROWS: rows of C held
+//   PACK     1: the columns of B that a block needs are copied together first; 0: they are read where they are
+//   UNROLL   steps of the sum that are written out
+
+#ifndef WIDTH
+#define WIDTH 8
+#endif
+#ifndef VECTORS
+#define VECTORS 2
+#endif
+#ifndef ROWS
+#define ROWS 4
+#endif
+#ifndef PACK
+#define PACK 1
+#endif
+#ifndef UNROLL
+#define UNROLL 1
+#endif
+
+#define COLUMNS (WIDTH * VECTORS)
+#define MOST 512
+#define WORDS(text) _Pragma(#text)
+#define UNROLLED(steps) WORDS(GCC unroll steps)
+
+typedef float vec __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
+
+static float panel[MOST * COLUMNS];
+
+#define BLOCK(name, rows)                                                                       \
+    static void name(long n, long step, const float *A, const float *B, float *C) {             \
+        vec sum[rows][VECTORS] = {{{0}}};                                                       \
+        UNROLLED(UNROLL) for (long k = 0; k < n; k++) {                                         \
+            for (int r = 0; r < rows; r++)                                                      \
+                for (int v = 0; v < VECTORS; v++)                                               \
+                    sum[r][v] += A[r * n + k] * *(const vec *)(B + k * step + v * WIDTH);       \
+        }                                                                                       \
+        for (int r = 0; r < rows; r++)                                                          \
+            for (int v = 0; v < VECTORS; v++)                                                   \
+                *(vec *)(C + r * n + v * WIDTH) = sum[r][v];                                    \
+    }
+
+BLOCK(rows, ROWS)
+BLOCK(row, 1)
+
+void gemm(long n, const float *A, const float *B, float *C) {
+    long j = 0;
+    for (; j + COLUMNS <= n; j += COLUMNS) {
+        const float *from = B + j;
+        long step = n, i = 0;
+        if (PACK && n <= MOST) {
+            for (long k = 0; k < n; k++)
+                for (int v = 0; v < VECTORS; v++)
+                    *(vec *)(panel + k * COLUMNS + v * WIDTH) = *(const vec *)(B + k * n + j + v * WIDTH);
+            from = panel, step = COLUMNS;
+        }
+        for (; i + ROWS <= n; i += ROWS)
+            rows(n, step, A + i * n, from, C + i * n + j);
+        for (; i < n; i++)
+            row(n, step, A + i * n, from, C + i * n + j);
+    }
+    for (long i = 0; i < n; i++)
+        for (long rest = j; rest < n; rest++) {
+            float sum = 0.0f;
+            for (long k = 0; k < n; k++)
+                sum += A[i * n + k] * B[k * n + rest];
+            C[i * n + rest] = sum;
+        }
+}
