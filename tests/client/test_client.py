@@ -16,7 +16,7 @@ import httpx
 import pytest
 import yaml
 
-from spak.client import Platform, RemoteRun, pack, platform, servers
+from spak.client import Platform, RemoteRun, calls, pack, platform, servers
 from spak.errors import UnavailableError, UsageError, UserError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,7 +92,7 @@ def test_a_platform_that_is_not_there_is_said_in_words(pauses: list[float]) -> N
         raise httpx.ConnectError("Connection refused")
 
     told = refuses("unavailable.platform", asked(answer).teams, UnavailableError)
-    assert "Connection refused" in told and len(pauses) == platform.TRIES - 1
+    assert "Connection refused" in told and len(pauses) == calls.TRIES - 1
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_teams_that_are_none() -> None:
 
 
 def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(platform, "MAX_BYTES", 100)
+    monkeypatch.setattr(calls, "MAX_BYTES", 100)
     pieces: list[int] = []
 
     def endless() -> Iterator[bytes]:
@@ -188,7 +188,7 @@ def test_how_long_a_platform_may_have_one_wait(pauses: list[float], after: str) 
     headers = {b"Retry-After": after.encode("latin-1")}
     client = asked(lambda _: httpx.Response(503, headers=headers))
     refuses("unavailable.platform", client.teams, UnavailableError)
-    assert all(0.5 <= pause <= platform.LONGEST_PAUSE_S for pause in pauses) and len(pauses) == 5
+    assert all(0.5 <= pause <= calls.LONGEST_PAUSE_S for pause in pauses) and len(pauses) == 5
 
 
 def test_a_start_whose_first_request_is_still_under_way_is_sent_again(pauses: list[float]) -> None:

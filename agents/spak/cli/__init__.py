@@ -24,6 +24,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "blame": ("blame", "who gave each field of a spec its value, when and why"),
     "run": ("run", "start a run and advance it until it ends or waits"),
     "login": ("login", "keep the token of a platform for spak run --server"),
+    "logout": ("logout", "forget the token of a platform"),
     "step": ("step", "answer, or call the backend, and continue to the next stop"),
     "resume": ("resume", "continue after a crash or a stop"),
     "approve": ("approve", "answer an action that waits for approval"),

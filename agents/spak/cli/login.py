@@ -12,22 +12,14 @@ from spak.errors import UsageError
 
 @click.command()
 @click.argument("url")
-@click.option("--forget", is_flag=True, help="Forget the token of URL.")
 @common.json_option
-def command(url: str, forget: bool, as_json: bool) -> int:
+def command(url: str, as_json: bool) -> int:
     """Keep a token for the platform at URL, once it was tried. It is asked for, or read from standard input:
     never an argument, which others can see."""
     from spak.client import Platform, servers
-    from spak.client.platform import origin
+    from spak.client.calls import origin
 
     server = origin(url)
-    if forget:
-        known = servers.forget(server)
-        if as_json:
-            common.emit({"server": server, "known": known})
-        else:
-            common.say(f"{server}: {'forgotten' if known else 'no token was kept'}")
-        return 0
     with Platform(server, _secret(server)) as platform:
         teams = [
             {"slug": str(one.get("slug", "")), "role": str(one.get("role", ""))} for one in platform.teams()
@@ -45,7 +37,7 @@ def command(url: str, forget: bool, as_json: bool) -> int:
 
 
 def _secret(server: str) -> str:
-    from spak.client.platform import MAX_TOKEN
+    from spak.client.calls import MAX_TOKEN
 
     if sys.stdin is None:
         raise UsageError("client.token", "standard input is closed", "spak login URL < FILE")

@@ -39,6 +39,7 @@ class Order:
     junit: Path | None = None
     source: str = ""
     ref: str = ""
+    artifacts: Path | None = None
 
 
 def run(server: str, order: Order, as_json: bool) -> int:
@@ -47,7 +48,7 @@ def run(server: str, order: Order, as_json: bool) -> int:
     Raises: UsageError, UnavailableError.
     """
     from spak.client import Platform, servers
-    from spak.client.platform import origin
+    from spak.client.calls import origin
 
     found = NAME.fullmatch(order.name)
     if found is None:
@@ -68,7 +69,9 @@ def run(server: str, order: Order, as_json: bool) -> int:
                 common.emit(made.document)
             return 6
         code = _shown(ended, as_json)
-        return code if order.junit is None else _report(platform, ended, order.junit, code)
+        if order.junit is not None:
+            code = _report(platform, ended, order.junit, code)
+        return code if order.artifacts is None else _fetched(platform, ended, order.artifacts, code)
 
 
 def _start(platform: Platform, order: Order, team: str, spec: str, version: str | None) -> RemoteRun:
@@ -155,4 +158,18 @@ def _report(platform: Platform, run: RemoteRun, file: Path, code: int) -> int:
     except UserError as error:
         common.say(f"spak: {error.message} [{error.code}]")
         return code or error.exit_code
+    return code
+
+
+def _fetched(platform: Platform, run: RemoteRun, folder: Path, code: int) -> int:
+    """Fetch the files that it made; how the run ended is printed already, so a failure is said beside it."""
+    from spak.client.downloads import download
+
+    try:
+        found = platform.files(run.team, run.key)
+        count = download(found, folder, lambda one, into: platform.file(run.team, run.key, one, into))
+    except UserError as error:
+        common.say(f"spak: {error.message} [{error.code}]")
+        return code or error.exit_code
+    common.say(f"  {count} {'file' if count == 1 else 'files'} in {folder}")
     return code

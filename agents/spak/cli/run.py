@@ -42,6 +42,12 @@ MODES = click.Choice(["stepwise", "semi_auto", "full_auto"])
 )
 @click.option("--source", default="", metavar="NAME", help="With --server: fetch the files from this source.")
 @click.option("--ref", default="", metavar="REF", help="With --source: the branch or tag, or the usual one.")
+@click.option(
+    "--artifacts",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="With --wait: fetch the files that it made into DIR.",
+)
 @click.option("--wait", is_flag=True, help="With --server: show its records until it ends or waits.")
 @click.option(
     "--label", "labels", multiple=True, metavar="L", help="With --server: a label; repeat for more."
@@ -71,6 +77,7 @@ def command(
     files: Path | None,
     source: str,
     ref: str,
+    artifacts: Path | None,
     wait: bool,
     labels: tuple[str, ...],
     queue: str,
@@ -83,6 +90,7 @@ def command(
 
     away = {"--files": files, "--wait": wait, "--label": labels, "--queue": queue}
     away |= {"--idempotency-key": idempotency_key, "--source": source, "--ref": ref}
+    away |= {"--artifacts": artifacts}
     here = {"--workspace": workspace, "--in-place": in_place, "--proposer": proposer, "--from": recorded}
     here |= {"--seed": seed is not None, "--runs-dir": runs_dir}
     if junit is not None and (junit.is_dir() or not junit.parent.is_dir()):
@@ -93,13 +101,15 @@ def command(
         from spak.cli import remote
 
         _none_of(here, "a platform decides it: leave it out with --server")
-        if (junit or timeout is not None) and not wait:
-            raise UsageError("usage.arguments", "--junit and --timeout need --wait", "add --wait")
+        if (junit or artifacts or timeout is not None) and not wait:
+            raise UsageError(
+                "usage.arguments", "--junit, --artifacts and --timeout need --wait", "add --wait"
+            )
         if (source and files) or (ref and not source):
             raise UsageError("usage.arguments", "--ref needs --source, which takes no --files", "choose one")
         order = remote.Order(
             file, files, wait, timeout, pairs(inputs), labels, mode, backend, queue, idempotency_key, junit,
-            source, ref,
+            source, ref, artifacts,
         )  # fmt: skip
         return remote.run(server, order, as_json)
     _none_of(away, "it needs --server URL")

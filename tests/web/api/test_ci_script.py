@@ -25,6 +25,7 @@ alice = User.objects.get(username="alice")
 team = alice.memberships.first().team
 for name, path in (("good", "given.txt"), ("bad", "missing.txt")):
     create_spec(alice, team, name, 'task Look { step read: tool.read_file { path: "%s" } }' % path)
+create_spec(alice, team, "makes", 'task Make { step w: tool.write_file { path: "out.txt" content: "made" } }')
 print(team.slug, tokens.make(alice, "ci", 7, team, ["start"])[1])
 """
 
@@ -115,6 +116,12 @@ def test_spak_is_a_client(
     assert ElementTree.parse(tmp_path / "spak.xml").getroot()[0].get("failures") == (
         "0" if code == 0 else "2"
     )
+    if code == 0:
+        words += ["--artifacts", str(tmp_path / "made")]
+        done = subprocess.run(
+            [SPAK, "run", f"{team}/makes", *words], env=home, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0 and (tmp_path / "made/out.txt").read_text() == "made", done.stderr
     again = [
         SPAK,
         "run",
@@ -130,6 +137,9 @@ def test_spak_is_a_client(
         json.loads(subprocess.run(again, env=home, capture_output=True, check=False).stdout) for _ in range(2)
     ]
     assert found[0]["key"] == found[1]["key"] and found[0]["ended"]
+    gone = [subprocess.run([SPAK, "logout", up.url, "--json"], env=home, capture_output=True) for _ in "ab"]
+    assert [json.loads(one.stdout)["known"] for one in gone] == [True, False]
+    assert subprocess.run(again, env=home, capture_output=True, check=False).returncode == 2
 
 
 def test_a_spec_or_version_that_is_not_there(platform: tuple[Up, str, str]) -> None:
