@@ -237,11 +237,13 @@ def files(team: str, run: str) -> Steps[list[RemoteFile]]:
     rows = (yield from _ask("GET", f"{_run(team, run)}files/")).get("files")
     found = []
     for row in rows if isinstance(rows, list) else [None]:
-        named = isinstance(row, dict) and isinstance(row.get("name"), str) and isinstance(row.get("key"), str)
-        size = row.get("size") if isinstance(row, dict) else None
-        if not named or not (size is None or (type(size) is int and size >= 0)):
+        name, key, size = (
+            row.get(part) if isinstance(row, dict) else None for part in ("name", "key", "size")
+        )
+        sized = size is None or (type(size) is int and size >= 0)
+        if not (isinstance(name, str) and isinstance(key, str) and sized):
             raise unusable("no list of files")
-        found.append(RemoteFile(row["name"], row["key"], size))
+        found.append(RemoteFile(name, key, size))
     return found
 
 
