@@ -6,15 +6,29 @@ from typing import Any
 
 from rest_framework import serializers
 
-from spakweb.api.shapes import TEXT_BYTES, PatchShape
+from spakweb.api.shapes import TEXT_BYTES
 from spakweb.reviews.models import Comment, Queued, Revision, Verdict
 from spakweb.reviews.parts import Edit
+
+
+class PatchRow(serializers.Serializer):
+    """A patch in a list, with its newest revision; by itself it says what a merge waits for."""
+
+    number = serializers.IntegerField()
+    title = serializers.CharField()
+    state = serializers.CharField()
+    proposer = serializers.CharField()
+    revision = serializers.IntegerField()
+    base_version = serializers.IntegerField()
+    hash = serializers.CharField()
+    merged_version = serializers.IntegerField(allow_null=True)
+    html_url = serializers.CharField()
 
 
 class Patches(serializers.Serializer):
     """Patches of a spec, the newest first; `next` is the address of the older ones."""
 
-    patches = PatchShape(many=True)
+    patches = PatchRow(many=True)
     next = serializers.CharField(allow_null=True)
 
 

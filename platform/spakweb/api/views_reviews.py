@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import OuterRef, Subquery
 from django.http import Http404
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -39,9 +40,8 @@ def find_patch(request: Request, team: str, spec: str, number: int, action: str 
     return found
 
 
-def patch_of(request: Request, patch: Patch) -> dict[str, Any]:
-    """A patch as PatchShape."""
-    latest = patch.latest
+def row_of(request: Request, patch: Patch, latest: Revision) -> dict[str, Any]:
+    """A patch as PatchRow."""
     here = [patch.spec.team.slug, patch.spec.slug, patch.number]
     return {
         "number": patch.number,
@@ -51,10 +51,18 @@ def patch_of(request: Request, patch: Patch) -> dict[str, Any]:
         "revision": latest.number,
         "base_version": latest.base.number,
         "hash": latest.content_hash,
-        "checks": [{"name": one.name, "state": one.state, "words": one.words} for one in latest.checks.all()],
-        "missing": rules.missing(patch) if patch.state == Patch.State.OPEN else [],
         "merged_version": patch.merged.number if patch.merged else None,
         "html_url": request.build_absolute_uri(reverse("spak-patch", args=here)),
+    }
+
+
+def patch_of(request: Request, patch: Patch) -> dict[str, Any]:
+    """A patch as PatchShape."""
+    latest = patch.latest
+    return {
+        **row_of(request, patch, latest),
+        "checks": [{"name": one.name, "state": one.state, "words": one.words} for one in latest.checks.all()],
+        "missing": rules.missing(patch) if patch.state == Patch.State.OPEN else [],
     }
 
 
@@ -75,7 +83,9 @@ class PatchList(View):
         """Patches of a spec, the newest first."""
         found = find_spec(request, team, spec)
         given = asked(request, "state", "before")
-        rows = found.patches.select_related("spec__team", "spec__head", "author", "merged")
+        newest = Revision.objects.filter(patch=OuterRef("pk")).order_by("-number").values("pk")[:1]
+        rows = found.patches.select_related("spec__team", "author", "merged").defer("merged__text")
+        rows = rows.annotate(newest=Subquery(newest))
         if (state := given.get("state")) is not None:
             if state not in Patch.State.values:
                 known = ", ".join(Patch.State.values)
@@ -86,7 +96,10 @@ class PatchList(View):
         page, more = page_of(
             request, rows.order_by("-number")[: PAGE + 1], "before", lambda one: one.number, PAGE
         )
-        return Response({"patches": [patch_of(request, one) for one in page], "next": more})
+        last = Revision.objects.select_related("base").defer("text", "base__text")
+        revisions = last.in_bulk([one.newest for one in page])
+        body = [row_of(request, one, revisions[one.newest]) for one in page]
+        return Response({"patches": body, "next": more})
 
     @extend_schema(operation_id="propose_patch", request=PatchRequest, responses={201: PatchShape})
     def post(self, request: Request, team: str, spec: str) -> Response:
@@ -182,7 +195,7 @@ class CommentList(View):
     def get(self, request: Request, team: str, spec: str, number: int) -> Response:
         """The comments on a patch with their answers."""
         found = find_patch(request, team, spec, number, "spec.view")
-        rows = found.comments.select_related("author", "revision")[:MOST]
+        rows = found.comments.select_related("author", "revision").defer("revision__text")[:MOST]
         return Response({"comments": _comments(found, rows)})
 
     @extend_schema(

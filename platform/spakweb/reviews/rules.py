@@ -62,16 +62,15 @@ def standing_approvals(patch: Patch) -> list[Verdict]:
     """The approvals that count for the newest revision: of each person the last verdict, where the text that
     they judged and the newest differ in formatting at most, who wrote no revision and may still review. Where
     the spec says so they count for what came of bringing the text up to date."""
-    latest, wrote, last = patch.latest, authors(patch), {}
+    latest, wrote = patch.latest, authors(patch)
     counted = same_work(latest) if patch.spec.review_rules.approvals_follow else [latest]
-    rows = Verdict.objects.filter(revision__patch=patch).select_related("revision__base", "user")
-    for verdict in rows.order_by("pk"):
-        last[verdict.user_id] = verdict
+    said = Verdict.objects.filter(revision__patch=patch).order_by("pk")
+    last = {user: (pk, approves) for user, pk, approves in said.values_list("user", "pk", "approves")}
+    rows = Verdict.objects.filter(pk__in=[pk for pk, approves in last.values() if approves]).order_by("pk")
     return [
         one
-        for one in last.values()
-        if one.approves
-        and one.user_id not in wrote
+        for one in rows.select_related("revision__base", "user")
+        if one.user_id not in wrote
         and access.can(one.user, "spec.review", patch)
         and any(
             one.revision.base_id == other.base_id and same_meaning(patch.spec, one.revision.text, other.text)

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from django.core.cache import cache
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from spakweb.reviews import actions, checks, queue_steps
 from spakweb.reviews.models import Patch, Verdict
@@ -61,8 +63,27 @@ def test_patches_are_listed_by_pages_and_state(
     assert [one["number"] for one in second["patches"]] == [2, 1] and second["next"] is None
     assert [one["number"] for one in get(ci, "patches/?state=closed")["patches"]] == [1]
     assert get(ci, "patches/?state=open")["next"].endswith("?state=open&before=3")
-    assert first["patches"][0] == get(ci, "patches/4/")
+    whole = get(ci, "patches/4/")
+    assert first["patches"][0] == {name: whole[name] for name in whole if name not in ("checks", "missing")}
     assert ci.get(SPEC + "patches/?state=none").status_code == 400
+
+
+def test_lists_read_no_texts_and_ask_as_often_for_many(cast: Any, ci: Client, patch: Patch) -> None:
+    """Texts are long: a list of patches or revisions would have all of them in memory."""
+    get(ci, "patches/")  # the first use of a token writes
+
+    def asked(address: str) -> tuple[int, str]:
+        with CaptureQueriesContext(connection) as queries:
+            assert ci.get(SPEC + address).status_code == 200
+        return len(queries), " ".join(one["sql"] for one in queries)
+
+    few = {address: asked(address)[0] for address in ("patches/", "patches/1/revisions/")}
+    for number in range(5):
+        actions.propose(cast["bob"], cast.spec, cast.spec.head.text + f"// {number}\n", 1, f"p{number}")
+        actions.revise(cast["bob"], patch, number + 1, patch.latest.text + f"// {number}\n")
+    for address, count in few.items():
+        many, said = asked(address)
+        assert many == count and '"reviews_revision"."text"' not in said, address
 
 
 def test_a_patch_is_revised_and_an_edit_dropped(cast: Any, ci: Client, patch: Patch) -> None:
