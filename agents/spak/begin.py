@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spak import canon, config
+from spak.costs.prices import no_price
 from spak.errors import SpecError, UnavailableError, UsageError, UserError
 from spak.lang import Parsed, parse
 from spak.lang.catalog import backend_name
@@ -20,7 +21,6 @@ from spak.lang.checks.policy import check_law
 from spak.lang.diagnostics import Severity
 from spak.lang.imports import Resolved
 from spak.llm import Redactor, redactor
-from spak.llm.prices import no_price
 from spak.policy.law import Law, rules_of
 from spak.ports import Backend, Priced, Prompt
 from spak.program import Mode, Program

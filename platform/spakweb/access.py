@@ -1,7 +1,7 @@
 """Who may do what: the one place that decides.
 
 `can(user, action, thing)` answers for one object, `visible_to(user, queryset)` for many. Rights come from the
-role that a person has in the team that owns the thing; ACTIONS names the least role for each action. What a
+role that a person has in the team that owns the thing; RIGHTS names the least role for each action. What a
 person may not see does not exist for them: `find` raises 404 for it. What they see and may not do is a 403.
 
 A program that came with a token (teams/bearer.py) has the rights of a viewer, in the teams of the token, and
@@ -27,33 +27,36 @@ from django.utils.cache import patch_cache_control
 from spakweb.error_pages import API, form_of, program_answer
 from spakweb.teams.models import Membership, Role, Team
 
-ACTIONS: dict[str, Role] = {
-    "team.view": Role.VIEWER,
-    "team.manage": Role.ADMIN,
-    "spec.view": Role.VIEWER,
-    "spec.edit": Role.EDITOR,
-    "spec.tag": Role.REVIEWER,
-    "spec.archive": Role.ADMIN,
-    "spec.propose": Role.EDITOR,
-    "spec.review": Role.REVIEWER,
-    "spec.protect": Role.ADMIN,
-    "audit.view": Role.ADMIN,
-    "source.view": Role.VIEWER,
-    "source.manage": Role.ADMIN,
-    "fleet.view": Role.VIEWER,
-    "suite.view": Role.VIEWER,
-    "suite.edit": Role.EDITOR,
-    "campaign.view": Role.VIEWER,
-    "campaign.edit": Role.EDITOR,
-    "run.view": Role.VIEWER,
-    "run.start": Role.EDITOR,
-    "run.answer": Role.EDITOR,
-    "run.control": Role.EDITOR,
-    "run.branch": Role.EDITOR,
-    "run.approve": Role.REVIEWER,
-    "run.delete": Role.ADMIN,
+RIGHTS: dict[str, tuple[Role, str]] = {
+    "team.view": (Role.VIEWER, "see members"),
+    "spec.view": (Role.VIEWER, "specs and their versions"),
+    "source.view": (Role.VIEWER, "sources"),
+    "suite.view": (Role.VIEWER, "suites"),
+    "campaign.view": (Role.VIEWER, "campaigns"),
+    "run.view": (Role.VIEWER, "runs"),
+    "fleet.view": (Role.VIEWER, "runners"),
+    "spec.edit": (Role.EDITOR, "edit, save, restore and import specs"),
+    "spec.propose": (Role.EDITOR, "propose patches"),
+    "suite.edit": (Role.EDITOR, "edit suites"),
+    "campaign.edit": (Role.EDITOR, "run campaigns"),
+    "run.start": (Role.EDITOR, "start runs"),
+    "run.answer": (Role.EDITOR, "answer them"),
+    "run.control": (Role.EDITOR, "stop them"),
+    "run.branch": (Role.EDITOR, "ask for a branch of their result"),
+    "spec.tag": (Role.REVIEWER, "tag versions"),
+    "spec.review": (Role.REVIEWER, "approve patches"),
+    "run.approve": (Role.REVIEWER, "approve what a run asks for"),
+    "team.manage": (Role.ADMIN, "invite, change roles, write the team's rules, add webhooks"),
+    "source.manage": (Role.ADMIN, "add sources"),
+    "spec.protect": (Role.ADMIN, "protect specs"),
+    "spec.archive": (Role.ADMIN, "archive them"),
+    "run.delete": (Role.ADMIN, "delete runs and say how long they are kept"),
+    "audit.view": (Role.ADMIN, "read what happened"),
 }
-"""The least role for each action; roles are ranked viewer, editor, reviewer, admin."""
+"""The least role for each action, and what the action is called on pages; roles are ranked viewer, editor,
+reviewer, admin."""
+
+ACTIONS = {action: role for action, (role, _) in RIGHTS.items()}
 
 SCOPES: dict[str, frozenset[str]] = {
     "look": frozenset(),
@@ -66,6 +69,12 @@ SCOPES: dict[str, frozenset[str]] = {
 """What a scope of a token adds to looking. None approves: `run.approve` and `spec.review` are people's."""
 
 RANK = {role: place for place, role in enumerate(Role)}
+
+
+def rights_of(role: Role) -> str:
+    """What a role may do that the one below it may not, in words: `also edit suites, start runs`."""
+    words = ", ".join(text for least, text in RIGHTS.values() if least == role)
+    return words if RANK[role] == 0 else f"also {words}"
 
 
 def role_in(user: Any, team: Team) -> Role | None:

@@ -14,13 +14,13 @@ from host_kit import PERMITS, Look
 from law_kit import under
 from spak import canon
 from spak.cancel import Cancel
+from spak.costs.prices import Price, Prices
 from spak.kernel.packet import Form, Misfit, parse
 from spak.kernel.replay import replay
 from spak.lang.catalog import Catalog, NamedEntry
 from spak.ledger.files import FileLedgers
-from spak.llm.prices import Price, Prices
 from spak.llm.redact import Redactor
-from spak.llm.retrying import tokens
+from spak.llm.retry import tokens
 from spak.llm.secret import Secret
 from spak.ports import Answer, Call, Prompt, Tool, ToolResult
 from spak.records import Kind

@@ -12,7 +12,7 @@ import pytest
 
 from process_kit import WAIT_S, happens, until
 from spak.errors import SpakError
-from spak.llm import retrying
+from spak.llm import retry
 from spak.llm.gemini_cli import GeminiCli
 from spak.llm.settings import Choice
 from spak.ports import Prompt
@@ -37,7 +37,7 @@ def printing(*events: Any) -> str:
 
 @pytest.fixture
 def gemini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
-    monkeypatch.setattr(retrying, "BACKOFF_S", 0.02)
+    monkeypatch.setattr(retry, "BACKOFF_S", 0.02)
 
     def make(script: str, **changes: Any) -> GeminiCli:
         command = tmp_path / "gemini"

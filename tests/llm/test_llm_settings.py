@@ -12,12 +12,12 @@ import pytest
 
 from spak import config
 from spak.cancel import Cancel
+from spak.costs.prices import load
 from spak.errors import UnavailableError, UsageError
 from spak.lang.catalog import NamedEntry
 from spak.llm import open_backend, redactor
 from spak.llm.choose import Chooser
 from spak.llm.messages import sampling
-from spak.llm.prices import load
 from spak.llm.secret import Secret
 from spak.llm.settings import KEYS, RANGES, Choice, LlmSettings, read
 from spak.ports import Answer, Prompt

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spak.costs.prices import DEAREST, Price, Prices, load, parse
 from spak.errors import UsageError
-from spak.llm.prices import DEAREST, Price, Prices, load, parse
 
 TABLE = Prices({"m": Price(3_000_000, 15_000_000, 300_000, 3_750_000), "m-*": Price(1, 1, 1, 1)})
 COUNTS = st.integers(0, 10**9)

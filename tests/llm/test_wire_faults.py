@@ -13,7 +13,7 @@ import pytest
 from llm_stub import MODEL, TEXT, Stub
 from process_kit import WAIT_S, happens
 from spak.errors import RunError, SpakError, UnavailableError
-from spak.llm import BACKENDS, messages, retrying
+from spak.llm import BACKENDS, messages, retry
 from spak.llm.anthropic_ import Anthropic
 from spak.llm.ollama import Ollama
 from spak.llm.openai_compatible import OpenAICompatible
@@ -73,7 +73,7 @@ def stub() -> Iterator[Stub]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retrying, "BACKOFF_S", 0.02)
+    monkeypatch.setattr(retry, "BACKOFF_S", 0.02)
 
 
 def backend(kind: str, stub: Stub, **changes: Any) -> Any:
@@ -132,7 +132,7 @@ def test_a_pause_longer_than_the_call_may_take_ends_it_at_once(kind: str, stub: 
     with pytest.raises(UnavailableError, match="come back tomorrow") as caught:
         backend(kind, stub).answer(PROMPT)
     assert caught.value.code == "llm.rate_limited"
-    assert time.monotonic() - started < retrying.MOST_RETRY_AFTER_S == 60
+    assert time.monotonic() - started < retry.MOST_RETRY_AFTER_S == 60
 
 
 @pytest.mark.parametrize("kind", KINDS)

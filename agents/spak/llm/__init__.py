@@ -6,6 +6,7 @@ the settings of `[llm]`, per role and per task. Client libraries are loaded by t
 
 from collections.abc import Callable, Mapping
 
+from spak.costs.prices import load
 from spak.llm.anthropic_ import Anthropic
 from spak.llm.choose import Chooser
 from spak.llm.gemini_cli import GeminiCli
@@ -13,7 +14,6 @@ from spak.llm.local import Local
 from spak.llm.manual import Manual
 from spak.llm.ollama import Ollama
 from spak.llm.openai_compatible import OpenAICompatible
-from spak.llm.prices import load
 from spak.llm.recorded import Recorded, prompt_hash
 from spak.llm.redact import Redactor
 from spak.llm.settings import Choice, LlmSettings

@@ -16,7 +16,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
-from spak.llm.retrying import Trouble
+from spak.llm.retry import Trouble
 from spak.llm.settings import LOOPBACK, Choice
 from spak.policy import urls
 

@@ -16,9 +16,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from spak.lang.catalog import NamedEntry
-from spak.llm import address_check, http, messages, retrying
+from spak.llm import address_check, http, messages, retry
 from spak.llm.http_backend import HttpBackend
-from spak.llm.retrying import MAX_BYTES, Put, Reply, Trouble
+from spak.llm.retry import MAX_BYTES, Put, Reply, Trouble
 from spak.llm.settings import LOOPBACK, Choice
 from spak.ports import Finish, Prompt
 
@@ -169,11 +169,9 @@ def _usage(counts: Mapping[str, Any]) -> Mapping[str, int]:
     """The counts in our words: `input` is all of the prompt, theirs is what no cache had to do with."""
     cached = counts.get("cache_read_input_tokens")
     written = counts.get("cache_creation_input_tokens")
-    parts = retrying.tokens(fresh=counts.get("input_tokens"), cached=cached or 0, cache_write=written or 0)
+    parts = retry.tokens(fresh=counts.get("input_tokens"), cached=cached or 0, cache_write=written or 0)
     whole = sum(parts.values()) if "fresh" in parts else None
-    return retrying.tokens(
-        input=whole, output=counts.get("output_tokens"), cached=cached, cache_write=written
-    )
+    return retry.tokens(input=whole, output=counts.get("output_tokens"), cached=cached, cache_write=written)
 
 
 @contextmanager

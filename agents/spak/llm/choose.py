@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from spak.cancel import Cancel
+from spak.costs.prices import Prices
 from spak.errors import UnavailableError
-from spak.llm.prices import Prices
 from spak.llm.settings import LOCAL_WINDOW, Choice, LlmSettings
 from spak.ports import Answer, Backend, Prompt
 

@@ -22,8 +22,8 @@ from typing import Any
 from spak.cancel import Cancel
 from spak.errors import UnavailableError
 from spak.lang.catalog import NamedEntry
-from spak.llm import http, retrying
-from spak.llm.retrying import Put, Reply, Trouble
+from spak.llm import http, retry
+from spak.llm.retry import Put, Reply, Trouble
 from spak.llm.settings import Choice
 from spak.ports import Answer, Prompt
 
@@ -59,7 +59,7 @@ class GeminiCli:
         async def attempt(put: Put) -> Reply:
             return await self._attempt(argv, asked, put)
 
-        return retrying.ask(attempt, prompt, self.choice, {}, on_text, cancel)
+        return retry.ask(attempt, prompt, self.choice, {}, on_text, cancel)
 
     def _program(self) -> str:
         command = self.choice.command
@@ -186,6 +186,6 @@ def _event(line: bytes) -> Mapping[str, Any]:
 def _usage(stats: object) -> Mapping[str, int]:
     if not isinstance(stats, dict):
         return {}
-    return retrying.tokens(
+    return retry.tokens(
         input=stats.get("input_tokens"), output=stats.get("output_tokens"), cached=stats.get("cached")
     )

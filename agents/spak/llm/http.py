@@ -10,13 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from spak.errors import UnavailableError
 from spak.llm import address_check
 from spak.llm.redact import Redactor
-from spak.llm.retrying import MAX_BYTES, Trouble
+from spak.llm.retry import MAX_BYTES, Trouble, is_retried, pause
 from spak.llm.settings import LOOPBACK, Choice
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ def refused(choice: Choice, status: int, headers: Mapping[str, str], body: str) 
         )
     if status == 429:
         return Trouble("llm.rate_limited", message, "wait, or ask for a higher limit", True, pause(headers))
-    if status >= 500 or status in (408, 409, 425):
+    if is_retried(status):
         return Trouble("llm.server", message, "try again later", True, pause(headers))
     return Trouble("llm.rejected", message, "the engine does not take this request; docs/models.md says more")
 
@@ -158,23 +157,6 @@ def complained(choice: Choice, value: Mapping[str, Any]) -> Trouble:
     """What an error in the middle of a reply means: `value` is the object that holds it."""
     message = clean(choice, _message(json.dumps(value))) or "an error without a message"
     return Trouble("llm.server", f"{where(choice)} broke off: {message}", "see the server's log", retry=True)
-
-
-def pause(headers: Mapping[str, str]) -> float | None:
-    """Seconds that Retry-After asks for, as a number or a date; None when it says nothing readable."""
-    import time
-
-    text = headers.get("retry-after", "").strip()
-    if not text:
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(text).timestamp() - time.time()
-        except (TypeError, ValueError, OverflowError):
-            return None
-    return max(0.0, seconds) if seconds == seconds and seconds < 1e9 else None
 
 
 def protocol(choice: Choice, what: str) -> Trouble:

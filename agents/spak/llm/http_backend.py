@@ -10,8 +10,8 @@ from typing import Any
 from spak.cancel import Cancel
 from spak.errors import UnavailableError
 from spak.lang.catalog import NamedEntry
-from spak.llm import http, messages, retrying
-from spak.llm.retrying import Put, Reply
+from spak.llm import http, messages, retry
+from spak.llm.retry import Put, Reply
 from spak.llm.settings import STANDARD_KEYS, Choice
 from spak.ports import Answer, Prompt
 
@@ -55,7 +55,7 @@ class HttpBackend(ABC):
         async def attempt(put: Put) -> Reply:
             return await self.attempt(body, put)
 
-        return retrying.ask(attempt, prompt, self.choice, params, on_text, cancel)
+        return retry.ask(attempt, prompt, self.choice, params, on_text, cancel)
 
     def guard(self) -> None:
         """Raises: UnavailableError `llm.no_key`, `llm.insecure`."""
@@ -97,7 +97,7 @@ class HttpBackend(ABC):
 
         limit = min(max(PROBE_S, self.choice.connect_s), self.choice.timeout_s)
         chosen = replace(self.choice, retries=0, timeout_s=limit)
-        retrying.ask(attempt, Prompt("", ()), chosen, {})
+        retry.ask(attempt, Prompt("", ()), chosen, {})
         return tuple(sorted(found))
 
     def check(self) -> None:

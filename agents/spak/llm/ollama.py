@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from spak.lang.catalog import NamedEntry
-from spak.llm import http, messages, retrying
+from spak.llm import http, messages, retry
 from spak.llm.http_backend import HttpBackend
-from spak.llm.retrying import Put, Reply
+from spak.llm.retry import Put, Reply
 from spak.ports import Finish, Prompt
 
 _FINISH: Mapping[str, Finish] = {"stop": "stop", "length": "length"}
@@ -81,13 +81,13 @@ class Ollama(HttpBackend):
                     raise http.protocol(self.choice, "a message in another shape")
                 text.append(piece)
                 put(piece)
-                logs += retrying.logprobs(part.get("logprobs"))
+                logs += retry.logprobs(part.get("logprobs"))
                 if part.get("done"):
                     return Reply(
                         "".join(text),
                         _FINISH.get(str(part.get("done_reason")), ""),
                         str(part.get("model", "")),
-                        retrying.tokens(input=part.get("prompt_eval_count"), output=part.get("eval_count")),
+                        retry.tokens(input=part.get("prompt_eval_count"), output=part.get("eval_count")),
                         tuple(logs) or None,
                     )
         raise http.cut(self.choice)

@@ -12,9 +12,9 @@ from typing import Any
 
 from spak.errors import UnavailableError
 from spak.lang.catalog import NamedEntry
-from spak.llm import http, messages, retrying
+from spak.llm import http, messages, retry
 from spak.llm.http_backend import HttpBackend
-from spak.llm.retrying import Put, Reply, Trouble
+from spak.llm.retry import Put, Reply, Trouble
 from spak.llm.settings import Choice
 from spak.ports import Finish, Prompt
 
@@ -96,7 +96,7 @@ class OpenAICompatible(HttpBackend):
                 text.append(piece)
                 put(piece)
                 logprobs = first.get("logprobs")
-                logs += retrying.logprobs(logprobs.get("content") if isinstance(logprobs, dict) else None)
+                logs += retry.logprobs(logprobs.get("content") if isinstance(logprobs, dict) else None)
                 if first.get("finish_reason"):
                     finish = _FINISH.get(str(first["finish_reason"]), "")
         if finish is None:
@@ -139,6 +139,6 @@ def _usage(part: Mapping[str, Any]) -> Mapping[str, int]:
         return {}
     details = found.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    return retrying.tokens(
+    return retry.tokens(
         input=found.get("prompt_tokens"), output=found.get("completion_tokens"), cached=cached
     )

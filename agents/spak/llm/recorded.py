@@ -29,7 +29,7 @@ from spak.cancel import Cancel
 from spak.errors import RunError, SpakError, UnavailableError, UsageError
 from spak.inputs import open_input
 from spak.lang.catalog import NamedEntry
-from spak.llm.retrying import tokens
+from spak.llm.retry import tokens
 from spak.llm.settings import Choice
 from spak.ports import Answer, Finish, Prompt
 

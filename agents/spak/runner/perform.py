@@ -18,12 +18,12 @@ from typing import Any, Literal, NamedTuple
 
 from spak import canon, tokens
 from spak.cancel import Token, check
+from spak.costs.prices import no_price
 from spak.errors import RunError
 from spak.kernel import packet
 from spak.kernel.memory.recollect import Size
 from spak.kernel.rules import Rules
 from spak.kernel.state import Effect
-from spak.llm.prices import no_price
 from spak.policy.law import SPEC
 from spak.ports import (
     Answer,

@@ -23,13 +23,6 @@ from spakweb.teams.adapter import SESSION_KEY
 from spakweb.teams.models import Invitation, Membership, NamedRole, Role, Team, Token, User
 from spakweb.text import as_number
 
-CAN = {
-    Role.VIEWER: "see specs, versions, runs and runners",
-    Role.EDITOR: "also edit, save, restore and import specs; start, answer and stop runs",
-    Role.REVIEWER: "also tag versions and approve what a run asks for",
-    Role.ADMIN: "also invite, change roles, write the team's rules, archive, delete runs, read what happened",
-}
-
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
@@ -59,7 +52,7 @@ def _members(request: HttpRequest, team: Team, link: str = "") -> HttpResponse:
         "team": team,
         "section": "team",
         "members": team.memberships.select_related("user"),
-        "roles": [(role, CAN[role]) for role in Role],
+        "roles": [(role, access.rights_of(role)) for role in Role],
         "may_manage": may_manage,
         "may_audit": access.can(request.user, "audit.view", team),
         "invitations": [made for made in invitations if made.open(now)],
@@ -171,7 +164,7 @@ def join(request: HttpRequest, secret: str) -> HttpResponse:
         request.session.pop(SESSION_KEY, None)
         messages.success(request, f"Welcome to {team}.")
         return redirect("spak-team-home", team=team.slug)
-    return render(request, "teams/join.html", {"invitation": made, "can": CAN[Role(made.role)]})
+    return render(request, "teams/join.html", {"invitation": made, "can": access.rights_of(Role(made.role))})
 
 
 @require_safe

@@ -263,6 +263,14 @@ def test_every_action_has_a_role() -> None:
     assert list(access.RANK) == [VIEWER, EDITOR, REVIEWER, ADMIN]
 
 
+def test_pages_and_docs_say_what_the_table_says() -> None:
+    docs = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", (ROOT / "docs/platform.md").read_text())
+    for role in Role:
+        assert f"| {role} | {access.rights_of(role)} |" in docs
+    said = ", ".join(map(access.rights_of, Role))
+    assert all(words and words in said for _, words in access.RIGHTS.values())
+
+
 def test_every_action_is_asked_for_somewhere() -> None:
     files = [path for path in (ROOT / "platform/spakweb").rglob("*.py") if path.name != "access.py"]
     text = "".join(path.read_text() for path in [*files, *(ROOT / "templates").rglob("*.html")])

@@ -19,10 +19,10 @@ from platform_kit import ROOT, free_port, missing
 from process_kit import WAIT_S, until
 
 OWN_WORDS = (
-    "worker/test_retention.py::test_what_is_deleted_leaves_a_line_and_nothing_else",
-    "worker/test_retention.py::test_records_of_other_runs_cannot_be_deleted",
-    "worker/test_retention.py::test_a_run_that_has_not_ended_cannot_be_marked",
-    "worker/test_retention.py::test_the_trigger_of_an_older_version_is_replaced",
+    "worker/retention/test_deleting.py::test_what_is_deleted_leaves_a_line_and_nothing_else",
+    "worker/retention/test_retention.py::test_records_of_other_runs_cannot_be_deleted",
+    "worker/retention/test_retention.py::test_a_run_that_has_not_ended_cannot_be_marked",
+    "worker/retention/test_retention.py::test_the_trigger_of_an_older_version_is_replaced",
     "ledger/test_run_snapshots.py::test_a_worker_reads_only_the_records_after_the_snapshot",
     "ledger/test_run_snapshots.py::test_a_runner_that_lost_its_lease_keeps_none",
 )

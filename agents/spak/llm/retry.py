@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from math import nan
 from typing import Any
 
@@ -33,7 +34,30 @@ MAX_NAME = 200
 MAX_BYTES = 8 << 20
 """The longest reply, as bytes on the wire; what is longer is no answer."""
 
+RETRIED = frozenset({408, 409, 425, 429})
+"""Statuses of HTTP below 500 after which a request is sent again: too early, too often (429), in conflict."""
+
 Put = Callable[[str], None]
+
+
+def is_retried(status: int) -> bool:
+    """Whether a request that was answered with this status is sent again."""
+    return status in RETRIED or status >= 500
+
+
+def pause(headers: Mapping[str, str]) -> float | None:
+    """Seconds that Retry-After asks for, as a number or a date; None when it says nothing readable."""
+    text = headers.get("retry-after", "").strip()
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(text).timestamp() - time.time()
+        except (TypeError, ValueError, OverflowError):
+            return None
+    return max(0.0, seconds) if seconds == seconds and seconds < 1e9 else None
 
 
 class Trouble(Exception):
