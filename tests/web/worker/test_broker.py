@@ -135,6 +135,21 @@ def test_a_full_disk_leaves_nothing_in_the_queue(channel: Any, monkeypatch: pyte
     assert taken(channel) == [2]
 
 
+def test_a_message_is_in_the_queue_when_it_is_whole_and_not_before(
+    channel: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really, seen = Path.write_bytes, list[int]()
+
+    def slowly(path: Path, data: bytes) -> int:
+        really(path, data[: len(data) // 2])
+        seen.append(channel._size("work"))
+        return really(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", slowly)
+    channel._put("work", message(1))
+    assert seen == [0] and taken(channel) == [1]
+
+
 def test_what_a_dead_writer_left_is_removed_after_an_hour(
     channel: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
