@@ -200,8 +200,9 @@ class RefusedToAnswer:
         if isinstance(exception, DatabaseError) and locked(exception):
             log.error("%s %s: %s", request.method, request.path, exception)
             exception = Refused(
-                "web.locked", "A worker holds this row and does not answer. Nothing was changed.",
-                "Try again in a few seconds: the database gives up on such a worker.", 503,
+                "web.locked", "A process of the platform holds what this would change. Nothing was changed.",
+                "Try again in a few seconds; if it stays so, the operator looks for a stopped worker.",
+                503,
             )  # fmt: skip
         if isinstance(exception, RequestException):
             log.error("%s %s: %s", request.method, request.path, exception)

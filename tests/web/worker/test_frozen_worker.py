@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,14 @@ import psycopg
 import pytest
 from django.core.files.base import ContentFile
 from django.core.management import CommandError, call_command
-from django.db import DatabaseError, OperationalError
+from django.db import DatabaseError, OperationalError, connection
 from django.urls import reverse
 
 from freeze_kit import freezer
 from platform_kit import missing
+from runs_kit import tables
 from servers_kit import Postgres, binary
-from spakweb import worker_health
+from spakweb import lock_wait, worker_health
 from spakweb.database import Limits
 from spakweb.ledger.storage import DatabaseStorage
 from spakweb.lock_wait import passing
@@ -86,6 +89,32 @@ def test_a_cancel_that_finds_the_row_locked_is_answered(cast: Any, monkeypatch: 
         headers={"accept": "application/json"},
     )  # fmt: skip
     assert (found.status_code, found.json()["code"]) == (503, "web.locked")
+
+
+def test_a_cancel_is_answered_while_another_process_writes_to_sqlite(
+    transactional_db: None, cast: Any
+) -> None:
+    """Nobody can take the lock from a process that was stopped in its transaction; who asks is told."""
+    run = Run.objects.create(team=cast.team, key="r1", name="r1")
+    client, address = cast.client("alice"), reverse("spak-run-control", args=[cast.team.slug, run.key])
+
+    def cancel() -> Any:
+        return client.post(address, {"do": "cancel"}, headers={"accept": "application/json"})
+
+    with tables():
+        usual = connection.settings_dict["OPTIONS"]["timeout"]
+        with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as stopped:
+            stopped.execute("BEGIN IMMEDIATE")
+            began = time.monotonic()
+            found = cancel()
+            took = time.monotonic() - began
+        assert (found.status_code, found.json()["code"]) == (503, "web.locked")
+        assert took < usual / 2 and lock_wait.WAIT_MS <= 2000
+        with connection.cursor() as cursor:
+            assert cursor.execute("PRAGMA busy_timeout").fetchone() == (1000 * usual,)
+        assert cancel().status_code == 302
+        run.refresh_from_db()
+        assert run.wanted == "cancel" or run.ended
 
 
 def test_a_file_that_a_stopped_process_is_about_to_store_is_tried_again(
