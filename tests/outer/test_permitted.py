@@ -149,7 +149,7 @@ def test_an_exported_file_and_words_for_people(ran: Path) -> None:
     done = raw(ran, "policy", "diff", "same.mg", "new.mg", "--run", "run.jsonl")
     text = done.stdout + done.stderr
     assert done.returncode == 0
-    assert "newly denied: 1" in text and "Actions that no run took are not compared." in text
+    assert "newly denied: 1" in text and "Actions that no run took are not among these." in text
 
 
 @pytest.mark.parametrize(

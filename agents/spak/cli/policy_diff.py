@@ -11,6 +11,7 @@ import click
 from spak.cli import common
 
 if TYPE_CHECKING:
+    from spak.outer.abstract_actions import Compared
     from spak.outer.permitted import Change, Changes, Side
     from spak.records import Record
 
@@ -31,10 +32,21 @@ SHOWN = 20
     show_default=True,
     help="Whose text OLD and NEW are, where they are policies.",
 )
+@click.option("--abstract", is_flag=True, help="Also actions of up to two facts that no run took.")
+@click.option(
+    "--most", type=click.IntRange(min=1), default=300_000, show_default=True, help="Abstract actions at most."
+)
 @common.runs_option
 @common.json_option
 def command(
-    old: Path, new: Path, names: tuple[str, ...], level: str, runs_dir: Path | None, as_json: bool
+    old: Path,
+    new: Path,
+    names: tuple[str, ...],
+    level: str,
+    abstract: bool,
+    most: int,
+    runs_dir: Path | None,
+    as_json: bool,
 ) -> int:
     """Judge every recorded action under OLD and under NEW (two policies or two specs), and print with its
     proof what NEW newly permits or denies. Exit 1 when something is newly permitted."""
@@ -47,11 +59,14 @@ def command(
     found = Changes()
     for name, records in _runs(names, runs_dir):
         found.add(changes(name, records, *sides))
-    if not found.runs:
-        raise UsageError("usage.run", "there are no runs here", "name one with --run, or start one: spak run")
+    if not found.runs and not abstract:
+        hint = "name one with --run, start one: spak run, or ask for --abstract"
+        raise UsageError("usage.run", "there are no runs here", hint)
+    wide = _abstract(*sides, most) if abstract else None
     if as_json:
         common.emit(
             {
+                **({} if wide is None else {"abstract": wide.to_json()}),
                 "runs": found.runs,
                 "judged": found.judged,
                 "newly_permitted": [change.to_json() for change in found.newly("permitted")],
@@ -61,7 +76,36 @@ def command(
         )
     else:
         _print(found)
-    return 1 if found.newly("permitted") else 0
+        if wide is not None:
+            _print_abstract(wide)
+    return 1 if found.newly("permitted") or (wide is not None and wide.newly("permitted")) else 0
+
+
+def _abstract(old: Side, new: Side, most: int) -> Compared:
+    from spak import config
+    from spak.outer.abstract_actions import compare
+    from spak.policy.law import compiled
+
+    law = config.law()
+    made = [compiled(side.law or law, side.policy, side.axioms) for side in (old, new)]
+    return compare(made[0], made[1], most)
+
+
+def _print_abstract(found: Compared) -> None:
+    say = common.say
+    say(f"{found.judged} abstract actions of up to two of {found.facts} facts judged under both")
+    for direction in ("permitted", "denied"):
+        changed = found.newly(direction)
+        say(f"newly {direction}: {len(changed)}")
+        for item in changed[:SHOWN]:
+            say("  " + ", ".join(item.facts))
+            for line in item.proof.splitlines():
+                say(f"      {line}")
+        if len(changed) > SHOWN:
+            say(f"  ... and {len(changed) - SHOWN} more: --json has all")
+    if found.left_out:
+        say(f"not judged: {found.left_out} beyond --most {found.judged}")
+    say("Actions of three facts and more are not compared.")
 
 
 def _side(path: Path, level: str) -> Side:
@@ -125,7 +169,7 @@ def _print(found: Changes) -> None:
         say(f"not judged: {len(found.unknown)}")
         for item in found.unknown[:SHOWN]:
             say(f"  {item.run} record {item.seq}, {item.name}: {item.why}")
-    say("Actions that no run took are not compared.")
+    say("Actions that no run took are not among these.")
 
 
 def _one(change: Change) -> None:

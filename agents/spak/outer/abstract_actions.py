@@ -1,0 +1,300 @@
+"""What a change of the law newly permits or denies among abstract actions, which no run need have taken.
+
+`compare(old, new)` takes two policies. An abstract action is an act (a tool that a rule names, one that none
+does, a question, a plan, a check, a validator) with at most two more facts that can be stated of it. The
+facts are instances of what rules of either policy ask: each literal with its own constants, with what the
+tables that it is joined with hold, and with a value that no rule names. Every abstract action is judged under
+both; folds are as at the beginning of a run, and the world answers nothing.
+
+It says how many it judged and how many it left out beyond `most`, and nothing about actions of three facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from spak.datalog.explain import prove
+from spak.datalog.plan import Key
+from spak.datalog.session import Policy, Session
+from spak.datalog.syntax import Atom, Clause, Compare, Const, Literal_, Term, Var
+from spak.datalog.values import Fact, Inner, Name, Value, decode, encode, show_atom
+from spak.errors import UserError
+from spak.policy.history.deciding import answers, folds_of
+from spak.policy.history.state import History
+from spak.policy.law import RESERVED
+from spak.policy.toolfacts import ACTION
+
+Direction = Literal["permitted", "denied"]
+ACTS = ("ask", "plan", "check", "validate")
+OF_ACT = ("tool", "act", "event", "result", "unknown_tool")
+"""Predicates that an act has by itself."""
+OF_RUN = frozenset(
+    """
+    in_task at_level declared_tool diagnostic checks_ran spent allowance role held as_strict dependency_link
+    test_coverage entropy
+    """.split()  # noqa: SIM905
+)
+"""Predicates that speak of the run: their first column is no action."""
+OF_ALL = OF_RUN | {"signed_approval", "admin_override", "sandboxed", "takes", "unreadable"}
+_SECRETS = frozenset({"names_secret", "looks_secret"})
+_LINES = _SECRETS | {"command_does", "uses_path", "connects", "sets_variable", "works_in", "missing_path"}
+_FILES = _SECRETS | {"uses_path", "missing_path"}
+OF_DECLARED = _FILES | {"argument", "cut_argument", "declares_use"}
+STATED: Mapping[str, frozenset[str]] = {
+    "/run": _LINES,
+    "/shell": _LINES,
+    "/validate": _LINES | {"validator"},
+    "/git_commit": _FILES,
+    "/git_push": _FILES | {"command_does", "connects", "host_address", "unresolved"},
+    "/python_repl": _SECRETS | {"runs_code"},
+    "/apply_patch": _FILES | {"patch_trouble"},
+    "/http_request": _SECRETS
+    | {"asks_url", "asks_method", "url_trouble", "sends_body", "sends_header", "host_address", "unresolved",
+       "connects"},
+    **dict.fromkeys(("/read_file", "/write_file", "/list_files", "/delete_file"), _FILES),
+}  # fmt: skip
+"""What can be stated of each act (spak.policy.facts); of a tool that is not here, what its entry declares."""
+OTHER: Mapping[str, Value] = {"number": 1, "string": "other"}
+"""Values that no rule names, by the type of the column; elsewhere the name `/other`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An abstract action that the two judge differently."""
+
+    facts: tuple[str, ...]
+    newly: Direction
+    proof: str
+    """How the side that permits derives it; where it is newly denied and forbidden, how that is derived."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As commands print it."""
+        return {"facts": list(self.facts), "newly": self.newly, "proof": self.proof}
+
+
+@dataclass(slots=True)
+class Compared:
+    """What was judged, and what differed."""
+
+    judged: int = 0
+    left_out: int = 0
+    """Beyond the most that was asked for."""
+    facts: int = 0
+    """Abstract facts that rules of either policy ask for."""
+    found: list[Difference] = field(default_factory=list)
+
+    def newly(self, direction: Direction) -> list[Difference]:
+        """The differences in one direction."""
+        return [item for item in self.found if item.newly == direction]
+
+    def to_json(self) -> dict[str, Any]:
+        """As commands print it."""
+        return {
+            "judged": self.judged, "left_out": self.left_out, "facts": self.facts,
+            "newly_permitted": [item.to_json() for item in self.newly("permitted")],
+            "newly_denied": [item.to_json() for item in self.newly("denied")],
+        }  # fmt: skip
+
+
+def compare(old: Policy, new: Policy, most: int = 300_000) -> Compared:
+    """Judge every abstract action under both. Raises: what loading a session raises."""
+    universe = sorted({*_instances(old), *_instances(new)}, key=repr)
+    found = Compared(facts=len(universe))
+    if old.hash == new.hash:
+        return found
+    sides = _Side(old), _Side(new)
+    for kind, stated in _kinds(old, new):
+        own = [fact for fact in universe if fact[0] in stated]
+        for side in sides:
+            side.begin(kind)
+        bare = _judge(found, sides, kind, most)
+        singles: dict[Fact, bool] = {}
+        for at, one in enumerate(own):
+            for side in sides:
+                side.change((), (one,))
+            singles[one] = _judge(found, sides, (*kind, one), most, bare)
+            for two in own[:at]:
+                for side in sides:
+                    side.change((), (two,))
+                _judge(found, sides, (*kind, one, two), most, bare or singles[one] or singles[two])
+                for side in sides:
+                    side.change((two,), ())
+            for side in sides:
+                side.change((one,), ())
+    return found
+
+
+def _judge(
+    found: Compared, sides: tuple[_Side, _Side], facts: tuple[Fact, ...], most: int, shown: bool = False
+) -> bool:
+    """Whether the two differ; one that differs with fewer facts already is counted and not listed again."""
+    if found.judged >= most:
+        found.left_out += 1
+        return False
+    found.judged += 1
+    before, after = (side.judge() for side in sides)
+    if before == after:
+        return False
+    if not shown:
+        found.found.append(_difference(sides, facts, "permitted" if after else "denied"))
+    return True
+
+
+def _difference(sides: tuple[_Side, _Side], facts: tuple[Fact, ...], newly: Direction) -> Difference:
+    side = sides[1] if newly == "permitted" or sides[1].holds("forbidden") else sides[0]
+    shown = tuple(show_atom(name, map(encode, row)) for name, row in facts)
+    return Difference(shown, newly, side.proof())
+
+
+class _Side:
+    """A policy with a session whose facts are changed from action to action."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.folds = policy, folds_of(policy)
+        self.session: Session = policy.session()
+        self.verdict = False
+
+    def begin(self, facts: Iterable[Fact]) -> None:
+        self.session = self.policy.session(self._known(facts))
+
+    def change(self, less: Iterable[Fact], more: Iterable[Fact]) -> None:
+        self.session.update(self._known(less), self._known(more))
+
+    def judge(self) -> bool:
+        """Whether the action is permitted; an error of the engine is a denial, as in a run."""
+        try:
+            self._answer()
+            self.verdict = self.holds("permitted") and not self.holds("forbidden")
+        except UserError:
+            self.verdict = False
+        return self.verdict
+
+    def holds(self, pred: str) -> bool:
+        return self.session.holds(pred, ACTION)
+
+    def proof(self) -> str:
+        pred = "forbidden" if self.holds("forbidden") else "permitted"
+        return prove(self.session, pred, ACTION).text()
+
+    def _answer(self) -> None:
+        while requests := self.session.requests():
+            for request in requests:
+                self.session.supply(request, answers(self.folds, History(), request) or ())
+
+    def _known(self, facts: Iterable[Fact]) -> list[Fact]:
+        """Those of which the policy knows the predicate: others are no news to it."""
+        return [fact for fact in facts if (fact[0], len(fact[1])) in self.policy.predicates]
+
+
+def _kinds(old: Policy, new: Policy) -> Iterator[tuple[tuple[Fact, ...], frozenset[str]]]:
+    """Each act with the predicates that can be stated of it: tools that a rule names, one that none does."""
+    named = {*_named_tools(old), *_named_tools(new), "/other"}
+    held: Fact = ("sandboxed", (ACTION, Name("/restricted")))
+    for tool in sorted(named):
+        stated = OF_ALL | STATED.get(tool, OF_DECLARED)
+        yield (("act", (ACTION, Name("/tool"))), ("tool", (ACTION, Name(tool))), held), stated
+    for act in ACTS:
+        yield (("act", (ACTION, Name(f"/{act}"))), held), OF_ALL | STATED.get(f"/{act}", frozenset())
+
+
+def _named_tools(policy: Policy) -> Iterator[str]:
+    """Names that rules compare a tool with: their own, and those of tables that they join it with."""
+    tables = _tables(policy)
+    for clause in policy.rules:
+        for part in clause.body:
+            if isinstance(part, Literal_) and part.atom.key == ("tool", 2):
+                for known in _bindings(clause, part.atom, tables):
+                    yield str(_instance(policy, part.atom, known)[1][1])
+
+
+# ---- facts that rules ask for -----------------------------------------------------------------------------
+
+
+def _instances(policy: Policy) -> Iterator[Fact]:
+    """Instances of every literal about an action or a run that a rule of the policy has."""
+    tables = _tables(policy)
+    for clause in policy.rules:
+        for part in clause.body:
+            if isinstance(part, Literal_) and _is_stated(part.atom, policy):
+                for known in _bindings(clause, part.atom, tables):
+                    yield _instance(policy, part.atom, known)
+
+
+def _tables(policy: Policy) -> dict[Key, list[tuple[Inner, ...]]]:
+    """The rows of predicates that no rule derives."""
+    derived = {clause.head.key for clause in policy.rules}
+    found: dict[Key, list[tuple[Inner, ...]]] = {}
+    for key, row in policy.facts:
+        if key not in derived:
+            found.setdefault(key, []).append(row)
+    return found
+
+
+def _is_stated(atom: Atom, policy: Policy) -> bool:
+    mine = atom.pred in RESERVED and atom.pred not in OF_ACT
+    return mine and atom.key not in policy.externals and atom.key not in policy.folds
+
+
+def _bindings(
+    clause: Clause, atom: Atom, tables: Mapping[Key, list[tuple[Inner, ...]]]
+) -> Iterator[dict[str, Inner]]:
+    """Values of a literal's variables: none, rows of tables that share one, what they are compared with."""
+    yield {}
+    mine = {arg.name for arg in atom.args if isinstance(arg, Var)}
+    rows: list[dict[str, Inner]] = []
+    for part in clause.body:
+        if isinstance(part, Literal_) and part.atom.key in tables:
+            for row in tables[part.atom.key]:
+                known = _matched(part.atom.args, row)
+                if known is not None:
+                    rows.append(known)
+        if isinstance(part, Compare):
+            rows += _compared(part)
+    for known in rows:
+        if mine & known.keys():
+            yield known
+        for part in clause.body:  # `:string:starts_with(Text, Begins)`: a text that is the beginning itself
+            if isinstance(part, Literal_) and part.atom.pred.startswith(":string:"):
+                names = [arg.name for arg in part.atom.args if isinstance(arg, Var)]
+                if len(names) == 2 and names[1] in known and names[0] in mine:
+                    yield {names[0]: known[names[1]]}
+
+
+def _compared(part: Compare) -> list[dict[str, Inner]]:
+    """A variable as it is compared with a number: that number, and those next to it."""
+    for one, two in ((part.left, part.right), (part.right, part.left)):
+        if isinstance(one, Var) and isinstance(two, Const):
+            if type(two.value) is int:
+                return [{one.name: two.value + step} for step in (-1, 0, 1)]
+            return [{one.name: two.value}]
+    return []
+
+
+def _matched(args: tuple[Term, ...], row: tuple[Inner, ...]) -> dict[str, Inner] | None:
+    known: dict[str, Inner] = {}
+    for arg, value in zip(args, row, strict=True):
+        if isinstance(arg, Const) and arg.value != value:
+            return None
+        if isinstance(arg, Var) and known.setdefault(arg.name, value) != value:
+            return None
+    return known
+
+
+def _instance(policy: Policy, atom: Atom, known: Mapping[str, Inner]) -> Fact:
+    """The literal as a fact; what nothing binds is a value of its column's type that no rule names."""
+    decl = policy.decls.get(atom.key)
+    bounds = decl.bounds[0] if decl is not None and decl.bounds else ()
+    row: list[Value] = []
+    for at, arg in enumerate(atom.args):
+        kind = bounds[at].kind if at < len(bounds) else "any"
+        if at == 0 and atom.pred not in OF_RUN:
+            row.append(ACTION)
+        elif isinstance(arg, Const):
+            row.append(decode(arg.value))
+        elif isinstance(arg, Var) and arg.name in known:
+            row.append(decode(known[arg.name]))
+        else:
+            row.append(OTHER.get(kind, Name("/other")))
+    return atom.pred, tuple(row)
