@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from spakweb.reviews import actions, talk
 from spakweb.reviews.models import Patch
-from spakweb.reviews.protection import protect
+from spakweb.reviews.protection import protect, protect_team
 from spakweb.specs.actions import create_spec, save_version, set_tag
 from spakweb.teams import named_roles
 
@@ -23,6 +23,7 @@ def test_a_hostile_name_in_every_field(cast: Any) -> None:
     spec = create_spec(alice, cast.team, f"Sp {HOSTILE}", cast.spec.head.text)
     role = named_roles.keep(alice, cast.team, HOSTILE, [])
     protect(alice, spec, 1, roles={"any": role.name})
+    protect_team(alice, cast.team, 1, roles={"tools": role.name})
     spec.refresh_from_db()
     text = spec.head.text.replace(ONE, OTHER) + f"// {HOSTILE}\n"
     patch = actions.propose(bob, spec, text, 1, HOSTILE, HOSTILE, campaign=HOSTILE)
@@ -62,7 +63,7 @@ def _shown(cast: Any, spec: str, pages: dict[str, tuple[int, ...]]) -> dict[str,
     """Each page as alice sees it, with those of the team; none has the markup as markup."""
     found, team = {}, cast.team.slug
     where = {name: reverse(name, args=[team, spec, *args]) for name, args in pages.items()}
-    more = ("spak-reviews", "spak-team-home", "spak-audit", "spak-team-members")
+    more = ("spak-reviews", "spak-team-home", "spak-audit", "spak-team-members", "spak-review-rules")
     where |= {name: reverse(name, args=[team]) for name in more}
     for name, address in where.items():
         answer = cast.client("alice").get(address)

@@ -15,7 +15,7 @@ from spakweb.audit.models import Event
 from spakweb.errors import Refused
 from spakweb.reviews import actions, checks, inbox, jobs, merge_queue, queue_steps, rules
 from spakweb.reviews.models import Check, Patch, Queued
-from spakweb.reviews.protection import protect
+from spakweb.reviews.protection import follow_team, protect, protect_team
 from spakweb.specs.actions import archive
 from spakweb.teams.models import Membership, Role
 
@@ -227,6 +227,49 @@ def test_an_archived_spec_and_a_change_that_is_there_already(team: Any) -> None:
     archive(team["alice"], team.spec)
     work(team)
     assert ended(three) == ("refused", "small is archived")
+
+
+def test_reverts_go_through_the_queue_of_a_protected_spec(team: Any) -> None:
+    """With approvals of their own; of two the second has nothing left; one that conflicts is thrown out."""
+    first = team.spec.head.text
+    one = proposed(team, ONE, ONE.replace('"."', '"tests"'))
+    actions.queue(team["bob"], one, 1)
+    work(team)
+    backs = [actions.revert(team["bob"], Patch.objects.get(pk=one.pk)) for _ in range(2)]
+    with refused("web.patch_waits"):
+        actions.queue(team["bob"], backs[0], 1)
+    for back in backs:
+        actions.judge(team["rita"], back, 1, True)
+        actions.queue(team["bob"], back, 1)
+    work(team)
+    team.spec.refresh_from_db()
+    assert ended(backs[0]) == ("merged", "Merged as version 3") and team.spec.head.text == first
+    assert ended(backs[1]) == ("refused", "version 3 has all of it already")
+    made = actions.propose(team["bob"], team.spec, first.replace(ONE, ONE.replace('"."', '"z"')), 3, "Other")
+    actions.judge(team["rita"], made, 1, True)
+    actions.queue(team["bob"], made, 1)
+    work(team)
+    late = actions.revert(team["bob"], Patch.objects.get(pk=one.pk))
+    assert late.latest.base.number == 2
+    actions.judge(team["rita"], late, 1, True)
+    actions.queue(team["bob"], late, 1)
+    work(team)
+    assert ended(late) == ("refused", "it conflicts with version 4 in 1 place")
+
+
+def test_rules_of_the_team_that_change_hold_for_what_waits(team: Any) -> None:
+    follow_team(team["alice"], team.spec)
+    protect_team(team["alice"], team.team, 1, queue=True, follow=True)
+    patch = proposed(team, ONE, ONE.replace('"."', '"tests"'))
+    actions.queue(team["bob"], patch, 1)
+    protect_team(team["alice"], team.team, 2, queue=True, follow=True)
+    work(team)
+    assert ended(patch) == ("refused", "it needs 1 more to approve it")
+    protect_team(team["alice"], team.team, 1, queue=True, follow=True)
+    actions.queue(team["bob"], Patch.objects.get(pk=patch.pk), 1)
+    protect_team(team["alice"], team.team, 1)
+    assert actions.merge(team["bob"], Patch.objects.get(pk=patch.pk), 1).number == 2
+    assert ended(patch) == ("merged", "Merged as version 2")
 
 
 def test_checks_that_are_stale_or_lost_begin_again(team: Any, asked: list[tuple[str, Any]]) -> None:
