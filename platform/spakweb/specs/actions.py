@@ -20,13 +20,13 @@ from django.utils import timezone
 from spakweb import access
 from spakweb.audit.actions import record
 from spakweb.errors import Refused
-from spakweb.specs.team_files import TeamFiles, slug_of
 from spakweb.specs.facts import facts_of
 from spakweb.specs.merge import MINE, THEIRS, Merge, merge
 from spakweb.specs.models import TAG, Draft, Spec, SpecVersion, Tag
-from spakweb.text import clean, digest, one_line
+from spakweb.specs.team_files import TeamFiles, slug_of
 from spakweb.teams.law import law_of
 from spakweb.teams.models import Team
+from spakweb.text import clean, digest, one_line
 
 RESERVED = frozenset({"new", "import", "gallery"})
 """Words that stand where a spec's slug stands in addresses."""
@@ -90,7 +90,7 @@ def save_version(
     """The new version; the head itself when the text is the head's; Stale when the base is not the head.
 
     The person's draft is dropped with the save, in one transaction; not so when the text is no `typed` one
-    but a file or an old version. A protected spec takes `reviewed` texts alone, which come with their provenance.
+    but a file or an old version. A protected spec takes `reviewed` texts alone, with their provenance.
     Raises: Refused `web.text`, `web.text_size`, `web.markers`, `web.archived`, `web.protected`.
     """
     access.require(user, "spec.edit" if reviewed is None else "spec.propose", spec)
@@ -113,9 +113,7 @@ def save_version(
                 draft.delete()
             return head
         if spec.review_rules.approvals and reviewed is None:
-            raise Refused(
-                "web.protected", f"{spec.name} is protected.", "Propose the text as a patch.", 409
-            )
+            raise Refused("web.protected", f"{spec.name} is protected.", "Propose the text as a patch.", 409)
         if base_version != head.number:
             base = spec.versions.filter(number=base_version).first()
             return Stale(base, head, text, merge(base.text if base else "", text, head.text))

@@ -21,16 +21,16 @@ from django.utils.text import slugify
 from django.views.decorators.http import require_http_methods, require_POST
 
 from spakweb import access
-from spakweb.errors import Refused
 from spakweb.error_pages import wants_json
+from spakweb.errors import Refused
 from spakweb.specs import actions, show
 from spakweb.specs.actions import Stale
-from spakweb.specs.team_files import NAMED
 from spakweb.specs.examples import examples
 from spakweb.specs.models import Spec, SpecVersion, Tag
-from spakweb.text import as_number, clean
+from spakweb.specs.team_files import NAMED
 from spakweb.specs.views import around, find_spec, find_version
 from spakweb.teams.models import Team
+from spakweb.text import as_number, clean
 
 STARTER = """\
 // Each step runs in a sandbox; the task succeeds when the condition at its end holds.

@@ -1,7 +1,8 @@
 """What lists and pages say about a version without parsing it again: `facts_of(whole, law)`.
 
-Takes a text with its IMPORTs put in (team_files.py) and the law that its team is under, gives a small dictionary of plain values. A text with
-mistakes has facts too: what could be read, and how many mistakes there are. `findings` are the mistakes.
+Takes a text with its IMPORTs put in (team_files.py) and the law that its team is under, gives a small
+dictionary of plain values. A text with mistakes has facts too: what could be read, and how many mistakes
+there are. `findings` are the mistakes.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from spak import config
 from spak.kernel.foresee import foresee
 from spak.lang.catalog import Catalog
 from spak.lang.check import examine
+from spak.lang.checks.policy import check_law
 from spak.lang.diagnostics import Diagnostic, in_order
 from spak.lang.graph import graph_of
 from spak.lang.imports import Resolved
-from spak.lang.checks.policy import check_law
 from spak.lang.outline import Outline
 from spak.policy.law import Law
 

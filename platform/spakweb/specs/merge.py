@@ -129,9 +129,9 @@ def _changes(old: Lines, new: Lines) -> list[tuple[int, int, int]]:
 
 
 def opcodes(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
-    """What difflib says, in bounded time: what both begin and end with is set aside, longer texts are divided at
-    the lines that each has once (as in a patience diff), and in a long rest nothing is matched by lines that
-    stand everywhere (blank ones, brackets): that takes their square."""
+    """What difflib says, in bounded time: what both begin and end with is set aside, longer texts are divided
+    at the lines that each has once (as in a patience diff), and in a long rest nothing is matched by lines
+    that stand everywhere (blank ones, brackets): that takes their square."""
     head, most = 0, min(len(old), len(new))
     while head < most and old[head] == new[head]:
         head += 1

@@ -65,7 +65,7 @@ class SpecVersion(AppendOnly):
     restored_from = models.ForeignKey("self", models.PROTECT, related_name="+", null=True, blank=True)
     facts = models.JSONField(default=dict)
     provenance = models.JSONField(default=dict)
-    """Of a version that a merge made: patch, revision, proposer, who approved, checks, record of the history."""
+    """Of a version that a merge made: patch, revision, proposer, approvals, checks, record of the history."""
 
     class Meta:
         ordering = ("-number",)
@@ -112,7 +112,9 @@ class Draft(models.Model):
     saved_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        constraints = (models.UniqueConstraint(fields=("spec", "user", "patch"), name="one_draft_per_person"),)
+        constraints = (
+            models.UniqueConstraint(fields=("spec", "user", "patch"), name="one_draft_per_person"),
+        )
 
     def __str__(self) -> str:
         return f"draft of {self.user} for {self.spec}"

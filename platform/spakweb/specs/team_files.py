@@ -17,8 +17,8 @@ from django.utils.text import slugify
 
 from spak import data
 from spak.lang import Parsed, parse
-from spak.lang.spec_files import folder_reader
 from spak.lang.imports import Resolved, resolve
+from spak.lang.spec_files import folder_reader
 from spakweb.specs.models import Spec, SpecVersion
 from spakweb.teams.models import Team
 

@@ -12,14 +12,14 @@ from django.views.decorators.http import require_safe
 
 from spakweb import access
 from spakweb.specs import show
-from spakweb.specs.team_files import TeamFiles, slug_of
-from spakweb.specs.facts import facts_of, findings
-from spakweb.specs.examples import examples
 from spakweb.specs.actions import draft_of
+from spakweb.specs.examples import examples
+from spakweb.specs.facts import facts_of, findings
 from spakweb.specs.models import Spec, SpecVersion
-from spakweb.text import as_number
+from spakweb.specs.team_files import TeamFiles, slug_of
 from spakweb.teams.law import law_of
 from spakweb.teams.models import Team
+from spakweb.text import as_number
 
 PAGE = 50
 SORTS = {"name": ("name", "pk"), "changed": ("-head__made_at", "-pk")}
@@ -44,7 +44,11 @@ def named_version(request: HttpRequest, spec: Spec, name: str) -> SpecVersion:
     """The version of that number, or the one that the tag of that name is at; without a name the newest."""
     number = as_number(name)
     if number is None and name:
-        found = spec.tags.filter(name=name[:40].replace("\0", "")).values_list("version__number", flat=True).first()
+        found = (
+            spec.tags.filter(name=name[:40].replace("\0", ""))
+            .values_list("version__number", flat=True)
+            .first()
+        )
         if found is None:
             raise Http404
         number = found

@@ -4,15 +4,14 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('specs', '0001_initial'),
+        ("specs", "0001_initial"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='spec',
-            name='approvals',
+            model_name="spec",
+            name="approvals",
             field=models.PositiveSmallIntegerField(default=0),
         ),
     ]

@@ -4,25 +4,24 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('specs', '0002_spec_approvals'),
+        ("specs", "0002_spec_approvals"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='spec',
-            name='privileged_by_admin',
+            model_name="spec",
+            name="privileged_by_admin",
             field=models.BooleanField(default=False),
         ),
         migrations.AddField(
-            model_name='spec',
-            name='required_checks',
+            model_name="spec",
+            name="required_checks",
             field=models.JSONField(blank=True, default=list),
         ),
         migrations.AddField(
-            model_name='specversion',
-            name='provenance',
+            model_name="specversion",
+            name="provenance",
             field=models.JSONField(default=dict),
         ),
     ]

@@ -4,20 +4,19 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('specs', '0003_evidence'),
+        ("specs", "0003_evidence"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='spec',
-            name='approvals_follow',
+            model_name="spec",
+            name="approvals_follow",
             field=models.BooleanField(default=False),
         ),
         migrations.AddField(
-            model_name='spec',
-            name='merge_queue',
+            model_name="spec",
+            name="merge_queue",
             field=models.BooleanField(default=False),
         ),
     ]

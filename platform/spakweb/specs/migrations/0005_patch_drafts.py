@@ -5,24 +5,23 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('specs', '0004_merge_queue'),
+        ("specs", "0004_merge_queue"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.RemoveConstraint(
-            model_name='draft',
-            name='one_draft_per_person',
+            model_name="draft",
+            name="one_draft_per_person",
         ),
         migrations.AddField(
-            model_name='draft',
-            name='patch',
+            model_name="draft",
+            name="patch",
             field=models.PositiveIntegerField(default=0),
         ),
         migrations.AddConstraint(
-            model_name='draft',
-            constraint=models.UniqueConstraint(fields=('spec', 'user', 'patch'), name='one_draft_per_person'),
+            model_name="draft",
+            constraint=models.UniqueConstraint(fields=("spec", "user", "patch"), name="one_draft_per_person"),
         ),
     ]

@@ -14,15 +14,14 @@ def keep(apps: Any, editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('specs', '0005_patch_drafts'),
+        ("specs", "0005_patch_drafts"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='spec',
-            name='own_rules',
+            model_name="spec",
+            name="own_rules",
             field=models.BooleanField(default=False),
         ),
         migrations.RunPython(keep, migrations.RunPython.noop),
