@@ -35,6 +35,8 @@ class Reading:
     graph: Graph
     kinds: frozenset[str]
     """What kinds of edit it has (kinds.py)."""
+    readable: bool
+    """Whether the text after it has no errors of grammar: else the difference is of what could be read."""
     old_tasks: TaskLines
     """First and last line and name of each task of the text before."""
     new_tasks: TaskLines
@@ -60,7 +62,9 @@ def _read(team_files: TeamFiles, stamps: tuple[Hashable, Hashable], old: str, ne
     stage = privileged(old, new, catalog(), found=alone)
     marked = frozenset(str(item["path"]) for item in stage.evidence.get("changes", ()))
     kinds = kinds_of(found, marked, before.spec, after.spec)
-    return Reading(found, marked, joined, kinds, _lines_of_tasks(one), _lines_of_tasks(two))
+    if not two.ok:
+        kinds |= {"any"}
+    return Reading(found, marked, joined, kinds, two.ok, _lines_of_tasks(one), _lines_of_tasks(two))
 
 
 def read_imports(spec: Spec, *texts: str) -> str:

@@ -219,4 +219,8 @@ def law_hash(spec: Spec) -> str:
 
 
 def same_meaning(spec: Spec, one: str, two: str) -> bool:
-    return one == two or read(spec, one, two).difference.formatting_only
+    """Whether they are the same but for formatting; two texts that cannot be read are not."""
+    if one == two:
+        return True
+    reading = read(spec, one, two)
+    return reading.readable and reading.difference.formatting_only

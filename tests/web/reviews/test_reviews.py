@@ -114,6 +114,19 @@ def test_approvals_fall_with_a_new_meaning_and_stay_with_new_formatting(cast: An
     assert rules.standing_approvals(both) == []
 
 
+@pytest.mark.parametrize("broken", ["{text}}}\n", "{text}TASK {{\n", "@@@ {text}"])
+def test_a_text_that_can_no_longer_be_read_is_no_formatting(cast: Any, both: Patch, broken: str) -> None:
+    """What the parser makes of it may be the same: the approvals were for a text that runs."""
+    actions.judge(cast["rita"], both, 1, True)
+    actions.revise(cast["bob"], both, 1, broken.format(text=both.latest.text))
+    assert rules.standing_approvals(both) == []
+    made = actions.propose(cast["bob"], cast.spec, broken.format(text=cast.spec.head.text), 1, "Broken")
+    where = reverse("spak-patch", args=[cast.team.slug, "small", made.number])
+    body = cast.client("rita").get(where).content.decode()
+    assert "Only the layout" not in body and "It cannot be read as a whole" in body
+    assert "Formatting only" not in body
+
+
 def test_a_refusal_holds_a_patch_until_it_is_answered(cast: Any, both: Patch) -> None:
     actions.judge(cast["alice"], both, 1, True)
     actions.judge(cast["rita"], both, 1, False, "Why docs?")
