@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from spak import config
+from spak.ports import MeasureCall, Measurement
 from spak.sandbox import LAUNCHERS
 from spak.suites import Case, Check, Right, judge
 from spak.suites.folder import passes_before
@@ -150,6 +151,36 @@ def test_a_validator_judges_a_copy_and_one_that_is_not_there_is_void(
     (left / "thing.py").write_text("def double(n):\n    return n\n")
     assert judge(wanted, "succeeded", (), left, full).outcome == "fail"
     assert judge(wanted, "succeeded", (), left, bench).outcome == "void"
+
+
+@pytest.mark.parametrize(
+    ("name", "seen"),
+    [
+        ("problems/own.py", {"problems/own.py": "x = 1\n"}),
+        ("problems/other.py", {}),
+        ("../case.json.py", {}),
+        ("softmax", {}),
+    ],
+)
+def test_a_validator_gets_its_problem_from_the_sealed_files(
+    case: Case, left: Path, bench: Bench, name: str, seen: dict[str, str]
+) -> None:
+    """An agent that knew the problem's file could write to it: it lies where no run has it."""
+    assert case.sealed is not None
+    (case.sealed / "problems").mkdir()
+    (case.sealed / "problems/own.py").write_text("x = 1\n")
+    (case.sealed.parent / "case.json.py").write_text("x = 2\n")
+    calls: list[MeasureCall] = []
+
+    class Noting:
+        def measure(self, call: MeasureCall) -> Measurement:
+            calls.append(call)
+            return Measurement("checked", checks=({"name": "a", "ok": True, "code": "", "detail": ""},))
+
+    wanted = replace(case, right=Right(validator={"name": "CpuProfiler", "options": {"problem": name}}))
+    full = replace(bench, validators={"CpuProfiler": Noting()})  # type: ignore[dict-item]
+    assert judge(wanted, "succeeded", (), left, full).outcome == "pass"
+    assert calls[0].problems == seen
 
 
 def test_pipes_are_not_copied(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from spak.files import beneath
 from spak.ports import Job, Launcher, Limits, MeasureCall, Toolchain, Validator
 from spak.suites.model import Case, Check, walk
 
@@ -89,6 +90,7 @@ def validate(case: Case, left: Path, bench: Bench) -> list[Result]:
                 limits=bench.limits,
                 toolchain=bench.toolchain,
                 seed=case.seed,
+                problems=_problem(case, wanted.get("options", {})),
             )
         )
     if found.status in ("void", "unavailable"):
@@ -96,6 +98,15 @@ def validate(case: Case, left: Path, bench: Bench) -> list[Result]:
     bad = [str(item.get("name")) for item in found.checks if item.get("ok") is not True]
     ok = found.status in ("measured", "checked") and bool(found.checks) and not bad
     return [Result(wanted["name"], ok, "" if ok else ", ".join(bad) or found.status)]
+
+
+def _problem(case: Case, options: Mapping[str, Any]) -> dict[str, str]:
+    """The text of the problem's file that the options name, from the case's sealed folder: by name."""
+    name = options.get("problem")
+    if case.sealed is None or not isinstance(name, str) or not name.endswith(".py"):
+        return {}
+    data = beneath.content(case.sealed, name)
+    return {} if data is None else {name: data.decode("utf-8", "replace")}
 
 
 def files(case: Case, left: Path) -> list[Result]:
