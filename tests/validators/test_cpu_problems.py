@@ -107,6 +107,31 @@ def test_wrong_answers_in_any_output_are_found(lab: Lab, name: str) -> None:
     assert code(measured(lab, scale(lab, name.replace(" ", "_"), body), OWN)) == expected
 
 
+def test_a_kernel_of_another_signature_is_told(lab: Lab) -> None:
+    """A float that is taken for a double is garbage; with the source at hand the reason is named."""
+    source = lab.folder / "other.c"
+    source.write_text(HEAD.replace("float k", "double k") + RIGHT)
+    binary = lab.compiled(source, "-O1")
+    assert code(measured(lab, binary, OWN)) == "incorrect"
+    found = measured(lab, binary, OWN, source="other.c")
+    assert code(found) == "wrong_signature"
+    assert "float k" in found.checks[-1]["detail"]
+    wrong = lab.folder / "no_sum.c"
+    wrong.write_text(HEAD + WRONG["no sum"][1])
+    assert code(measured(lab, lab.compiled(wrong, "-O1"), OWN, source="no_sum.c")) == "incorrect"
+
+
+def test_a_candidate_in_another_language(lab: Lab) -> None:
+    """C++ with a template, exported as C: a shared object is a shared object."""
+    source = lab.folder / "right.cpp"
+    body = RIGHT.replace("(double)k * x[i]", "times<double>(k, x[i])")
+    template = "#include <stdint.h>\ntemplate <class T> static T times(T a, T b) { return a * b; }\n"
+    head = HEAD.partition("\n")[2]
+    source.write_text(f'{template}extern "C" {head}{body}')
+    found = measured(lab, lab.compiled(source, "-O2"), OWN)
+    assert found.status == "measured", found.checks
+
+
 BAD = {
     "nan": ("problem.not_finite", SCALE.replace("k * x.astype", "np.nan * x.astype")),
     "changes": ("problem.changes", SCALE.replace("random.integers", "np.random.default_rng().integers")),

@@ -39,6 +39,7 @@ from spak.validators.cpu_process import Violation
 from spak.validators.cpu_session import Bench, Side, alone, compare
 from spak.validators.problems import Problem, ProblemFault
 from spak.validators.problems.session import ANSWER_S
+from spak.validators.problems.signature import misfit
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -61,6 +62,9 @@ RIVALS: Mapping[str, tuple[str, ...]] = {
     "final": ("baseline", "runner_up"),
 }
 """Whom each role is compared with, of those that the call brings."""
+
+MISLED = ("died", "incorrect", "non_finite", "out_of_bounds", "wrote_inputs")
+"""Codes that a kernel of another signature can end with."""
 
 VOID = ("zero_sample", "clock_slip", "launcher")
 """Codes that say nothing about the candidate: the measurement is to be taken again."""
@@ -100,7 +104,11 @@ class CpuProfiler:
                 raise UnavailableError("unavailable.sandbox", launch.NO_LAUNCHER)
             evaluation.read()
             with ExitStack() as stack:
-                evaluation.run(self._bench(call, evaluation, began, stack), stack)
+                bench = self._bench(call, evaluation, began, stack)
+                try:
+                    evaluation.run(bench, stack)
+                except Violation as violation:
+                    raise evaluation.explained(violation) from violation
         except Violation as violation:
             status = evaluation.blame(violation)
         except ProblemFault as fault:
@@ -196,6 +204,19 @@ class _Evaluation:
             "timed", f"{len(candidate.times)} windows, each output checked, child at rest before and after"
         )
         self._ok("bound", f"no sample under {bench.bound_ns()} ns")
+
+    def explained(self, violation: Violation) -> Violation:
+        """The same, or `wrong_signature` where the candidate's source has another one. Raises: Cancelled."""
+        source, bench = self.files.get("source"), self.bench
+        of_c = str(self.call.options.get("source", "")).endswith(".c")
+        if violation.side or violation.code not in MISLED or source is None or bench is None or not of_c:
+            return violation
+        prototype = bench.problem.prototype
+        why = misfit(
+            prototype, source, bench.launcher, self.call.toolchain, bench.limits,
+            bench.folder / "signature", self.call.cancel,
+        )  # fmt: skip
+        return Violation("wrong_signature", f"{why}; it has to be {prototype.text}") if why else violation
 
     def blame(self, violation: Violation) -> Literal["checked", "void", "timeout"]:
         """Write the failed check down; what a rival or the host did makes the measurement worthless."""

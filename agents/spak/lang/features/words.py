@@ -244,7 +244,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "rubric": "What it has to meet.",
     },
     "CpuProfiler": {
-        "problem": "Inputs, reference and tolerance.",
+        "problem": "What is computed: a problem that ships, or the file of one, from the spec's folder.",
         "binary": "The compiled shared object.",
         "source": "The source that is shown with the measurement.",
         "role": "baseline is what the others are compared with; final is measured again on fresh inputs.",

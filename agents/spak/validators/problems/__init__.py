@@ -3,6 +3,8 @@
 __init__    which file a name means
 session     the sandboxed process that runs it
 prototype   the C prototype     problem   cases, plan, tolerance, FLOPs and bytes
+signature   whether a C source fits the prototype
+planted     wrong answers that a tolerance has to find    check   `spak problem check`
 fault       what a problem does wrong
 """
 

@@ -18,6 +18,7 @@ from spak.validators.problems import planted
 from spak.validators.problems.fault import ProblemFault
 from spak.validators.problems.problem import Case, Problem, same
 from spak.validators.problems.session import ANSWER_S, opened
+from spak.validators.problems.signature import header
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,7 +133,7 @@ def kernel(text: str, source: str, bench: Bench, profiler: Validator) -> list[Fo
     place = bench.folder / "kernel"
     place.mkdir()
     place.chmod(0o777)
-    (place / "prototype.h").write_text(f"#include <stdint.h>\n{problem.prototype.text};\n", encoding="utf-8")
+    (place / "prototype.h").write_text(header(problem.prototype), encoding="utf-8")
     (place / "kernel.c").write_text(source, encoding="utf-8")
     gcc = bench.toolchain.programs.get("gcc", "gcc")
     argv = (
