@@ -234,6 +234,7 @@ REVIEWING = {
         "web/reviews/test_merge_queue.py::test_who_queues_does_not_write_what_the_queue_makes",
     ),
     "approvals fall with a new revision unless only formatting changed": (
+        "web/reviews/test_reviews.py::test_a_text_that_can_no_longer_be_read_is_no_formatting",
         "web/reviews/test_reviews.py::test_approvals_fall_with_a_new_meaning_and_stay_with_new_formatting",
     ),
     "two patches that pass alone and not together are found": (
@@ -290,6 +291,7 @@ REVIEW_STORIES = {
     "a hostile name in every field": (
         "web/reviews/test_hostile_words.py::test_a_hostile_name_in_every_field",
         "web/reviews/test_hostile_words.py::test_hostile_words_on_the_page_of_conflicts",
+        "web/reviews/test_hostile_words.py::test_marks_of_direction_in_a_text_are_seen_where_it_is_reviewed",
         "e2e/reviews/test_review_stories.py::test_a_campaign_arrives_and_is_merged_run_and_reverted",
     ),
     "a patch whose evidence went stale": (

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import pytest
 from django.urls import reverse
 
 from spakweb.reviews import actions, talk
 from spakweb.reviews.models import Patch
 from spakweb.reviews.protection import protect, protect_team
+from spakweb.runs.unsafe_text import reveal
 from spakweb.specs.actions import create_spec, save_version, set_tag
 from spakweb.teams import named_roles
 
@@ -57,6 +60,31 @@ def test_hostile_words_on_the_page_of_conflicts(cast: Any) -> None:
     save_version(cast["alice"], spec, theirs, 1, HOSTILE)
     found = _shown(cast, spec.slug, {"spak-patch-conflicts": (patch.number,), "spak-patch": (patch.number,)})
     assert "onerror" in found["spak-patch-conflicts"]
+
+
+@pytest.mark.parametrize("sign", ["\u202e", "\u2066", "\x1b", "\u200f"])
+def test_marks_of_direction_in_a_text_are_seen_where_it_is_reviewed(cast: Any, sign: str) -> None:
+    """Else a line is read in another order than it has; what is exported and edited is as it is."""
+    text = cast.spec.head.text.replace(ONE, ONE.replace('"."', f'"{sign}a"'))
+    patch = actions.propose(cast["bob"], cast.spec, text, 1, "Elsewhere")
+    line = text.split("\n").index(f"    {ONE}".replace('"."', f'"{sign}a"')) + 1
+    talk.comment(cast["rita"], patch, "Why?", line=line, seen=1, suggestion=f"    // {sign}")
+    args = [cast.team.slug, "small", patch.number]
+    where, alice = reverse("spak-patch", args=args), cast.client("alice")
+    for query in ("", "?view=unified"):
+        body = alice.get(where + query).content.decode()
+        assert sign not in body and body.count(reveal(sign)) >= 4
+    actions.revise(cast["bob"], patch, 1, text.replace(f"{sign}a", f"{sign}b"))
+    assert sign not in alice.get(where).content.decode(), "in the line that a comment quotes"
+    assert sign in alice.get(reverse("spak-patch-text", args=args)).content.decode()
+    save_version(cast["alice"], cast.spec, text.replace(f"{sign}a", f"{sign}c"), 1)
+    body = alice.get(reverse("spak-patch-conflicts", args=args)).content.decode()
+    form = re.sub(r"<textarea.*?</textarea>", "", body, flags=re.S)
+    assert sign not in form and reveal(sign) in form and sign in body
+    blame = alice.get(reverse("spak-spec-blame", args=args[:2])).content.decode()
+    assert sign not in blame and reveal(sign) in blame
+    shown = alice.get(reverse("spak-spec-compare", args=args[:2]) + "?old=1&new=2").content.decode()
+    assert sign not in shown and reveal(sign) in shown
 
 
 def _shown(cast: Any, spec: str, pages: dict[str, tuple[int, ...]]) -> dict[str, str]:

@@ -55,9 +55,9 @@ def in_words(reason: str) -> str:
 
 
 @register.filter
-def signs(text: str) -> str:
+def signs(text: Any) -> str:
     """A name of somebody's with control characters and marks of direction made visible."""
-    return unsafe_text.reveal(text)
+    return unsafe_text.reveal(str(text))
 
 
 @register.filter
