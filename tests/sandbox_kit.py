@@ -188,7 +188,7 @@ def _ready() -> str:
             Docker()
         except UnavailableError as error:
             if "spak sandbox build" not in error.hint:
-                return f"{error.message}; to mend: {error.hint}"
+                return f"{error.message}; to fix: {error.hint}"
             from spak.sandbox import images
 
             images.build("host")

@@ -374,7 +374,7 @@ def _file(path: Path) -> dict[str, dict[str, Any]]:
         return {}
     except (ValueError, RecursionError, OSError) as error:  # ValueError: no TOML, no UTF-8, a number too long
         raise UsageError(
-            "usage.config", f"{path.name} cannot be read: {error}", "mend or remove it"
+            "usage.config", f"{path.name} cannot be read: {error}", "fix or remove it"
         ) from error
 
 

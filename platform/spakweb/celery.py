@@ -66,7 +66,7 @@ class Whole(bootsteps.Step):
         try:
             restoring.refuse(Path(settings.DATA_DIR))
         except Refused as why:
-            sys.exit(f"worker: {why.message} [{why.code}]\n  mend: {why.hint}")
+            sys.exit(f"worker: {why.message} [{why.code}]\n  fix: {why.hint}")
         return False
 
 

@@ -100,4 +100,4 @@ def sqlite(file: Path) -> dict[str, Any]:
 
 
 def _bad(problem: str) -> BadSetting:
-    return BadSetting("SPAK_WEB_DATABASE_URL", problem, EXPECTED, "mend it; percent-encode the password")
+    return BadSetting("SPAK_WEB_DATABASE_URL", problem, EXPECTED, "fix it; percent-encode the password")

@@ -21,7 +21,7 @@ class BadSetting(ImproperlyConfigured):
     """A variable of the environment that cannot be used as it is."""
 
     def __init__(self, name: str, problem: str, expected: str, mend: str) -> None:
-        super().__init__(f"{name} {problem}\n  expected: {expected}\n  mend: {mend}")
+        super().__init__(f"{name} {problem}\n  expected: {expected}\n  fix: {mend}")
 
 
 def flag(name: str, default: bool) -> bool:
@@ -61,7 +61,7 @@ def text(name: str, default: str = "") -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not text"
         raise BadSetting(
-            f"{name}_FILE", f"names {file!r}: {why}", "a readable text file", f"mend {name}_FILE"
+            f"{name}_FILE", f"names {file!r}: {why}", "a readable text file", f"fix {name}_FILE"
         ) from error
     if not found:
         raise BadSetting(
@@ -82,7 +82,7 @@ def reach(name: str) -> list[str]:
     found = words(name, "public")
     if unknown := sorted(set(found) - set(REACHES)):
         some = f"some of {', '.join(REACHES)}"
-        raise BadSetting(name, f"has {unknown[0]!r}", some, "mend it, or unset it")
+        raise BadSetting(name, f"has {unknown[0]!r}", some, "fix it, or unset it")
     return found
 
 
@@ -108,7 +108,7 @@ def operators_law(name: str) -> dict[str, str]:
             found[path.name] = path.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or "not text"
-            raise BadSetting(name, f"names {part!r}: {why}", "readable text files", f"mend {name}") from error
+            raise BadSetting(name, f"names {part!r}: {why}", "readable text files", f"fix {name}") from error
     if found:
         from spak.errors import UserError
         from spak.runner.laws import operators

@@ -199,7 +199,7 @@ ATOMIC_REQUESTS = False
 REDIS_URL = text("SPAK_WEB_REDIS_URL")
 if REDIS_URL and not REDIS_URL.startswith(("redis://", "rediss://")):
     raise BadSetting(
-        "SPAK_WEB_REDIS_URL", "is no address of Redis", "redis://host:6379/0", "mend it, or unset it"
+        "SPAK_WEB_REDIS_URL", "is no address of Redis", "redis://host:6379/0", "fix it, or unset it"
     )
 CHANNEL_LAYERS: dict[str, dict[str, Any]] = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 if REDIS_URL:  # without socket_timeout=None redis-py 8 ends an idle connection after five seconds
@@ -348,7 +348,7 @@ _STORES = {
     "database": "spakweb.ledger.storage.DatabaseStorage",
 }
 if STORAGE not in _STORES:
-    raise BadSetting("SPAK_WEB_STORAGE", f"is {STORAGE!r}", "files or database", "mend it, or unset it")
+    raise BadSetting("SPAK_WEB_STORAGE", f"is {STORAGE!r}", "files or database", "fix it, or unset it")
 STORAGES = {
     "default": {"BACKEND": _STORES[STORAGE]},
     "staticfiles": {"BACKEND": "spakweb.files.HashedFiles" if PRODUCTION else "spakweb.files.PlainFiles"},

@@ -261,7 +261,7 @@ def test_the_engine_is_asked_for_a_device(monkeypatch: pytest.MonkeyPatch, works
         ]
         assert asked["HostConfig"]["CapDrop"] == ["ALL"] and asked["HostConfig"]["NetworkMode"] == "none"
         assert any(docker.GPU_IMAGE in path for _, path, _ in found.asked)
-        fault, _, mend = launcher.probe().partition("; to mend: ")
+        fault, _, mend = launcher.probe().partition("; to fix: ")
         assert "device driver" in fault and "NVIDIA's container toolkit" in mend
         assert ("DELETE", "c0ffee") in [
             (verb, path.split("/")[-1].partition("?")[0]) for verb, path, _ in found.asked

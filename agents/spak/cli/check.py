@@ -61,7 +61,7 @@ def command(files: tuple[Path, ...], strict: bool, layout: str, as_json: bool) -
     elif as_json:
         common.emit({"files": documents})
     elif not all_ok:
-        common.say("next: mend what is marked and check again")
+        common.say("next: fix what is marked and check again")
     elif runnable:
         common.say(f"next: spak run {runnable[0]}")
     return 0 if all_ok else 3

@@ -31,8 +31,8 @@ def command(runs_dir: Path | None, as_json: bool) -> int:
             mark = "ok  " if row["ok"] else ("FAIL" if row["needed"] else "--  ")
             click.echo(f"{mark} {row['name']}: {row['detail']}")
             if row["mend"]:
-                click.echo(f"       mend: {row['mend']}")
-        common.say("next: spak demo" if works else "next: mend what is marked FAIL")
+                click.echo(f"       fix: {row['mend']}")
+        common.say("next: spak demo" if works else "next: fix what is marked FAIL")
     return 0 if works else 7
 
 

@@ -44,7 +44,7 @@ def _list(chosen: LlmSettings, as_json: bool) -> int:
         if len(row.models) > SHOWN:
             common.out(f"       and {len(row.models) - SHOWN} more: spak models --json")
         if row.mend:
-            common.out(f"       mend: {row.mend}")
+            common.out(f"       fix: {row.mend}")
     return 0 if works else 7
 
 

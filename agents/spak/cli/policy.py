@@ -266,7 +266,7 @@ def _report(files: tuple[Path, ...], findings: Any, policy: Policy | None, as_js
     for item in findings:
         common.say(item.text())
     if policy is None:
-        common.say("next: mend what is marked as error and check again")
+        common.say("next: fix what is marked as error and check again")
         return 3
     for fold in _folds(policy):
         common.say(f"fold {fold['name']}: {fold['kind']}, at most {fold['bytes']:,} bytes")

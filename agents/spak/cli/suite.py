@@ -190,7 +190,7 @@ def _checks(commands: tuple[str, ...], outputs: tuple[str, ...]) -> tuple[Check,
         try:
             words = tuple(shlex.split(text))
         except ValueError as error:
-            raise UsageError("usage.arguments", f"--check {text!r}: {error}", "mend the quotes") from error
+            raise UsageError("usage.arguments", f"--check {text!r}: {error}", "fix the quotes") from error
         if not words:
             raise UsageError("usage.arguments", "--check is empty", "name a command")
         made.append(Check(words, output=outputs[number] if number < len(outputs) else ""))

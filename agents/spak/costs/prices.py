@@ -90,7 +90,7 @@ def load(own: Path | None = None) -> Prices:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise UsageError(
-            "usage.config", f"the price table {own} cannot be read: {reason}", "mend [llm] prices"
+            "usage.config", f"the price table {own} cannot be read: {reason}", "fix [llm] prices"
         ) from error
     return Prices({**_shipped(), **parse(text, own.name)})
 
@@ -100,7 +100,7 @@ def parse(text: str, name: str) -> Mapping[str, Price]:
     try:
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: a number too long, too
-        raise UsageError("usage.config", f"{name} is not TOML: {error}", "mend it") from error
+        raise UsageError("usage.config", f"{name} is not TOML: {error}", "fix it") from error
     return {model: _price(name, model, table) for model, table in values.items()}
 
 

@@ -383,7 +383,7 @@ class Session:
             if not wrong and key in self.policy.decls:
                 wrong = misfit(row, self.policy.decls[key])
             if wrong:
-                raise PolicyError("policy.type", wrong, "mend whatever states the fact")
+                raise PolicyError("policy.type", wrong, "fix what states the fact")
             if size_of(row) > self.limits.atom_bytes:
                 raise PolicyLimit(f"a fact of {show_atom(pred, ())[:80]} is too large")
             found.append((key, row))

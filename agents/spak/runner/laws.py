@@ -53,7 +53,7 @@ def texts(key: str, files: Sequence[Path]) -> dict[str, str]:
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             message = f"[policy] {key}: {file} cannot be read: {why}"
-            raise UsageError("usage.config", message, "mend the name, or leave it out") from error
+            raise UsageError("usage.config", message, "fix the name, or leave it out") from error
     return found
 
 

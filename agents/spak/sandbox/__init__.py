@@ -34,7 +34,7 @@ def _row(name: str, make: Callable[[], Launcher]) -> dict[str, str | bool]:
         launcher = make()
     except UnavailableError as error:
         return {"launcher": name, "ok": False, "detail": error.message, "mend": error.hint}
-    fault, _, mend = launcher.probe().partition("; to mend: ")
+    fault, _, mend = launcher.probe().partition("; to fix: ")
     if fault:
         return {"launcher": name, "ok": False, "detail": fault, "mend": mend}
     about = launcher.describe() if isinstance(launcher, Restricted | Docker) else launcher.entry.summary

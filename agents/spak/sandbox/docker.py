@@ -161,7 +161,7 @@ class Docker:
         text = outcome.stdout.data.decode(errors="replace")
         if not text.startswith(nonce):
             why = outcome.detail or outcome.stderr.data.decode(errors="replace") or outcome.status
-            return f"{why.strip()}; to mend: start the engine, or see docs/sandbox.md"
+            return f"{why.strip()}; to fix: start the engine, or see docs/sandbox.md"
         wanted = [nonce, *(f"{name}:\t{value}" for name, value in self.hardening.items())]
         if secret in text or text.splitlines() != wanted or not ours:
             return "the sandbox started but does not isolate; please report it with the output of spak doctor"

@@ -34,6 +34,6 @@ class Gpu(Docker):
     def probe(self) -> str:
         fault = super().probe()
         if NO_TOOLKIT in fault:
-            reason = fault.partition("; to mend: ")[0]
-            return f"{reason}; to mend: install NVIDIA's container toolkit and restart the engine"
+            reason = fault.partition("; to fix: ")[0]
+            return f"{reason}; to fix: install NVIDIA's container toolkit and restart the engine"
         return fault

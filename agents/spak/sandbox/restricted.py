@@ -254,4 +254,4 @@ def _mend(reason: str) -> str:
         mend = _CONTAINER
     else:
         mend = "see docs/sandbox.md"
-    return f"{reason.strip()}; to mend: {mend}"
+    return f"{reason.strip()}; to fix: {mend}"

@@ -155,7 +155,7 @@ class Suite:
             problem = None if bench is None else passes_before(made, bench)
             if problem is not None:
                 raise SuiteError(
-                    problem.code, f"case {made.name}: {problem.message}", "mend the check, or give its reason"
+                    problem.code, f"case {made.name}: {problem.message}", "fix the check, or give its reason"
                 )
             try:
                 place.rename(self.folder / case.name)

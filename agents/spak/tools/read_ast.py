@@ -112,7 +112,7 @@ def _read(call: Call) -> ToolResult:
     value = canon.loads(outcome.stdout.data)
     if isinstance(value, dict):
         return results.failed(
-            "read_ast.syntax", f"{path}: {value['error']}", "mend it first", file=path, line=value["line"]
+            "read_ast.syntax", f"{path}: {value['error']}", "fix it first", file=path, line=value["line"]
         )
     return _shown("python", value, data)
 

@@ -168,7 +168,7 @@ def _base(version: SpecVersion) -> str:
     """The text with its imports put in. Raises: Refused `web.campaign_plan`."""
     whole = TeamFiles.of(version.spec).whole(version.text)
     if any(item.severity == Severity.ERROR for item in whole.parsed.diagnostics):
-        raise _plan(f"{version} has errors: it could not run.", "Mend it first.")
+        raise _plan(f"{version} has errors: it could not run.", "Fix it first.")
     return whole.parsed.text
 
 

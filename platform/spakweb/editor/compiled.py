@@ -56,7 +56,7 @@ def rules_of(seen: Seen) -> Rules:
         first = errors[0]
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise SpecError(
-            "lang.invalid", f"Line {first.line}: {first.message}{more}.", "Mend it, then look again."
+            "lang.invalid", f"Line {first.line}: {first.message}{more}.", "Fix it, then open this tab again."
         )
     inputs = _inputs(seen)
     full = catalog()

@@ -334,7 +334,7 @@ def format_(text: object, team_files: TeamFiles | None = None) -> dict[str, Any]
     made = format_text(seen.view.parsed)
     if not made.ok:
         first = next(item for item in made.diagnostics if item.severity == Severity.ERROR)
-        raise SpecError("lang.invalid", f"line {first.line}: {first.message}", "mend it, then format")
+        raise SpecError("lang.invalid", f"line {first.line}: {first.message}", "fix it, then format")
     return {"changes": seen.changes(_lines_changed(seen.text, made.text))}
 
 

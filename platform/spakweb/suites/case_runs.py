@@ -49,5 +49,5 @@ def require_vetted(cases: Iterable[Case]) -> None:
             hint = "Wait some seconds; a worker does it."
             raise Refused("web.case_checks", f"The checks of {case.name} are not tried yet.", hint, 409)
         if vetting is not None and vetting.trouble:
-            hint = "Mend the case and bring the suite again."
+            hint = "Fix the case and import the suite again."
             raise Refused("web.case_checks", f"Case {case.name}: {vetting.trouble}.", hint, 409)

@@ -93,7 +93,7 @@ def too_often(request: HttpRequest) -> HttpResponse | None:
     with contextlib.suppress(Exception):  # without its cache there is no limit; wrong they stay
         cache.add(key, 0, 2 * WINDOW_S)
         if cache.incr(key) > MOST_WRONG:
-            hint = "Mend the token, then wait a minute."
+            hint = "Fix the token, then wait a minute."
             why = Refused("web.token_rate", "Too many wrong tokens.", hint, 429)
             response = program_answer(request, why.to_json(), why.status)
             response["Retry-After"] = str(WINDOW_S - int(now % WINDOW_S))

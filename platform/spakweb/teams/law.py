@@ -29,7 +29,7 @@ def law_of(team: Team | None = None) -> Law:
         table = error.code.startswith("commands.")
         what, code = ("tables", "web.team_commands") if table else ("rules", "web.team_rules")
         message = f"The {what} of {team} do not load: {error.message}."
-        raise Refused(code, message, "An admin mends them on the team's page Rules.", 409) from error
+        raise Refused(code, message, "An admin can fix them on the team's page Rules.", 409) from error
 
 
 def of_rules(text: str, commands: str = "") -> Law:

@@ -85,7 +85,7 @@ def test_a_bad_value_is_refused(read: Callable[..., Any], more: dict[str, str], 
     said = str(refused.value)
     assert said.startswith(name)
     assert "expected: " in said
-    assert "mend: " in said
+    assert "fix: " in said
 
 
 def test_a_bad_value_stops_the_start(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_bad_value_stops_the_start(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     assert done.stderr.startswith("manage.py: SPAK_WEB_PORT")
     assert "expected: " in done.stderr
-    assert "mend: " in done.stderr
+    assert "fix: " in done.stderr
 
 
 def test_a_certificate_of_redis_is_asked_for(read: Callable[..., Any]) -> None:

@@ -67,7 +67,7 @@ def test_its_life(tmp_path: Path) -> None:
         other = Up(data)
         assert other.process.wait(START_S) == 1
         assert "running already" in other.said
-        assert "mend: " in other.said
+        assert "fix: " in other.said
 
         second = up.children()
         os.kill(up.process.pid, signal.SIGKILL)
@@ -134,7 +134,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "no.such.host.invalid"])
 def test_the_demo_stays_on_this_machine(settings: Any, host: str) -> None:
     settings.HOST = host
-    with pytest.raises(CommandError, match=r"public(.|\n)*mend: "):
+    with pytest.raises(CommandError, match=r"public(.|\n)*fix: "):
         call_command("up", "--demo")
 
 
@@ -143,7 +143,7 @@ def test_a_database_that_is_not_there(tmp_path: Path) -> None:
     up = Up(tmp_path / "data", 0, "--demo", **more)
     assert up.process.wait(START_S) == 1
     assert "database cannot be used" in up.said
-    assert "mend: " in up.said
+    assert "fix: " in up.said
     assert "Traceback" not in up.said
 
 

@@ -214,7 +214,9 @@ def knowing(root: Path) -> Callable[[list[Request]], list[list[Row]]]:
         try:
             return answers(requests, root)
         except OSError as error:
-            raise UsageError("world.unreadable", f"{root}: {error.strerror}", "mend its rights") from error
+            raise UsageError(
+                "world.unreadable", f"{root}: {error.strerror}", "fix its permissions"
+            ) from error
 
     return answer
 
@@ -345,7 +347,7 @@ def _ran(report: bytes | None) -> set[str]:
 
 def _cannot_be_read(why: str) -> UsageError:
     return UsageError(
-        "world.unreadable", f"a part of the workspace can not be read: {why}", "mend its rights"
+        "world.unreadable", f"a part of the workspace can not be read: {why}", "fix its permissions"
     )
 
 

@@ -200,7 +200,7 @@ def outcome(run: Run) -> str:
             return f"Ended in {run.task} with success{f': {best}' if best else ''}."
         case State.FAILED if error:
             hint = str(error.get("hint", "")).rstrip(".")
-            mends = f" What mends it: {hint}." if hint else ""
+            mends = f" To fix it: {hint}." if hint else ""
             return f"Could not begin: {str(error.get('message', run.reason)).rstrip('.')}.{mends}"
         case State.CANCELLED:
             who = _who(run, "run.cancel")

@@ -23,7 +23,7 @@ class Command(BaseCommand):
         try:
             made = backup.make(dest)
         except Refused as why:
-            raise CommandError(f"{why.message} [{why.code}]\n  mend: {why.hint}") from why
+            raise CommandError(f"{why.message} [{why.code}]\n  fix: {why.hint}") from why
         self.stdout.write(f"{plural(made.runs, 'run')} and {plural(made.files, 'file')} saved in {dest}")
         for line in made.damaged:
             self.stderr.write(f"damaged: {line}")

@@ -25,7 +25,7 @@ class Command(BaseCommand):
         try:
             made = backup.restore(source, replace, self.stdout.write)
         except Refused as why:
-            raise CommandError(f"{why.message} [{why.code}]\n  mend: {why.hint}") from why
+            raise CommandError(f"{why.message} [{why.code}]\n  fix: {why.hint}") from why
         self.stdout.write(
             f"{plural(made.runs, 'run')} restored, as of {made.made_at}. Next: manage.py check_store"
         )

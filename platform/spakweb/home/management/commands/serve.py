@@ -19,6 +19,6 @@ class Command(BaseCommand):
         try:
             listening = listen(settings.HOST, settings.PORT)
         except Refused as why:
-            raise CommandError(f"{why.message}\n  mend: {why.hint}") from why
+            raise CommandError(f"{why.message}\n  fix: {why.hint}") from why
         with listening:
             serve(listening)

@@ -65,12 +65,12 @@ class Command(BaseCommand):
         except (Stopped, KeyboardInterrupt):
             self.stdout.write("\nstopped; everything is kept in " + str(settings.DATA_DIR))
         except Refused as why:
-            raise CommandError(f"{why.message}\n  mend: {why.hint}") from why
+            raise CommandError(f"{why.message}\n  fix: {why.hint}") from why
 
     def prepare(self, demo_team: bool) -> None:
         """The tables as this version wants them, their triggers, the demo team, the static files."""
         if (where := damage.file()) is not None and (found := integrity.check(where, CHECK_S)).problems:
-            self.stderr.write(f"The database is damaged: {found.problems[0]}\n  mend: docs/deploy.md, Damage")
+            self.stderr.write(f"The database is damaged: {found.problems[0]}\n  fix: docs/deploy.md, Damage")
         try:
             call_command("migrate", verbosity=0, interactive=False)
             lost = appendonly.missing(connection)

@@ -59,7 +59,7 @@ class Command(BaseCommand):
             rebuild(row, DatabaseLedgers().reader(row.key).read())
             news.publish(row.key, row.count)
         except LedgerError as error:
-            return f"{error.message}\n  mend: {error.hint}"
+            return f"{error.message}\n  fix: {error.hint}"
         except DatabaseError as error:
-            return f"{salvage.lost(row)} ({error})\n  mend: docs/deploy.md, Damage"
+            return f"{salvage.lost(row)} ({error})\n  fix: docs/deploy.md, Damage"
         return ""
