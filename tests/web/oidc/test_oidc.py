@@ -9,23 +9,20 @@ import base64
 import hashlib
 import hmac
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from django.core.cache import cache
 from django.core.exceptions import PermissionDenied
 from django.test import Client
 from django.utils import timezone
 
+from issuer_kit import AUDIENCE, EC, ED, OTHER_RSA, RSA, SHORT_RSA, Issuer, jwk, pem
 from spakweb.audit.models import Event
 from spakweb.errors import Refused
 from spakweb.oidc import actions, keys
@@ -37,77 +34,14 @@ from spakweb.teams.models import Membership, Role, Token
 
 EXCHANGE = "/api/v1/oidc/"
 RUNS = "/api/v1/teams/kernel-tuners/specs/small/runs/"
-AUDIENCE = "https://spak.example"
-RSA, OTHER_RSA = (rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in range(2))
-SHORT_RSA = rsa.generate_private_key(public_exponent=65537, key_size=1024)
-EC, ED = ec.generate_private_key(ec.SECP256R1()), ed25519.Ed25519PrivateKey.generate()
-
-
-def jwk(key: Any, kid: str, alg: str) -> dict[str, Any]:
-    made = jwt.get_algorithm_by_name(alg).to_jwk(key.public_key(), as_dict=True)
-    return {**made, "kid": kid, "use": "sig", "alg": alg}
-
-
-def pem(key: Any) -> bytes:
-    form = serialization.PublicFormat.SubjectPublicKeyInfo
-    return bytes(key.public_key().public_bytes(serialization.Encoding.PEM, form))
-
-
-class Issuer:
-    """A server on loopback with the configuration and the keys of an issuer; `hits` are the paths asked."""
-
-    def __init__(self) -> None:
-        self.hits: list[str] = []
-        self.answers: dict[str, tuple[int, Any]] = {}
-        kept = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                kept.hits.append(self.path)
-                status, body = kept.answers.get(self.path, (404, {}))
-                data = body if isinstance(body, bytes) else json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("location", "/elsewhere")
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *ignored: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://issuer.example:{self.server.server_port}"
-        self.publish(jwk(RSA, "one", "RS256"), jwk(EC, "two", "ES256"), jwk(ED, "three", "EdDSA"))
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def publish(self, *found: dict[str, Any]) -> None:
-        self.answers = {
-            keys.WELL_KNOWN: (200, {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}),
-            "/keys": (200, {"keys": list(found)}),
-        }
-
-    def claims(self, **more: Any) -> dict[str, Any]:
-        """Those of a job of acme/app on main; None takes one away."""
-        now = int(time.time())
-        found = {
-            "iss": self.url, "aud": AUDIENCE, "sub": "repo:acme/app:ref:refs/heads/main", "iat": now - 5,
-            "nbf": now - 5, "exp": now + 300, "jti": f"j{time.monotonic_ns()}", "repository": "acme/app",
-            "repository_id": "7", "ref": "refs/heads/main", "environment": "release", "run_id": "99", **more,
-        }  # fmt: skip
-        return {name: value for name, value in found.items() if value is not None}
-
-    def token(self, key: Any = RSA, alg: str = "RS256", kid: Any = "one", **more: Any) -> str:
-        return jwt.encode(self.claims(**more), key, alg, headers={"kid": kid})
 
 
 @pytest.fixture
 def issuer(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
     settings.OIDC_REACH = ["public", "loopback"]
     monkeypatch.setattr(keys, "resolve", lambda host: ("127.0.0.1",))
-    made = Issuer()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    with Issuer() as made:
+        yield made
     keys.forget()
     cache.clear()
 
