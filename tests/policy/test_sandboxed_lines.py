@@ -63,15 +63,17 @@ def test_names_of_secrets_follow_rules(path: str) -> None:
 
 
 SECRET_NAMES = (
-    "prod.env", "config.env", ".envrc", ".env-prod", ".env_old", ".env.local", ".ENV", "Prod.Env",
-    "my app.env", "id_rsa", "id_ecdsa", "id_ed25519_sk", "id_ed25519.work", "id_rsa_github",
-    "deploy_ed25519", "ssh_host_rsa_key", "server.pem", "store.p12", "store.pfx", "store.jks",
-    "store.keystore", "vault.kdbx", "vault.kdb", "signer.pk8", "signer.pvk", "store.pkcs12",
-    "login.keychain-db", ".netrc", ".npmrc", ".pypirc", ".pgpass", "pgpass.conf", ".authinfo",
-    ".git-credentials", ".terraformrc", ".my.cnf", ".mylogin.cnf", ".dockerconfigjson", "rclone.conf",
-    "credentials", "credentials.json", "credentials.db", "client_secret_12.apps.example.json",
-    "token.json", "shop-firebase-adminsdk-1x.json", "dev.kubeconfig", "wallet.dat", ".bash_history",
-    ".psql_history", "kaggle.json",
+    "aws.credentials", "secrets.dec.yaml", "kubeconfig.yaml", "htpasswd", ".vault_pass", "sftp.json",
+    ".ftpconfig", "local.settings.json", "rootkey.csv", "secret_key.txt", "gcp-key.json", "env.production",
+    "a.tfvars.json", "github_token", "prod.env", "config.env", ".envrc", ".env-prod", ".env_old",
+    ".env.local", ".ENV", "Prod.Env", "my app.env", "id_rsa", "id_ecdsa", "id_ed25519_sk",
+    "id_ed25519.work", "id_rsa_github", "deploy_ed25519", "ssh_host_rsa_key", "server.pem", "store.p12",
+    "store.pfx", "store.jks", "store.keystore", "vault.kdbx", "vault.kdb", "signer.pk8", "signer.pvk",
+    "store.pkcs12", "login.keychain-db", ".netrc", ".npmrc", ".pypirc", ".pgpass", "pgpass.conf",
+    ".authinfo", ".git-credentials", ".terraformrc", ".my.cnf", ".mylogin.cnf", ".dockerconfigjson",
+    "rclone.conf", "credentials", "credentials.json", "credentials.db",
+    "client_secret_12.apps.example.json", "token.json", "shop-firebase-adminsdk-1x.json", "dev.kubeconfig",
+    "wallet.dat", ".bash_history", ".psql_history", "kaggle.json",
 )  # fmt: skip
 COPIES = (
     "{}~", "{}.bak", "{}.bak2", "{}.BAK", "{}.old", "{}.orig", "{}.save", "{}.swp", "{}.tmp", "{}.1",
@@ -112,15 +114,16 @@ def test_a_copy_of_a_folder_of_secrets_is_one(folder: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "environment.py", "env.md", "env.py", "src/env.ts", ".env.example", ".env.sample", ".env.template",
-        ".env.dist", ".env.local.example", ".env.example.local", ".env.example~", ".env.sample.bak",
-        "example.env", "sample.env", "id_rsa.pub", "id_ed25519.pub", "id_rsa.pub.bak", "id_rsa-cert.pub",
-        "id_rsa_test.go", "ssh_host_rsa_key.pub", "deploy_ed25519.pub", "environment.yml", "env", "env.mk",
-        "venv", "vite-env.d.ts", "env.d.ts", ".envelope", "envoy.yaml", "tokenizer.json", "tokens.json",
-        "package.json", "npmrc.md", "identity.py", "README.md.bak", "main.py~", "main.c.orig", "notes.old",
-        ".gitignore", "secrets.py.bak", "docs/secrets.md~", "credentials.ts.orig", "history.txt",
-        "config.json", "key.py", "keys.js", "monkey.txt", "wallet.py", "pem.py", ".npmignore", ".nvmrc",
-        "requirements.txt.bak", "x.env.md",
+        "secrets.lock", "secret.png", "credentials.svg", "env.yml", "local.settings.md", "tokens.txt",
+        "sa-keys.md", "environment.py", "env.md", "env.py", "src/env.ts", ".env.example", ".env.sample",
+        ".env.template", ".env.dist", ".env.local.example", ".env.example.local", ".env.example~",
+        ".env.sample.bak", "example.env", "sample.env", "id_rsa.pub", "id_ed25519.pub", "id_rsa.pub.bak",
+        "id_rsa-cert.pub", "id_rsa_test.go", "ssh_host_rsa_key.pub", "deploy_ed25519.pub",
+        "environment.yml", "env", "env.mk", "venv", "vite-env.d.ts", "env.d.ts", ".envelope", "envoy.yaml",
+        "tokenizer.json", "tokens.json", "package.json", "npmrc.md", "identity.py", "README.md.bak",
+        "main.py~", "main.c.orig", "notes.old", ".gitignore", "secrets.py.bak", "docs/secrets.md~",
+        "credentials.ts.orig", "history.txt", "config.json", "key.py", "keys.js", "monkey.txt",
+        "wallet.py", "pem.py", ".npmignore", ".nvmrc", "requirements.txt.bak", "x.env.md",
     ],
 )  # fmt: skip
 def test_ordinary_files_are_no_secrets(path: str) -> None:

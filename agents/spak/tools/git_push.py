@@ -198,7 +198,8 @@ def _sent(call: Call, remote: _Remote, ref: str, commit: str) -> ToolResult:
         lambda: remote.ask("/info/refs", "advertisement", MAX_REFS, f"service={_SERVICE}"), call.cancel
     )
     refs = _refs(listed)
-    old, known = refs.get(ref, ""), sorted(set(refs.values()))[:MAX_KNOWN]
+    old = refs.get(ref, "")
+    known = ([old] if old else []) + sorted(set(refs.values()) - {old})[:MAX_KNOWN]
     if old == commit:
         done = results.done(f"{ref} is at {commit} already\n", commit=commit, ref=ref)
         return replace(done, requests=remote.requests, request_bytes=remote.sent)
