@@ -10,6 +10,7 @@ import re
 import tomllib
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 FILE = Path(__file__).resolve().parent / "lists.toml"
 
@@ -21,13 +22,13 @@ def text() -> str:
 
 
 @cache
-def _all() -> dict[str, dict[str, str]]:
+def _all() -> dict[str, dict[str, Any]]:
     return tomllib.loads(text())
 
 
 def ordered(section: str, key: str) -> tuple[str, ...]:
     """The words of a list."""
-    return tuple(_all()[section][key].split())
+    return tuple(str(_all()[section][key]).split())
 
 
 def names(section: str, key: str) -> frozenset[str]:
@@ -37,4 +38,9 @@ def names(section: str, key: str) -> frozenset[str]:
 
 def pattern(section: str, key: str, flags: int = 0) -> re.Pattern[str]:
     """A pattern that fits where one of its lines does."""
-    return re.compile("|".join(_all()[section][key].splitlines()), flags)
+    return re.compile("|".join(str(_all()[section][key]).splitlines()), flags)
+
+
+def table(section: str, key: str) -> dict[str, str]:
+    """The texts of a list by their names."""
+    return dict(_all()[section][key])

@@ -9,23 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from spak.commandline import lists
 from spak.shell import Command, Text
 
-_LISTS = {
-    "ls": r"-[1aAdrtS]+",
-    "find": r"-(?!printf|fprint|exec|ok|delete|ls|fls|files0)[\w-]+",
-    "fd": r"-[etgHIa]+|--(extension|type|glob|hidden)(=\w+)?",
-    "rg": r"-[a-zA-Z]*l[a-zA-Z]*|-[giIstTFSuwxv]+|--(files(-with-matches)?|hidden|glob|type)(=.*)?",
-    "grep": r"-[rRilnEFPwxvsHIqze]+|--(include|exclude|exclude-dir)=.*|--(files-with-matches|recursive)",
-    "git ls-files": r"-[zmocdis]+|--(modified|others|cached|deleted|exclude-standard)",
-    "git diff": r"--(name-only|cached|staged|relative)|--diff-filter=\w+|-z|-[MC]",
-}
-_MUST = {
-    "rg": r"-[a-zA-Z]*l[a-zA-Z]*|--files|--files-with-matches",
-    "grep": r"-[a-zA-Z]*l[a-zA-Z]*|--files-with-matches",
-    "git diff": "--name-only",
-}
-_KEEPS = ("sort", "head", "tail", "uniq", "grep", "tac", "shuf")
+_LISTS = lists.table("outputs", "lists")
+_NEEDS = lists.table("outputs", "needs")
+_KEEPS = lists.names("outputs", "keeps")
 
 
 def lists_paths(commands: Sequence[Command]) -> bool:
@@ -54,7 +43,7 @@ def _lists(words: list[str]) -> bool:
         return False
     options = [word for word in rest[: rest.index("--")] if word] if "--" in rest else rest
     options = [word for word in options if word.startswith("-")]
-    needed = _MUST.get(name)
+    needed = _NEEDS.get(name)
     return all(re.fullmatch(allowed, word) for word in options) and (
         needed is None or any(re.fullmatch(needed, word) for word in options)
     )

@@ -1,9 +1,9 @@
 """Python given on a command line: whether it does no more than import, compute, read files and print.
 
 `understood` takes the text and gives what it opens and imports, or a reason why it may do more. Nodes of the
-syntax, functions and methods are lists of what is known to be harmless (pythonpure); all else is a reason.
-No module, and no function of one that does more than compute, becomes a value that could be handed on: so
-what is called of a value is harmless, whichever it is.
+syntax, functions and methods are lists of what is known to be harmless (`[python]` in lists.toml); all else
+is a reason. No module, and no function of one that does more than compute, becomes a value that could be
+handed on: so what is called of a value is harmless, whichever it is.
 """
 
 from __future__ import annotations
@@ -14,10 +14,17 @@ import re
 import sys
 from dataclasses import dataclass, field
 
-from spak.commandline.pythonpure import DATA, FUNCTIONS, METHODS, MODULES, PURE
-from spak.commandline.words import words
+from spak.commandline import lists
 
 MAX_TEXT = 4000
+_OF = lists.table("python", "of")
+PURE = frozenset(_OF)
+"""Modules of the standard library that only compute, as far as they are named."""
+FUNCTIONS = lists.names("python", "partly") | {
+    f"{module}.{name}" for module, names in _OF.items() for name in names.split()
+}
+"""What is called, by its whole name."""
+DATA, METHODS, MODULES = (lists.names("python", key) for key in ("data", "methods", "modules"))
 _NODES = (
     *(ast.Module, ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.If, ast.Pass, ast.Assert),
     *(ast.Try, ast.ExceptHandler, ast.Raise, ast.With, ast.withitem, ast.Import, ast.ImportFrom, ast.alias),
@@ -27,31 +34,14 @@ _NODES = (
     *(ast.JoinedStr, ast.FormattedValue, ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop),
     *(ast.Break, ast.Continue, ast.Lambda, ast.arguments, ast.arg),
 )
-_CALLS = words(
-    "print len sorted sum min max range str int float bool list dict set tuple repr abs round hex oct "
-    "bin ord chr type enumerate zip any all divmod pow hash isinstance reversed map filter next frozenset "
-    "bytes ascii complex"
-)
-_SHOWS = words("print str repr type len ascii isinstance hash")
+_CALLS = lists.names("python", "calls")
+_SHOWS = lists.names("python", "shows")
 """Functions that keep nothing of what they are given."""
-_KEYWORDS = words(
-    "sep end flush indent start reverse sort_keys ensure_ascii encoding errors mode key default "
-    "maxsplit count flags width initial_indent subsequent_indent fillvalue repeat delimiter quotechar "
-    "fieldnames newline maxlen days hours minutes seconds weeks milliseconds microseconds tzinfo tz "
-    "year month day hour minute second timespec lineterm fromfile tofile separators n k strict "
-    "annotate_fields drop_whitespace break_long_words placeholder prefix ndigits base byteorder "
-    "skipinitialspace lineterminator restval"
-)
+_KEYWORDS = lists.names("python", "keywords")
 _DUNDER = frozenset({"__version__", "__file__", "__name__", "__doc__"})
 _FROM = PURE | {"sys", "platform", "os", "time", "os.path"}
-_REACHES = words(
-    "socket subprocess ctypes pty multiprocessing http urllib ftplib smtplib telnetlib antigravity "
-    "idlelib turtledemo imaplib poplib nntplib xmlrpc webbrowser asyncio code codeop runpy importlib"
-)
-_STARTS = words(
-    "system popen Popen eval exec run call check_output check_call spawn spawnl spawnv fork execv "
-    "execl execvp getoutput import_module __import__ loads_unsafe"
-)
+_REACHES = lists.names("python", "reaches")
+_STARTS = lists.names("python", "starts")
 _INTERNAL = ("gi_", "cr_", "ag_", "f_", "tb_", "co_", "func_", "obj")
 """How attributes begin that lead to frames, code and modules without an underscore."""
 _HIDES = frozenset({"environ", "environb", "modules", "system"})
