@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 STOP_S = 3.0
+AGAIN_S = 1.0
+"""How often a database that does not answer at the beginning is asked again."""
 LOCK_S = 15.0
 """How long a worker waits for the one before it to be gone."""
 
@@ -69,10 +71,7 @@ def serve(pipe: int) -> None:
     end_with_parent(pipe)
     threading.Thread(target=_stop, args=(stop,), name="worker-stop", daemon=True).start()
     with only_worker(Path(settings.DATA_DIR), store.leases.process) as before:
-        freed = store.release(before)
-        if freed:
-            log.info("took over %d runs of the worker before", freed)
-        tasks.sweep_up(at_once=not settings.REDIS_URL)
+        take_over(before, stop)
         watching = stop, tasks.SWEEP_S
         threading.Thread(target=tasks.watch, args=watching, name="worker-watch", daemon=True).start()
         slots.open_slots(settings.WORKER_THREADS)
@@ -83,6 +82,30 @@ def serve(pipe: int) -> None:
             queues=settings.WORKER_QUEUES, without_gossip=True, without_mingle=True, without_heartbeat=True,
         ).start()  # fmt: skip
     os._exit(1)  # the broker is gone for good: the supervisor starts another
+
+
+def take_over(before: str, stop: threading.Event) -> None:
+    """Free what the worker before held, and put all that is to go on into its queue. A database that is away
+    or held by a stopped process is asked again: one worker that waits costs less than one after the other."""
+    from django.conf import settings
+    from django.db import DatabaseError, connection
+
+    from spakweb.ledger import store
+    from spakweb.worker import tasks
+
+    logged = ""
+    while not stop.is_set():
+        try:
+            if freed := store.release(before):
+                log.info("took over %d runs of the worker before", freed)
+            tasks.sweep_up(at_once=not settings.REDIS_URL)
+            return
+        except DatabaseError as error:
+            if str(error) != logged:
+                log.warning("the worker waits for the database: %s", error)
+            logged = str(error)
+            connection.close()
+            stop.wait(AGAIN_S)
 
 
 def _stop(stop: threading.Event) -> None:
